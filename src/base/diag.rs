@@ -1,0 +1,164 @@
+//! Diagnostics: what is wrong, where, what was expected, what to do. Knows source text and spans; does not know how they are shown.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of a source file, from and up to, excluding.
+pub type Span = Range<usize>;
+
+/// A text that spans point into.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The name shown to people, relative to the workspace where it can be.
+    pub name: String,
+    /// The whole text.
+    pub text: String,
+}
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Worth mending.
+    Warning,
+    /// The command cannot do what was asked.
+    Error,
+}
+
+/// A place in a source file and what to say of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The file.
+    pub file: Arc<SourceFile>,
+    /// Where in it, in bytes.
+    pub span: Span,
+    /// What is said at that place; may be empty.
+    pub text: String,
+    /// The place the message is about, as against one that explains it.
+    pub primary: bool,
+}
+
+/// One message. Texts are lower-case fragments without a full stop, names in back quotes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable code, `manifest.unknown-key`: room, then kind.
+    pub code: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// Where; the first primary label is the place.
+    pub labels: Vec<Label>,
+    /// What was expected there, where that can be said.
+    pub expected: Option<String>,
+    /// Facts that help to understand it.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub hints: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Error, code, message)
+    }
+
+    /// A warning.
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, code, message)
+    }
+
+    fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
+        Diagnostic { severity, code, message: message.into(), labels: vec![], expected: None, notes: vec![], hints: vec![] }
+    }
+
+    /// With the place it is about.
+    #[must_use]
+    pub fn at(self, file: &Arc<SourceFile>, span: Span, text: impl Into<String>) -> Self {
+        self.label(file, span, text, true)
+    }
+
+    /// With a place that explains it.
+    #[must_use]
+    pub fn see(self, file: &Arc<SourceFile>, span: Span, text: impl Into<String>) -> Self {
+        self.label(file, span, text, false)
+    }
+
+    fn label(mut self, file: &Arc<SourceFile>, span: Span, text: impl Into<String>, primary: bool) -> Self {
+        self.labels.push(Label { file: Arc::clone(file), span, text: text.into(), primary });
+        self
+    }
+
+    /// With what was expected.
+    #[must_use]
+    pub fn expected(mut self, text: impl Into<String>) -> Self {
+        self.expected = Some(text.into());
+        self
+    }
+
+    /// With a fact.
+    #[must_use]
+    pub fn note(mut self, text: impl Into<String>) -> Self {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// With what to do.
+    #[must_use]
+    pub fn hint(mut self, text: impl Into<String>) -> Self {
+        self.hints.push(text.into());
+        self
+    }
+
+    /// With `did you mean` if one of `known` is close to `got`.
+    #[must_use]
+    pub fn suggest<'a>(self, got: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
+        match closest(got, known) {
+            Some(best) => self.hint(format!("did you mean `{best}`?")),
+            None => self,
+        }
+    }
+
+    /// The line and column of the place, both from one; none where it has no place.
+    pub fn position(&self) -> Option<(&SourceFile, usize, usize)> {
+        let label = self.labels.iter().find(|l| l.primary)?;
+        let before = &label.file.text[..label.span.start.min(label.file.text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        Some((&label.file, line, column))
+    }
+}
+
+/// The known name closest to `got`, if it is close enough to be meant (Jaro-Winkler above 0.8).
+pub fn closest<'a>(got: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(got, name), name))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_finds_its_word() {
+        assert_eq!(closest("rtoll", ["atol", "rtol", "ulp"]), Some("rtol"));
+        assert_eq!(closest("grid", ["entry", "args"]), None);
+    }
+
+    #[test]
+    fn positions_count_from_one() {
+        let file = Arc::new(SourceFile { name: "k".into(), text: "ab\ncdé f\n".into() });
+        let at = |start: usize| Diagnostic::error("t.t", "x").at(&file, start..start + 1, "").position().map(|p| (p.1, p.2));
+        assert_eq!(at(0), Some((1, 1)));
+        assert_eq!(at(3), Some((2, 1)));
+        assert_eq!(at(8), Some((2, 5)));
+    }
+}

@@ -1,0 +1,10 @@
+//! Digests, the canonical encoding of keys, diagnostics with spans, atomic files. Knows nothing of kernels, steps or the environment.
+
+pub mod diag;
+pub mod digest;
+pub mod encode;
+pub mod files;
+pub mod render;
+
+pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};
+pub use digest::Digest;

@@ -1,0 +1,1 @@
+//! measure: to be written.

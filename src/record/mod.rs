@@ -1,0 +1,1 @@
+//! record: to be written.
