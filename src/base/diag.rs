@@ -73,7 +73,15 @@ impl Diagnostic {
     }
 
     fn new(severity: Severity, code: &'static str, message: impl Into<String>) -> Self {
-        Diagnostic { severity, code, message: message.into(), labels: vec![], expected: None, notes: vec![], hints: vec![] }
+        Diagnostic {
+            severity,
+            code,
+            message: message.into(),
+            labels: vec![],
+            expected: None,
+            notes: vec![],
+            hints: vec![],
+        }
     }
 
     /// With the place it is about.
@@ -156,7 +164,8 @@ mod tests {
     #[test]
     fn positions_count_from_one() {
         let file = Arc::new(SourceFile { name: "k".into(), text: "ab\ncdé f\n".into() });
-        let at = |start: usize| Diagnostic::error("t.t", "x").at(&file, start..start + 1, "").position().map(|p| (p.1, p.2));
+        let at =
+            |start: usize| Diagnostic::error("t.t", "x").at(&file, start..start + 1, "").position().map(|p| (p.1, p.2));
         assert_eq!(at(0), Some((1, 1)));
         assert_eq!(at(3), Some((2, 1)));
         assert_eq!(at(8), Some((2, 5)));

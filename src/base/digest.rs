@@ -150,7 +150,9 @@ mod tests {
     #[test]
     fn refuses_other_text() {
         let good = Digest::of(b"x").to_string();
-        for bad in ["", "blake3:00:1", &good.replace("blake3", "sha256"), &good.replace(":1", ":"), &good.to_uppercase()] {
+        for bad in
+            ["", "blake3:00:1", &good.replace("blake3", "sha256"), &good.replace(":1", ":"), &good.to_uppercase()]
+        {
             assert!(bad.parse::<Digest>().is_err(), "{bad}");
         }
     }

@@ -128,8 +128,20 @@ mod tests {
     #[test]
     fn values_that_look_alike_differ() {
         let all = [
-            json!({"a":"1"}), json!({"a":1}), json!({"a":1.0}), json!({"a":true}), json!({"a":null}), json!({"a":[1]}), json!({"a":{}}),
-            json!({"a":[]}), json!({"ab":"c"}), json!({"a":"bc"}), json!({"a":["b","c"]}), json!({"a":["bc"]}), json!({"a":-0.0}), json!({"a":0.0}),
+            json!({"a":"1"}),
+            json!({"a":1}),
+            json!({"a":1.0}),
+            json!({"a":true}),
+            json!({"a":null}),
+            json!({"a":[1]}),
+            json!({"a":{}}),
+            json!({"a":[]}),
+            json!({"ab":"c"}),
+            json!({"a":"bc"}),
+            json!({"a":["b","c"]}),
+            json!({"a":["bc"]}),
+            json!({"a":-0.0}),
+            json!({"a":0.0}),
         ];
         let digests: std::collections::BTreeSet<Digest> = all.iter().map(hash).collect();
         assert_eq!(digests.len(), all.len());

@@ -28,7 +28,11 @@ pub fn render(diagnostic: &Diagnostic, colour: bool) -> String {
             let end = label.span.end.min(file.text.len());
             let start = label.span.start.min(end);
             let annotation = kind.span(start..end);
-            snippet = snippet.annotation(if label.text.is_empty() { annotation } else { annotation.label(label.text.as_str()) });
+            snippet = snippet.annotation(if label.text.is_empty() {
+                annotation
+            } else {
+                annotation.label(label.text.as_str())
+            });
         }
         group = group.element(snippet);
     }
@@ -58,10 +62,19 @@ mod tests {
     fn shows_place_expectation_and_hint() {
         let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: "[operator.x]\nrtoll = 1\n".into() });
         let text = render(
-            &Diagnostic::error("manifest.unknown-key", "unknown key `rtoll`").at(&file, 13..18, "").expected("a tolerance").suggest("rtoll", ["rtol"]),
+            &Diagnostic::error("manifest.unknown-key", "unknown key `rtoll`")
+                .at(&file, 13..18, "")
+                .expected("a tolerance")
+                .suggest("rtoll", ["rtol"]),
             false,
         );
-        for part in ["error[manifest.unknown-key]: unknown key `rtoll`", "kernel.toml:2:1", "rtoll = 1", "expected a tolerance", "did you mean `rtol`?"] {
+        for part in [
+            "error[manifest.unknown-key]: unknown key `rtoll`",
+            "kernel.toml:2:1",
+            "rtoll = 1",
+            "expected a tolerance",
+            "did you mean `rtol`?",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }

@@ -1,1 +1,8 @@
-//! engine: to be written.
+//! Runs a plan: what is stale, in which order, with which resources, remembered where. Nodes are opaque: it binds inputs, forms keys, asks caches and
+//! calls runners; it does not know what a kernel is.
+
+pub mod node;
+pub mod traits;
+
+pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
+pub use traits::{Blobs, Cache, Expand, Hit, Job, Ran, RunError, Runner};

@@ -1,1 +1,25 @@
-//! record: to be written.
+//! What is said and kept: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
+//! Values only: knows no files, clock or processes, and computes nothing but names.
+
+pub mod class;
+pub mod event;
+pub mod inspection;
+pub mod kind;
+pub mod observation;
+pub mod params;
+pub mod result;
+pub mod spec;
+pub mod verdict;
+
+pub use class::{DeviceClass, Provenance};
+pub use inspection::{FunctionFacts, Inspection};
+pub use kind::StepKind;
+pub use observation::{
+    Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
+};
+pub use result::{Note, StepResult};
+pub use spec::{Form, Input, Spec};
+pub use verdict::{Outcome, Unknown, Verdict};
+
+/// The version of the formats this program writes into events, evidence and reports.
+pub const FORMAT_VERSION: u32 = 1;

@@ -1,1 +1,3 @@
-//! worker: to be written.
+//! Who runs candidate code and who judges it: messages between processes, the emulator, buffers. Does not know packages, plans or caches.
+
+pub mod message;

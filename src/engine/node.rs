@@ -1,0 +1,86 @@
+//! A node of the plan: what to do, with inputs still to be bound. Knows names of other nodes; does not know what they do.
+
+use std::collections::BTreeMap;
+
+use crate::base::Digest;
+use crate::record::event::Labels;
+use crate::record::{Form, StepKind};
+
+/// A readable, unique name: `norms/rms_norm/BLOCK=256,VEC=4/h200/llama/bench`.
+pub type NodeId = String;
+
+/// When a node may come relative to others: lexicographic, so that what expansion adds can never close a cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank {
+    /// Round of the optimisation loop.
+    pub round: u32,
+    /// 0: the main phase; 1: ablation.
+    pub phase: u8,
+    /// The kind.
+    pub kind: StepKind,
+}
+
+/// What one input is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// Bytes that are in the store already.
+    Blob(Digest),
+    /// An output of another node.
+    Output {
+        /// The node.
+        node: NodeId,
+        /// The name of its output.
+        name: String,
+        /// Whether this node cannot run without it. If not, the input is bound as absent when that node gave nothing.
+        required: bool,
+    },
+}
+
+/// One input of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputRef {
+    /// What it is made of.
+    pub source: Source,
+    /// How it is laid out for the step.
+    pub form: Form,
+}
+
+/// What a node takes up while it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Resources {
+    /// Processor slots; 0 for pure steps.
+    pub cpus: u32,
+    /// Memory in MiB that it is expected to need.
+    pub memory_mib: u64,
+    /// The device it uses: its target's name; none for none.
+    pub device: Option<String>,
+    /// Whether it needs the device for itself.
+    pub exclusive: bool,
+}
+
+/// A node of the plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Its readable id.
+    pub id: NodeId,
+    /// What it is about, for people and filters.
+    pub labels: Labels,
+    /// Its place in the order.
+    pub rank: Rank,
+    /// What to do.
+    pub kind: StepKind,
+    /// The kind's typed parameters, serialised.
+    pub params: serde_json::Value,
+    /// Inputs by name.
+    pub inputs: BTreeMap<String, InputRef>,
+    /// Ids of nodes that must end first though nothing of them is read; one that failed does not hold this one back.
+    pub after: Vec<NodeId>,
+    /// What it takes up.
+    pub resources: Resources,
+    /// Seconds after which it is ended.
+    pub time_limit_s: u64,
+    /// Set where this machine cannot run it, with what is missing; a cached result still counts.
+    pub unavailable: Option<String>,
+    /// Whether [`super::Expand`] wants its result to add nodes.
+    pub expands: bool,
+}

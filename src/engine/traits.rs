@@ -1,0 +1,112 @@
+//! The seams of the engine: who runs steps, who remembers results, who adds nodes. Remote execution stands behind [`Runner`], a remote cache behind
+//! [`Cache`] and [`Blobs`]; steps notice neither.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use super::Node;
+use crate::base::Digest;
+use crate::record::event::{CacheOrigin, EvidenceSeen};
+use crate::record::{Note, Spec, StepResult, Verdict};
+
+/// A content store. Many threads and processes use one at once.
+pub trait Blobs: Send + Sync {
+    /// The bytes of that digest; none if they are not there (or were found corrupt, and removed).
+    fn get(&self, digest: &Digest) -> std::io::Result<Option<Vec<u8>>>;
+    /// A read-only file with these bytes, for large ones; valid while the build runs.
+    fn path(&self, digest: &Digest) -> std::io::Result<Option<PathBuf>>;
+    /// Keeps bytes.
+    fn put(&self, bytes: &[u8]) -> std::io::Result<Digest>;
+    /// Keeps a file's bytes; may move the file.
+    fn put_file(&self, path: &Path) -> std::io::Result<Digest>;
+    /// Whether it is there, without reading it.
+    fn has(&self, digest: &Digest) -> bool;
+}
+
+/// A remembered result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// The result.
+    pub result: StepResult,
+    /// Who remembered it.
+    pub origin: CacheOrigin,
+    /// Where it was observed, if it is an observation of a device.
+    pub evidence: Option<EvidenceSeen>,
+}
+
+/// A memory of results. Asked in turn: journal, local, evidence, remote.
+pub trait Cache: Send + Sync {
+    /// The result under that key, if all its outputs can be had.
+    fn get(&self, key: &Digest, spec: &Spec) -> std::io::Result<Option<Hit>>;
+    /// Remembers a result; its outputs are in the store already.
+    fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> std::io::Result<()>;
+}
+
+/// A step ready to run: all its inputs are bound and in the store.
+pub struct Job<'a> {
+    /// Its readable id, for messages only.
+    pub id: &'a str,
+    /// All that it may see.
+    pub spec: &'a Spec,
+    /// Its key.
+    pub key: &'a Digest,
+    /// Seconds after which it must be ended.
+    pub time_limit_s: u64,
+    /// The store, for its inputs and outputs.
+    pub blobs: &'a dyn Blobs,
+    /// Set when the build is interrupted: the runner ends what it started and returns [`RunError::Interrupted`].
+    pub interrupted: &'a AtomicBool,
+}
+
+/// What a runner gives.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Ran {
+    /// Outputs, in the store.
+    pub outputs: BTreeMap<String, Digest>,
+    /// For kinds that judge, and for candidates that crashed or wrote nonsense.
+    pub verdict: Option<Verdict>,
+    /// Messages to show, now and when fresh.
+    pub notes: Vec<Note>,
+    /// One line for people.
+    pub summary: String,
+    /// Whether another run may give another result, so that it must not be remembered (a time-out).
+    pub forget: bool,
+}
+
+/// Why a runner gave nothing.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// This machine cannot: no device, no tool.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+    /// It could not be done: the compiler refused, the machine ran out of something. Not remembered.
+    #[error("{message}")]
+    Failed {
+        /// One line.
+        message: String,
+        /// The tool's own words and what else helps.
+        notes: Vec<Note>,
+    },
+    /// The build was interrupted.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Runs the steps of some kinds. One object serves many threads.
+pub trait Runner: Send + Sync {
+    /// Runs the step and returns when it, and everything it started, has ended.
+    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError>;
+}
+
+/// Adds the nodes that are known only after an earlier result. Pure.
+pub trait Expand: Send + Sync {
+    /// Nodes to add after `node` gave `result`; `read` gives the bytes of its outputs. New nodes depend only on nodes that exist or on each other, and
+    /// rank after `node`.
+    fn expand(
+        &self,
+        node: &Node,
+        result: &StepResult,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Node>, String>;
+}

@@ -1,0 +1,354 @@
+//! An operator bound to one shape and one choice of types, and a variant's launches for it: numbers only, nothing left to look up.
+//! These values go into step specs as they are, so everything in them is part of a key. Knows no manifest syntax.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::DType;
+
+/// What a kernel may do with a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Read only; checked to be unchanged.
+    Input,
+    /// Read and written; restored before every launch that is checked or timed.
+    Inout,
+    /// Written only; poisoned before.
+    Output,
+}
+
+/// A number as the manifest states it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scalar {
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+}
+
+impl Scalar {
+    /// As a float: truth values are 0 and 1.
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Scalar::Int(i) => i as f64,
+            Scalar::Float(f) => f,
+            Scalar::Bool(b) => f64::from(u8::from(b)),
+        }
+    }
+
+    /// As an integer, where it is one.
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Scalar::Int(i) => Some(i),
+            Scalar::Bool(b) => Some(i64::from(b)),
+            Scalar::Float(_) => None,
+        }
+    }
+}
+
+/// How a tensor's values are drawn (manifest, "init").
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Init {
+    /// Several distributions over the trials.
+    #[default]
+    Auto,
+    /// Uniform in [-1, 1); integers over a small symmetric range.
+    Uniform,
+    /// Standard normal.
+    Normal,
+    /// Uniform in (0, 1].
+    Positive,
+    /// Uniform in [a, b) for floats, [a, b] for integers.
+    Range(f64, f64),
+    /// Along the last axis, one 1 and else 0.
+    OneHot,
+    /// A permutation of 0..n repeated to fill the tensor, as page tables are.
+    Permutation(i64),
+    /// A non-decreasing list from 0 to the total, as offsets of ragged batches are.
+    Offsets(i64),
+    /// One value everywhere.
+    Constant(f64),
+}
+
+/// A tensor of the operator with its numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Tensor {
+    /// Its name in the operator.
+    pub name: String,
+    /// What a kernel may do with it.
+    pub role: Role,
+    /// Its element type.
+    pub dtype: DType,
+    /// Extents, outermost first. Empty for a single value.
+    pub shape: Vec<u64>,
+    /// Elements between neighbours along each axis; contiguous, row-major, unless declared.
+    pub strides: Vec<u64>,
+    /// Alignment of its first byte, in bytes.
+    pub align: u64,
+    /// How its values are drawn; outputs do not use it.
+    pub init: Init,
+}
+
+impl Tensor {
+    /// How many elements the operator sees.
+    pub fn elements(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// How many stored elements its buffer spans, gaps between strides included; 0 if any extent is 0.
+    pub fn span(&self) -> u64 {
+        if self.elements() == 0 {
+            return 0;
+        }
+        1 + self.shape.iter().zip(&self.strides).map(|(extent, stride)| (extent - 1) * stride).sum::<u64>()
+    }
+
+    /// Bytes of its buffer.
+    pub fn bytes(&self) -> u64 {
+        self.span() * self.dtype.bytes()
+    }
+
+    /// Whether elements lie one after another without gaps, last axis fastest.
+    pub fn is_contiguous(&self) -> bool {
+        self.strides == contiguous(&self.shape)
+    }
+
+    /// Where logical element `index` (row-major) lies in the buffer, in elements.
+    pub fn offset_of(&self, index: u64) -> u64 {
+        let mut rest = index;
+        let mut offset = 0;
+        for (extent, stride) in self.shape.iter().zip(&self.strides).rev() {
+            offset += rest % extent * stride;
+            rest /= extent;
+        }
+        offset
+    }
+}
+
+/// Row-major strides of a shape, in elements.
+pub fn contiguous(shape: &[u64]) -> Vec<u64> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis].max(1);
+    }
+    strides
+}
+
+/// A scalar parameter of the operator with its value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Param {
+    /// Its name in the operator.
+    pub name: String,
+    /// Its type when passed to a kernel.
+    pub dtype: DType,
+    /// Its value.
+    pub value: Scalar,
+}
+
+/// Where expected values come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reference {
+    /// An operator of `kforge::reference`.
+    Builtin {
+        /// Its name: `rms_norm`.
+        name: String,
+        /// Its attributes: `{"transpose_b": true}`.
+        attributes: BTreeMap<String, serde_json::Value>,
+        /// The tensor or param of the operator that stands for each of the built-in's own names, where they differ.
+        names: BTreeMap<String, String>,
+    },
+    /// A function of a Python file of the package; the file and those it imports from the package come as the input `tree:reference`.
+    Python {
+        /// The file, relative to the package.
+        file: String,
+        /// The function in it.
+        function: String,
+    },
+    /// An `extern "C"` function of a C++ file of the package, its files as for Python.
+    Cpp {
+        /// The file, relative to the package.
+        file: String,
+        /// The function in it.
+        function: String,
+    },
+}
+
+/// One operator, one shape, one choice of types.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Problem {
+    /// The dims, derived ones included.
+    pub dims: BTreeMap<String, i64>,
+    /// Every tensor in declared order: inputs, then inouts, then outputs.
+    pub tensors: Vec<Tensor>,
+    /// Every param in declared order.
+    pub params: Vec<Param>,
+    /// Where expected values come from.
+    pub reference: Reference,
+    /// A seeded Python function that makes the inputs, where they depend on each other: file and function.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generate_inputs: Option<(String, String)>,
+}
+
+impl Problem {
+    /// The tensor of that name.
+    pub fn tensor(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|t| t.name == name)
+    }
+
+    /// The param of that name.
+    pub fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|p| p.name == name)
+    }
+
+    /// Tensors a kernel reads.
+    pub fn read(&self) -> impl Iterator<Item = &Tensor> {
+        self.tensors.iter().filter(|t| t.role != Role::Output)
+    }
+
+    /// Tensors a kernel writes, all of which are compared.
+    pub fn written(&self) -> impl Iterator<Item = &Tensor> {
+        self.tensors.iter().filter(|t| t.role != Role::Input)
+    }
+}
+
+/// What a workspace buffer holds before the first launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fill {
+    /// A poison pattern: the kernel must not read before it writes.
+    Poison,
+    /// Zeros before every sequence of launches.
+    Zero,
+    /// Zeros once; must be zeros again after every sequence.
+    ZeroOnce,
+}
+
+/// A workspace buffer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Buffer {
+    /// Its name in the kernel.
+    pub name: String,
+    /// Its element type.
+    pub dtype: DType,
+    /// How many elements.
+    pub elements: u64,
+    /// What it holds before.
+    pub fill: Fill,
+}
+
+/// A field of a struct argument.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StructField {
+    /// Its type.
+    pub dtype: DType,
+    /// Its value.
+    pub value: Scalar,
+}
+
+/// One argument of a launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arg {
+    /// The address of a tensor or workspace.
+    Pointer {
+        /// Its name.
+        buffer: String,
+        /// Bytes past its start.
+        offset: u64,
+    },
+    /// A scalar by value.
+    Scalar {
+        /// Its type.
+        dtype: DType,
+        /// Its value.
+        value: Scalar,
+    },
+    /// A struct by value, laid out as C lays it out.
+    Struct(Vec<StructField>),
+    /// The address of a device array of addresses.
+    Pointers(Vec<String>),
+}
+
+/// A kernel launch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct KernelLaunch {
+    /// The entry as C++ spells it, tunables and types filled in: `rms_norm<__half, 256, 4>`.
+    pub entry: String,
+    /// Blocks along x, y, z.
+    pub grid: [u32; 3],
+    /// Threads of a block along x, y, z.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u64,
+    /// Arguments in order.
+    pub args: Vec<Arg>,
+    /// Whether all blocks must be resident, for grid synchronisation.
+    #[serde(default)]
+    pub cooperative: bool,
+}
+
+/// One element of a variant's sequence of launches; repeats are spelt out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Launch {
+    /// Run a kernel.
+    Kernel(KernelLaunch),
+    /// Fill a buffer with a byte.
+    Memset {
+        /// The buffer's name.
+        buffer: String,
+        /// The byte.
+        value: u8,
+    },
+}
+
+/// A `__constant__` symbol filled from an input before the launches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Constant {
+    /// The symbol as C++ spells it.
+    pub symbol: String,
+    /// The input tensor whose bytes fill it.
+    pub buffer: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strided_elements_lie_where_their_strides_say() {
+        let tensor = Tensor {
+            name: "x".into(),
+            role: Role::Input,
+            dtype: DType::F16,
+            shape: vec![2, 3],
+            strides: vec![8, 2],
+            align: 256,
+            init: Init::Auto,
+        };
+        assert_eq!((0..6).map(|i| tensor.offset_of(i)).collect::<Vec<_>>(), [0, 2, 4, 8, 10, 12]);
+        assert_eq!((tensor.span(), tensor.bytes(), tensor.is_contiguous()), (13, 26, false));
+        assert_eq!(contiguous(&[4, 5, 6]), [30, 6, 1]);
+    }
+
+    #[test]
+    fn an_empty_tensor_has_no_bytes() {
+        let tensor = Tensor {
+            name: "x".into(),
+            role: Role::Input,
+            dtype: DType::F32,
+            shape: vec![0, 3],
+            strides: vec![3, 1],
+            align: 256,
+            init: Init::Auto,
+        };
+        assert_eq!(tensor.bytes(), 0);
+    }
+}

@@ -1,0 +1,53 @@
+//! What a measurement is valid for, and where it came from.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a measurement is valid for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct DeviceClass {
+    /// The product's name as the driver gives it: `NVIDIA H200`.
+    pub product: String,
+    /// Its architecture: `sm_90`.
+    pub arch: String,
+    /// The driver's major version; timings are valid for one.
+    pub driver_major: u32,
+    /// The MIG profile, where the device is a slice of one: `1g.18gb`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<String>,
+}
+
+impl fmt::Display for DeviceClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}, driver {})", self.product, self.arch, self.driver_major)?;
+        match &self.mig {
+            Some(mig) => write!(f, " MIG {mig}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where an observation came from: what turns it into evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Provenance {
+    /// The class it is valid for.
+    pub device: DeviceClass,
+    /// The full driver version: `580.159.04`.
+    pub driver: String,
+    /// Version of kforge that observed it.
+    pub kforge: String,
+    /// Version of the protocol it was observed under.
+    pub protocol: u32,
+    /// When, as RFC 3339 in UTC.
+    pub measured_at: String,
+    /// SM clock, memory clock in MHz at the time, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_mhz: Option<(u32, u32)>,
+    /// Temperature in degrees Celsius, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<u32>,
+    /// NVML's event reasons, by name.
+    #[serde(default)]
+    pub throttle: Vec<String>,
+}

@@ -1,0 +1,130 @@
+//! The kinds of step, their order and their semantic versions.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A kind of step (design, section 4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "documented in the table of the design and in step/, one file a kind")]
+pub enum StepKind {
+    Generate,
+    Compile,
+    Inspect,
+    Oracle,
+    Calibrate,
+    Verify,
+    Bench,
+    Judge,
+    Match,
+    Select,
+    Pairs,
+    Profile,
+    Attribute,
+    Roofline,
+    Round,
+}
+
+impl StepKind {
+    /// Every kind, in the order in which one may read another within a phase.
+    pub const ALL: [StepKind; 15] = [
+        StepKind::Generate,
+        StepKind::Compile,
+        StepKind::Inspect,
+        StepKind::Oracle,
+        StepKind::Calibrate,
+        StepKind::Verify,
+        StepKind::Bench,
+        StepKind::Judge,
+        StepKind::Match,
+        StepKind::Select,
+        StepKind::Pairs,
+        StepKind::Profile,
+        StepKind::Attribute,
+        StepKind::Roofline,
+        StepKind::Round,
+    ];
+
+    /// The name in ids, events and specs.
+    pub fn name(self) -> &'static str {
+        match self {
+            StepKind::Generate => "generate",
+            StepKind::Compile => "compile",
+            StepKind::Inspect => "inspect",
+            StepKind::Oracle => "oracle",
+            StepKind::Calibrate => "calibrate",
+            StepKind::Verify => "verify",
+            StepKind::Bench => "bench",
+            StepKind::Judge => "judge",
+            StepKind::Match => "match",
+            StepKind::Select => "select",
+            StepKind::Pairs => "pairs",
+            StepKind::Profile => "profile",
+            StepKind::Attribute => "attribute",
+            StepKind::Roofline => "roofline",
+            StepKind::Round => "round",
+        }
+    }
+
+    /// The version of what a step of this kind does. Raised by hand whenever the same spec may give another result;
+    /// code that enters a spec by content (the emulator's headers) needs no raise.
+    pub fn version(self) -> u32 {
+        1
+    }
+
+    /// Whether steps of this kind measure a device, so that their results are observations valid for a device class.
+    pub fn observes_device(self) -> bool {
+        matches!(self, StepKind::Verify | StepKind::Bench | StepKind::Pairs | StepKind::Profile)
+    }
+
+    /// Whether it is a pure function of its inputs that runs in the coordinator.
+    pub fn is_pure(self) -> bool {
+        matches!(
+            self,
+            StepKind::Calibrate
+                | StepKind::Judge
+                | StepKind::Match
+                | StepKind::Select
+                | StepKind::Attribute
+                | StepKind::Roofline
+                | StepKind::Round
+        )
+    }
+
+    /// The status verb shown when one runs.
+    pub fn verb(self) -> &'static str {
+        match self {
+            StepKind::Generate => "Generating",
+            StepKind::Compile => "Compiling",
+            StepKind::Inspect => "Inspecting",
+            StepKind::Oracle => "Computing",
+            StepKind::Calibrate => "Calibrating",
+            StepKind::Verify => "Verifying",
+            StepKind::Bench => "Timing",
+            StepKind::Judge => "Judging",
+            StepKind::Match => "Matching",
+            StepKind::Select => "Selecting",
+            StepKind::Pairs => "Pairing",
+            StepKind::Profile => "Profiling",
+            StepKind::Attribute => "Attributing",
+            StepKind::Roofline => "Bounding",
+            StepKind::Round => "Planning",
+        }
+    }
+}
+
+impl fmt::Display for StepKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for StepKind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        StepKind::ALL.into_iter().find(|k| k.name() == text).ok_or(())
+    }
+}

@@ -1,0 +1,228 @@
+//! What a verify step saw, free of policy: no tolerance is read here, so an edited tolerance costs no run.
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of thing went wrong while a candidate ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// Two threads touch the same bytes without a barrier between, one of them writing.
+    Race,
+    /// An access outside its buffer.
+    OutOfBounds,
+    /// A read of memory nothing wrote.
+    Uninitialised,
+    /// A barrier that not all threads of the block reached, or reached at different places.
+    DivergentBarrier,
+    /// A barrier that some threads left the kernel before reaching.
+    ExitedBeforeBarrier,
+    /// A warp operation whose mask names lanes that never come, or that leaves the caller out.
+    WarpMask,
+    /// An access whose address is not a multiple of what its size asks for.
+    Misaligned,
+    /// The bytes before or after a buffer were changed.
+    Canary,
+    /// An input was changed.
+    InputModified,
+    /// An output was not written, or only in part.
+    Unwritten,
+    /// A `zero-once` workspace was not zero again.
+    WorkspaceDirty,
+    /// Repeated runs on the same inputs differ by thread order in more than rounding, or at all where they must not.
+    OrderDependent,
+    /// `assert` failed in the kernel.
+    Assertion,
+    /// `__trap` or `abort`.
+    Trap,
+    /// The process died of a signal.
+    Crash,
+    /// The process ended itself.
+    Exited,
+    /// Threads wait for each other for ever, or spin without progress.
+    NoProgress,
+    /// The launch itself was refused: too many threads, too much shared memory, a wrong argument.
+    LaunchRefused,
+    /// Memory or processes beyond the limits.
+    LimitExceeded,
+    /// The candidate broke the protocol with its runner: what it said cannot be trusted.
+    Protocol,
+}
+
+/// Which memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "CUDA's own names")]
+pub enum Space {
+    Global,
+    Shared,
+    Constant,
+    Local,
+}
+
+/// A structural failure: wrong whatever the tolerance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Finding {
+    /// What kind of thing.
+    pub kind: FindingKind,
+    /// The whole of it in one line for people.
+    pub message: String,
+    /// The buffer or shared variable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer: Option<String>,
+    /// Which memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<Space>,
+    /// The element in it; may lie outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<i64>,
+    /// Package-relative file and line, from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<(String, u32)>,
+    /// The other line of a race or a divergent barrier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_line: Option<(String, u32)>,
+    /// Block index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<[u32; 3]>,
+    /// Thread index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<[u32; 3]>,
+    /// How many like it were seen.
+    pub count: u64,
+}
+
+impl Finding {
+    /// A finding with nothing but its kind and message.
+    pub fn new(kind: FindingKind, message: impl Into<String>) -> Self {
+        Finding {
+            kind,
+            message: message.into(),
+            buffer: None,
+            space: None,
+            index: None,
+            line: None,
+            other_line: None,
+            block: None,
+            thread: None,
+            count: 1,
+        }
+    }
+}
+
+/// An element that no other makes irrelevant: none has a larger error and a smaller expected magnitude (and a smaller scale).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FrontPoint {
+    /// Row-major index of the element.
+    pub index: u64,
+    /// |got - want|, finite.
+    pub error: f64,
+    /// What the kernel wrote.
+    pub got: f64,
+    /// What was expected, rounded to the output's dtype.
+    pub want: f64,
+    /// The operator on absolute values there, where the tolerance declares `scaled`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<f64>,
+}
+
+/// A differing element of an exactly compared output, or one whose class (NaN, infinities, finite) differs. Texts, because neither need fit a float.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Mismatch {
+    /// Row-major index of the element.
+    pub index: u64,
+    /// What the kernel wrote.
+    pub got: String,
+    /// What was expected.
+    pub want: String,
+}
+
+/// Where the plainly wrong elements lie: those off by more than a hundredth of the expected magnitude plus that of the whole output (root mean square).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Gross {
+    /// How many.
+    pub count: u64,
+    /// The first, with its values.
+    pub first: Mismatch,
+    /// What would explain where they lie, where the pattern is plain: `the last 1 of 257 columns`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+}
+
+/// One output of one trial, compared whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OutputObserved {
+    /// Its name.
+    pub output: String,
+    /// How many elements were compared.
+    pub elements: u64,
+    /// The Pareto front of (error, |want|) over elements finite on both sides; by error, largest first. Empty if all are equal.
+    pub front: Vec<FrontPoint>,
+    /// Elements exactly compared that differ (integers, truth values, indices), and how many.
+    pub differing: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_differing: Option<Mismatch>,
+    /// Elements whose class differs: finite against not, NaN against infinity, sign of infinity.
+    pub class_differing: u64,
+    /// Of them, those where both are not finite.
+    pub class_differing_both_nonfinite: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_class_differing: Option<Mismatch>,
+    /// Elements not finite in the output, and in the expectation.
+    pub nonfinite: (u64, u64),
+    /// Histogram of |got - want| / max(|want|, tiny) by decade, from below 1e-9 to above 1: eleven counts.
+    pub histogram: Vec<u64>,
+    /// Where the plainly wrong elements lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gross: Option<Gross>,
+    /// Elements beyond the tolerance that the spec names; only where the operator declares `matched` below one, which a front cannot decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<u64>,
+}
+
+/// One trial: one seed, one distribution of inputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TrialObserved {
+    /// Its number.
+    pub trial: u32,
+    /// The distribution its inputs were drawn from.
+    pub distribution: String,
+    /// Every output.
+    pub outputs: Vec<OutputObserved>,
+}
+
+/// Whether repeated runs on the same inputs give the same bits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Determinism {
+    /// Bit for bit.
+    Stable,
+    /// They differ; the largest difference and the output it is in.
+    Differs {
+        /// The output.
+        output: String,
+        /// Largest absolute difference between runs.
+        spread: f64,
+    },
+    /// Not looked at, because a run failed.
+    Unknown,
+}
+
+/// What a verify step saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct VerifyObservation {
+    /// Whether this was the emulator: labelled so wherever it is shown.
+    pub emulated: bool,
+    /// Structural failures: any one is a fail.
+    pub findings: Vec<Finding>,
+    /// What the emulator does not do, with its place: makes the verdict unknown, unless there is a finding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_emulated: Option<String>,
+    /// Every trial whose outputs could be compared.
+    pub trials: Vec<TrialObserved>,
+    /// Repetition.
+    pub determinism: Determinism,
+    /// How it was run: `check`, `plain`, or the device's class.
+    pub ran_as: String,
+}

@@ -1,0 +1,307 @@
+//! The parameters of each kind of step, and the documents they give. A runner reads these from the very value that was hashed into its key.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::observation::VerifyObservation;
+use super::{Unknown, Verdict};
+use crate::base::Digest;
+use crate::model::bound::{Buffer, Constant, Launch, Problem};
+use crate::model::{Compare, Tolerance};
+
+/// generate, from files. Inputs `file:NAME` hold every file the source can reach. Output `source`: a [`super::spec::Tree`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GenerateParams {
+    /// The file to compile, relative to the package.
+    pub main: String,
+}
+
+/// Which compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compiler {
+    /// NVRTC; nvcc where NVRTC's diagnostic says that a header is missing or the file holds host code.
+    Auto,
+    /// NVRTC.
+    Nvrtc,
+    /// nvcc.
+    Nvcc,
+    /// The host's C++ compiler and the emulator, optimised, without watched accesses.
+    EmulatorPlain,
+    /// The same with every access watched.
+    EmulatorCheck,
+}
+
+/// compile. Inputs: `tree:source`; `toolchain`, a [`Toolchain`]; for the emulator, `tree:emulator`, its headers.
+/// Outputs: `binary` (stripped, free of paths), `facts` (what only the compiler's log says: a [`CompileFacts`]), `log`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompileParams {
+    /// Which compiler.
+    pub compiler: Compiler,
+    /// `cpu`, or an architecture: `sm_90a`.
+    pub arch: String,
+    /// The file to compile, as the tree names it.
+    pub main: String,
+    /// Entries as C++ spells them, types and tunables filled in, in order of first use.
+    pub entries: Vec<String>,
+    /// Macros: only those tunables that the source can see.
+    pub defines: BTreeMap<String, String>,
+    /// Language standard: `c++17`.
+    pub std: String,
+    /// Include folders, as the tree names them.
+    pub include: Vec<String>,
+    /// Further flags, as declared.
+    pub flags: Vec<String>,
+}
+
+/// What a toolchain is, by content: what enters keys.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toolchain {
+    /// Each tool and sub-tool (`nvrtc`, `nvrtc-builtins`, `ptxas`, `cc1plus`, `headers`) and its digest.
+    pub tools: BTreeMap<String, Digest>,
+}
+
+/// What only the compiler can say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompileFacts {
+    /// The compiler that made the binary, where `auto` had to choose: `nvrtc` or `nvcc`.
+    pub compiler: String,
+    /// The symbol of each entry, in the order of the entries.
+    pub symbols: Vec<String>,
+    /// Bytes of spill stores and loads by symbol.
+    pub spills: BTreeMap<String, (u64, u64)>,
+}
+
+/// inspect. Inputs: `binary`, `facts`; `toolchain` where it disassembles. Output `inspection`: a [`super::Inspection`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InspectParams {
+    /// As for compile.
+    pub arch: String,
+    /// As for compile.
+    pub entries: Vec<String>,
+    /// Whether to count opcodes: only where methods are judged.
+    pub disassemble: bool,
+}
+
+/// One trial of a verification: which inputs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Its number.
+    pub trial: u32,
+    /// Seed of the counter-based generator.
+    pub seed: u64,
+    /// The distribution for inputs whose `init` is auto.
+    pub distribution: String,
+}
+
+/// oracle. Inputs: `tree:reference` for a reference of the package's own, `toolchain` for what runs it.
+/// Output `expected`: an [`Expected`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OracleParams {
+    /// What to compute.
+    pub problem: Problem,
+    /// On which inputs.
+    pub trial: Trial,
+    /// Whether the scale (the operator on absolute values) is wanted.
+    pub scale: bool,
+}
+
+/// Digests of expected values: the bytes are scratch, made again when needed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expected {
+    /// Each written tensor and the digest of its expected values as f64 (or i64), row-major, little endian, before rounding to its dtype.
+    pub outputs: BTreeMap<String, Digest>,
+    /// The same of the scale, where it was asked for.
+    #[serde(default)]
+    pub scales: BTreeMap<String, Digest>,
+}
+
+/// One shape of one operator for calibration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalibrateCase {
+    /// Distribution of the trial.
+    pub distribution: String,
+    /// The operator's tolerance at this shape, by output; none asks to derive it.
+    pub tolerance: Option<BTreeMap<String, Tolerance>>,
+}
+
+/// calibrate: one case an input. Inputs `nulls:N`: a [`NullsObserved`] of case N. Output `calibration`: a [`Calibration`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalibrateParams {
+    /// What was observed where.
+    pub cases: Vec<CalibrateCase>,
+}
+
+/// How the null candidates of one case compare with the expectation; part of the oracle step's output `nulls`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NullsObserved {
+    /// Each candidate (`zeros`, `constant`, `copy of x`, `another seed`, `inputs rounded to f16`) and how each output compares; a candidate
+    /// that equals the reference after rounding is not listed.
+    pub candidates: BTreeMap<String, Vec<super::OutputObserved>>,
+    /// Length of the longest reduction, for derived tolerances.
+    pub reduction: u64,
+}
+
+/// Whether tolerance, shapes and distributions can tell right from wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Candidates that pass on every case: any makes the operator indecisive.
+    pub indecisive: Vec<String>,
+    /// Candidates that pass on some cases: (candidate, cases).
+    pub weak: Vec<(String, Vec<usize>)>,
+    /// The tolerance of each case by output, declared or derived.
+    pub tolerance: Vec<BTreeMap<String, Tolerance>>,
+}
+
+/// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference` and `toolchain` where the reference is the package's own.
+/// Output `observation`: a [`VerifyObservation`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerifyParams {
+    /// `cpu`, or the architecture the binary is for.
+    pub arch: String,
+    /// How the binary was built.
+    pub compiler: Compiler,
+    /// What is computed.
+    pub problem: Problem,
+    /// As for compile; launches name entries by these.
+    pub entries: Vec<String>,
+    /// The variant's launches.
+    pub launches: Vec<Launch>,
+    /// Its workspaces.
+    pub workspaces: Vec<Buffer>,
+    /// `__constant__` symbols to fill.
+    pub constants: Vec<Constant>,
+    /// Which inputs.
+    pub trials: Vec<Trial>,
+    /// How each output is compared.
+    pub compare: BTreeMap<String, Compare>,
+    /// Outputs for which the scale is carried along, because a tolerance declares `scaled`.
+    pub scaled: Vec<String>,
+    /// Tolerances to count elements beyond, only for outputs whose tolerance declares `matched` below one.
+    pub count_beyond: BTreeMap<String, Tolerance>,
+    /// Version of the verification protocol.
+    pub protocol: u32,
+}
+
+/// judge. Input `observation`, absent where verify gave nothing; `calibration`. Output `judgement`: a [`Judgement`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgeParams {
+    /// The tolerance of each output; none where calibration derives it.
+    pub tolerance: Option<BTreeMap<String, Tolerance>>,
+    /// The case of the calibration whose derived tolerance counts.
+    pub case: usize,
+    /// Why there may be no observation, as text, for the verdict.
+    pub absent: Option<Unknown>,
+}
+
+/// What judge decides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// For a failure: output, first wrong index, got, want, count and distribution, what would explain it. Several lines.
+    pub explanation: String,
+    /// Whether the emulator was the witness.
+    pub emulated: bool,
+    /// Largest error over the tolerance's allowance, over all outputs; below one passes. None without comparison.
+    pub worst: Option<f64>,
+}
+
+/// What machine code must show for a method to be there (patterns are regular expressions over whole opcodes, anchored at their start).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Signature {
+    /// At least one must occur, more often than in the variant without the method.
+    pub any: Vec<String>,
+    /// Each must occur, more often than in the variant without the method.
+    pub all: Vec<String>,
+    /// None may occur.
+    pub forbid: Vec<String>,
+    /// Least number of times each pattern must occur.
+    pub count: BTreeMap<String, u64>,
+}
+
+/// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MatchParams {
+    /// What to look for; none if the method declares no signature for this architecture.
+    pub signature: Option<Signature>,
+}
+
+/// Whether machine code shows a method.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shown {
+    /// It does.
+    Shown,
+    /// It does not.
+    NotShown,
+    /// It cannot be told; why.
+    Unknown(String),
+}
+
+/// What match finds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Matched {
+    /// Whether it is shown.
+    pub shown: Shown,
+    /// Each pattern, its count with and without the method.
+    pub counts: Vec<(String, u64, u64)>,
+}
+
+/// What is known of a variant when select runs, besides its inputs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Position in declared order; the lower wins where nothing else decides.
+    pub order: u32,
+    /// The digest that names this variant in `kforge.lock`: of its tunables.
+    pub identity: String,
+    /// For each shape it serves: the shape's position in [`SelectParams::shapes`].
+    pub serves: Vec<u32>,
+}
+
+/// select. Inputs: `judgement:V:S` (a [`Judgement`]) for each candidate V and shape S it serves; `bench:V:S` and `pairs:V:W:S` where there are any.
+/// Output `selection`: a [`Selection`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SelectParams {
+    /// Candidates in declared order.
+    pub candidates: Vec<Candidate>,
+    /// The class of each shape; shapes with equal texts get one champion.
+    pub shapes: Vec<String>,
+    /// Which shapes are benched, by position.
+    pub bench: Vec<u32>,
+    /// The identity pinned in `kforge.lock` for a class.
+    pub pinned: BTreeMap<String, String>,
+    /// Share by which a paired comparison must show a variant slower before it loses its place.
+    pub margin: f64,
+    /// Whether this target can have timings at all.
+    pub timed: bool,
+}
+
+/// The champion of one class of shapes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Champion {
+    /// The class.
+    pub class: String,
+    /// The candidate's position; none if none serves and none is correct.
+    pub variant: Option<u32>,
+    /// Whether it stands for want of evidence rather than by it.
+    pub provisional: bool,
+    /// Why it, in a line.
+    pub because: String,
+}
+
+/// What select decides: only the decision, so that re-measured noise changes nothing after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Selection {
+    /// One a class, in order of first shape.
+    pub champions: Vec<Champion>,
+    /// Correct candidates that are not champions, in declared order.
+    pub frontier: Vec<u32>,
+    /// Candidates known to be wrong.
+    pub wrong: Vec<u32>,
+}
+
+/// An observation must be kept with this to be believed later.
+pub type Observation = VerifyObservation;

@@ -1,0 +1,129 @@
+//! All that a step may see. Its key is the encoding of this value and of nothing else, so a step cannot read what was not hashed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::StepKind;
+use crate::base::Digest;
+use crate::base::encode::{FieldWriter, Hasher, Lines, write_value};
+
+/// How an input's bytes are laid out for the step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// One file.
+    Blob,
+    /// A folder: the blob is a [`Tree`], its files are laid out under the input's name.
+    Tree,
+}
+
+/// One input: by content, or absent because the step that would have made it gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Input {
+    /// The contents; none if absent.
+    pub digest: Option<Digest>,
+    /// How they are laid out.
+    pub form: Form,
+}
+
+/// A folder by content: package-relative names and the digests of the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Tree {
+    /// Relative names with `/`, never `..`, and what each holds.
+    pub files: BTreeMap<String, Digest>,
+}
+
+/// All that a step may see.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Spec {
+    /// What to do.
+    pub kind: StepKind,
+    /// Semantic version of the kind.
+    pub version: u32,
+    /// Its parameters: one of the typed structs of [`super::observation`]'s neighbours, serialised. No names of packages, kernels, operators or shapes, no
+    /// absolute paths, no times.
+    pub params: serde_json::Value,
+    /// Inputs by name.
+    pub inputs: BTreeMap<String, Input>,
+}
+
+/// Separates these keys from every other use of blake3.
+pub const KEY_CONTEXT: &str = "kforge 2026-11 step key v1";
+
+impl Spec {
+    /// Hands every field to `writer` in canonical order: the one walk that hashing and explaining share.
+    pub fn write(&self, writer: &mut dyn FieldWriter) {
+        writer.field("kind", b's', self.kind.name().as_bytes(), &|| self.kind.name().into());
+        writer.field("version", b'i', &self.version.to_le_bytes(), &|| self.version.to_string());
+        write_value("params", &self.params, writer);
+        writer.field("inputs", b'm', &(self.inputs.len() as u64).to_le_bytes(), &|| {
+            format!("{} inputs", self.inputs.len())
+        });
+        for (name, input) in &self.inputs {
+            let path = format!("inputs.{name}");
+            match &input.digest {
+                Some(d) => {
+                    let mut bytes = d.hash().to_vec();
+                    bytes.extend(d.size().to_le_bytes());
+                    bytes.push(if input.form == Form::Tree { b't' } else { b'b' });
+                    writer.field(&path, b'd', &bytes, &|| d.to_string());
+                }
+                None => writer.field(&path, b'n', &[], &|| "absent".into()),
+            }
+        }
+    }
+
+    /// The key: equal keys mean equal results.
+    pub fn key(&self) -> Digest {
+        let mut hasher = Hasher::new(KEY_CONTEXT);
+        self.write(&mut hasher);
+        hasher.finish()
+    }
+
+    /// The fields that were hashed, as `(path, value)` lines.
+    pub fn explain(&self) -> Vec<(String, String)> {
+        let mut lines = Lines::default();
+        self.write(&mut lines);
+        lines.fields
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> Spec {
+        let inputs = [
+            ("a".to_string(), Input { digest: Some(Digest::of(b"a")), form: Form::Blob }),
+            ("b".to_string(), Input { digest: None, form: Form::Blob }),
+        ];
+        Spec { kind: StepKind::Compile, version: 1, params: serde_json::json!({"std": "c++17"}), inputs: inputs.into() }
+    }
+
+    #[test]
+    fn every_field_enters_the_key() {
+        let base = spec().key();
+        let changes: [fn(&mut Spec); 7] = [
+            |s| s.kind = StepKind::Inspect,
+            |s| s.version = 2,
+            |s| s.params["std"] = "c++20".into(),
+            |s| s.inputs.get_mut("a").unwrap().digest = Some(Digest::of(b"x")),
+            |s| s.inputs.get_mut("a").unwrap().digest = None,
+            |s| s.inputs.get_mut("a").unwrap().form = Form::Tree,
+            |s| drop(s.inputs.remove("b")),
+        ];
+        for (i, change) in changes.iter().enumerate() {
+            let mut other = spec();
+            change(&mut other);
+            assert_ne!(other.key(), base, "change {i}");
+        }
+    }
+
+    #[test]
+    fn the_explanation_names_what_was_hashed() {
+        let lines = spec().explain();
+        assert!(lines.contains(&("params.std".into(), "c++17".into())), "{lines:?}");
+        assert!(lines.contains(&("inputs.b".into(), "absent".into())), "{lines:?}");
+    }
+}
