@@ -147,12 +147,18 @@ mod tests {
     #[test]
     fn equal_outputs_leave_no_trace() {
         let seen = compare(&[1.0, f64::NAN, f64::INFINITY], &[1.0, f64::NAN, f64::INFINITY]);
-        assert_eq!((seen.elements, seen.front.len(), seen.class_differing, seen.nonfinite, seen.gross), (3, 0, 0, (2, 2), None));
+        assert_eq!(
+            (seen.elements, seen.front.len(), seen.class_differing, seen.nonfinite, seen.gross),
+            (3, 0, 0, (2, 2), None)
+        );
     }
 
     #[test]
     fn classes_are_told_apart() {
-        let seen = compare(&[f64::NAN, f64::INFINITY, 1.0, f64::NEG_INFINITY], &[1.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN]);
+        let seen = compare(
+            &[f64::NAN, f64::INFINITY, 1.0, f64::NEG_INFINITY],
+            &[1.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN],
+        );
         assert_eq!((seen.class_differing, seen.class_differing_both_nonfinite), (4, 2));
         assert_eq!(seen.first_class_differing.unwrap(), Mismatch { index: 0, got: "NaN".into(), want: "1".into() });
     }
@@ -163,7 +169,10 @@ mod tests {
         let mut got = want.clone();
         got[90..].fill(0.0);
         let gross = compare(&got, &want).gross.unwrap();
-        assert_eq!((gross.count, gross.first.index, gross.pattern.as_deref()), (10, 90, Some("the last 10 of 100 elements")));
+        assert_eq!(
+            (gross.count, gross.first.index, gross.pattern.as_deref()),
+            (10, 90, Some("the last 10 of 100 elements"))
+        );
     }
 
     #[test]

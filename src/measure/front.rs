@@ -83,7 +83,9 @@ fn thin(points: &mut Vec<FrontPoint>) {
 
 /// Points that no other dominates. Without scales by one sweep; with scales against the kept ones.
 fn undominated(mut points: Vec<FrontPoint>) -> Vec<FrontPoint> {
-    points.sort_by(|a, b| a.want.abs().total_cmp(&b.want.abs()).then(b.error.total_cmp(&a.error)).then(a.index.cmp(&b.index)));
+    points.sort_by(|a, b| {
+        a.want.abs().total_cmp(&b.want.abs()).then(b.error.total_cmp(&a.error)).then(a.index.cmp(&b.index))
+    });
     let mut kept: Vec<FrontPoint> = Vec::new();
     let mut highest = 0.0;
     for point in points {

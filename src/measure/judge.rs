@@ -7,16 +7,15 @@ use super::compare::show;
 use crate::model::{DType, Nonfinite, Tolerance};
 use crate::record::params::Judgement;
 use crate::record::{Determinism, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation};
-use crate::reference::float;
 
 /// How far an element may lie from `want`: the tolerance of manifest.md, with `want` rounded to the output's type already.
 pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f64>) -> f64 {
     let mut allowed = tolerance.atol + tolerance.rtol * want.abs();
     if tolerance.ulp > 0.0 {
-        allowed += tolerance.ulp * float::ulp(dtype, want);
+        allowed += tolerance.ulp * dtype.ulp(want);
     }
     if let Some(scale) = scale {
-        allowed += tolerance.scaled * float::epsilon(tolerance.acc) * scale.abs();
+        allowed += tolerance.scaled * tolerance.acc.epsilon() * scale.abs();
     }
     allowed
 }
@@ -36,7 +35,8 @@ pub struct OutputJudged {
 pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudged {
     let mut reasons = Vec::new();
     if seen.differing > 0 {
-        let first = seen.first_differing.as_ref().map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
+        let first =
+            seen.first_differing.as_ref().map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
         reasons.push(format!("{} of {} elements differ{}", seen.differing, seen.elements, first.unwrap_or_default()));
     }
     let classes = match tolerance.nonfinite {
@@ -45,8 +45,15 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         Nonfinite::Forbid => seen.class_differing.max(seen.nonfinite.0).max(seen.nonfinite.1),
     };
     if classes > 0 {
-        let first = seen.first_class_differing.as_ref().map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
-        let what = if tolerance.nonfinite == Nonfinite::Forbid { "are not finite or differ in being so" } else { "differ in being finite, infinite or NaN" };
+        let first = seen
+            .first_class_differing
+            .as_ref()
+            .map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
+        let what = if tolerance.nonfinite == Nonfinite::Forbid {
+            "are not finite or differ in being so"
+        } else {
+            "differ in being finite, infinite or NaN"
+        };
         reasons.push(format!("{classes} of {} elements {what}{}", seen.elements, first.unwrap_or_default()));
     }
     let ratio = |p: &FrontPoint| {
@@ -70,7 +77,11 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
             allowed
         ));
     }
-    OutputJudged { pass: reasons.is_empty(), worst: if seen.differing > 0 || classes > 0 { f64::INFINITY } else { worst_ratio }, reasons }
+    OutputJudged {
+        pass: reasons.is_empty(),
+        worst: if seen.differing > 0 || classes > 0 { f64::INFINITY } else { worst_ratio },
+        reasons,
+    }
 }
 
 /// The conditions where only a share of the elements must pass.
@@ -78,12 +89,19 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
     let beyond = seen.beyond.unwrap_or(seen.elements);
     let share = 1.0 - beyond as f64 / seen.elements.max(1) as f64;
     if share < tolerance.matched {
-        reasons.push(format!("{share:.6} of the elements are within the tolerance where {} must be", tolerance.matched));
+        reasons
+            .push(format!("{share:.6} of the elements are within the tolerance where {} must be", tolerance.matched));
     }
     if let (Some(cap), Some(p)) = (tolerance.max_error, seen.front.first())
         && p.error > cap
     {
-        reasons.push(format!("element {}: got {}, want {}, error {:.3e} above the cap of {cap:e}", p.index, show(p.got), show(p.want), p.error));
+        reasons.push(format!(
+            "element {}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
+            p.index,
+            show(p.got),
+            show(p.want),
+            p.error
+        ));
     }
 }
 
@@ -121,7 +139,10 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         return done(Verdict::Unknown(Unknown::Missing("no trial was compared".into())), String::new(), None);
     }
     if let Determinism::Differs { output, spread } = &observation.determinism {
-        let _ = writeln!(lines, "not deterministic: `{output}` differs by up to {spread:.3e} between runs on the same inputs");
+        let _ = writeln!(
+            lines,
+            "not deterministic: `{output}` differs by up to {spread:.3e} between runs on the same inputs"
+        );
     }
     done(Verdict::Pass, lines, worst)
 }
@@ -129,14 +150,18 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
 /// The line that stands for a failure: output, element, got, want.
 fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
     match &seen.gross {
-        Some(gross) => format!("`{}` is wrong at {}: got {}, want {}", seen.output, gross.first.index, gross.first.got, gross.first.want),
+        Some(gross) => format!(
+            "`{}` is wrong at {}: got {}, want {}",
+            seen.output, gross.first.index, gross.first.got, gross.first.want
+        ),
         None => format!("`{}`: {}", seen.output, judged.reasons[0]),
     }
 }
 
 /// A failure in full: what, where first, how many, how the errors are distributed, what would explain it.
 fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged) -> String {
-    let mut text = format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
+    let mut text =
+        format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
     if let Some(gross) = &seen.gross {
         let _ = write!(
             text,
@@ -172,7 +197,14 @@ mod tests {
         let mut c = Comparison::new("y", DType::F16, &[want.len() as u64], rms(want), None);
         c.floats(0, got, want, None);
         let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![c.finish()] };
-        VerifyObservation { emulated: true, findings: vec![], not_emulated: None, trials: vec![trial], determinism: Determinism::Stable, ran_as: "check".into() }
+        VerifyObservation {
+            emulated: true,
+            findings: vec![],
+            not_emulated: None,
+            trials: vec![trial],
+            determinism: Determinism::Stable,
+            ran_as: "check".into(),
+        }
     }
 
     fn with(tolerance: Tolerance) -> BTreeMap<String, Tolerance> {
@@ -229,6 +261,9 @@ mod tests {
         assert_eq!(verdict(Nonfinite::Any), Verdict::Pass);
         let same = observation(&[f64::NAN], &[f64::NAN]);
         assert_eq!(judge(&same, &with(Tolerance::default())).verdict, Verdict::Pass);
-        assert!(matches!(judge(&same, &with(Tolerance { nonfinite: Nonfinite::Forbid, ..Tolerance::default() })).verdict, Verdict::Fail(_)));
+        assert!(matches!(
+            judge(&same, &with(Tolerance { nonfinite: Nonfinite::Forbid, ..Tolerance::default() })).verdict,
+            Verdict::Fail(_)
+        ));
     }
 }

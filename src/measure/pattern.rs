@@ -97,14 +97,20 @@ impl Places {
                 _ => format!("rows {first} to {last} of {rows}"),
             });
         }
-        [128u64, 64, 32, 16, 8, 4, 2].into_iter().find(|m| wrong.len() > 1 && wrong.iter().all(|r| r % m == first % m)).map(|m| format!("one row in {m}, from row {first}"))
+        [128u64, 64, 32, 16, 8, 4, 2]
+            .into_iter()
+            .find(|m| wrong.len() > 1 && wrong.iter().all(|r| r % m == first % m))
+            .map(|m| format!("one row in {m}, from row {first}"))
     }
 
     /// One element in so many.
     fn every(&self, first: u64, total: u64) -> Option<String> {
-        let step = [1024u64, 512, 256, 128, 64, 32, 16, 8, 4, 2].into_iter().find(|m| self.indices.iter().all(|i| i % m == first % m))?;
+        let step = [1024u64, 512, 256, 128, 64, 32, 16, 8, 4, 2]
+            .into_iter()
+            .find(|m| self.indices.iter().all(|i| i % m == first % m))?;
         // Only where they are nearly all the elements of that residue is the pattern plain.
-        (self.count >= 4 && self.count * step * 2 > total).then(|| format!("one element in {step}, from element {first}"))
+        (self.count >= 4 && self.count * step * 2 > total)
+            .then(|| format!("one element in {step}, from element {first}"))
     }
 }
 
@@ -122,7 +128,10 @@ mod tests {
     #[test]
     fn plain_patterns_are_named() {
         assert_eq!(explain(&[8, 257], |_, c| c == 256).unwrap(), "the last 1 of 257 columns: a ragged edge");
-        assert_eq!(explain(&[64, 64], |r, c| (16..32).contains(&r) && (32..48).contains(&c)).unwrap(), "one tile: rows 16 to 31, columns 32 to 47");
+        assert_eq!(
+            explain(&[64, 64], |r, c| (16..32).contains(&r) && (32..48).contains(&c)).unwrap(),
+            "one tile: rows 16 to 31, columns 32 to 47"
+        );
         assert_eq!(explain(&[128, 16], |r, _| r % 32 == 5).unwrap(), "one row in 32, from row 5");
         assert_eq!(explain(&[10, 16], |r, _| r == 9).unwrap(), "row 9 of 10");
         assert_eq!(explain(&[1000], |_, c| c >= 960).unwrap(), "the last 40 of 1000 elements");
