@@ -17,6 +17,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         let numbers: Vec<u32> = parts.filter_map(|p| p.parse().ok()).collect();
         match (kind, &numbers[..]) {
             ("judgement", [v, s]) => drop(io::document(job, name)?.map(|d| known.judgements.insert((*v, *s), d))),
+            ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
             ("bench", [v, s]) => drop(io::document(job, name)?.map(|d| known.benches.insert((*v, *s), d))),
             ("pairs", [a, b, s]) => drop(io::document(job, name)?.map(|d| known.pairs.insert((*a, *b, *s), d))),
             _ => return Err(io::failed(format!("BUG: select does not know input `{name}`"))),
