@@ -6,6 +6,10 @@ pub mod build;
 pub mod dryrun;
 pub mod explain;
 pub mod graph;
+pub mod action;
+pub mod blobs;
+pub mod home;
+pub mod lock;
 pub mod node;
 pub mod resources;
 mod schedule;
@@ -23,6 +27,9 @@ pub use build::{BuildOutcome, build};
 pub use dryrun::{DryRun, dry_run, explain};
 pub use explain::{Explanation, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
+#[path = "lock/testing.rs"]
+mod lock_testing;
+
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;
 pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Last, Memory, NoLocks, Row, Services};
