@@ -19,6 +19,9 @@ pub mod traits;
 mod work;
 
 #[cfg(test)]
+#[path = "lock/testing.rs"]
+mod lock_testing;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod testing;
@@ -27,9 +30,6 @@ pub use build::{BuildOutcome, build};
 pub use dryrun::{DryRun, dry_run, explain};
 pub use explain::{Explanation, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
-#[path = "lock/testing.rs"]
-mod lock_testing;
-
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;
 pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Last, Memory, NoLocks, Row, Services};
