@@ -15,6 +15,8 @@ pub mod traits;
 mod work;
 
 #[cfg(test)]
+mod behaviour;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod testing;
