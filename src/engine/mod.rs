@@ -19,6 +19,8 @@ pub mod traits;
 mod work;
 
 #[cfg(test)]
+mod behaviour;
+#[cfg(test)]
 #[path = "lock/testing.rs"]
 mod lock_testing;
 #[cfg(test)]
