@@ -4,6 +4,7 @@
 pub mod action;
 pub mod blobs;
 pub mod home;
+pub mod journal;
 pub mod lock;
 pub mod node;
 pub mod traits;
