@@ -9,6 +9,7 @@ pub mod graph;
 pub mod action;
 pub mod blobs;
 pub mod home;
+pub mod journal;
 pub mod lock;
 pub mod node;
 pub mod resources;
