@@ -1,1 +1,3 @@
-//! workspace: to be written.
+//! The workspace: what is locked. Does not know plans or steps.
+
+pub mod lockfile;
