@@ -3,3 +3,6 @@
 pub mod find;
 pub mod includes;
 pub mod closure;
+//! The workspace: what is locked. Does not know plans or steps.
+
+pub mod lockfile;
