@@ -15,6 +15,8 @@ use crate::record::timing::{BenchObserved, PairsObserved};
 pub struct Known {
     /// Judgement of (variant, shape).
     pub judgements: BTreeMap<(u32, u32), Judgement>,
+    /// What the emulator says of (variant, shape), for a target that is a device: counts only where the device says nothing, and never in times.
+    pub emulated: BTreeMap<(u32, u32), Judgement>,
     /// Times of (variant, shape).
     pub benches: BTreeMap<(u32, u32), BenchObserved>,
     /// Pairs of (variant A, variant B, shape).
@@ -37,16 +39,21 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
             classes.push(class);
         }
     }
-    let standing = |candidate: &Candidate, shapes: &[u32]| -> Standing {
-        shapes
-            .iter()
-            .map(|s| match known.judgements.get(&(candidate.order, *s)).map(|j| &j.verdict) {
-                Some(Verdict::Pass) => Standing::Right,
-                Some(Verdict::Fail(_)) => Standing::Wrong,
-                Some(Verdict::Unknown(_)) | None => Standing::Unknown,
-            })
-            .min()
-            .unwrap_or(Standing::Unknown)
+    let one = |judgement: Option<&Judgement>| match judgement.map(|j| &j.verdict) {
+        Some(Verdict::Pass) => Standing::Right,
+        Some(Verdict::Fail(_)) => Standing::Wrong,
+        Some(Verdict::Unknown(_)) | None => Standing::Unknown,
+    };
+    let standing = |candidate: &Candidate, shapes: &[u32]| {
+        shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
+    };
+    // For want of a device's word, the emulator's: enough to stand provisionally.
+    let supposed = |candidate: &Candidate, shapes: &[u32]| {
+        let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
+            Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
+            known => known,
+        };
+        shapes.iter().map(of).min().unwrap_or(Standing::Unknown)
     };
     let mut champions = Vec::new();
     for class in classes {
@@ -59,7 +66,7 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
             if params.timed && !right.is_empty() && right.iter().any(|c| time(c, &shapes, params, known).is_some()) {
                 timed(class, &right, &shapes, params, known)
             } else {
-                provisional(class, &serving, |c| standing(c, &shapes), params)
+                provisional(class, &serving, |c| supposed(c, &shapes), params)
             },
         );
     }
@@ -182,6 +189,7 @@ mod tests {
         };
         Known {
             judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), judged(j.clone()))).collect(),
+            emulated: BTreeMap::new(),
             benches: (0u32..).zip(times).map(|(v, t)| ((v, 0), bench(t))).collect(),
             pairs: BTreeMap::new(),
         }
@@ -207,6 +215,17 @@ mod tests {
         assert!(s.champions[0].because.contains("not known to be wrong"));
         let s = select(&params(1, false), &known(&[Verdict::Fail("x".into())], &[]));
         assert_eq!(s.champions[0].variant, None);
+    }
+
+    #[test]
+    fn the_emulator_counts_only_where_the_device_says_nothing() {
+        let mut k = known(&[unknown(), unknown()], &[]);
+        k.emulated.insert((0, 0), judged(Verdict::Fail("x".into())));
+        k.emulated.insert((1, 0), judged(Verdict::Pass));
+        let s = select(&params(2, true), &k);
+        assert_eq!((s.champions[0].variant, s.champions[0].provisional, &s.wrong[..]), (Some(1), true, &[][..]));
+        k.judgements.insert((0, 0), judged(Verdict::Pass));
+        assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
     }
 
     #[test]

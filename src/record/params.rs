@@ -105,6 +105,8 @@ pub struct OracleParams {
     pub trial: Trial,
     /// Whether the scale (the operator on absolute values) is wanted.
     pub scale: bool,
+    /// Whether the null candidates are to be compared with the expectation, into the output `nulls`.
+    pub nulls: bool,
 }
 
 /// Digests of expected values: the bytes are scratch, made again when needed.

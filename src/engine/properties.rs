@@ -1,0 +1,1 @@
+//! Properties of the engine over random graphs and edits.
