@@ -6,6 +6,10 @@ pub mod build;
 pub mod dryrun;
 pub mod explain;
 pub mod graph;
+pub mod action;
+pub mod blobs;
+pub mod home;
+pub mod lock;
 pub mod node;
 pub mod resources;
 mod schedule;
@@ -16,6 +20,9 @@ mod work;
 
 #[cfg(test)]
 mod behaviour;
+#[cfg(test)]
+#[path = "lock/testing.rs"]
+mod lock_testing;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub mod bound;
 pub mod dtype;
+pub mod method;
 pub mod tolerance;
 
 pub use bound::{
