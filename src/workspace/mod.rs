@@ -4,4 +4,9 @@
 pub mod closure;
 pub mod find;
 pub mod includes;
+pub mod load;
 pub mod lockfile;
+mod members;
+pub mod select;
+
+pub use load::{Member, Workspace, load};
