@@ -1,10 +1,12 @@
 //! Who runs candidate code and who judges it: messages between processes, the emulator, buffers. Does not know packages, plans or caches.
 
+pub mod compare;
 pub mod confine;
 pub mod entry;
 pub mod execute;
 pub mod message;
 pub mod once;
+pub mod oracle;
 pub mod pool;
 pub mod runner;
 pub mod serve;
