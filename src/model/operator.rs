@@ -143,6 +143,8 @@ pub struct Operator {
     pub cost: Option<(String, String)>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
+    /// Where it is stated.
+    pub(crate) tolerance_place: Place,
     /// How written tensors are compared, where it was declared.
     pub(crate) compare: BTreeMap<String, Compare>,
     /// Work, for reporting.

@@ -100,6 +100,9 @@ impl Reader<'_> {
         let mut operator = Operator {
             name: name.value,
             reference_place: table.get("reference").map_or_else(|| name.place.clone(), |v| self.place(v.span())),
+            tolerance_place: table
+                .get_key_value("tolerance")
+                .map_or_else(|| name.place.clone(), |(k, _)| self.place(k.span())),
             place: name.place,
             dims: self.texts(table, "dims"),
             derived: vec![],

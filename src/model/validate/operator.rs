@@ -154,7 +154,7 @@ fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
 /// A tolerance by dtype must cover every floating-point dtype that is written.
 fn tolerances(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let stated = operator.shapes.iter().filter_map(|s| s.tolerance.as_ref().map(|t| (t.as_ref(), &s.place)));
-    for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.place)]) {
+    for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.tolerance_place)]) {
         let Some(ToleranceDecl::By(by)) = decl else { continue };
         for tensor in operator.written().filter(|t| !by.contains_key(&t.name.value)) {
             let dtypes: Vec<DType> = match &tensor.dtype {
