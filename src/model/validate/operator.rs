@@ -81,8 +81,10 @@ pub(in crate::model) fn operator(operator: &Operator) -> Vec<Diagnostic> {
     let names = declared(operator);
     let mut found: Vec<Diagnostic> = names.iter().filter_map(|(_, name)| identifier(name)).collect();
     found.extend(duplicates(names));
-    expressions(operator, &mut found);
-    references(operator, &mut found);
+    if !operator.partial {
+        expressions(operator, &mut found);
+        references(operator, &mut found);
+    }
     if operator.written().next().is_none() && !operator.broken {
         let error = operator.place.error("manifest.no-output", format!("operator `{}` writes nothing", operator.name));
         found.push(error.expected("at least one tensor in `outputs` or `inouts`"));
