@@ -209,6 +209,8 @@ pub struct Kernel {
     pub(crate) constants: Vec<(Text, Text)>,
     /// Names that stand for types of the operator.
     pub(crate) type_uses: Vec<Text>,
+    /// Whether names may be missing from it that a typo hides, so that unknown ones say nothing.
+    pub(crate) partial: bool,
     /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
     pub(crate) broken: bool,
 }

@@ -143,6 +143,8 @@ pub struct Operator {
     pub cost: Option<(String, String)>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
+    /// Where it is stated.
+    pub(crate) tolerance_place: Place,
     /// How written tensors are compared, where it was declared.
     pub(crate) compare: BTreeMap<String, Compare>,
     /// Work, for reporting.
@@ -153,6 +155,8 @@ pub struct Operator {
     pub(crate) bytes: Option<Expr>,
     /// The shapes in declared order.
     pub shapes: Vec<Shape>,
+    /// Whether names may be missing from it that a typo hides, so that unknown ones say nothing.
+    pub(crate) partial: bool,
     /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
     pub(crate) broken: bool,
 }

@@ -43,6 +43,8 @@ pub struct Manifest {
     pub(crate) extensions: Vec<(Text, Vec<RawShape>)>,
     /// Kernels in declared order.
     pub kernels: Vec<Kernel>,
+    /// Whether it has keys that are no keys, which may stand for what it lacks.
+    pub(crate) partial: bool,
 }
 
 /// A package with everything it takes from its workspace.
@@ -189,13 +191,14 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         kernel.targets = package.targets.keys().cloned().collect();
     }
     let mut found = root.found;
-    for (name, _) in &member.extensions {
+    for (name, _) in member.extensions.iter().filter(|_| !member.partial) {
         let error = name.place.error("manifest.missing-key", format!("`operator.{name}` lacks `reference`"));
         found.push(
             error.expected("`reference`: where expected values come from").hint("only an overlay may add shapes alone"),
         );
     }
-    found.extend(validate::package(&package));
+    let elsewhere: Vec<&str> = member.extensions.iter().map(|e| e.0.as_str()).collect();
+    found.extend(validate::package(&package, member.partial, &elsewhere));
     sort(&mut found);
     (Some(package), found)
 }
@@ -257,7 +260,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
         }
     }
     if found.is_empty() {
-        found.extend(validate::package(package));
+        found.extend(validate::package(package, false, &[]));
     }
     sort(&mut found);
     found

@@ -126,7 +126,7 @@ impl Expr {
             return Err(syntax(0..0, "the expression is empty".into()));
         }
         check_functions(&words, want).map_err(|(at, why, hint)| {
-            let error = syntax(at, why).expected(format!("one of {}", functions(want).join(", ")));
+            let error = syntax(at, why).expected(format!("one of {}", list(&functions(want))));
             error.suggest(&hint, functions(want))
         })?;
         check_operands(&words).map_err(|(at, why)| syntax(at, why))?;

@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(spelt("a + b / c / d"), "a + divide__(divide__(b, c, 6), d, 10)");
         assert_eq!(spelt("-a / -b ** 2 * c"), "divide__(-a, -b ** 2, 3)*c");
         assert_eq!(spelt("(a - b) % f(c, d // e)"), "remainder__((a - b), f(c , floor_divide__(d, e, 17)), 8)");
-        assert_eq!(spelt("a / b if c == d % 2 else 1"), "divide__(a, b, 2) if c == remainder__(d, 2, 17) else 1");
+        assert_eq!(spelt("a / b if c == d % 2 else 1"), "divide__(a, b, 2) if c == remainder__(d, 2, 16) else 1");
     }
 
     #[test]

@@ -7,8 +7,8 @@ mod eval;
 mod functions;
 mod lex;
 
-pub use eval::{Expr, Scope, Value, Want};
 pub(crate) use eval::list;
+pub use eval::{Expr, Scope, Value, Want};
 pub(crate) use lex_words::words;
 
 mod lex_words {

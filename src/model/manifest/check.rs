@@ -48,7 +48,9 @@ impl Check<'_> {
                 (None, None) => self.unknown(spec, key, name, at, ""),
             }
         }
-        for field in spec.fields.iter().filter(|f| f.required && !table.contains_key(f.name)) {
+        for field in
+            spec.fields.iter().filter(|f| f.required && !table.contains_key(f.name) && !misspelt(spec, table, f.name))
+        {
             let error = self.error("manifest.missing-key", format!("`{name}` lacks `{}`", field.name), span.clone());
             error.expected = Some(format!("`{}`: {}", field.name, field.doc));
             error.hints.push(format!("add `{} = ...`", field.name));
@@ -175,6 +177,18 @@ impl Check<'_> {
         };
         self.error("manifest.type", format!("`{name}` is {kind}"), value.span()).expected = Some(describe(ty));
     }
+}
+
+/// Whether a key that is missing stands there with a typo, which was said already.
+pub(super) fn misspelt(spec: &Spec, table: &DeTable<'_>, missing: &str) -> bool {
+    let known = |key: &str| spec.fields.iter().any(|f| f.name == key);
+    let keys = table.keys().map(|k| k.get_ref().as_ref()).filter(|k| !known(k));
+    keys.into_iter().any(|k| closest(k, spec.fields.iter().map(|f| f.name)) == Some(missing))
+}
+
+/// Whether a table has keys of its own that it should not have, which may stand for some that it lacks.
+pub(super) fn strange(spec: &Spec, table: &DeTable<'_>) -> bool {
+    table.keys().any(|k| !spec.fields.iter().any(|f| f.name == k.get_ref().as_ref()))
 }
 
 /// Whether a tolerance table holds tolerances by dtype or written tensor, as against terms.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::Check;
+use super::check::{Check, strange};
 use super::fields::MANIFEST;
 use super::read::{Reader, sub};
 use crate::base::{Diagnostic, Severity, SourceFile};
@@ -85,6 +85,7 @@ impl Reader<'_> {
             operators,
             extensions,
             kernels,
+            partial: strange(&MANIFEST, root),
         }
     }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::check::{misspelt, strange};
+use super::fields::{KERNEL, LAUNCH};
 use super::read::{Reader, integer, sub};
 use crate::base::diag::closest;
 use crate::model::bound::Fill;
@@ -62,6 +64,8 @@ impl Reader<'_> {
             launches,
             workspace,
             type_uses: uses,
+            partial: strange(&KERNEL, table)
+                || ["tune", "workspace"].iter().any(|k| table.contains_key(*k) && sub(table, k).is_none()),
             broken: false,
         };
         if table.contains_key("source") {
@@ -88,8 +92,16 @@ impl Reader<'_> {
             if name.as_str() == "where" {
                 continue;
             }
+            let items: Vec<_> = value.get_ref().as_array().into_iter().flat_map(|a| a.iter()).collect();
+            // A condition under a misspelt `where` would pass for a tunable of one string.
+            if items.iter().all(|v| v.get_ref().is_str()) && closest(name.as_str(), ["where"]).is_some() {
+                let error = name.place.error("manifest.unknown-key", format!("`{name}` is not a tunable"));
+                self.found
+                    .push(error.expected("`where`, or a tunable of another name").suggest(&name.value, ["where"]));
+                continue;
+            }
             let mut values: Vec<TuneValue> = vec![];
-            for item in value.get_ref().as_array().into_iter().flat_map(|a| a.iter()) {
+            for item in items {
                 let Some(read) = tune_value(item.get_ref()) else { continue };
                 if values.first().is_some_and(|first| first.kind() != read.kind()) {
                     self.wrong(
@@ -115,12 +127,6 @@ impl Reader<'_> {
                 } else {
                     values.push(read);
                 }
-            }
-            // A condition under a misspelt `where` would pass for a tunable of one string.
-            if values.iter().all(|v| matches!(v, TuneValue::Str(_))) && closest(name.as_str(), ["where"]).is_some() {
-                let error = name.place.error("manifest.unknown-key", format!("`{name}` is not a tunable"));
-                self.found
-                    .push(error.expected("`where`, or a tunable of another name").suggest(&name.value, ["where"]));
             }
             if matches!(name.as_str(), "flags" | "source") {
                 self.wrong(
@@ -217,7 +223,7 @@ impl Reader<'_> {
         for (key, what) in
             [("entry", "the function to launch"), ("grid", "blocks along x, y, z"), ("block", "threads along x, y, z")]
         {
-            if !table.contains_key(key) {
+            if !table.contains_key(key) && !misspelt(&LAUNCH, table, key) {
                 self.wrong(
                     "manifest.missing-key",
                     format!("a launch lacks `{key}`"),

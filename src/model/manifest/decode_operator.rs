@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::is_by_key;
-use super::read::Reader;
+use super::check::{is_by_key, strange};
+use super::fields::OPERATOR;
+use super::read::{Reader, sub};
 use crate::base::Diagnostic;
+use crate::base::diag::closest;
 use crate::model::expr::{Want, list};
 use crate::model::operator::{InitDecl, Operator, ParamDecl, Shape, ShapeRole, TensorDecl, ToleranceDecl, TypeRef};
 use crate::model::{Compare, DType, Init, Nonfinite, Place, Reference, Role, Scalar, Text, Tolerance};
@@ -20,13 +22,15 @@ pub(crate) struct RawShape {
     values: Vec<(Text, Scalar, Place)>,
     tolerance: Option<Option<ToleranceDecl>>,
     tolerance_keys: Vec<Text>,
+    /// Keys whose values could not be read.
+    unread: Vec<String>,
 }
 
 impl RawShape {
     /// The shape as one of `operator`, and what is wrong with it.
     pub(crate) fn resolve(&self, operator: &Operator) -> (Shape, Vec<Diagnostic>) {
         let mut found = vec![];
-        let (mut dims, mut params) = (BTreeMap::new(), BTreeMap::new());
+        let (mut dims, mut bound) = (BTreeMap::new(), BTreeMap::new());
         for (name, value, place) in &self.values {
             if operator.dims.iter().any(|d| d.value == name.value) {
                 match value {
@@ -40,11 +44,11 @@ impl RawShape {
                     ),
                 }
             } else if operator.params.iter().any(|p| p.name.value == name.value) {
-                params.insert(name.value.clone(), *value);
+                bound.insert(name.value.clone(), *value);
             } else if operator.derived.iter().any(|d| d.0.value == name.value) {
                 let error = name.place.error("manifest.dim", format!("dim `{name}` is derived"));
                 found.push(error.expected("dims and params only; derived dims are computed"));
-            } else {
+            } else if !operator.partial {
                 let known: Vec<&str> = operator
                     .dims
                     .iter()
@@ -62,7 +66,17 @@ impl RawShape {
                 );
             }
         }
-        for dim in operator.dims.iter().filter(|d| !self.values.iter().any(|v| v.0.value == d.value)) {
+        let dims_known = || operator.dims.iter().map(Text::as_str);
+        let params = |name: &str| operator.params.iter().any(|p| p.name.value == name);
+        let stated = |dim: &str| {
+            // A typo of the dim was said already.
+            let meant = |name: &str| {
+                name == dim
+                    || (!params(name) && closest(name, dims_known()) == Some(dim) && !dims_known().any(|d| d == name))
+            };
+            self.values.iter().any(|v| meant(&v.0.value)) || self.unread.iter().any(|u| meant(u))
+        };
+        for dim in operator.dims.iter().filter(|d| !stated(&d.value)) {
             let error =
                 self.name.place.error("manifest.missing-dim", format!("shape `{}` does not bind `{dim}`", self.name));
             found.push(error.expected(format!("`{dim} = ...`")).hint("every shape binds every dim"));
@@ -77,7 +91,7 @@ impl RawShape {
             place: self.name.place.clone(),
             role: self.role,
             dims,
-            params,
+            params: bound,
             tolerance: self.tolerance.clone(),
         };
         (shape, found)
@@ -100,6 +114,9 @@ impl Reader<'_> {
         let mut operator = Operator {
             name: name.value,
             reference_place: table.get("reference").map_or_else(|| name.place.clone(), |v| self.place(v.span())),
+            tolerance_place: table
+                .get_key_value("tolerance")
+                .map_or_else(|| name.place.clone(), |(k, _)| self.place(k.span())),
             place: name.place,
             dims: self.texts(table, "dims"),
             derived: vec![],
@@ -115,11 +132,13 @@ impl Reader<'_> {
             flops_min: self.expr_of(table, "flops_min", Want::Float),
             bytes: self.expr_of(table, "bytes", Want::Float),
             shapes: vec![],
+            partial: incomplete(table),
             broken: false,
         };
         for (name, value) in self.named(table, "derived") {
-            if let Some(expr) = self.expr(value, Want::Int) {
-                operator.derived.push((name, expr));
+            match self.expr(value, Want::Int) {
+                Some(expr) => operator.derived.push((name, expr)),
+                None => operator.partial = true,
             }
         }
         for (name, value) in self.named(table, "types") {
@@ -428,19 +447,31 @@ impl Reader<'_> {
             };
             let stated = inner.get("tolerance").map(|v| self.tolerance(v));
             let (tolerance, tolerance_keys) = stated.map_or((None, vec![]), |(t, keys)| (Some(t), keys));
-            let mut values = vec![];
+            let (mut values, mut unread) = (vec![], vec![]);
             for (key, value) in self.keys(inner) {
-                if !matches!(key.as_str(), "role" | "tolerance")
-                    && let Some(scalar) = self.scalar(value)
-                {
-                    let place = self.place(value.span());
-                    values.push((key, scalar, place));
+                if matches!(key.as_str(), "role" | "tolerance") {
+                    continue;
+                }
+                match self.scalar(value) {
+                    Some(scalar) => values.push((key, scalar, self.place(value.span()))),
+                    None => unread.push(key.value),
                 }
             }
-            out.push(RawShape { name, role, values, tolerance, tolerance_keys });
+            out.push(RawShape { name, role, values, tolerance, tolerance_keys, unread });
         }
         out
     }
+}
+
+/// Whether names that the operator means to declare are lost to a mistake that was said already.
+fn incomplete(table: &DeTable<'_>) -> bool {
+    let dims = table
+        .get("dims")
+        .is_some_and(|v| v.get_ref().as_array().is_none_or(|a| a.iter().any(|d| !d.get_ref().is_str())));
+    let tables = ["derived", "types", "inputs", "inouts", "outputs", "params"];
+    let not_tables = tables.iter().any(|key| table.contains_key(*key) && sub(table, key).is_none());
+    let entries = tables[2..].iter().filter_map(|key| sub(table, key)).flat_map(|t| t.values());
+    dims || not_tables || strange(&OPERATOR, table) || entries.into_iter().any(|v| !v.get_ref().is_table())
 }
 
 /// An attribute as JSON; none for what cannot be one, which the structural check has refused.

@@ -204,7 +204,8 @@ static SHAPE: Spec = Spec {
     rest: Some(("dim or param", Ty::Any(&[Ty::Number, Ty::Bool]))),
 };
 
-static OPERATOR: Spec = Spec {
+/// An operator's keys.
+pub(super) static OPERATOR: Spec = Spec {
     doc: "A contract: what is computed, for which shapes, how right it must be.",
     fields: &[
         opt("dims", Ty::List(&NAME), "integers bound by each shape"),
@@ -254,7 +255,8 @@ static ARG: Spec = Spec {
     rest: None,
 };
 
-static LAUNCH: Spec = Spec {
+/// A launch's keys.
+pub(super) static LAUNCH: Spec = Spec {
     doc: "A kernel launch, or a memset.",
     fields: &[
         opt("entry", Ty::Str("a function or template instance"), "what is launched"),
@@ -332,7 +334,8 @@ static SELECT: Spec = Spec {
     rest: None,
 };
 
-static KERNEL: Spec = Spec {
+/// A kernel's keys.
+pub(super) static KERNEL: Spec = Spec {
     doc: "One implementation of an operator.",
     fields: &[
         req("operator", NAME, "what it implements"),

@@ -11,24 +11,30 @@ use crate::model::target::Target;
 use crate::model::variant::Variant;
 use crate::model::{Role, Text};
 
-/// What is wrong with a kernel across tables.
-pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
+/// Operators and targets a kernel names that are not there.
+pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = targets(package, kernel);
-    let Some(operator) = package.operator(&kernel.operator) else {
-        if !kernel.operator.is_empty() {
-            let known: Vec<&str> = package.operators.iter().map(|o| o.name.as_str()).collect();
-            let error = kernel
-                .operator_place
-                .error("manifest.unknown-operator", format!("unknown operator `{}`", kernel.operator));
-            let expected = if known.is_empty() {
-                "an `[operator.*]` of this manifest".into()
-            } else {
-                format!("one of {}", list(&known))
-            };
-            found.push(error.expected(expected).suggest(&kernel.operator, known));
-        }
+    if package.operator(&kernel.operator).is_none() && !kernel.operator.is_empty() {
+        let known: Vec<&str> = package.operators.iter().map(|o| o.name.as_str()).collect();
+        let message = format!("unknown operator `{}`", kernel.operator);
+        let error = kernel.operator_place.error("manifest.unknown-operator", message);
+        let expected = if known.is_empty() {
+            "an `[operator.*]` of this manifest".into()
+        } else {
+            format!("one of {}", list(&known))
+        };
+        found.push(error.expected(expected).suggest(&kernel.operator, known));
+    }
+    found
+}
+
+/// What is wrong with a kernel and its operator together.
+pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut found = vec![];
+    let Some(operator) = package.operator(&kernel.operator) else { return found };
+    if operator.partial || kernel.partial {
         return found;
-    };
+    }
     names(kernel, operator, &mut found);
     launches(kernel, operator, &mut found);
     methods(kernel, &mut found);

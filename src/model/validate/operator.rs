@@ -81,8 +81,10 @@ pub(in crate::model) fn operator(operator: &Operator) -> Vec<Diagnostic> {
     let names = declared(operator);
     let mut found: Vec<Diagnostic> = names.iter().filter_map(|(_, name)| identifier(name)).collect();
     found.extend(duplicates(names));
-    expressions(operator, &mut found);
-    references(operator, &mut found);
+    if !operator.partial {
+        expressions(operator, &mut found);
+        references(operator, &mut found);
+    }
     if operator.written().next().is_none() && !operator.broken {
         let error = operator.place.error("manifest.no-output", format!("operator `{}` writes nothing", operator.name));
         found.push(error.expected("at least one tensor in `outputs` or `inouts`"));
@@ -154,7 +156,7 @@ fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
 /// A tolerance by dtype must cover every floating-point dtype that is written.
 fn tolerances(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let stated = operator.shapes.iter().filter_map(|s| s.tolerance.as_ref().map(|t| (t.as_ref(), &s.place)));
-    for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.place)]) {
+    for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.tolerance_place)]) {
         let Some(ToleranceDecl::By(by)) = decl else { continue };
         for tensor in operator.written().filter(|t| !by.contains_key(&t.name.value)) {
             let dtypes: Vec<DType> = match &tensor.dtype {
