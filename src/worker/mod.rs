@@ -4,6 +4,7 @@ pub mod compare;
 pub mod confine;
 pub mod entry;
 pub mod execute;
+pub mod emulator;
 pub mod message;
 pub mod once;
 pub mod oracle;
