@@ -5,6 +5,7 @@ pub mod confine;
 pub mod entry;
 pub mod execute;
 pub mod emulator;
+pub mod cuda;
 pub mod message;
 pub mod once;
 pub mod oracle;
