@@ -1,8 +1,9 @@
 //! Which function does a step of which kind on what. The one table to add to; knows nothing else.
 
-use super::super::message::Response;
-use super::super::task::Task;
 use crate::record::{Spec, StepKind};
+use crate::worker::message::Response;
+use crate::worker::oracle;
+use crate::worker::task::Task;
 
 /// What does a step.
 pub type Handler = fn(&Task) -> Response;
@@ -29,7 +30,7 @@ pub struct Row {
 }
 
 /// Every step that a worker can do.
-pub const TABLE: &[Row] = &[];
+pub const TABLE: &[Row] = &[Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run }];
 
 impl On {
     fn of(spec: &Spec) -> On {
