@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::builtin::{Builtin, Use};
 use super::float::round_to;
 use super::registry;
+use super::rows::length;
 use super::values::{Values, logical_len, logical_shape};
 use crate::model::{DType, Init, Param, Problem, Reference, Role, Scalar, Tensor};
 
@@ -127,6 +128,17 @@ impl<'a> Bound<'a> {
         }
         axes.sort_unstable();
         Ok(axes)
+    }
+
+    /// How many values of `x` lie along the setting `axis`, 1 if that is out of range.
+    pub(super) fn row_length(&self) -> u64 {
+        let shape = self.dims("x");
+        self.axes(shape.len()).map_or(1, |axes| length(&shape, &axes) as u64)
+    }
+
+    /// Whether the tensor of that name may be drawn from `large`.
+    pub(super) fn takes_large(&self, tensor: &str) -> bool {
+        self.builtin.large.iter().any(|slot| self.own_name(slot) == tensor)
     }
 
     /// The hint of the built-in for the tensor of that name.
