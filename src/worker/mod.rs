@@ -2,8 +2,10 @@
 
 pub mod compare;
 pub mod confine;
+pub mod emulator;
 pub mod entry;
 pub mod execute;
+pub mod judge;
 pub mod message;
 pub mod once;
 pub mod oracle;
