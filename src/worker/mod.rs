@@ -2,10 +2,12 @@
 
 pub mod compare;
 pub mod confine;
+pub mod emulator;
 pub mod entry;
 pub mod execute;
 pub mod emulator;
 pub mod cuda;
+pub mod judge;
 pub mod message;
 pub mod once;
 pub mod oracle;

@@ -49,7 +49,7 @@ impl Remembered {
 
 impl Memory for Remembered {
     fn last_key(&self, id: &str) -> Option<Digest> {
-        self.journal.last_key(id)
+        self.journal.last(id).map(|row| row.key)
     }
 
     fn last(&self, id: &str) -> Option<Last> {

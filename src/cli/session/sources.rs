@@ -32,7 +32,9 @@ pub type Libraries = BTreeMap<(String, String), PathBuf>;
 /// Reads leaves once each, through the stat cache and the journal's memo of scans.
 pub struct Leaf<'a> {
     /// Digests by stat.
-    pub stats: &'a StatCache,
+    pub stats: &'a StatCache<'a>,
+    /// The workspace's root: rows of files below it stay valid when it moves.
+    pub root: &'a Path,
     /// The memo of scans.
     pub journal: &'a Journal,
     /// Files by digest, for the store.
@@ -42,13 +44,14 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// A reader.
-    pub fn new(stats: &'a StatCache, journal: &'a Journal) -> Self {
-        Leaf { stats, journal, files: HashMap::new(), seen: HashMap::new() }
+    pub fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
+        Leaf { stats, root, journal, files: HashMap::new(), seen: HashMap::new() }
     }
 
     /// The digest of a file; none if it is not there.
     pub fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
-        let digest = self.stats.digest(path)?;
+        let asked = path.strip_prefix(self.root).unwrap_or(path).to_path_buf();
+        let digest = self.stats.digests(&[asked]).pop().unwrap_or(Ok(None))?;
         if let Some(d) = digest {
             self.files.entry(d).or_insert_with(|| path.to_path_buf());
         }
