@@ -3,10 +3,13 @@
 
 pub mod action;
 pub mod blobs;
+pub mod collect;
+pub mod evidence;
 pub mod home;
 pub mod journal;
 pub mod lock;
 pub mod node;
+pub mod stat;
 pub mod traits;
 
 #[cfg(test)]
