@@ -83,7 +83,8 @@ impl Context {
         let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
         if let Some(path) = &asked.overlay {
             let path = self.cwd.join(path);
-            let text = std::fs::read_to_string(&path).map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
             let file = Arc::new(crate::base::SourceFile { name: path.display().to_string(), text });
             let (manifest, diagnostics) = model::parse(&file);
             self.say(&diagnostics)?;
@@ -99,7 +100,8 @@ impl Context {
     /// Locks the workspace, says so if it must wait.
     fn lock(&self, opened: &Opened, interrupted: &AtomicBool) -> Result<Vec<Lock>, Exit> {
         let path = opened.target.join(".lock");
-        let mut blocked = || self.console.status("Blocking", "waiting for another kforge to finish with this workspace");
+        let mut blocked =
+            || self.console.status("Blocking", "waiting for another kforge to finish with this workspace");
         let wait = if self.global.no_wait { Wait::No } else { Wait::Unless(interrupted, &mut blocked) };
         let own = Lock::acquire(&path, Mode::Exclusive, wait).map_err(|e| match e {
             LockError::Busy(_) => {
@@ -120,15 +122,22 @@ impl Context {
     }
 
     /// Makes a build ready: locks, reads sources, resolves toolchains, plans.
-    pub fn ready<'p>(&self, opened: &mut Opened, packages: &'p Packages, asked: &Asked, interrupted: &Arc<AtomicBool>) -> Result<Ready<'p>, Exit> {
+    pub fn ready<'p>(
+        &self,
+        opened: &mut Opened,
+        packages: &'p Packages,
+        asked: &Asked,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Ready<'p>, Exit> {
         let locks = if asked.write {
-            make_target(&opened.target).map_err(|e| self.fail(&format!("cannot make `{}`: {e}", opened.target.display())))?;
+            make_target(&opened.target)
+                .map_err(|e| self.fail(&format!("cannot make `{}`: {e}", opened.target.display())))?;
             self.lock(opened, interrupted)?
         } else {
             vec![]
         };
         let path = opened.target.join("journal");
-        let opened_journal = if asked.write { Journal::open(&path) } else { Journal::view(&path) };
+        let opened_journal = if asked.write { Journal::open(&path) } else { Journal::view(&path).map(|j| (j, vec![])) };
         let (journal, warnings) = opened_journal.map_err(|e| self.fail(&e.to_string()))?;
         warnings.iter().for_each(|w| self.console.warn(w));
         let journal = Arc::new(journal);
@@ -158,10 +167,13 @@ impl Context {
         };
         let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
-        let host = Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
+        let host =
+            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
         let mut inputs = Vec::new();
         for (member, sources) in packages.members.iter().zip(found) {
-            let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()));
+            let cuda_of = |p: &Package| {
+                cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()))
+            };
             let toolchains = tools.of_package(&member.package, &host, &cuda_of, &stats_of);
             let pins = opened.workspace.lock.champions.iter().filter(|(s, _)| s.package == member.package.name);
             inputs.push(PackageInput {
@@ -198,18 +210,23 @@ impl Context {
         })?;
         let mut documents: BTreeMap<Digest, Vec<u8>> = tools.documents().clone();
         documents.extend(std::mem::take(&mut planner.documents));
-        let leaves = Arc::new(Leaves::new(opened.store.clone(), files.into_iter().collect::<HashMap<_, _>>(), documents));
+        let leaves =
+            Arc::new(Leaves::new(opened.store.clone(), files.into_iter().collect::<HashMap<_, _>>(), documents));
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let jobs = match asked.jobs {
             Some(0) => {
-                self.console.error("`-j 0` runs nothing: expected a positive number, or a negative one for cores less that many");
+                self.console.error(
+                    "`-j 0` runs nothing: expected a positive number, or a negative one for cores less that many",
+                );
                 return Err(Exit::Usage);
             }
             Some(n) if n > 0 => n as usize,
             Some(n) => cores.saturating_sub(n.unsigned_abs() as usize).max(1),
             None => self.settings.jobs(cores),
         };
-        let remeasure = asked.remeasure.then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
+        let remeasure = asked
+            .remeasure
+            .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
         let options = BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
             capacity: Capacity { cpus: jobs as u32, ..Capacity::default() },
@@ -222,32 +239,55 @@ impl Context {
         let actions = ActionCache::new(&opened.home, blobs);
         let program = std::env::current_exe().map_err(|e| self.fail(&format!("cannot find this program: {e}")))?;
         let pool = Pool::new(Command::new(program).arg("worker"));
-        Ok(Ready { graph, expander: Expander::new(planner), leaves, options, tools, journal, actions, memory, pool, _locks: locks })
+        Ok(Ready {
+            graph,
+            expander: Expander::new(planner),
+            leaves,
+            options,
+            tools,
+            journal,
+            actions,
+            memory,
+            pool,
+            _locks: locks,
+        })
     }
 
     /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed.
-    fn cudas(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<BTreeMap<String, Result<Cuda, String>>, Exit> {
+    fn cudas(
+        &self,
+        opened: &mut Opened,
+        packages: &Packages,
+        asked: &Asked,
+    ) -> Result<BTreeMap<String, Result<Cuda, String>>, Exit> {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in &packages.members {
             if member.package.targets.values().all(|t| t.arch == model::Arch::Cpu) {
                 continue;
             }
-            let base = if member.package.from_root.contains("toolchain.cuda") { &opened.workspace.root } else { &member.folder };
+            let base = if member.package.from_root.contains("toolchain.cuda") {
+                &opened.workspace.root
+            } else {
+                &member.folder
+            };
             let cuda = match tools::wanted(&member.package, base, self.environment.all()) {
                 Wanted::Local(cuda) => cuda,
                 Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
-                    None if self.offline() || !asked.write => {
-                        Err(format!("kforge.lock names no wheels for CUDA {release}: run `kforge update` with a network"))
-                    }
+                    None if self.offline() || !asked.write => Err(format!(
+                        "kforge.lock names no wheels for CUDA {release}: run `kforge update` with a network"
+                    )),
                     None if self.locked() => {
-                        self.console.error(&format!("kforge.lock must change: it names no wheels for CUDA {release}, and --locked was given"));
+                        self.console.error(&format!(
+                            "kforge.lock must change: it names no wheels for CUDA {release}, and --locked was given"
+                        ));
                         return Err(Exit::NotBuilt);
                     }
                     None => {
                         self.console.status("Resolving", &format!("CUDA {release}"));
-                        let resolved = Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
+                        let resolved =
+                            Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
                         resolved.map(|wheels| {
                             lock.wheels.insert(tools::lock_name(&release), wheels.clone());
                             Cuda::Wheels(wheels)

@@ -21,14 +21,18 @@ pub fn install(
     let wheel = match lock.dependencies.get(seat) {
         Some(LockedDependency::Wheel(wheel)) => wheel.clone(),
         _ if context.offline() || !write => {
-            return Err(context.fail(&format!("kforge.lock does not name `{requirement}`: run `kforge update` with a network")));
+            return Err(
+                context.fail(&format!("kforge.lock does not name `{requirement}`: run `kforge update` with a network"))
+            );
         }
         _ if context.locked() => {
-            return Err(context.fail(&format!("kforge.lock must change: it does not name `{requirement}`, and --locked was given")));
+            return Err(context
+                .fail(&format!("kforge.lock must change: it does not name `{requirement}`, and --locked was given")));
         }
         _ => {
             context.console.status("Resolving", requirement);
-            let resolved = Pip::find(None, context.environment.all()).and_then(|pip| pip.resolve(&[requirement.to_string()]));
+            let resolved =
+                Pip::find(None, context.environment.all()).and_then(|pip| pip.resolve(&[requirement.to_string()]));
             let wheel = resolved.map_err(|e| context.fail(&e))?.into_iter().next();
             let wheel = wheel.ok_or_else(|| context.fail(&format!("pip resolved nothing for `{requirement}`")))?;
             lock.dependencies.insert(seat.clone(), LockedDependency::Wheel(wheel.clone()));
@@ -41,7 +45,11 @@ pub fn install(
         return Ok(folder);
     }
     context.console.status("Downloading", requirement);
-    let pip = if context.offline() { None } else { Some(Pip::find(None, context.environment.all()).map_err(|e| context.fail(&e))?) };
+    let pip = if context.offline() {
+        None
+    } else {
+        Some(Pip::find(None, context.environment.all()).map_err(|e| context.fail(&e))?)
+    };
     let source = pip.as_ref().map_or(Source::Offline, Source::Pip);
     install_wheels(&wheels, &toolchains, source, &mut |_| ()).map_err(|e| context.fail(&e))
 }

@@ -102,7 +102,12 @@ impl Context {
 
     /// The output folder of a workspace.
     pub fn target(&self, workspace: &Workspace) -> PathBuf {
-        let named = self.global.target_dir.as_ref().map(|d| self.cwd.join(d)).or_else(|| self.settings.path("build.target-dir"));
+        let named = self
+            .global
+            .target_dir
+            .as_ref()
+            .map(|d| self.cwd.join(d))
+            .or_else(|| self.settings.path("build.target-dir"));
         named.unwrap_or_else(|| workspace.root.join("target")).join("kforge")
     }
 

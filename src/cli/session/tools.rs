@@ -14,9 +14,9 @@ use crate::record::params::Toolchain;
 use crate::record::spec::Tree;
 use crate::toolchain::cuda::{Progress, Source};
 use crate::toolchain::{Cuda, Group, Pip, cxx, python};
-use crate::workspace::lockfile::LockedWheel;
 use crate::worker::cuda::shim_headers;
 use crate::worker::emulator;
+use crate::workspace::lockfile::LockedWheel;
 
 /// System headers that the emulator's headers reach, surveyed with the compiler.
 const PRELUDE: &str = "#include <cassert>\n#include <climits>\n#include <cmath>\n#include <cstdarg>\n#include <cstddef>\n#include <cstdint>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <type_traits>\n";
@@ -104,12 +104,21 @@ impl Tools {
             }
             Ok(self.toolchain(&found, Behind::Cuda(cuda, group)))
         };
-        let (compile, nvcc, disassembler) = (group(Group::Compile, &[Group::Nvcc]), group(Group::Nvcc, &[]), group(Group::Disassemble, &[]));
+        let (compile, nvcc, disassembler) =
+            (group(Group::Compile, &[Group::Nvcc]), group(Group::Nvcc, &[]), group(Group::Disassemble, &[]));
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let (toolchain, places) = found.clone()?;
             Ok(self.toolchain(&toolchain, Behind::Here(places)))
         };
-        Toolchains { cxx: of_host(&host.cxx), cuda: compile, nvcc, disassembler, python: of_host(&host.python), emulator, shim }
+        Toolchains {
+            cxx: of_host(&host.cxx),
+            cuda: compile,
+            nvcc,
+            disassembler,
+            python: of_host(&host.python),
+            emulator,
+            shim,
+        }
     }
 
     /// Where the tools behind a toolchain's digest are; installs them if they are not there and that is allowed.

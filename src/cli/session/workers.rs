@@ -6,7 +6,7 @@ use super::tools::Tools;
 use crate::cli::console::Console;
 use crate::engine::{Job, Ran, RunError};
 use crate::step::runners::Remote;
-use crate::worker::compile::NEEDS_NVCC;
+use crate::worker::compiled::NEEDS_NVCC;
 use crate::worker::message::Places;
 use crate::worker::{Executor, Pool};
 
@@ -42,7 +42,8 @@ impl Remote for Workers<'_> {
         };
         match (self.executor(places, &self.scratch).execute(job), toolchain) {
             (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {
-                let places = self.tools.nvcc(&digest, self.console).map_err(|e| RunError::Unavailable(format!("{why}; {e}")))?;
+                let places =
+                    self.tools.nvcc(&digest, self.console).map_err(|e| RunError::Unavailable(format!("{why}; {e}")))?;
                 self.executor(places, &self.scratch).execute(job)
             }
             (result, _) => result,
