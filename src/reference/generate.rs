@@ -152,6 +152,17 @@ impl Draw {
             }
             Init::Constant(value) => Rule::Constant(value),
         };
+        let ends = match rule {
+            Rule::Range(a, b) => Some((a, b)),
+            Rule::Constant(value) if value.is_finite() => Some((value, value)),
+            _ => None,
+        };
+        if let Some((a, b)) = ends
+            && float
+            && !(round_to(tensor.dtype, a).is_finite() && round_to(tensor.dtype, b).is_finite())
+        {
+            return Err(format!("`{name}`: values from {a} to {b} do not fit in {}", tensor.dtype));
+        }
         let largest = match rule {
             Rule::IntRange(a, b) => Some((a, b)),
             Rule::Permutation(n) => Some((0, n as i64 - 1)),
@@ -176,6 +187,7 @@ impl Draw {
         match self.rule {
             Rule::Positive if rounded == 0.0 => super::float::ulp(self.dtype, 0.0),
             Rule::Uniform if rounded >= 1.0 && self.dtype != DType::F8e8m0 => -1.0,
+            Rule::Range(a, b) if rounded >= b && a < b => round_to(self.dtype, a),
             _ => rounded,
         }
     }

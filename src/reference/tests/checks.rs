@@ -147,6 +147,24 @@ fn names_of_the_operator_stand_for_those_of_the_builtin() {
 }
 
 #[test]
+fn a_setting_may_be_the_name_of_a_dim_or_param() {
+    let pool = |kernel: Value| {
+        let tensors = vec![read("x", &[1, 1, 6, 6]), written("y", &[1, 1, 2, 3])];
+        let mut pool = problem("max_pool2d", tensors, &[("kernel", kernel)]);
+        pool.dims = BTreeMap::from([("KH".into(), 3), ("KW".into(), 2)]);
+        pool
+    };
+    assert_eq!(check(&pool(Value::from(vec!["KH", "KW"]))), Ok(()));
+    refused(&pool(Value::from("KW")), "`y` has shape [1, 1, 2, 3], expected [1, 1, 3, 3]");
+    refused(&pool(Value::from("KX")), "`kernel` is \"KX\", expected an integer or a list of integers");
+    let norm = problem("rms_norm", vec![read("x", &[2, 4]), written("y", &[2, 4])], &[("eps", Value::from("tiny"))]);
+    let norm = with_param(norm, "tiny", DType::F32, Scalar::Float(0.5));
+    let values = BTreeMap::from([("x".to_owned(), Values::Float(vec![1.0; 8]))]);
+    let got = expected(&norm, &values, false).unwrap();
+    assert_eq!(got.outputs["y"], Values::Float(vec![1.0 / 1.5f64.sqrt(); 8]));
+}
+
+#[test]
 fn expressions_say_where_they_are_wrong() {
     assert_eq!(check(&expression("gelu(x + bias)")), Ok(()));
     for (text, words) in [
