@@ -14,6 +14,7 @@ struct KF_ALIGNED(4) __nv_bfloat162_raw { unsigned short x, y; };
 #define KF_NAME2 bfloat162
 #define KF_FROM kf_bf16_from
 #define KF_TO kf_bf16_to
+#define KF_INFINITY 0x7f80
 #define KF_ONE 0x3f80
 #ifdef __CUDA_NO_BFLOAT16_CONVERSIONS__
 #define KF_NO_CONVERSIONS 1
@@ -39,8 +40,6 @@ struct KF_ALIGNED(4) __nv_bfloat162_raw { unsigned short x, y; };
 
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
-
-KF_FN __nv_bfloat16 __float2bfloat16(float f) { return __float2bfloat16_rn(f); }
 
 #define CUDART_INF_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7f80u))
 #define CUDART_NAN_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7fffu))

@@ -14,6 +14,7 @@ struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 #define KF_NAME2 half2
 #define KF_FROM kf_f16_from
 #define KF_TO kf_f16_to
+#define KF_INFINITY 0x7c00
 #define KF_ONE 0x3c00
 #ifdef __CUDA_NO_HALF_CONVERSIONS__
 #define KF_NO_CONVERSIONS 1
@@ -45,8 +46,6 @@ typedef __half __nv_half;
 typedef __half2 __nv_half2;
 typedef __half_raw __nv_half_raw;
 typedef __half2_raw __nv_half2_raw;
-
-KF_FN __half __float2half(float f) { return __float2half_rn(f); }
 
 #define CUDART_INF_FP16 __ushort_as_half(static_cast<unsigned short>(0x7c00u))
 #define CUDART_NAN_FP16 __ushort_as_half(static_cast<unsigned short>(0x7fffu))

@@ -2,6 +2,7 @@
 #undef KF_CAT_
 #undef KF_CAT
 #undef KF_MAKE
+#undef KF_MAKE2
 #undef KF_T
 #undef KF_T2
 #undef KF_RAW
@@ -10,6 +11,7 @@
 #undef KF_NAME2
 #undef KF_FROM
 #undef KF_TO
+#undef KF_INFINITY
 #undef KF_ONE
 #undef KF_NO_CONVERSIONS
 #undef KF_NO_OPERATORS
