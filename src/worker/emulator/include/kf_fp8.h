@@ -1,0 +1,136 @@
+// CUDA's eight-bit floating-point types as cuda_fp8.h spells them: e4m3 and e5m2, alone and in twos and fours.
+// Knows their encodings and saturation; not e8m0, nor the four- and six-bit types. Includes the 16-bit types they convert to.
+#pragma once
+#include "kf_bf16.h"
+#include "kf_half.h"
+
+typedef unsigned char __nv_fp8_storage_t;
+typedef unsigned short __nv_fp8x2_storage_t;
+typedef unsigned int __nv_fp8x4_storage_t;
+enum __nv_saturation_t { __NV_NOSAT, __NV_SATFINITE };
+enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 };
+
+// float to eight bits, to nearest even. e4m3 has no infinity and one NaN (0x7f): past 448 it is 448, or NaN unless
+// saturating. e5m2 past 57344 is that, or infinity unless saturating. NaN gives 0x7f in both.
+KF_FN __nv_fp8_storage_t kf_fp8_from(float f, __nv_saturation_t sat, __nv_fp8_interpretation_t kind) {
+  const uint32_t u = kf_bits<uint32_t>(f), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
+  const uint32_t drop = kind == __NV_E4M3 ? 20 : 21, bias = kind == __NV_E4M3 ? 120 : 112; // float's bias less the type's
+  if (a > 0x7f800000u) return 0x7f;
+  uint32_t p;
+  if (a < (bias + 1) << 23) { // subnormal: adding a value whose last bit is the least subnormal lets the FPU round
+    const uint32_t magic = (bias + 1 + drop) << 23;
+    p = kf_bits<uint32_t>(kf_bits<float>(a) + kf_bits<float>(magic)) - magic;
+  } else {
+    p = (a - (bias << 23) + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop;
+  }
+  const uint32_t largest = kind == __NV_E4M3 ? 0x7e : 0x7b;
+  if (p > largest) p = sat == __NV_SATFINITE ? largest : largest + 1; // the next pattern is NaN, or infinity
+  return static_cast<__nv_fp8_storage_t>(sign | p);
+}
+// Eight bits to binary16, exact; NaN gives 0x7fff.
+KF_FN uint16_t kf_fp8_to(__nv_fp8_storage_t v, __nv_fp8_interpretation_t kind) {
+  if (kind == __NV_E5M2) return static_cast<uint16_t>((v & 0x7fu) > 0x7cu ? 0x7fffu : static_cast<uint32_t>(v) << 8);
+  if ((v & 0x7fu) == 0x7fu) return 0x7fff;
+  // The bits shifted into place read as a value 2^8 too small.
+  const float magnitude = kf_f16_to(static_cast<uint16_t>((v & 0x7fu) << 7)) * 256.0f;
+  return static_cast<uint16_t>((v & 0x80u) << 8 | kf_f16_from(magnitude));
+}
+
+// Conversions by name; a pair holds its x element in the low byte.
+#define KF_FP8_ARGS __nv_saturation_t sat, __nv_fp8_interpretation_t kind
+KF_FN __nv_fp8x2_storage_t kf_fp8x2_from(float x, float y, KF_FP8_ARGS) {
+  const unsigned int lo = kf_fp8_from(x, sat, kind), hi = kf_fp8_from(y, sat, kind);
+  return static_cast<__nv_fp8x2_storage_t>(lo | hi << 8);
+}
+KF_FN __nv_fp8_storage_t __nv_cvt_float_to_fp8(float v, KF_FP8_ARGS) { return kf_fp8_from(v, sat, kind); }
+KF_FN __nv_fp8_storage_t __nv_cvt_double_to_fp8(double v, KF_FP8_ARGS) { return kf_fp8_from(kf_odd_float(v), sat, kind); }
+KF_FN __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw v, KF_FP8_ARGS) { return kf_fp8_from(kf_f16_to(v.x), sat, kind); }
+KF_FN __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw v, KF_FP8_ARGS) {
+  return kf_fp8_from(kf_bf16_to(v.x), sat, kind);
+}
+KF_FN __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 v, KF_FP8_ARGS) { return kf_fp8x2_from(v.x, v.y, sat, kind); }
+KF_FN __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(double2 v, KF_FP8_ARGS) {
+  return kf_fp8x2_from(kf_odd_float(v.x), kf_odd_float(v.y), sat, kind);
+}
+KF_FN __nv_fp8x2_storage_t __nv_cvt_halfraw2_to_fp8x2(__half2_raw v, KF_FP8_ARGS) {
+  return kf_fp8x2_from(kf_f16_to(v.x), kf_f16_to(v.y), sat, kind);
+}
+KF_FN __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw v, KF_FP8_ARGS) {
+  return kf_fp8x2_from(kf_bf16_to(v.x), kf_bf16_to(v.y), sat, kind);
+}
+#undef KF_FP8_ARGS
+KF_FN __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t v, __nv_fp8_interpretation_t kind) { return __half_raw{kf_fp8_to(v, kind)}; }
+KF_FN __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t v, __nv_fp8_interpretation_t kind) {
+  return __half2_raw{kf_fp8_to(static_cast<unsigned char>(v & 0xff), kind), kf_fp8_to(static_cast<unsigned char>(v >> 8), kind)};
+}
+
+// The classes. Every conversion is explicit, to nearest and saturating, as CUDA's are; integers go through float.
+#define KF_FP8_CLASS(T, KIND)                                                                                          \
+  struct __nv_fp8_##T {                                                                                                \
+    __nv_fp8_storage_t __x;                                                                                            \
+    __nv_fp8_##T() = default;                                                                                          \
+    explicit __nv_fp8_##T(float v) : __x(kf_fp8_from(v, __NV_SATFINITE, KIND)) {}                                      \
+    explicit __nv_fp8_##T(double v) : __x(kf_fp8_from(kf_odd_float(v), __NV_SATFINITE, KIND)) {}                       \
+    explicit __nv_fp8_##T(const __half& v) : __nv_fp8_##T(kf_f16_to(v.__x)) {}                                         \
+    explicit __nv_fp8_##T(const __nv_bfloat16& v) : __nv_fp8_##T(kf_bf16_to(v.__x)) {}                                 \
+    KF_FP8_FROM_INT(T, short)                                                                                          \
+    KF_FP8_FROM_INT(T, unsigned short)                                                                                 \
+    KF_FP8_FROM_INT(T, int)                                                                                            \
+    KF_FP8_FROM_INT(T, unsigned int)                                                                                   \
+    KF_FP8_FROM_INT(T, long)                                                                                           \
+    KF_FP8_FROM_INT(T, unsigned long)                                                                                  \
+    KF_FP8_FROM_INT(T, long long)                                                                                      \
+    KF_FP8_FROM_INT(T, unsigned long long)                                                                             \
+    explicit operator float() const { return kf_f16_to(kf_fp8_to(__x, KIND)); }                                        \
+    explicit operator double() const { return static_cast<double>(kf_f16_to(kf_fp8_to(__x, KIND))); }                  \
+    explicit operator __half() const { return __half_raw{kf_fp8_to(__x, KIND)}; }                                      \
+    explicit operator __nv_bfloat16() const { return __nv_bfloat16_raw{kf_bf16_from(kf_f16_to(kf_fp8_to(__x, KIND)))}; } \
+    explicit operator bool() const { return (__x & 0x7fu) != 0; }                                                      \
+    KF_FP8_TO_INT(KIND, char)                                                                                          \
+    KF_FP8_TO_INT(KIND, signed char)                                                                                   \
+    KF_FP8_TO_INT(KIND, unsigned char)                                                                                 \
+    KF_FP8_TO_INT(KIND, short)                                                                                         \
+    KF_FP8_TO_INT(KIND, unsigned short)                                                                                \
+    KF_FP8_TO_INT(KIND, int)                                                                                           \
+    KF_FP8_TO_INT(KIND, unsigned int)                                                                                  \
+    KF_FP8_TO_INT(KIND, long)                                                                                          \
+    KF_FP8_TO_INT(KIND, unsigned long)                                                                                 \
+    KF_FP8_TO_INT(KIND, long long)                                                                                     \
+    KF_FP8_TO_INT(KIND, unsigned long long)                                                                            \
+  };                                                                                                                   \
+  struct __nv_fp8x2_##T {                                                                                              \
+    __nv_fp8x2_storage_t __x;                                                                                          \
+    __nv_fp8x2_##T() = default;                                                                                        \
+    explicit __nv_fp8x2_##T(float2 v) : __x(kf_fp8x2_from(v.x, v.y, __NV_SATFINITE, KIND)) {}                          \
+    explicit __nv_fp8x2_##T(double2 v) : __x(__nv_cvt_double2_to_fp8x2(v, __NV_SATFINITE, KIND)) {}                    \
+    explicit __nv_fp8x2_##T(const __half2& v) : __nv_fp8x2_##T(__half22float2(v)) {}                                   \
+    explicit __nv_fp8x2_##T(const __nv_bfloat162& v) : __nv_fp8x2_##T(__bfloat1622float2(v)) {}                        \
+    explicit operator __half2() const { return __nv_cvt_fp8x2_to_halfraw2(__x, KIND); }                                \
+    explicit operator float2() const { return __half22float2(__nv_cvt_fp8x2_to_halfraw2(__x, KIND)); }                 \
+  };                                                                                                                   \
+  struct __nv_fp8x4_##T {                                                                                              \
+    __nv_fp8x4_storage_t __x;                                                                                          \
+    __nv_fp8x4_##T() = default;                                                                                        \
+    explicit __nv_fp8x4_##T(float4 v)                                                                                  \
+        : __x(static_cast<unsigned int>(kf_fp8x2_from(v.x, v.y, __NV_SATFINITE, KIND)) |                               \
+              static_cast<unsigned int>(kf_fp8x2_from(v.z, v.w, __NV_SATFINITE, KIND)) << 16) {}                       \
+    explicit __nv_fp8x4_##T(double4 v)                                                                                 \
+        : __nv_fp8x4_##T(float4{kf_odd_float(v.x), kf_odd_float(v.y), kf_odd_float(v.z), kf_odd_float(v.w)}) {}        \
+    explicit __nv_fp8x4_##T(const __half2& lo, const __half2& hi)                                                      \
+        : __nv_fp8x4_##T(float4{kf_float(lo.x), kf_float(lo.y), kf_float(hi.x), kf_float(hi.y)}) {}                    \
+    explicit __nv_fp8x4_##T(const __nv_bfloat162& lo, const __nv_bfloat162& hi)                                        \
+        : __nv_fp8x4_##T(float4{kf_float(lo.x), kf_float(lo.y), kf_float(hi.x), kf_float(hi.y)}) {}                    \
+    explicit operator float4() const {                                                                                 \
+      const __half2_raw lo = __nv_cvt_fp8x2_to_halfraw2(static_cast<unsigned short>(__x & 0xffff), KIND);              \
+      const __half2_raw hi = __nv_cvt_fp8x2_to_halfraw2(static_cast<unsigned short>(__x >> 16), KIND);                 \
+      return float4{kf_f16_to(lo.x), kf_f16_to(lo.y), kf_f16_to(hi.x), kf_f16_to(hi.y)};                               \
+    }                                                                                                                  \
+  };
+#define KF_FP8_FROM_INT(T, I) explicit __nv_fp8_##T(I v) : __nv_fp8_##T(static_cast<float>(v)) {}
+#define KF_FP8_TO_INT(KIND, I)                                                                                         \
+  explicit operator I() const { return kf_to_int<I>(static_cast<double>(kf_f16_to(kf_fp8_to(__x, KIND))), kf_rz); }
+KF_FP8_CLASS(e4m3, __NV_E4M3)
+KF_FP8_CLASS(e5m2, __NV_E5M2)
+#undef KF_FP8_TO_INT
+#undef KF_FP8_FROM_INT
+#undef KF_FP8_CLASS
