@@ -69,7 +69,7 @@ KF_BIG double kf_turn(double x, int quarters) {
   double v = n & 1 ? cos(M_PI * t) : sin(M_PI * t);
   return n & 2 ? -v : v;
 }
-KF_FN double sinpi(double x) { return x == __builtin_trunc(x) ? __builtin_copysign(0.0, x) : kf_turn(x, 0); }
+KF_FN double sinpi(double x) { return x == __builtin_trunc(x) ? __builtin_copysign(x - x, x) : kf_turn(x, 0); } // of whole numbers 0
 KF_FN double cospi(double x) { return kf_turn(x, 1) + 0.0; }
 KF_FN void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
 
