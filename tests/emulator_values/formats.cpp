@@ -226,5 +226,11 @@ int main() {
   arithmetic<Half>();
   arithmetic<Bfloat>();
   eights();
+  for (unsigned p = 0; p < 0x10000; ++p) {
+    __half h = Half::make(p);
+    __nv_bfloat16 b = Bfloat::make(p);
+    CHECK(Half::bits(__half(b)) == Half::bits(Half::from(Bfloat::wide(b), 'n')), "%04x", p);
+    CHECK(Bfloat::bits(__nv_bfloat16(h)) == Bfloat::bits(Bfloat::from(Half::wide(h), 'n')), "%04x", p);
+  }
   return finish();
 }

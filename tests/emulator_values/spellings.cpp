@@ -76,6 +76,7 @@ NARROW(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat162)
 __global__ void aliases(half a, half2 b, nv_bfloat16 c, nv_bfloat162 d, __half_raw e, __half2_raw f, __nv_bfloat16_raw g) {
   a = e, b = f, c = g, e = a, f = b, g = c, e.x = 1, f.y = 2;
   must(half, CUDART_INF_FP16) must(nv_bfloat16, CUDART_ONE_BF16) must(nv_bfloat162, d + d)
+  must(half, half(c)) must(nv_bfloat16, nv_bfloat16(a))
 }
 
 __global__ void eight_bits(float f, double d, float2 f2, float4 f4, half h, half2 h2, nv_bfloat16 b, nv_bfloat162 b2) {

@@ -4,6 +4,7 @@
 #include "kf_bf16.h"
 #include "kf_half.h"
 
+#define __CUDA_FP8_TYPES_EXIST__
 typedef unsigned char __nv_fp8_storage_t;
 typedef unsigned short __nv_fp8x2_storage_t;
 typedef unsigned int __nv_fp8x4_storage_t;

@@ -3,11 +3,15 @@
 #pragma once
 #include "kf_narrow.h"
 
+// Of cuda_bf16.h, which one constructor names.
+struct __nv_bfloat16;
+
 struct __half_raw { unsigned short x; };
 struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 
 #define KF_T __half
 #define KF_T2 __half2
+#define KF_OTHER __nv_bfloat16
 #define KF_RAW __half_raw
 #define KF_RAW2 __half2_raw
 #define KF_NAME half
@@ -38,6 +42,7 @@ struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 #include "kf_narrow_ops.h"
 #include "kf_narrow_undef.h"
 
+#define __CUDA_FP16_TYPES_EXIST__
 typedef __half half;
 typedef __half2 half2;
 typedef __half nv_half;

@@ -41,7 +41,7 @@ KF_FN unsigned int kf_set_rounding(kf_round mode) {
   __builtin_ia32_ldmxcsr((old & ~0x6000u) | field);
   return old;
 }
-#define KF_HIDE(v) __asm__ volatile("" : "+x"(v))
+#define KF_HIDE(v) __asm__ __volatile__("" : "+x"(v))
 #define KF_ROUNDED1(T, R, name, M, expression)                                                                         \
   KF_BIG R name##_##M(T a) {                                                                                           \
     const unsigned int mode = kf_set_rounding(kf_##M);                                                                 \

@@ -26,6 +26,7 @@ struct KF_T {
   KF_T(unsigned long v) : __x(KF_FROM(kf_odd_unsigned(v))) {}
   KF_T(long long v) : __x(KF_FROM(kf_odd_signed(v))) {}
   KF_T(unsigned long long v) : __x(KF_FROM(kf_odd_unsigned(v))) {}
+  explicit KF_T(const KF_OTHER& v); // the other 16-bit format; defined where both are known
   operator float() const { return KF_TO(__x); }
   operator bool() const { return (__x & 0x7fffu) != 0; }
   // To integers: to zero, saturating; NaN gives 0, in 64 bits the middle of the range.

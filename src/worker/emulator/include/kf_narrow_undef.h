@@ -5,6 +5,7 @@
 #undef KF_MAKE2
 #undef KF_T
 #undef KF_T2
+#undef KF_OTHER
 #undef KF_RAW
 #undef KF_RAW2
 #undef KF_NAME
