@@ -208,6 +208,8 @@ static void eights() {
       CHECK((pair & 0xff) == __nv_cvt_float_to_fp8(a, __NV_SATFINITE, kind) && pair >> 8 == __nv_cvt_float_to_fp8(b, __NV_SATFINITE, kind), "%04x", p);
     }
     CHECK(__nv_cvt_float_to_fp8(NAN, __NV_SATFINITE, kind) == 0x7f && __nv_cvt_float_to_fp8(NAN, __NV_NOSAT, kind) == 0x7f, "NaN");
+    double negative = as<double>(0xfff4000000000000ull); // NaN whose fraction begins with 01
+    CHECK(__nv_cvt_double_to_fp8(negative, __NV_SATFINITE, kind) == 0xff && __nv_cvt_float_to_fp8(-NAN, __NV_SATFINITE, kind) == 0x7f, "NaN");
     CHECK(__nv_cvt_float_to_fp8(1e30f, __NV_SATFINITE, kind) == f.largest(), "overflow");
     CHECK(__nv_cvt_float_to_fp8(-INFINITY, __NV_SATFINITE, kind) == (f.largest() | 0x80), "overflow");
     CHECK(__nv_cvt_float_to_fp8(-INFINITY, __NV_NOSAT, kind) == ((f.largest() + 1) | 0x80), "overflow");
@@ -220,12 +222,40 @@ static void eights() {
   CHECK(__nv_fp8_e4m3(448).__x == 0x7e && __nv_fp8_e5m2(__float2half(-1.0f)).__x == 0xbc, "from others");
 }
 
+// The powers of two around |v|, the one the mode asks for, clipped; as a value.
+static long double scale(double v, cudaRoundMode mode) {
+  long double a = fabsl(v), low = a > 0 ? ldexpl(1, ilogbl(a)) : 0, high = low < a ? 2 * low : low;
+  if (a < 0x1p-127L) low = high = 0x1p-127L;
+  bool up = mode == cudaRoundPosInf || (mode == cudaRoundNearest && high - a <= a - low);
+  return up ? high : low;
+}
+static void scales() {
+  for (unsigned p = 0; p < 0xff; ++p) CHECK(static_cast<float>(as<__nv_fp8_e8m0>(static_cast<unsigned char>(p))) == ldexpl(1, static_cast<int>(p) - 127), "%02x", p);
+  CHECK(isnan(static_cast<float>(as<__nv_fp8_e8m0>(static_cast<unsigned char>(0xff)))) && __nv_fp8_e8m0(NAN).__x == 0xff, "NaN");
+  for (int i = 0; i < 100000; ++i) {
+    uint32_t u = static_cast<uint32_t>(draw());
+    if (i % 4 == 1) u &= 0xffc00000; // powers of two and midpoints
+    if (i % 8 == 2) u &= 0x80ffffff;
+    float v = as<float>(u);
+    if (isnan(v)) continue;
+    double d = static_cast<double>(v) * (1 + (i % 3 - 1) * 0x1p-40);
+    for (auto mode : {cudaRoundNearest, cudaRoundZero, cudaRoundPosInf, cudaRoundMinInf}) {
+      long double want = isinf(v) ? INFINITY : scale(v, mode), want_d = isinf(d) ? INFINITY : scale(d, mode);
+      unsigned loose = __nv_cvt_float_to_e8m0(v, __NV_NOSAT, mode), bound = __nv_cvt_float_to_e8m0(v, __NV_SATFINITE, mode);
+      CHECK(want > 0x1p127L ? loose == 0xff && bound == 0xfe : ldexpl(1, static_cast<int>(loose) - 127) == want && bound == loose, "%a", static_cast<double>(v));
+      loose = __nv_cvt_double_to_e8m0(d, __NV_NOSAT, mode);
+      CHECK(want_d > 0x1p127L ? loose == 0xff : ldexpl(1, static_cast<int>(loose) - 127) == want_d, "%a", d);
+    }
+  }
+}
+
 int main() {
   conversions<Half>();
   conversions<Bfloat>();
   arithmetic<Half>();
   arithmetic<Bfloat>();
   eights();
+  scales();
   for (unsigned p = 0; p < 0x10000; ++p) {
     __half h = Half::make(p);
     __nv_bfloat16 b = Bfloat::make(p);

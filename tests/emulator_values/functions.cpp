@@ -177,6 +177,7 @@ int main() {
   CHECK(norm(5, five) == 10 && rnorm(5, five) == 0.1 && normf(5, five_f) == 10 && rnormf(5, five_f) == 0.1f, "norms");
   CHECK(isinf(cyl_bessel_i0(INFINITY)) && cyl_bessel_i1(-INFINITY) == -INFINITY && cyl_bessel_i0f(0.0f) == 1, "bessel");
   // What the fast ones do away from accurate values.
+  CHECK(__sin2pif(0.25f) == 1 && __cos2pif(-0.5f) == -1 && isnan(__sin2pif(INFINITY)), "turns");
   CHECK(isnan(__powf(-2.0f, 2.0f)) && __fdividef(1.0f, 0x1p127f) == 0 && isnan(__fdividef(INFINITY, 0x1p127f)) && __fdividef(1.0f, 0x1p126f) == 0x1p-126f, "fast");
   CHECK(__saturatef(NAN) == 0 && __saturatef(-1.0f) == 0 && __saturatef(0.25f) == 0.25f && __saturatef(INFINITY) == 1, "saturate");
   CHECK(__float_as_uint(CUDART_INF_F) == 0x7f800000 && __float_as_uint(CUDART_NAN_F) == 0x7fffffff && CUDART_NORM_HUGE_F == FLT_MAX, "constants");

@@ -94,6 +94,7 @@ __global__ void eight_bits(float f, double d, float2 f2, float4 f4, half h, half
   must(float, float(e)) must(half, half(g)) must(nv_bfloat16, nv_bfloat16(e)) must(int, int(g)) must(double, double(e))
   e = __nv_fp8_e4m3(b), e = __nv_fp8_e4m3(3), g = __nv_fp8_e5m2(d), e.__x = 1;
   must(float2, float2(__nv_fp8x2_e4m3(f2))) must(half2, half2(__nv_fp8x2_e5m2(h2))) must(float4, float4(__nv_fp8x4_e4m3(f4)))
+  must(__nv_fp8_storage_t, __nv_cvt_float_to_e8m0(f, __NV_SATFINITE, cudaRoundPosInf)) must(float, float(__nv_fp8_e8m0(f)))
   must(float4, float4(__nv_fp8x4_e5m2(h2, h2))) must(float, __float_to_tf32(f)) must(float, kf_mma_wide(e))
 }
 
@@ -132,7 +133,7 @@ __global__ void mathematics(float x, float y, float* s, float* c, double d, doub
 
 __global__ void intrinsics(float x, float y, float z, float* s, float* c, double d, double e, int i, int j, unsigned u, unsigned w, long long l, unsigned long long m) {
   must(float, __expf(x)) must(float, __exp10f(x)) must(float, __logf(x)) must(float, __log2f(x)) must(float, __log10f(x))
-  must(float, __powf(x, y)) must(float, __sinf(x)) must(float, __cosf(x)) must(float, __tanf(x)) must(float, __tanhf(x))
+  must(float, __powf(x, y)) must(float, __sin2pif(x)) must(float, __cos2pif(x)) must(float, __sinf(x)) must(float, __cosf(x)) must(float, __tanf(x)) must(float, __tanhf(x))
   must(float, __fdividef(x, y)) must(float, __saturatef(x)) must(float, __frsqrt_rn(x))
   __sincosf(x, s, c);
 #define MODES1(T, n, ...) must(T, n##_rn(__VA_ARGS__)) must(T, n##_rz(__VA_ARGS__)) must(T, n##_ru(__VA_ARGS__)) must(T, n##_rd(__VA_ARGS__))
@@ -168,6 +169,8 @@ __global__ void intrinsics(float x, float y, float z, float* s, float* c, double
   LANES2(__vsetltu) LANES2(__vsetles) LANES2(__vsetleu)
   must(int, __vimax3_s32(i, j, i)) must(unsigned, __viaddmin_u32(u, w, u)) must(unsigned, __vimax3_u16x2(u, w, u))
   must(unsigned, __vimin3_s16x2(u, w, u)) must(int, __viaddmax_s32_relu(i, j, i)) must(unsigned, __viaddmax_s16x2_relu(u, w, u))
+  bool high, low;
+  must(unsigned, __vibmax_s16x2(u, w, &high, &low)) must(int, __vibmin_s32(i, j, &low))
 }
 
 #define VECTORS(N, T)                                                                                                  \

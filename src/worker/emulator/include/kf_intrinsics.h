@@ -29,6 +29,9 @@ KF_FN float __cosf(float x) { return cosf(x); }
 KF_FN float __tanf(float x) { return tanf(x); }
 KF_FN float __tanhf(float x) { return tanhf(x); }
 KF_FN void __sincosf(float x, float* s, float* c) { *s = sinf(x), *c = cosf(x); }
+KF_FN float __sin2pif(float x) { return sinpif(2.0f * x); } // the argument in turns
+KF_FN float __cos2pif(float x) { return cospif(2.0f * x); }
+KF_FN void __sincos2pif(float x, float* s, float* c) { sincospif(2.0f * x, s, c); }
 // The hardware multiplies by an approximate reciprocal, which is 0 for divisors beyond 2^126.
 KF_FN float __fdividef(float x, float y) { return __builtin_fabsf(y) > 0x1p126f ? x * __builtin_copysignf(0.0f, y) : x / y; }
 KF_FN float __saturatef(float x) { return x >= 1.0f ? 1.0f : x > 0.0f ? x : 0.0f; } // NaN gives 0

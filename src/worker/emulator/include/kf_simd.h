@@ -131,6 +131,18 @@ KF_FN int __viaddmin_s32_relu(int a, int b, int c) { return kf_relu(__viaddmin_s
 KF_DPX_PAIR(short, s16x2)
 KF_DPX_PAIR(unsigned short, u16x2)
 #undef KF_DPX_PAIR
+// Which operand each half took is told high half first.
+#define KF_DPX_CHOICE(name, L, cmp)                                                                                    \
+  KF_BIG unsigned int name(unsigned int a, unsigned int b, bool* high, bool* low) {                                    \
+    *high = static_cast<L>(a >> 16) cmp static_cast<L>(b >> 16);                                                       \
+    *low = static_cast<L>(a) cmp static_cast<L>(b);                                                                    \
+    return ((*high ? a : b) & 0xffff0000u) | ((*low ? a : b) & 0xffffu);                                               \
+  }
+KF_DPX_CHOICE(__vibmax_s16x2, short, >=)
+KF_DPX_CHOICE(__vibmax_u16x2, unsigned short, >=)
+KF_DPX_CHOICE(__vibmin_s16x2, short, <=)
+KF_DPX_CHOICE(__vibmin_u16x2, unsigned short, <=)
+#undef KF_DPX_CHOICE
 KF_LANES2(__vimax_s16x2_relu, short, 16, kf_relu(KF_GREATER(x, y)))
 KF_LANES2(__vimin_s16x2_relu, short, 16, kf_relu(KF_LESS(x, y)))
 KF_LANES3(__vimax3_s16x2_relu, short, 16, kf_relu(KF_GREATER(KF_GREATER(x, y), z)))
