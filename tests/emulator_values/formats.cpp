@@ -119,6 +119,8 @@ template <class F> static void arithmetic() {
     unsigned got = F::bits(__hfma(x, y, z));
     if (!isfinite(sum)) {
       CHECK(got == F::bits(F::from(static_cast<double>(sum))), "fma %04x %04x %04x: %04x", p, q, s, got);
+      CHECK(F::wide(__hfma_sat(x, y, z)) == (sum > 0 ? 1 : 0), "%04x", got);
+      CHECK(F::bits(__hfma_relu(x, y, z)) == (sum < 0 ? 0 : got), "%04x", got);
     } else {
       CHECK(nearest(f, got, [&](long double m) { return sign_of_sum(la * lb, lc, -m); }), "fma %04x %04x %04x: %04x", p, q, s, got);
       float v = F::wide(F::make(got));
@@ -142,6 +144,20 @@ template <class F> static void arithmetic() {
     CHECK(nan ? (a != a && b != b ? least != least : least == (a != a ? b : a)) : least == (b < a ? b : a), "%04x %04x", p, q);
     CHECK(nan == (F::bits(__hmax_nan(x, y)) == 0x7fff) && nan == (F::bits(__hmin_nan(x, y)) == 0x7fff), "%04x %04x", p, q);
   }
+  // Products and quotients that end among the subnormals: all fractions, at every distance below the least normal number.
+  const unsigned one = 1u << f.fraction, low = 2;
+  const unsigned stride = f.fraction > 7 ? 7 : 1; // a sample of binary16's
+  for (unsigned a = 0; a < one; a += stride)
+    for (unsigned b = 0; b < one; b += stride)
+      for (unsigned down = 0; down <= static_cast<unsigned>(f.fraction) + 3; ++down) {
+        unsigned p = low * one + a, q = (static_cast<unsigned>(f.bias()) + 1 - low - down) * one + b;
+        long double la = f.value(p), lb = f.value(q), divisor = 1 / ldexpl(1, 2 * ilogbl(lb)) * lb; // 2^-n to 2^n
+        unsigned got = F::bits(__hmul(F::make(p), F::make(q)));
+        CHECK(nearest(f, got, [&](long double m) { return sign_of(la * lb - m); }), "%04x * %04x: %04x", p, q, got);
+        if (divisor > f.value(f.largest())) continue;
+        got = F::bits(__hdiv(F::make(p), F::from(static_cast<double>(divisor))));
+        CHECK(nearest(f, got, [&](long double m) { return sign_of(la - m * divisor); }), "%04x / %a: %04x", p, static_cast<double>(divisor), got);
+      }
   T zero = F::make(0), minus = F::make(0x8000);
   CHECK(F::bits(__hmax(minus, zero)) == 0 && F::bits(__hmax(zero, minus)) == 0, "signs of zero");
   CHECK(F::bits(__hmin(minus, zero)) == 0x8000 && F::bits(__hmin(zero, minus)) == 0x8000, "signs of zero");

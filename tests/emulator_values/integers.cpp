@@ -95,11 +95,11 @@ static void words(u32 a, u32 b, u32 c) {
   bool first = false;
   CHECK(__vibmax_s32(sa, sb, &first) == most(sa, sb) && first == (sa >= sb), "dpx");
 
-  bool high = false, low_half = false;
-  LANES(__vibmin_s16x2(a, b, &high, &low_half), 16, true, least(x, y))
-  CHECK(high == (lane(a, 1, 16, true) <= lane(b, 1, 16, true)) && low_half == (lane(a, 0, 16, true) <= lane(b, 0, 16, true)), "dpx");
-  LANES(__vibmax_u16x2(a, b, &high, &low_half), 16, false, most(x, y))
-  CHECK(high == (a >> 16 >= b >> 16) && low_half == ((a & 0xffff) >= (b & 0xffff)), "dpx");
+  bool upper = false, lower = false;
+  LANES(__vibmin_s16x2(a, b, &upper, &lower), 16, true, least(x, y))
+  CHECK(upper == (lane(a, 1, 16, true) <= lane(b, 1, 16, true)) && lower == (lane(a, 0, 16, true) <= lane(b, 0, 16, true)), "dpx");
+  LANES(__vibmax_u16x2(a, b, &upper, &lower), 16, false, most(x, y))
+  CHECK(upper == (a >> 16 >= b >> 16) && lower == ((a & 0xffff) >= (b & 0xffff)), "dpx");
 
   int ones = 0, top = 32, bottom = 0;
   u32 reversed = 0;

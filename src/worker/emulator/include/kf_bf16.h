@@ -33,8 +33,6 @@ struct KF_ALIGNED(4) __nv_bfloat162_raw { unsigned short x, y; };
 #else
 #define KF_NO_OPERATORS2 0
 #endif
-// Not float: its subnormals begin where this format's do, so a float product there would have been rounded already.
-#define KF_WIDE double
 
 #include "kf_narrow_types.h"
 #include "kf_narrow_ops.h"

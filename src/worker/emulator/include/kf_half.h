@@ -35,8 +35,6 @@ struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 #else
 #define KF_NO_OPERATORS2 0
 #endif
-// Sums, products and quotients of two 11-bit values round right through float: 24 >= 2 * 11 + 2.
-#define KF_WIDE float
 
 #include "kf_narrow_types.h"
 #include "kf_narrow_ops.h"

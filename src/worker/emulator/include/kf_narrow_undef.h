@@ -17,4 +17,3 @@
 #undef KF_NO_CONVERSIONS
 #undef KF_NO_OPERATORS
 #undef KF_NO_OPERATORS2
-#undef KF_WIDE
