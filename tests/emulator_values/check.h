@@ -78,7 +78,10 @@ static inline long double round_to(long double v, int bits, int least, char mode
   frexpl(v, &e);
   int place = e - bits > least ? e - bits : least;
   long double scaled = ldexpl(v, -place);
-  scaled = mode == 'n' ? nearbyintl(scaled) : mode == 'z' ? truncl(scaled) : mode == 'u' ? ceill(scaled) : floorl(scaled);
+  scaled = mode == 'n'   ? nearbyintl(scaled)
+           : mode == 'z' ? truncl(scaled)
+           : mode == 'u' ? ceill(scaled)
+                         : floorl(scaled);
   return ldexpl(scaled, place);
 }
 static inline int finish() {

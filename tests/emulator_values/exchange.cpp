@@ -11,7 +11,8 @@ int main() {
     fwrite(pair, sizeof pair, 1, stdout);
   }
   for (unsigned p = 0; p < 0x10000; ++p) {
-    float pair[2] = {__half2float(__ushort_as_half(static_cast<unsigned short>(p))), __bfloat162float(__ushort_as_bfloat16(static_cast<unsigned short>(p)))};
+    float pair[2] = {__half2float(__ushort_as_half(static_cast<unsigned short>(p))),
+                     __bfloat162float(__ushort_as_bfloat16(static_cast<unsigned short>(p)))};
     fwrite(pair, sizeof pair, 1, stdout);
   }
   return 0;

@@ -1,6 +1,6 @@
-// The functions the C library lacks, against values computed to 60 digits and rounded to double.
-// The table was made with mpmath (mp.dps = 60): erfinv, erfc, exp(x*x)*erfc(x), erfc(-x/sqrt(2))/2, besseli, sin(pi*x),
-// 1/sqrt(x), 1/cbrt(x) as they stand there, erfcinv by Halley's rule on erfc to 50 digits, of the exact double arguments.
+// The functions the C library lacks, against values computed to 60 digits and rounded to double. The table was made
+// with mpmath (mp.dps = 60): erfinv, erfc, exp(x*x)*erfc(x), erfc(-x/sqrt(2))/2, besseli, sin(pi*x), 1/sqrt(x),
+// 1/cbrt(x) as they stand there, erfcinv by Halley's rule on erfc to 50 digits, of the exact double arguments.
 #include "check.h"
 #include "kf_intrinsics.h"
 
@@ -142,7 +142,8 @@ int main() {
   // CUDA documents 5 to 10 units in the last place for the double versions of these.
   for (const Row& row : rows) {
     double got = row.function(row.argument);
-    CHECK(ulps(got, row.value) <= 5, "%s(%a) = %a, want %a: %.1f ulp", row.name, row.argument, got, row.value, ulps(got, row.value));
+    CHECK(ulps(got, row.value) <= 5, "%s(%a) = %a, want %a: %.1f ulp", row.name, row.argument, got, row.value,
+          ulps(got, row.value));
   }
   for (int i = 0; i < 20000; ++i) {
     double p = (static_cast<double>(draw() >> 11) + 0.5) * 0x1p-53;
@@ -159,29 +160,49 @@ int main() {
     float fs, fc;
     __sincosf(f, &fs, &fc);
     CHECK(ulps(fs, sin(static_cast<double>(f))) <= 1 && ulps(fc, cos(static_cast<double>(f))) <= 1, "%a", p);
-    CHECK(ulps(__expf(f), exp(static_cast<double>(f))) <= 1 && ulps(__powf(f, 1.5f), pow(static_cast<double>(f), 1.5)) <= 16, "%a", p);
-    CHECK(ulps(__logf(f), log(static_cast<double>(f))) <= 1 && ulps(__tanhf(f), tanh(static_cast<double>(f))) <= 3, "%a", p);
+    CHECK(ulps(__expf(f), exp(static_cast<double>(f))) <= 1 &&
+              ulps(__powf(f, 1.5f), pow(static_cast<double>(f), 1.5)) <= 16,
+          "%a", p);
+    CHECK(ulps(__logf(f), log(static_cast<double>(f))) <= 1 && ulps(__tanhf(f), tanh(static_cast<double>(f))) <= 3,
+          "%a", p);
   }
-  CHECK(erfinv(1.0) == INFINITY && erfinv(-1.0) == -INFINITY && isnan(erfinv(1.5)) && isnan(erfinv(NAN)) && signbit(erfinv(-0.0)), "erfinv");
+  CHECK(erfinv(1.0) == INFINITY && erfinv(-1.0) == -INFINITY && isnan(erfinv(1.5)) && isnan(erfinv(NAN)) &&
+            signbit(erfinv(-0.0)),
+        "erfinv");
   CHECK(erfcinv(0.0) == INFINITY && erfcinv(2.0) == -INFINITY && isnan(erfcinv(-0.1)) && erfcinv(1.0) == 0, "erfcinv");
   CHECK(erfcx(-30.0) == INFINITY && erfcx(INFINITY) == 0 && isnan(erfcx(NAN)) && erfcx(-INFINITY) == INFINITY, "erfcx");
   CHECK(normcdf(INFINITY) == 1 && normcdf(-INFINITY) == 0 && isnan(normcdf(NAN)) && normcdf(-50.0) == 0, "normcdf");
   CHECK(normcdfinv(0.5) == 0 && normcdfinv(0.0) == -INFINITY && normcdfinv(1.0) == INFINITY, "normcdfinv");
-  CHECK(sinpi(1.0) == 0 && sinpi(0.5) == 1 && sinpi(1.5) == -1 && cospi(1.0) == -1 && cospi(0.5) == 0 && cospi(2.0) == 1, "quarters");
-  CHECK(isnan(sinpi(INFINITY)) && isnan(cospi(-INFINITY)) && signbit(sinpi(-3.0)) && cospi(0x1p60) == 1 && sinpi(0x1p60) == 0, "ends");
+  CHECK(
+      sinpi(1.0) == 0 && sinpi(0.5) == 1 && sinpi(1.5) == -1 && cospi(1.0) == -1 && cospi(0.5) == 0 && cospi(2.0) == 1,
+      "quarters");
+  CHECK(isnan(sinpi(INFINITY)) && isnan(cospi(-INFINITY)) && signbit(sinpi(-3.0)) && cospi(0x1p60) == 1 &&
+            sinpi(0x1p60) == 0,
+        "ends");
   CHECK(rsqrt(0.0) == INFINITY && isnan(rsqrt(-1.0)) && rsqrt(INFINITY) == 0 && rcbrtf(-8.0f) == -0.5f, "roots");
-  CHECK(norm3d(0x3p600, 0x4p600, 0) == 0x5p600 && norm4d(1e-200, 1e-200, 1e-200, 1e-200) == 2e-200 && isinf(norm3d(NAN, INFINITY, 0)), "norms");
-  CHECK(rnorm3df(2, 3, 6) == 1 / 7.0f && norm4df(2, 4, 5, 6) == 9 && rhypotf(3, 4) == 0.2f && rnorm4df(2, 4, 5, 6) == 1 / 9.0f, "norms");
+  CHECK(norm3d(0x3p600, 0x4p600, 0) == 0x5p600 && norm4d(1e-200, 1e-200, 1e-200, 1e-200) == 2e-200 &&
+            isinf(norm3d(NAN, INFINITY, 0)),
+        "norms");
+  CHECK(rnorm3df(2, 3, 6) == 1 / 7.0f && norm4df(2, 4, 5, 6) == 9 && rhypotf(3, 4) == 0.2f &&
+            rnorm4df(2, 4, 5, 6) == 1 / 9.0f,
+        "norms");
   const double five[] = {1, 1, 3, 5, 8};
   const float five_f[] = {1, 1, 3, 5, 8};
   CHECK(norm(5, five) == 10 && rnorm(5, five) == 0.1 && normf(5, five_f) == 10 && rnormf(5, five_f) == 0.1f, "norms");
   CHECK(isinf(cyl_bessel_i0(INFINITY)) && cyl_bessel_i1(-INFINITY) == -INFINITY && cyl_bessel_i0f(0.0f) == 1, "bessel");
   // What the fast ones do away from accurate values.
   CHECK(__sin2pif(0.25f) == 1 && __cos2pif(-0.5f) == -1 && isnan(__sin2pif(INFINITY)), "turns");
-  CHECK(isnan(__powf(-2.0f, 2.0f)) && __fdividef(1.0f, 0x1p127f) == 0 && isnan(__fdividef(INFINITY, 0x1p127f)) && __fdividef(1.0f, 0x1p126f) == 0x1p-126f, "fast");
-  CHECK(__saturatef(NAN) == 0 && __saturatef(-1.0f) == 0 && __saturatef(0.25f) == 0.25f && __saturatef(INFINITY) == 1, "saturate");
-  CHECK(__float_as_uint(CUDART_INF_F) == 0x7f800000 && __float_as_uint(CUDART_NAN_F) == 0x7fffffff && CUDART_NORM_HUGE_F == FLT_MAX, "constants");
+  CHECK(isnan(__powf(-2.0f, 2.0f)) && __fdividef(1.0f, 0x1p127f) == 0 && isnan(__fdividef(INFINITY, 0x1p127f)) &&
+            __fdividef(1.0f, 0x1p126f) == 0x1p-126f,
+        "fast");
+  CHECK(__saturatef(NAN) == 0 && __saturatef(-1.0f) == 0 && __saturatef(0.25f) == 0.25f && __saturatef(INFINITY) == 1,
+        "saturate");
+  CHECK(__float_as_uint(CUDART_INF_F) == 0x7f800000 && __float_as_uint(CUDART_NAN_F) == 0x7fffffff &&
+            CUDART_NORM_HUGE_F == FLT_MAX,
+        "constants");
   const double pi = acos(-1.0);
-  CHECK(CUDART_PI_F == static_cast<float>(pi) && CUDART_PI == pi && CUDART_L2E_F == static_cast<float>(1 / log(2.0)) && CUDART_PIO2_F == static_cast<float>(pi / 2), "constants");
+  CHECK(CUDART_PI_F == static_cast<float>(pi) && CUDART_PI == pi && CUDART_L2E_F == static_cast<float>(1 / log(2.0)) &&
+            CUDART_PIO2_F == static_cast<float>(pi / 2),
+        "constants");
   return finish();
 }

@@ -1,4 +1,5 @@
-// Integer intrinsics against loops over bits, bytes and lanes; min and max over CUDA's mixes; layouts of the vector types.
+// Integer intrinsics against loops over bits, bytes and lanes; min and max over CUDA's mixes; layouts of the vector
+// types.
 #include "check.h"
 #include "kf_intrinsics.h"
 #include "kf_simd.h"
@@ -26,7 +27,9 @@ static int clamp(int v, int width, bool is_signed) {
     for (int i = 0; i < 32 / width; ++i) {                                                                             \
       int x = lane(a, i, width, is_signed), y = lane(b, i, width, is_signed);                                          \
       (void)y;                                                                                                         \
-      CHECK((got >> (i * width) & ((1u << width) - 1)) == (static_cast<u32>(expression) & ((1u << width) - 1)), #name " %08x %08x: %08x", a, b, got); \
+      u32 mask = (1u << width) - 1;                                                                                    \
+      CHECK((got >> (i * width) & mask) == (static_cast<u32>(expression) & mask),                                      \
+            #name " %08x %08x: %08x", a, b, got);                                                                      \
     }                                                                                                                  \
   }
 #define PACKED(n, W)                                                                                                   \
@@ -90,14 +93,17 @@ static void words(u32 a, u32 b, u32 c) {
   LANES(__vimax_s16x2_relu(a, b), 16, true, most(0, most(x, y)))
   int sa = static_cast<int>(a), sb = static_cast<int>(b), sc = static_cast<int>(c);
   CHECK(__vimax3_s32(sa, sb, sc) == most(most(sa, sb), sc) && __vimin3_u32(a, b, c) == min(min(a, b), c), "dpx");
-  CHECK(__viaddmax_s32(sa, sb, sc) == most(static_cast<int>(a + b), sc) && __viaddmin_u32(a, b, c) == min(a + b, c), "dpx");
+  CHECK(__viaddmax_s32(sa, sb, sc) == most(static_cast<int>(a + b), sc) && __viaddmin_u32(a, b, c) == min(a + b, c),
+        "dpx");
   CHECK(__vimin3_s32_relu(sa, sb, sc) == most(0, least(least(sa, sb), sc)), "dpx");
   bool first = false;
   CHECK(__vibmax_s32(sa, sb, &first) == most(sa, sb) && first == (sa >= sb), "dpx");
 
   bool upper = false, lower = false;
   LANES(__vibmin_s16x2(a, b, &upper, &lower), 16, true, least(x, y))
-  CHECK(upper == (lane(a, 1, 16, true) <= lane(b, 1, 16, true)) && lower == (lane(a, 0, 16, true) <= lane(b, 0, 16, true)), "dpx");
+  CHECK(upper == (lane(a, 1, 16, true) <= lane(b, 1, 16, true)) &&
+            lower == (lane(a, 0, 16, true) <= lane(b, 0, 16, true)),
+        "dpx");
   LANES(__vibmax_u16x2(a, b, &upper, &lower), 16, false, most(x, y))
   CHECK(upper == (a >> 16 >= b >> 16) && lower == ((a & 0xffff) >= (b & 0xffff)), "dpx");
 
@@ -110,7 +116,8 @@ static void words(u32 a, u32 b, u32 c) {
   }
   CHECK(__popc(a) == ones && __clz(sa) == top && __ffs(sa) == bottom && __brev(a) == reversed, "%08x", a);
   u64 wide = static_cast<u64>(b) << 32 | a;
-  CHECK(__popcll(wide) == ones + __popc(b) && __clzll(static_cast<long long>(wide)) == (b ? __clz(sb) : 32 + top), "%llx", wide);
+  CHECK(__popcll(wide) == ones + __popc(b) && __clzll(static_cast<long long>(wide)) == (b ? __clz(sb) : 32 + top),
+        "%llx", wide);
   CHECK(__ffsll(static_cast<long long>(wide)) == (a ? bottom : b ? 32 + __ffs(sb) : 0), "%llx", wide);
   CHECK(__brevll(wide) == (static_cast<u64>(reversed) << 32 | __brev(b)), "%llx", wide);
 
@@ -123,42 +130,64 @@ static void words(u32 a, u32 b, u32 c) {
     u32 k = s & 31, clamped = s > 32 ? 32 : s;
     u32 left = k ? b << k | a >> (32 - k) : b, right = k ? a >> k | b << (32 - k) : a;
     CHECK(__funnelshift_l(a, b, s) == left && __funnelshift_r(a, b, s) == right, "shift %u", s);
-    CHECK(__funnelshift_lc(a, b, s) == (clamped == 32 ? a : left) && __funnelshift_rc(a, b, s) == (clamped == 32 ? b : right), "shift %u", s);
+    CHECK(__funnelshift_lc(a, b, s) == (clamped == 32 ? a : left) &&
+              __funnelshift_rc(a, b, s) == (clamped == 32 ? b : right),
+          "shift %u", s);
   }
 
   int low = static_cast<int>(a & 0xffffff), other = static_cast<int>(b & 0xffffff);
   if (low & 0x800000) low -= 0x1000000;
   if (other & 0x800000) other -= 0x1000000;
-  CHECK(__mul24(sa, sb) == static_cast<int>(static_cast<int64_t>(low) * other) && __umul24(a, b) == static_cast<u32>(uint64_t(a & 0xffffff) * (b & 0xffffff)), "mul24");
-  CHECK(__mulhi(sa, sb) == static_cast<int>((static_cast<__int128>(sa) * sb) >> 32) && __umulhi(a, b) == static_cast<u32>(uint64_t(a) * b >> 32), "mulhi");
+  CHECK(__mul24(sa, sb) == static_cast<int>(static_cast<int64_t>(low) * other) &&
+            __umul24(a, b) == static_cast<u32>(uint64_t(a & 0xffffff) * (b & 0xffffff)),
+        "mul24");
+  CHECK(__mulhi(sa, sb) == static_cast<int>((static_cast<__int128>(sa) * sb) >> 32) &&
+            __umulhi(a, b) == static_cast<u32>(uint64_t(a) * b >> 32),
+        "mulhi");
   u64 p = static_cast<u64>(b) << 32 | c;
   // The high word by schoolbook multiplication of halves.
-  u64 al = static_cast<u32>(wide), ah = wide >> 32, pl = static_cast<u32>(p), ph = p >> 32, cross = ah * pl + (al * pl >> 32), more = al * ph + static_cast<u32>(cross);
+  u64 al = static_cast<u32>(wide), ah = wide >> 32, pl = static_cast<u32>(p), ph = p >> 32,
+      cross = ah * pl + (al * pl >> 32), more = al * ph + static_cast<u32>(cross);
   u64 high = ah * ph + (cross >> 32) + (more >> 32);
   CHECK(__umul64hi(wide, p) == high, "%llx %llx", wide, p);
   u64 corrected = high - (wide >> 63 ? p : 0) - (p >> 63 ? wide : 0);
-  CHECK(__mul64hi(static_cast<long long>(wide), static_cast<long long>(p)) == static_cast<long long>(corrected), "%llx %llx", wide, p);
-  CHECK(__sad(sa, sb, c) == static_cast<u32>(llabs(static_cast<long long>(sa) - sb)) + c && __usad(a, b, c) == (a > b ? a - b : b - a) + c, "sad");
-  CHECK(__hadd(sa, sb) == static_cast<int>(floor((static_cast<double>(sa) + sb) / 2)) && __rhadd(sa, sb) == static_cast<int>(ceil((static_cast<double>(sa) + sb) / 2)), "hadd");
-  CHECK(__uhadd(a, b) == static_cast<u32>(floor((static_cast<double>(a) + b) / 2)) && __urhadd(a, b) == static_cast<u32>(ceil((static_cast<double>(a) + b) / 2)), "uhadd");
+  CHECK(__mul64hi(static_cast<long long>(wide), static_cast<long long>(p)) == static_cast<long long>(corrected),
+        "%llx %llx", wide, p);
+  CHECK(__sad(sa, sb, c) == static_cast<u32>(llabs(static_cast<long long>(sa) - sb)) + c &&
+            __usad(a, b, c) == (a > b ? a - b : b - a) + c,
+        "sad");
+  CHECK(__hadd(sa, sb) == static_cast<int>(floor((static_cast<double>(sa) + sb) / 2)) &&
+            __rhadd(sa, sb) == static_cast<int>(ceil((static_cast<double>(sa) + sb) / 2)),
+        "hadd");
+  CHECK(__uhadd(a, b) == static_cast<u32>(floor((static_cast<double>(a) + b) / 2)) &&
+            __urhadd(a, b) == static_cast<u32>(ceil((static_cast<double>(a) + b) / 2)),
+        "uhadd");
 
   u32 four = c, unsigned_four = c, lo = c, hi = c, ulo = c;
-  for (int i = 0; i < 4; ++i) four += static_cast<u32>(lane(a, i, 8, true) * lane(b, i, 8, true)), unsigned_four += static_cast<u32>(lane(a, i, 8, false) * lane(b, i, 8, false));
+  for (int i = 0; i < 4; ++i)
+    four += static_cast<u32>(lane(a, i, 8, true) * lane(b, i, 8, true)),
+        unsigned_four += static_cast<u32>(lane(a, i, 8, false) * lane(b, i, 8, false));
   for (int i = 0; i < 2; ++i) {
     lo += static_cast<u32>(lane(a, i, 16, true) * lane(b, i, 8, true));
     hi += static_cast<u32>(lane(a, i, 16, true) * lane(b, i + 2, 8, true));
     ulo += static_cast<u32>(lane(a, i, 16, false) * lane(b, i, 8, false));
   }
   CHECK(__dp4a(sa, sb, sc) == static_cast<int>(four) && __dp4a(a, b, c) == unsigned_four, "dp4a");
-  CHECK(__dp2a_lo(sa, sb, sc) == static_cast<int>(lo) && __dp2a_hi(sa, sb, sc) == static_cast<int>(hi) && __dp2a_lo(a, b, c) == ulo, "dp2a");
+  CHECK(__dp2a_lo(sa, sb, sc) == static_cast<int>(lo) && __dp2a_hi(sa, sb, sc) == static_cast<int>(hi) &&
+            __dp2a_lo(a, b, c) == ulo,
+        "dp2a");
 
   CHECK(__float_as_uint(__uint_as_float(a)) == a || isnan(__uint_as_float(a)), "bits");
   CHECK(static_cast<u32>(__double2hiint(__hiloint2double(sa, sb))) == a || isnan(__hiloint2double(sa, sb)), "bits");
   int found = -1;
   u32 base = c & 31;
   int n = static_cast<int>(c >> 5 & 7) - 3;
-  if (n > 0) for (int i = static_cast<int>(base), k = 0; i < 32 && found < 0; ++i) if ((a >> i & 1) && ++k == n) found = i;
-  if (n < 0) for (int i = static_cast<int>(base), k = 0; i >= 0 && found < 0; --i) if ((a >> i & 1) && ++k == -n) found = i;
+  if (n > 0)
+    for (int i = static_cast<int>(base), k = 0; i < 32 && found < 0; ++i)
+      if ((a >> i & 1) && ++k == n) found = i;
+  if (n < 0)
+    for (int i = static_cast<int>(base), k = 0; i >= 0 && found < 0; --i)
+      if ((a >> i & 1) && ++k == -n) found = i;
   if (n == 0 && (a >> base & 1)) found = static_cast<int>(base);
   CHECK(__fns(a, base, n) == static_cast<u32>(found), "fns %08x %u %d", a, base, n);
 }
@@ -167,7 +196,8 @@ template <class T> static void layout(const char* name, size_t size, size_t alig
   CHECK(sizeof(T) == size && alignof(T) == alignment, "%s", name);
 }
 #define LAYOUT(T, size, alignment) layout<T>(#T, size, alignment);
-#define FAMILY(T, size, a2, a4) LAYOUT(T##1, size, size) LAYOUT(T##2, 2 * size, a2) LAYOUT(T##3, 3 * size, size) LAYOUT(T##4, 4 * size, a4)
+#define FAMILY(T, size, a2, a4)                                                                                        \
+  LAYOUT(T##1, size, size) LAYOUT(T##2, 2 * size, a2) LAYOUT(T##3, 3 * size, size) LAYOUT(T##4, 4 * size, a4)
 
 int main() {
   for (int i = 0; i < 60000; ++i) words(edge(draw()), edge(draw()), edge(draw()));
@@ -175,9 +205,14 @@ int main() {
   words(0x80000000u, 0x80000000u, 0x80000000u);
   words(0x80008000u, 0x7fff7fffu, 0xffffffffu);
 
-  CHECK(min(-1, 2u) == 2u && max(-1, 2u) == UINT_MAX && min(3ll, 2ull) == 2ull && max(-1l, 1ul) == ULONG_MAX, "mixed signs are unsigned");
-  CHECK(max(1.0f, NAN) == 1.0f && max(NAN, 1.0f) == 1.0f && min(1.0, static_cast<double>(NAN)) == 1.0 && isnan(max(NAN, NAN)), "NaN loses");
-  CHECK(signbit(min(0.0f, -0.0f)) && signbit(min(-0.0f, 0.0f)) && !signbit(max(0.0f, -0.0f)) && !signbit(max(-0.0f, 0.0f)), "zeros");
+  CHECK(min(-1, 2u) == 2u && max(-1, 2u) == UINT_MAX && min(3ll, 2ull) == 2ull && max(-1l, 1ul) == ULONG_MAX,
+        "mixed signs are unsigned");
+  CHECK(max(1.0f, NAN) == 1.0f && max(NAN, 1.0f) == 1.0f && min(1.0, static_cast<double>(NAN)) == 1.0 &&
+            isnan(max(NAN, NAN)),
+        "NaN loses");
+  CHECK(signbit(min(0.0f, -0.0f)) && signbit(min(-0.0f, 0.0f)) && !signbit(max(0.0f, -0.0f)) &&
+            !signbit(max(-0.0f, 0.0f)),
+        "zeros");
   CHECK(max(1.0f, 2.0) == 2.0 && min(short(3), 4) == 3 && max('a', 1) == 'a', "mixes");
 
   FAMILY(char, 1, 2, 4)

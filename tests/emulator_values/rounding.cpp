@@ -24,7 +24,9 @@ static double random_double() {
 }
 static bool same(float a, float b) { return a != a ? b != b : as<uint32_t>(a) == as<uint32_t>(b); }
 static bool same(double a, double b) { return a != a ? b != b : as<uint64_t>(a) == as<uint64_t>(b); }
-static int fe(char mode) { return mode == 'n' ? FE_TONEAREST : mode == 'z' ? FE_TOWARDZERO : mode == 'u' ? FE_UPWARD : FE_DOWNWARD; }
+static int fe(char mode) {
+  return mode == 'n' ? FE_TONEAREST : mode == 'z' ? FE_TOWARDZERO : mode == 'u' ? FE_UPWARD : FE_DOWNWARD;
+}
 // The expression under the processor's mode; volatile operands keep it from being computed earlier.
 #define UNDER(mode, T, expression)                                                                                     \
   [&] {                                                                                                                \
@@ -58,15 +60,20 @@ static void floats() {
     double product = static_cast<double>(a) * b;
     if (isfinite(product)) {
       for (char mode : {'n', 'z', 'u', 'd'}) {
-        float got = mode == 'n' ? __fmul_rn(a, b) : mode == 'z' ? __fmul_rz(a, b) : mode == 'u' ? __fmul_ru(a, b) : __fmul_rd(a, b);
+        float got = mode == 'n'   ? __fmul_rn(a, b)
+                    : mode == 'z' ? __fmul_rz(a, b)
+                    : mode == 'u' ? __fmul_ru(a, b)
+                                  : __fmul_rd(a, b);
         long double want = round_to(product, 24, -149, mode);
-        CHECK(isinf(got) || fabsl(want) > static_cast<long double>(FLT_MAX) || got == want, "%a * %a %c", static_cast<double>(a), static_cast<double>(b), mode);
+        CHECK(isinf(got) || fabsl(want) > static_cast<long double>(FLT_MAX) || got == want, "%a * %a %c",
+              static_cast<double>(a), static_cast<double>(b), mode);
       }
     }
     if (a > 0 && isfinite(a)) {
       // The midpoints beside 1 / sqrt(a), to 128 bits: m is right of it if m * m * a > 1.
       float r = __frsqrt_rn(a);
-      __float128 low = (static_cast<__float128>(r) + nextafterf(r, 0.0f)) / 2, high = (static_cast<__float128>(r) + nextafterf(r, INFINITY)) / 2;
+      __float128 low = (static_cast<__float128>(r) + nextafterf(r, 0.0f)) / 2,
+                 high = (static_cast<__float128>(r) + nextafterf(r, INFINITY)) / 2;
       CHECK(low * low * a < 1 && high * high * a > 1, "rsqrt %a", static_cast<double>(a));
     }
   }
@@ -93,8 +100,10 @@ template <class I> static I clamped(long double v, char mode, I least, I most, b
   return v <= static_cast<long double>(least) ? least : v >= static_cast<long double>(most) ? most : static_cast<I>(v);
 }
 #define TO_INT(name, I, v, least, most, wide)                                                                          \
-  CHECK(name##_rn(v) == clamped<I>(v, 'n', least, most, wide) && name##_rz(v) == clamped<I>(v, 'z', least, most, wide) && \
-            name##_ru(v) == clamped<I>(v, 'u', least, most, wide) && name##_rd(v) == clamped<I>(v, 'd', least, most, wide), \
+  CHECK(name##_rn(v) == clamped<I>(v, 'n', least, most, wide) &&                                                       \
+            name##_rz(v) == clamped<I>(v, 'z', least, most, wide) &&                                                   \
+            name##_ru(v) == clamped<I>(v, 'u', least, most, wide) &&                                                   \
+            name##_rd(v) == clamped<I>(v, 'd', least, most, wide),                                                     \
         #name " %a", static_cast<double>(v));
 static void to_integers(double d) {
   float f = static_cast<float>(d);
@@ -108,8 +117,10 @@ static void to_integers(double d) {
   TO_INT(__double2ull, unsigned long long, d, 0ull, ULLONG_MAX, true)
 }
 #define TO_INT16(name, I, v, least, most, wide)                                                                        \
-  CHECK(name##_rn(v) == clamped<I>(w, 'n', least, most, wide) && name##_rz(v) == clamped<I>(w, 'z', least, most, wide) && \
-            name##_ru(v) == clamped<I>(w, 'u', least, most, wide) && name##_rd(v) == clamped<I>(w, 'd', least, most, wide), \
+  CHECK(name##_rn(v) == clamped<I>(w, 'n', least, most, wide) &&                                                       \
+            name##_rz(v) == clamped<I>(w, 'z', least, most, wide) &&                                                   \
+            name##_ru(v) == clamped<I>(w, 'u', least, most, wide) &&                                                   \
+            name##_rd(v) == clamped<I>(w, 'd', least, most, wide),                                                     \
         #name " %a", static_cast<double>(w));
 static void narrow_to_integers() {
   for (unsigned p = 0; p < 0x10000; ++p) {
@@ -143,8 +154,10 @@ static bool agrees(long double v, int bits, char mode, long double largest, long
   return got == want;
 }
 #define FROM_INT(N, S, i, bits, largest, wide)                                                                         \
-  CHECK(agrees(i, bits, 'n', largest, wide(__##N##2##S##_rn(i))) && agrees(i, bits, 'z', largest, wide(__##N##2##S##_rz(i))) && \
-            agrees(i, bits, 'u', largest, wide(__##N##2##S##_ru(i))) && agrees(i, bits, 'd', largest, wide(__##N##2##S##_rd(i))), \
+  CHECK(agrees(i, bits, 'n', largest, wide(__##N##2##S##_rn(i))) &&                                                    \
+            agrees(i, bits, 'z', largest, wide(__##N##2##S##_rz(i))) &&                                                \
+            agrees(i, bits, 'u', largest, wide(__##N##2##S##_ru(i))) &&                                                \
+            agrees(i, bits, 'd', largest, wide(__##N##2##S##_rd(i))),                                                  \
         #N " to " #S " %lld", static_cast<long long>(i));
 static void from_integers(uint64_t raw) {
   long long ll = static_cast<long long>(raw);
@@ -171,7 +184,9 @@ static void from_integers(uint64_t raw) {
   FROM_INT(ushort, half, us, 11, 65504, __half2float)
   FROM_INT(short, bfloat16, s, 8, FLT_MAX, __bfloat162float)
   FROM_INT(ushort, bfloat16, us, 8, FLT_MAX, __bfloat162float)
-  CHECK(agrees(ll, 11, 'n', 65504, __half2float(__half(ll))) && agrees(ull, 8, 'n', FLT_MAX, __bfloat162float(__nv_bfloat16(ull))), "constructors");
+  CHECK(agrees(ll, 11, 'n', 65504, __half2float(__half(ll))) &&
+            agrees(ull, 8, 'n', FLT_MAX, __bfloat162float(__nv_bfloat16(ull))),
+        "constructors");
 }
 
 // tf32: 10 bits of fraction, ties away from zero.
@@ -189,22 +204,29 @@ static void tf32(float f) {
   frexpf(f, &e);
   int place = e - 11 > -136 ? e - 11 : -136;
   long double want = ldexpl(roundl(ldexpl(f, -place)), place); // roundl takes ties away from zero
-  CHECK(want > static_cast<long double>(FLT_MAX) || want < -static_cast<long double>(FLT_MAX) ? isinf(got) : got == want, "%a: %a", static_cast<double>(f), static_cast<double>(got));
+  CHECK(
+      want > static_cast<long double>(FLT_MAX) || want < -static_cast<long double>(FLT_MAX) ? isinf(got) : got == want,
+      "%a: %a", static_cast<double>(f), static_cast<double>(got));
 }
 
 int main() {
   floats();
   doubles();
-  for (double edge : {0.0, 0.5, 1.0, 1.5, 2.5, 127.0, 128.0, 255.0, 32767.0, 32768.0, 65535.5, 0x1p24, 0x1p31, 0x1p31 - 1, 0x1p32, 0x1p32 - 1, 0x1p53, 0x1p63, 0x1p64, 1e30, 1e-30})
+  for (double edge : {0.0,    0.5,    1.0,        1.5,    2.5,        127.0,  128.0,  255.0,  32767.0, 32768.0, 65535.5,
+                      0x1p24, 0x1p31, 0x1p31 - 1, 0x1p32, 0x1p32 - 1, 0x1p53, 0x1p63, 0x1p64, 1e30,    1e-30})
     for (double v : {edge, -edge})
-      for (double near : {v, nextafter(v, 1e300), nextafter(v, -1e300), static_cast<double>(nextafterf(static_cast<float>(v), 1e30f)), v + 0.5, v - 0.5}) to_integers(near);
+      for (double near : {v, nextafter(v, 1e300), nextafter(v, -1e300),
+                          static_cast<double>(nextafterf(static_cast<float>(v), 1e30f)), v + 0.5, v - 0.5})
+        to_integers(near);
   to_integers(INFINITY);
   to_integers(-INFINITY);
   to_integers(NAN);
-  for (int i = 0; i < 50000; ++i) to_integers(ldexp(static_cast<double>(static_cast<int64_t>(draw())), -static_cast<int>(draw() % 66)));
+  for (int i = 0; i < 50000; ++i)
+    to_integers(ldexp(static_cast<double>(static_cast<int64_t>(draw())), -static_cast<int>(draw() % 66)));
   narrow_to_integers();
   for (int shift = 0; shift < 64; ++shift)
-    for (int by = -2; by <= 2; ++by) from_integers((uint64_t(1) << shift) + static_cast<uint64_t>(static_cast<int64_t>(by)));
+    for (int by = -2; by <= 2; ++by)
+      from_integers((uint64_t(1) << shift) + static_cast<uint64_t>(static_cast<int64_t>(by)));
   for (int i = 0; i < 100000; ++i) {
     uint64_t v = draw() >> draw() % 64;
     from_integers(v);

@@ -1,5 +1,6 @@
-// CUDA's __nv_bfloat16 and __nv_bfloat162 as cuda_bf16.h spells them.
-// Includes binary16, to and from which it converts, as CUDA's header does. Knows this format's names and widths; what it shares with binary16 is in kf_narrow_types.h and kf_narrow_ops.h.
+// CUDA's __nv_bfloat16 and __nv_bfloat162 as cuda_bf16.h spells them. Includes binary16, to and from which it
+// converts, as CUDA's header does. Knows this format's names and widths; what it shares with binary16 is in
+// kf_narrow_types.h and kf_narrow_ops.h.
 #pragma once
 #include "kf_half.h"
 #include "kf_narrow.h"

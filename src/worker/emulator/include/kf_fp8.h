@@ -16,7 +16,8 @@ enum __nv_fp8_interpretation_t { __NV_E4M3, __NV_E5M2 };
 // saturating. e5m2 past 57344 is that, or infinity unless saturating. NaN gives 0x7f in both.
 KF_FN __nv_fp8_storage_t kf_fp8_from(float f, __nv_saturation_t sat, __nv_fp8_interpretation_t kind) {
   const uint32_t u = kf_bits<uint32_t>(f), sign = u >> 24 & 0x80u, a = u & 0x7fffffffu;
-  const uint32_t drop = kind == __NV_E4M3 ? 20 : 21, bias = kind == __NV_E4M3 ? 120 : 112; // float's bias less the type's
+  const uint32_t drop = kind == __NV_E4M3 ? 20 : 21,
+                 bias = kind == __NV_E4M3 ? 120 : 112;  // float's bias less the type's
   if (a > 0x7f800000u) return 0x7f;
   uint32_t p;
   if (a < (bias + 1) << 23) { // subnormal: adding a value whose last bit is the least subnormal lets the FPU round
@@ -46,17 +47,23 @@ KF_FN uint16_t kf_fp8_to(__nv_fp8_storage_t v, __nv_fp8_interpretation_t kind) {
 
 // Conversions by name; a pair holds its x element in the low byte.
 #define KF_FP8_ARGS __nv_saturation_t sat, __nv_fp8_interpretation_t kind
-KF_FN __nv_fp8x2_storage_t kf_fp8_pair(unsigned int lo, unsigned int hi) { return static_cast<__nv_fp8x2_storage_t>(lo | hi << 8); }
+KF_FN __nv_fp8x2_storage_t kf_fp8_pair(unsigned int lo, unsigned int hi) {
+  return static_cast<__nv_fp8x2_storage_t>(lo | hi << 8);
+}
 KF_FN __nv_fp8x2_storage_t kf_fp8x2_from(float x, float y, KF_FP8_ARGS) {
   return kf_fp8_pair(kf_fp8_from(x, sat, kind), kf_fp8_from(y, sat, kind));
 }
 KF_FN __nv_fp8_storage_t __nv_cvt_float_to_fp8(float v, KF_FP8_ARGS) { return kf_fp8_from(v, sat, kind); }
 KF_FN __nv_fp8_storage_t __nv_cvt_double_to_fp8(double v, KF_FP8_ARGS) { return kf_fp8_from_double(v, sat, kind); }
-KF_FN __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw v, KF_FP8_ARGS) { return kf_fp8_from(kf_f16_to(v.x), sat, kind); }
+KF_FN __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(__half_raw v, KF_FP8_ARGS) {
+  return kf_fp8_from(kf_f16_to(v.x), sat, kind);
+}
 KF_FN __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(__nv_bfloat16_raw v, KF_FP8_ARGS) {
   return kf_fp8_from(kf_bf16_to(v.x), sat, kind);
 }
-KF_FN __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 v, KF_FP8_ARGS) { return kf_fp8x2_from(v.x, v.y, sat, kind); }
+KF_FN __nv_fp8x2_storage_t __nv_cvt_float2_to_fp8x2(float2 v, KF_FP8_ARGS) {
+  return kf_fp8x2_from(v.x, v.y, sat, kind);
+}
 KF_FN __nv_fp8x2_storage_t __nv_cvt_double2_to_fp8x2(double2 v, KF_FP8_ARGS) {
   return kf_fp8_pair(kf_fp8_from_double(v.x, sat, kind), kf_fp8_from_double(v.y, sat, kind));
 }
@@ -67,9 +74,12 @@ KF_FN __nv_fp8x2_storage_t __nv_cvt_bfloat16raw2_to_fp8x2(__nv_bfloat162_raw v, 
   return kf_fp8x2_from(kf_bf16_to(v.x), kf_bf16_to(v.y), sat, kind);
 }
 #undef KF_FP8_ARGS
-KF_FN __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t v, __nv_fp8_interpretation_t kind) { return __half_raw{kf_fp8_to(v, kind)}; }
+KF_FN __half_raw __nv_cvt_fp8_to_halfraw(__nv_fp8_storage_t v, __nv_fp8_interpretation_t kind) {
+  return __half_raw{kf_fp8_to(v, kind)};
+}
 KF_FN __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t v, __nv_fp8_interpretation_t kind) {
-  return __half2_raw{kf_fp8_to(static_cast<unsigned char>(v & 0xff), kind), kf_fp8_to(static_cast<unsigned char>(v >> 8), kind)};
+  return __half2_raw{kf_fp8_to(static_cast<unsigned char>(v & 0xff), kind),
+                     kf_fp8_to(static_cast<unsigned char>(v >> 8), kind)};
 }
 
 // The classes. Every conversion is explicit, to nearest and saturating, as CUDA's are; integers go through float.
@@ -78,7 +88,7 @@ KF_FN __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t v, __nv_fp8_in
     __nv_fp8_storage_t __x;                                                                                            \
     __nv_fp8_##T() = default;                                                                                          \
     explicit __nv_fp8_##T(float v) : __x(kf_fp8_from(v, __NV_SATFINITE, KIND)) {}                                      \
-    explicit __nv_fp8_##T(double v) : __x(kf_fp8_from_double(v, __NV_SATFINITE, KIND)) {}                               \
+    explicit __nv_fp8_##T(double v) : __x(kf_fp8_from_double(v, __NV_SATFINITE, KIND)) {}                              \
     explicit __nv_fp8_##T(const __half& v) : __nv_fp8_##T(kf_f16_to(v.__x)) {}                                         \
     explicit __nv_fp8_##T(const __nv_bfloat16& v) : __nv_fp8_##T(kf_bf16_to(v.__x)) {}                                 \
     KF_FP8_FROM_INT(T, short)                                                                                          \
@@ -92,7 +102,9 @@ KF_FN __half2_raw __nv_cvt_fp8x2_to_halfraw2(__nv_fp8x2_storage_t v, __nv_fp8_in
     explicit operator float() const { return kf_f16_to(kf_fp8_to(__x, KIND)); }                                        \
     explicit operator double() const { return static_cast<double>(kf_f16_to(kf_fp8_to(__x, KIND))); }                  \
     explicit operator __half() const { return __half_raw{kf_fp8_to(__x, KIND)}; }                                      \
-    explicit operator __nv_bfloat16() const { return __nv_bfloat16_raw{kf_bf16_from(kf_f16_to(kf_fp8_to(__x, KIND)))}; } \
+    explicit operator __nv_bfloat16() const {                                                                          \
+      return __nv_bfloat16_raw{kf_bf16_from(kf_f16_to(kf_fp8_to(__x, KIND)))};                                         \
+    }                                                                                                                  \
     explicit operator bool() const { return (__x & 0x7fu) != 0; }                                                      \
     KF_FP8_TO_INT(KIND, char)                                                                                          \
     KF_FP8_TO_INT(KIND, signed char)                                                                                   \
@@ -144,20 +156,23 @@ KF_FP8_CLASS(e5m2, __NV_E5M2)
 #undef KF_FP8_FROM_INT
 #undef KF_FP8_CLASS
 
-// e8m0: the absolute value as a power of two from 2^-127 to 2^127, pattern 0xff being NaN. To nearest means by distance,
-// midpoints going up; below the least it is clipped, above the greatest too, or NaN unless saturating.
+// e8m0: the absolute value as a power of two from 2^-127 to 2^127, pattern 0xff being NaN. To nearest means by
+// distance, midpoints going up; below the least it is clipped, above the greatest too, or NaN unless saturating.
 enum cudaRoundMode { cudaRoundNearest, cudaRoundZero, cudaRoundPosInf, cudaRoundMinInf };
 #define KF_E8M0_ARGS __nv_saturation_t sat, cudaRoundMode mode
 KF_FN __nv_fp8_storage_t __nv_cvt_float_to_e8m0(float v, KF_E8M0_ARGS) {
   const uint32_t a = kf_bits<uint32_t>(v) & 0x7fffffffu;
   if (a > 0x7f800000u) return 0xff;
   // Float's subnormals end at 2^-126: there 2^-127 is the pattern 0x400000, and 0x600000 is the middle between the two.
-  const uint32_t base = a >> 23, exact = base ? 0 : 0x400000u, middle = base ? 0x400000u : 0x600000u, rest = a & 0x7fffffu;
+  const uint32_t base = a >> 23, exact = base ? 0 : 0x400000u, middle = base ? 0x400000u : 0x600000u,
+                 rest = a & 0x7fffffu;
   const bool up = mode == cudaRoundNearest ? rest >= middle : mode == cudaRoundPosInf && rest > exact;
   const uint32_t e = base + (up ? 1 : 0);
   return static_cast<__nv_fp8_storage_t>(e == 0xff && sat == __NV_SATFINITE ? 0xfe : e);
 }
-KF_FN __nv_fp8_storage_t __nv_cvt_double_to_e8m0(double v, KF_E8M0_ARGS) { return __nv_cvt_float_to_e8m0(kf_odd_float(v), sat, mode); }
+KF_FN __nv_fp8_storage_t __nv_cvt_double_to_e8m0(double v, KF_E8M0_ARGS) {
+  return __nv_cvt_float_to_e8m0(kf_odd_float(v), sat, mode);
+}
 KF_FN __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_e8m0(__nv_bfloat16_raw v, KF_E8M0_ARGS) {
   return __nv_cvt_float_to_e8m0(kf_bf16_to(v.x), sat, mode);
 }

@@ -34,11 +34,13 @@ KF_FN float __sin2pif(float x) { return sinpif(2.0f * x); } // the argument in t
 KF_FN float __cos2pif(float x) { return cospif(2.0f * x); }
 KF_FN void __sincos2pif(float x, float* s, float* c) { sincospif(2.0f * x, s, c); }
 // The hardware multiplies by an approximate reciprocal, which is 0 for divisors beyond 2^126.
-KF_FN float __fdividef(float x, float y) { return __builtin_fabsf(y) > 0x1p126f ? x * __builtin_copysignf(0.0f, y) : x / y; }
+KF_FN float __fdividef(float x, float y) {
+  return __builtin_fabsf(y) > 0x1p126f ? x * __builtin_copysignf(0.0f, y) : x / y;
+}
 KF_FN float __saturatef(float x) { return x >= 1.0f ? 1.0f : x > 0.0f ? x : 0.0f; } // NaN gives 0
 
-// Arithmetic in a stated rounding mode. The empty assembly hides the operands and the result from the optimiser: nothing
-// moves out from between the changes of mode, and _rn products are never fused into sums, as CUDA promises.
+// Arithmetic in a stated rounding mode. The empty assembly hides the operands and the result from the optimiser:
+// nothing moves out from between the changes of mode, and _rn products are never fused into sums, as CUDA promises.
 KF_FN unsigned int kf_set_rounding(kf_round mode) {
   const unsigned int old = __builtin_ia32_stmxcsr();
   const unsigned int field = mode == kf_rn ? 0 : mode == kf_rd ? 0x2000 : mode == kf_ru ? 0x4000 : 0x6000;
@@ -85,7 +87,8 @@ KF_FN unsigned int kf_set_rounding(kf_round mode) {
   }
 #define KF_ALL1(T, name, expression)                                                                                   \
   KF_FN T name##_rn(T a) { return expression; }                                                                        \
-  KF_ROUNDED1(T, T, name, rz, expression) KF_ROUNDED1(T, T, name, ru, expression) KF_ROUNDED1(T, T, name, rd, expression)
+  KF_ROUNDED1(T, T, name, rz, expression)                                                                              \
+  KF_ROUNDED1(T, T, name, ru, expression) KF_ROUNDED1(T, T, name, rd, expression)
 #define KF_ALL2(T, name, expression)                                                                                   \
   KF_NEAREST2(T, name, expression)                                                                                     \
   KF_ROUNDED2(T, name, rz, expression) KF_ROUNDED2(T, name, ru, expression) KF_ROUNDED2(T, name, rd, expression)
@@ -120,19 +123,22 @@ KF_FN float __double2float_rn(double d) { return static_cast<float>(d); }
 KF_ROUNDED1(double, float, __double2float, rz, static_cast<float>(a))
 KF_ROUNDED1(double, float, __double2float, ru, static_cast<float>(a))
 KF_ROUNDED1(double, float, __double2float, rd, static_cast<float>(a))
-#define KF_FROM_INT(I, N, ODD, M)                                                                                   \
+#define KF_FROM_INT(I, N, ODD, M)                                                                                      \
   KF_FN float __##N##2float_##M(I i) { return __double2float_##M(ODD(i)); }
 #define KF_FROM_WIDE(I, N, H, M)                                                                                       \
   KF_FN double __##N##2double_##M(I i) {                                                                               \
-    return __dadd_##M(static_cast<double>(static_cast<H>(i >> 32)) * 0x1p32, static_cast<double>(static_cast<unsigned int>(i))); \
+    const double high = static_cast<double>(static_cast<H>(i >> 32)) * 0x1p32;                                         \
+    return __dadd_##M(high, static_cast<double>(static_cast<unsigned int>(i)));                                        \
   }
 #define KF_TO_INT(S, I, N, M)                                                                                          \
-  KF_FN I __##S##2##N##_##M(S v) { return kf_to_int<I>(static_cast<double>(v), kf_##M, sizeof(S) == 8 || sizeof(I) == 8); }
+  KF_FN I __##S##2##N##_##M(S v) {                                                                                     \
+    return kf_to_int<I>(static_cast<double>(v), kf_##M, sizeof(S) == 8 || sizeof(I) == 8);                             \
+  }
 #define KF_CONVERSIONS(M)                                                                                              \
-  KF_FROM_INT(int, int, static_cast<double>, M)                                                                   \
-  KF_FROM_INT(unsigned int, uint, static_cast<double>, M)                                                \
-  KF_FROM_INT(long long, ll, kf_odd_signed, M)                                                                    \
-  KF_FROM_INT(unsigned long long, ull, kf_odd_unsigned, M)                                               \
+  KF_FROM_INT(int, int, static_cast<double>, M)                                                                        \
+  KF_FROM_INT(unsigned int, uint, static_cast<double>, M)                                                              \
+  KF_FROM_INT(long long, ll, kf_odd_signed, M)                                                                         \
+  KF_FROM_INT(unsigned long long, ull, kf_odd_unsigned, M)                                                             \
   KF_FROM_WIDE(long long, ll, int, M)                                                                                  \
   KF_FROM_WIDE(unsigned long long, ull, unsigned int, M)                                                               \
   KF_TO_INT(float, int, int, M)                                                                                        \
@@ -166,7 +172,8 @@ KF_FN double __longlong_as_double(long long v) { return kf_bits<double>(v); }
 KF_FN int __double2hiint(double v) { return static_cast<int>(kf_bits<unsigned long long>(v) >> 32); }
 KF_FN int __double2loint(double v) { return static_cast<int>(kf_bits<unsigned long long>(v)); }
 KF_FN double __hiloint2double(int hi, int lo) {
-  return kf_bits<double>(static_cast<unsigned long long>(static_cast<unsigned int>(hi)) << 32 | static_cast<unsigned int>(lo));
+  return kf_bits<double>(static_cast<unsigned long long>(static_cast<unsigned int>(hi)) << 32 |
+                         static_cast<unsigned int>(lo));
 }
 
 // Products, sums and differences of integers.
@@ -176,7 +183,9 @@ KF_FN int __mul24(int a, int b) {
 }
 KF_FN unsigned int __umul24(unsigned int a, unsigned int b) { return (a & 0xffffffu) * (b & 0xffffffu); }
 KF_FN int __mulhi(int a, int b) { return static_cast<int>(static_cast<long long>(a) * b >> 32); }
-KF_FN unsigned int __umulhi(unsigned int a, unsigned int b) { return static_cast<unsigned int>(static_cast<unsigned long long>(a) * b >> 32); }
+KF_FN unsigned int __umulhi(unsigned int a, unsigned int b) {
+  return static_cast<unsigned int>(static_cast<unsigned long long>(a) * b >> 32);
+}
 KF_FN long long __mul64hi(long long a, long long b) {
   __extension__ typedef __int128 wide;
   return static_cast<long long>(static_cast<wide>(a) * b >> 64);
@@ -186,12 +195,15 @@ KF_FN unsigned long long __umul64hi(unsigned long long a, unsigned long long b) 
   return static_cast<unsigned long long>(static_cast<wide>(a) * b >> 64);
 }
 KF_FN unsigned int __sad(int a, int b, unsigned int c) {
-  return c + (a < b ? static_cast<unsigned int>(b) - static_cast<unsigned int>(a) : static_cast<unsigned int>(a) - static_cast<unsigned int>(b));
+  return c + (a < b ? static_cast<unsigned int>(b) - static_cast<unsigned int>(a)
+                    : static_cast<unsigned int>(a) - static_cast<unsigned int>(b));
 }
 KF_FN unsigned int __usad(unsigned int a, unsigned int b, unsigned int c) { return c + (a < b ? b - a : a - b); }
 KF_FN int __hadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b) >> 1); }
 KF_FN int __rhadd(int a, int b) { return static_cast<int>((static_cast<long long>(a) + b + 1) >> 1); }
-KF_FN unsigned int __uhadd(unsigned int a, unsigned int b) { return static_cast<unsigned int>((static_cast<unsigned long long>(a) + b) >> 1); }
+KF_FN unsigned int __uhadd(unsigned int a, unsigned int b) {
+  return static_cast<unsigned int>((static_cast<unsigned long long>(a) + b) >> 1);
+}
 KF_FN unsigned int __urhadd(unsigned int a, unsigned int b) {
   return static_cast<unsigned int>((static_cast<unsigned long long>(a) + b + 1) >> 1);
 }
@@ -210,7 +222,8 @@ KF_FN unsigned int __brev(unsigned int v) {
   return __builtin_bswap32(v);
 }
 KF_FN unsigned long long __brevll(unsigned long long v) {
-  return static_cast<unsigned long long>(__brev(static_cast<unsigned int>(v))) << 32 | __brev(static_cast<unsigned int>(v >> 32));
+  return static_cast<unsigned long long>(__brev(static_cast<unsigned int>(v))) << 32 |
+         __brev(static_cast<unsigned int>(v >> 32));
 }
 // Each of the selector's nibbles picks, by its low three bits, one of the eight bytes of y:x.
 KF_FN unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int selector) {
@@ -220,7 +233,9 @@ KF_FN unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int sele
   return r;
 }
 // The high (l) or low (r) word of hi:lo shifted; the shift wraps at 32, or (c) stops there.
-KF_FN unsigned long long kf_hilo(unsigned int lo, unsigned int hi) { return static_cast<unsigned long long>(hi) << 32 | lo; }
+KF_FN unsigned long long kf_hilo(unsigned int lo, unsigned int hi) {
+  return static_cast<unsigned long long>(hi) << 32 | lo;
+}
 KF_FN unsigned int __funnelshift_l(unsigned int lo, unsigned int hi, unsigned int shift) {
   return static_cast<unsigned int>(kf_hilo(lo, hi) << (shift & 31) >> 32);
 }
@@ -233,8 +248,8 @@ KF_FN unsigned int __funnelshift_lc(unsigned int lo, unsigned int hi, unsigned i
 KF_FN unsigned int __funnelshift_rc(unsigned int lo, unsigned int hi, unsigned int shift) {
   return static_cast<unsigned int>(kf_hilo(lo, hi) >> (shift < 32 ? shift : 32));
 }
-// The position of the n-th set bit of `mask` at or above `base` (n > 0), or at or below it (n < 0); n = 0 asks for `base`
-// itself. All ones if there is none.
+// The position of the n-th set bit of `mask` at or above `base` (n > 0), or at or below it (n < 0); n = 0 asks for
+// `base` itself. All ones if there is none.
 KF_BIG unsigned int __fns(unsigned int mask, unsigned int base, int n) {
   const int step = n < 0 ? -1 : 1;
   int left = n == 0 ? 1 : n < 0 ? -n : n;

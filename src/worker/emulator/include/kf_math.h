@@ -25,8 +25,12 @@
 
 // Least and greatest. Of floats the one that is a number; -0 is less than +0.
 #define KF_MIN_MAX(R, A, B)                                                                                            \
-  KF_FN constexpr R min(A a, B b) { return static_cast<R>(b) < static_cast<R>(a) ? static_cast<R>(b) : static_cast<R>(a); } \
-  KF_FN constexpr R max(A a, B b) { return static_cast<R>(a) < static_cast<R>(b) ? static_cast<R>(b) : static_cast<R>(a); }
+  KF_FN constexpr R min(A a, B b) {                                                                                    \
+    return static_cast<R>(b) < static_cast<R>(a) ? static_cast<R>(b) : static_cast<R>(a);                              \
+  }                                                                                                                    \
+  KF_FN constexpr R max(A a, B b) {                                                                                    \
+    return static_cast<R>(a) < static_cast<R>(b) ? static_cast<R>(b) : static_cast<R>(a);                              \
+  }
 KF_MIN_MAX(int, int, int)
 KF_MIN_MAX(unsigned int, unsigned int, unsigned int)
 KF_MIN_MAX(unsigned int, int, unsigned int)
@@ -69,7 +73,9 @@ KF_BIG double kf_turn(double x, int quarters) {
   double v = n & 1 ? cos(M_PI * t) : sin(M_PI * t);
   return n & 2 ? -v : v;
 }
-KF_FN double sinpi(double x) { return x == __builtin_trunc(x) ? __builtin_copysign(x - x, x) : kf_turn(x, 0); } // of whole numbers 0
+KF_FN double sinpi(double x) {
+  return x == __builtin_trunc(x) ? __builtin_copysign(x - x, x) : kf_turn(x, 0);
+}  // of whole numbers 0
 KF_FN double cospi(double x) { return kf_turn(x, 1) + 0.0; }
 KF_FN void sincospi(double x, double* s, double* c) { *s = sinpi(x), *c = cospi(x); }
 

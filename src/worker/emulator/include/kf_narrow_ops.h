@@ -1,9 +1,9 @@
 // Arithmetic, comparison and mathematics of a 16-bit format: included once by kf_half.h and once by kf_bf16.h, after
 // kf_narrow_types.h and under the same KF_* macros; no guard, on purpose.
 //
-// +, -, *, / and fma give the correctly rounded result. Nothing is contracted: where nvcc fuses a product into a sum, two
-// roundings happen here. Functions (hexp, hsin, ...) are the float functions rounded once, so they are at least as close as
-// the hardware's. NaN results are canonical (0x7fff) as the hardware's are.
+// +, -, *, / and fma give the correctly rounded result. Nothing is contracted: where nvcc fuses a product into a sum,
+// two roundings happen here. Functions (hexp, hsin, ...) are the float functions rounded once, so they are at least as
+// close as the hardware's. NaN results are canonical (0x7fff) as the hardware's are.
 //
 // Each operation is a function KF_P(name) on bit patterns; the macros below give it its scalar and its pair spelling.
 
@@ -28,9 +28,10 @@ KF_FN KF_U16 KF_P(unit)(KF_U16 v) { return v & 0x8000u || KF_NAN(v) ? 0 : v > KF
 // Negative values to +0; NaN stays NaN.
 KF_FN KF_U16 KF_P(relu)(KF_U16 v) { return KF_NAN(v) ? 0x7fff : v & 0x8000u ? 0 : v; }
 
-// Sums, products and quotients, through float. Rounding twice is harmless: float has 24 >= 2 * 11 + 2 bits. Nor is it where
-// bfloat16 and float are subnormal together: sums are exact there, products of 16 bits that reach half the least bfloat16
-// end at float's least or above, and a quotient of 8-bit numbers stays 2^-8 of that half away from every midpoint.
+// Sums, products and quotients, through float. Rounding twice is harmless: float has 24 >= 2 * 11 + 2 bits. Nor is it
+// where bfloat16 and float are subnormal together: sums are exact there, products of 16 bits that reach half the least
+// bfloat16 end at float's least or above, and a quotient of 8-bit numbers stays 2^-8 of that half away from every
+// midpoint.
 #define KF_ARITHMETIC(p, op)                                                                                           \
   KF_FN KF_U16 KF_P(p)(KF_U16 a, KF_U16 b) { return KF_FROM(KF_TO(a) op KF_TO(b)); }
 KF_ARITHMETIC(add, +)
@@ -76,8 +77,8 @@ KF_FN bool __hisnan(KF_T h) { return KF_NAN(h.__x); }
 KF_FN KF_T2 __hisnan2(KF_T2 v) { return KF_MAKE2(KF_P(isnan)(v.x.__x), KF_P(isnan)(v.y.__x)); }
 KF_FN int __hisinf(KF_T h) { return (h.__x & 0x7fffu) != KF_INFINITY ? 0 : h.__x & 0x8000u ? -1 : 1; }
 
-// Comparisons. Plain names are false when either is NaN, the ones with u true; pairs give 1 or 0 per element, the b forms
-// whether both hold, the masks 0xffff or 0 per element.
+// Comparisons. Plain names are false when either is NaN, the ones with u true; pairs give 1 or 0 per element, the b
+// forms whether both hold, the masks 0xffff or 0 per element.
 #define KF_COMPARE(n, yes)                                                                                             \
   KF_FN bool KF_P(n)(KF_U16 p, KF_U16 q) {                                                                             \
     float x = KF_TO(p), y = KF_TO(q);                                                                                  \
@@ -108,8 +109,12 @@ KF_COMPARE(geu, !(x < y))
 // The greater and the less; -0 is less than +0. Plain: a NaN loses; _nan: a NaN wins. `order` maps a pattern to an
 // integer that grows with the value.
 KF_FN int KF_P(order)(KF_U16 v) { return v & 0x8000u ? 0x7fff - static_cast<int>(v) : static_cast<int>(v); }
-KF_FN KF_U16 KF_P(max_nan)(KF_U16 a, KF_U16 b) { return KF_NAN(a) || KF_NAN(b) ? 0x7fff : KF_P(order)(a) < KF_P(order)(b) ? b : a; }
-KF_FN KF_U16 KF_P(min_nan)(KF_U16 a, KF_U16 b) { return KF_NAN(a) || KF_NAN(b) ? 0x7fff : KF_P(order)(b) < KF_P(order)(a) ? b : a; }
+KF_FN KF_U16 KF_P(max_nan)(KF_U16 a, KF_U16 b) {
+  return KF_NAN(a) || KF_NAN(b) ? 0x7fff : KF_P(order)(a) < KF_P(order)(b) ? b : a;
+}
+KF_FN KF_U16 KF_P(min_nan)(KF_U16 a, KF_U16 b) {
+  return KF_NAN(a) || KF_NAN(b) ? 0x7fff : KF_P(order)(b) < KF_P(order)(a) ? b : a;
+}
 KF_FN KF_U16 KF_P(max)(KF_U16 a, KF_U16 b) { return KF_P(max_nan)(KF_NAN(a) ? b : a, KF_NAN(b) ? a : b); }
 KF_FN KF_U16 KF_P(min)(KF_U16 a, KF_U16 b) { return KF_P(min_nan)(KF_NAN(a) ? b : a, KF_NAN(b) ? a : b); }
 KF_SPELL2(max, __hmax, __hmax2)

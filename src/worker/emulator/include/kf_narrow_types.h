@@ -1,8 +1,9 @@
-// The class types of a 16-bit format, its conversions and moves: included once by kf_half.h and once by kf_bf16.h, which
-// say with KF_* macros which names and which rounding are meant. Knows what the two formats share; no guard, on purpose.
+// The class types of a 16-bit format, its conversions and moves: included once by kf_half.h and once by kf_bf16.h,
+// which say with KF_* macros which names and which rounding are meant. Knows what the two formats share; no guard, on
+// purpose.
 //
-// Functions take their arguments by value, so that a watched load happens on the user's line, and work on bit patterns,
-// because resolving the many constructors for every inner copy doubles the time to parse these headers.
+// Functions take their arguments by value, so that a watched load happens on the user's line, and work on bit
+// patterns, because resolving the many constructors for every inner copy doubles the time to parse these headers.
 
 #define KF_CAT_(a, b, c, d) a##b##c##d
 #define KF_CAT(a, b, c, d) KF_CAT_(a, b, c, d)
@@ -90,7 +91,9 @@ KF_FN KF_T2 __lowhigh2highlow(KF_T2 v) { return KF_MAKE2(v.y.__x, v.x.__x); }
 #define KF_INT_MODE(I, N, ODD, M)                                                                                      \
   KF_FN I KF_CAT(__, KF_NAME, 2##N##_, M)(KF_T h) { return kf_to_int<I>(KF_TO(h.__x), kf_##M); }                       \
   KF_FN KF_T KF_CAT(__##N##2, KF_NAME, _, M)(I i) { return KF_MAKE(KF_FROM(kf_odd_float(ODD(i)), kf_##M)); }
-#define KF_INT(I, N, ODD) KF_INT_MODE(I, N, ODD, rn) KF_INT_MODE(I, N, ODD, rz) KF_INT_MODE(I, N, ODD, ru) KF_INT_MODE(I, N, ODD, rd)
+#define KF_INT(I, N, ODD)                                                                                              \
+  KF_INT_MODE(I, N, ODD, rn) KF_INT_MODE(I, N, ODD, rz)                                                                \
+  KF_INT_MODE(I, N, ODD, ru) KF_INT_MODE(I, N, ODD, rd)
 KF_INT(short, short, kf_odd_signed)
 KF_INT(unsigned short, ushort, kf_odd_unsigned)
 KF_INT(int, int, kf_odd_signed)

@@ -1,12 +1,13 @@
-// CUDA's packed integer intrinsics: two 16-bit or four 8-bit lanes in a word, dot products, and the three-way minima and
-// maxima of the DPX set. Knows lanes only. Each operation is written once, on ints, and spelt for both widths.
+// CUDA's packed integer intrinsics: two 16-bit or four 8-bit lanes in a word, dot products, and the three-way minima
+// and maxima of the DPX set. Knows lanes only. Each operation is written once, on ints, and spelt for both widths.
 #pragma once
 #include "kf_vector_types.h"
 
 // Into the range of an `L` (of 8 or 16 bits).
 template <class L> KF_FN int kf_clamp_lane(int v) {
   constexpr bool is_signed = L(-1) < L(0);
-  constexpr int top = (1 << (8 * static_cast<int>(sizeof(L)) - (is_signed ? 1 : 0))) - 1, least = is_signed ? -top - 1 : 0;
+  constexpr int top = (1 << (8 * static_cast<int>(sizeof(L)) - (is_signed ? 1 : 0))) - 1,
+                least = is_signed ? -top - 1 : 0;
   return v < least ? least : v > top ? top : v;
 }
 // Lanes of width W read as `L`; `r` holds the word of results, `sum` their total.
@@ -76,7 +77,8 @@ KF_SIMD(signed char, unsigned char, 4, 8)
 
 // Dot products accumulated in 32 bits, wrapping: of four bytes, or of two halfwords with two bytes of `b`.
 KF_FN int __dp4a(char4 a, char4 b, int c) {
-  return static_cast<int>(static_cast<unsigned int>(c) + static_cast<unsigned int>(a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w));
+  return static_cast<int>(static_cast<unsigned int>(c) +
+                          static_cast<unsigned int>(a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w));
 }
 KF_FN unsigned int __dp4a(uchar4 a, uchar4 b, unsigned int c) {
   return c + static_cast<unsigned int>(a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w);
@@ -89,7 +91,9 @@ KF_FN unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int c) {
   KF_FN int name(short2 a, char4 b, int c) {                                                                           \
     return static_cast<int>(static_cast<unsigned int>(c) + static_cast<unsigned int>(a.x * b.p + a.y * b.q));          \
   }                                                                                                                    \
-  KF_FN unsigned int name(ushort2 a, uchar4 b, unsigned int c) { return c + static_cast<unsigned int>(a.x * b.p + a.y * b.q); } \
+  KF_FN unsigned int name(ushort2 a, uchar4 b, unsigned int c) {                                                       \
+    return c + static_cast<unsigned int>(a.x * b.p + a.y * b.q);                                                       \
+  }                                                                                                                    \
   KF_FN int name(int a, int b, int c) { return name(__builtin_bit_cast(short2, a), __builtin_bit_cast(char4, b), c); } \
   KF_FN unsigned int name(unsigned int a, unsigned int b, unsigned int c) {                                            \
     return name(__builtin_bit_cast(ushort2, a), __builtin_bit_cast(uchar4, b), c);                                     \
@@ -103,7 +107,8 @@ KF_DP2A(__dp2a_hi, z, w)
 #define KF_LESS(a, b) ((b) < (a) ? (b) : (a))
 #define KF_LANES3(name, L, W, result)                                                                                  \
   KF_BIG unsigned int name(unsigned int a, unsigned int b, unsigned int c) {                                           \
-    KF_EACH(L, W, int x = static_cast<L>(a >> i); int y = static_cast<L>(b >> i); int z = static_cast<L>(c >> i), result) \
+    KF_EACH(L, W, int x = static_cast<L>(a >> i); int y = static_cast<L>(b >> i); int z = static_cast<L>(c >> i),      \
+            result)                                                                                                    \
   }
 #define KF_DPX_WORD(I, s)                                                                                              \
   KF_FN I kf_sum_##s(I a, I b) { return static_cast<I>(static_cast<unsigned int>(a) + static_cast<unsigned int>(b)); } \
