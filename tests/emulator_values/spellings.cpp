@@ -155,8 +155,8 @@ __global__ void intrinsics(float x, float y, float z, float* s, float* c, double
   must(float, __cosf(x)) must(float, __tanf(x)) must(float, __tanhf(x))
   must(float, __fdividef(x, y)) must(float, __saturatef(x)) must(float, __frsqrt_rn(x))
   __sincosf(x, s, c);
-#define MODES1(T, n, ...) must(T, n##_rn(__VA_ARGS__)) must(T, n##_rz(__VA_ARGS__)) must(T, n##_ru(__VA_ARGS__))
-must(T, n##_rd(__VA_ARGS__))
+#define MODES1(T, n, ...)                                                                                              \
+  must(T, n##_rn(__VA_ARGS__)) must(T, n##_rz(__VA_ARGS__)) must(T, n##_ru(__VA_ARGS__)) must(T, n##_rd(__VA_ARGS__))
   MODES1(float, __fadd, x, y) MODES1(float, __fsub, x, y) MODES1(float, __fmul, x, y) MODES1(float, __fdiv, x, y)
   MODES1(float, __fmaf, x, y, z) MODES1(float, __frcp, x) MODES1(float, __fsqrt, x) MODES1(double, __dadd, d, e)
   MODES1(double, __dsub, d, e) MODES1(double, __dmul, d, e) MODES1(double, __ddiv, d, e) MODES1(double, __fma, d, e, d)
@@ -200,9 +200,12 @@ must(T, n##_rd(__VA_ARGS__))
 }
 
 #define VECTORS(N, T)                                                                                                  \
-  must(N##1, make_##N##1(zero<T>())) must(N##2, make_##N##2(zero<T>(), zero<T>())) must(N##3, make_##N##3(zero<T>(), zero<T>(), zero<T>()))\
-  must(N##4, make_##N##4(zero<T>(), zero<T>(), zero<T>(), zero<T>())) { N##4 v = {1, 2, 3,
-    4}; (void)(v.x + v.y + v.z + v.w); }
+  must(N##1, make_##N##1(zero<T>())) must(N##2, make_##N##2(zero<T>(), zero<T>()))                                     \
+  must(N##3, make_##N##3(zero<T>(), zero<T>(), zero<T>()))                                                             \
+  must(N##4, make_##N##4(zero<T>(), zero<T>(), zero<T>(), zero<T>())) {                                                \
+    N##4 v = {1, 2, 3, 4};                                                                                             \
+    (void)(v.x + v.y + v.z + v.w);                                                                                     \
+  }
 template <class T> T zero() { return T(); }
 __global__ void vectors(dim3 grid, uint3 index) {
   VECTORS(char, signed char) VECTORS(uchar, unsigned char) VECTORS(short, short) VECTORS(ushort, unsigned short)
@@ -215,5 +218,6 @@ __global__ void vectors(dim3 grid, uint3 index) {
 
 // Kernels that say `using namespace std` still mean the device's functions.
 using namespace std;
-__device__ float mixed(float x, int i) { return max(x, 0.0f) + min(i, 3) + sqrt(x) + max<float>(x,
-  1.0f) + rsqrt(x) + abs(x); }
+__device__ float mixed(float x, int i) {
+  return max(x, 0.0f) + min(i, 3) + sqrt(x) + max<float>(x, 1.0f) + rsqrt(x) + abs(x);
+}
