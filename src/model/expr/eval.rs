@@ -13,6 +13,9 @@ use super::strict::{check_functions, check_operands, functions, is_number};
 use crate::base::Diagnostic;
 use crate::model::place::Place;
 
+/// The most words of an expression: the parser of the library recurses, and signs and conditions are not among what it limits.
+const MOST_WORDS: usize = 128;
+
 /// What an expression must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
@@ -125,6 +128,10 @@ impl Expr {
         let words = tokens(text).map_err(|(at, why)| syntax(at, why))?;
         if words.is_empty() {
             return Err(syntax(0..0, "the expression is empty".into()));
+        }
+        if words.len() > MOST_WORDS {
+            return Err(syntax(0..text.len(), format!("an expression of {} words", words.len()))
+                .expected(format!("at most {MOST_WORDS} words")));
         }
         check_functions(&words, want).map_err(|(at, why, hint)| {
             let error = syntax(at, why).expected(format!("one of {}", list(&functions(want))));

@@ -91,7 +91,9 @@ impl Reader<'_> {
             }
             let items: Vec<_> = value.get_ref().as_array().into_iter().flat_map(|a| a.iter()).collect();
             // A condition under a misspelt `where` would pass for a tunable of one string.
-            if items.iter().all(|v| v.get_ref().is_str()) && closest(name.as_str(), ["where"]).is_some() {
+            if items.iter().any(|v| v.get_ref().as_str().is_some_and(is_condition))
+                && closest(name.as_str(), ["where"]).is_some()
+            {
                 let error = name.place.error("manifest.unknown-key", format!("`{name}` is not a tunable"));
                 self.found
                     .push(error.expected("`where`, or a tunable of another name").suggest(&name.value, ["where"]));
@@ -289,6 +291,11 @@ impl Reader<'_> {
         }
         out
     }
+}
+
+/// Whether a string looks like an expression rather than like a choice.
+fn is_condition(text: &str) -> bool {
+    text.contains([' ', '<', '>', '=', '%', '('])
 }
 
 fn tune_value(value: &DeValue<'_>) -> Option<TuneValue> {
