@@ -209,7 +209,7 @@ fn ran(world: &World) -> BTreeSet<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn an_incremental_build_equals_a_clean_one((before, after) in edited()) {
