@@ -28,9 +28,9 @@ fn node(kernel: usize, at: usize) -> Node {
         "source".to_string(),
         InputRef { source: Source::Blob(Digest::of(&kernel.to_le_bytes())), form },
     )]);
-    for before in at.saturating_sub(2)..at {
-        let source = Source::Output { node: id(CHAIN[before]), name: "out".into(), required: true };
-        inputs.insert(CHAIN[before].name().into(), InputRef { source, form });
+    for before in &CHAIN[at.saturating_sub(2)..at] {
+        let source = Source::Output { node: id(*before), name: "out".into(), required: true };
+        inputs.insert(before.name().into(), InputRef { source, form });
     }
     Node {
         id: id(kind),
@@ -174,7 +174,7 @@ fn main() {
             start.elapsed()
         });
         println!("{steps:>7} steps, dry run:                      {dry:8.1} ms");
-        let specs: Vec<Spec> = nodes.iter().map(|n| spec(n)).collect();
+        let specs: Vec<Spec> = nodes.iter().map(spec).collect();
         let keys = best(|| {
             let start = Instant::now();
             for spec in &specs {

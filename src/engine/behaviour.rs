@@ -561,3 +561,22 @@ fn a_failed_expansion_costs_nothing_but_the_step_that_asked_for_it() {
         assert!(built.step("b").unwrap().result.is_some());
     }
 }
+
+#[test]
+fn a_step_that_waits_for_another_does_not_hide_one_with_the_same_key_that_does_not() {
+    let world = World::default();
+    let known =
+        [source(&world, "f1", "x"), reads("f2", StepKind::Generate, "f1"), reads("f3", StepKind::Generate, "f2")];
+    let built = world.build(&known);
+    world.runner.take();
+    let contents = built.step("f3").unwrap().result.as_ref().unwrap().outputs["out"];
+    let same = InputRef { source: Source::Blob(contents), form: Form::Blob };
+    let late = Node { after: vec!["new".into()], ..node("late", StepKind::Compile, &[("in", same)]) };
+    let mut plan = vec![source(&world, "new", "y"), late, reads("now", StepKind::Compile, "f3")];
+    plan.extend(known);
+    let dry = world.dry_run(&plan);
+    assert_eq!(dry.will.iter().map(|w| w.0.as_str()).collect::<BTreeSet<_>>(), BTreeSet::from(["new", "now"]));
+    assert_eq!(dry.may, ["late"]);
+    world.build(&plan);
+    assert_eq!(world.runner.take().into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["new".into(), "now".into()]));
+}
