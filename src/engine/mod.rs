@@ -8,13 +8,17 @@ pub mod explain;
 pub mod graph;
 pub mod action;
 pub mod blobs;
+pub mod collect;
+pub mod evidence;
 pub mod home;
+pub mod journal;
 pub mod lock;
 pub mod node;
 pub mod resources;
 mod schedule;
 pub mod services;
 pub mod state;
+pub mod stat;
 pub mod traits;
 mod work;
 

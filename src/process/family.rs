@@ -67,9 +67,13 @@ fn stat(pid: u32) -> Option<(char, u32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
-/// Whether a process is there and has not ended (a zombie has).
+/// Whether a process is there and has not ended. A zombie has, once all its threads have.
 pub fn is_alive(pid: u32) -> bool {
-    stat(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+    match stat(pid) {
+        Some(('Z' | 'X', _)) => fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1),
+        Some(_) => true,
+        None => false,
+    }
 }
 
 fn as_pid(pid: u32) -> Option<Pid> {
