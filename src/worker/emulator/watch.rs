@@ -155,7 +155,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
         let access = Access { address, size, kind, pc, thread };
         if (job.arena.start..job.arena.start + job.arena.bytes).contains(&address) {
             global(core, job, watch, &access);
-        } else if (0..job.shared_bytes()).contains(&address.wrapping_sub((*core).tls)) {
+        } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
             if kind & VOLATILE != 0 && job.loaded.image.warp_synchronous {
                 let mask = hooks::together(core, pc);
                 let block = &mut *(*core).block;
