@@ -174,9 +174,26 @@ __global__ void divides(int *out, int n) {
 "#;
 
 const WRONG_ENTRIES: [&str; 20] = [
-    "shared_race", "global_race", "read_outside", "write_outside", "static_outside", "dynamic_outside", "shared_unwritten",
-    "output_unwritten", "divergent", "left_early", "wrong_mask", "left_out", "crooked", "writes_input", "null_pointer", "spins",
-    "spins_volatile", "asserts", "traps", "divides",
+    "shared_race",
+    "global_race",
+    "read_outside",
+    "write_outside",
+    "static_outside",
+    "dynamic_outside",
+    "shared_unwritten",
+    "output_unwritten",
+    "divergent",
+    "left_early",
+    "wrong_mask",
+    "left_out",
+    "crooked",
+    "writes_input",
+    "null_pointer",
+    "spins",
+    "spins_volatile",
+    "asserts",
+    "traps",
+    "divides",
 ];
 
 fn wrong_line(mark: &str) -> Option<(String, u32)> {
@@ -205,7 +222,10 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         let ran = go(launch("global_race", 4, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
         let found = ran.only(FindingKind::Race);
         assert_eq!((found.buffer.as_deref(), found.index, found.space), (Some("out"), Some(0), Some(Space::Global)));
-        assert_eq!((found.line.clone(), found.other_line.clone()), (wrong_line("race: blocks"), wrong_line("race: blocks")));
+        assert_eq!(
+            (found.line.clone(), found.other_line.clone()),
+            (wrong_line("race: blocks"), wrong_line("race: blocks"))
+        );
         assert_eq!(found.count, 3);
 
         let ran = go(launch("read_outside", 3, 32, vec![ptr("x"), ptr("y"), int(64)]), &[x(), output("y", 1, 4)]);
@@ -260,7 +280,10 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
 
         let ran = go(launch("crooked", 1, 1, vec![ptr("x"), ptr("y")]), &[x(), y()]);
         let found = ran.only(FindingKind::Misaligned);
-        assert_eq!((found.buffer.as_deref(), found.index, found.line.clone()), (Some("x"), Some(1), wrong_line("crooked")));
+        assert_eq!(
+            (found.buffer.as_deref(), found.index, found.line.clone()),
+            (Some("x"), Some(1), wrong_line("crooked"))
+        );
 
         let ran = go(launch("writes_input", 1, 4, vec![ptr("x")]), &[x()]);
         let found = ran.only(FindingKind::InputModified);
@@ -526,7 +549,7 @@ __global__ void cubes(int *out) {
 }
 struct Shape { int rows; long long cols; float scale; };
 __global__ void by_value(const __grid_constant__ Shape s, bool yes, double *out, float **many) {
-  out[0] = s.rows + s.cols + s.scale + yes + many[1][0];
+  out[0] = 0.0 + s.rows + s.cols + s.scale + yes + many[1][0];
 }
 __global__ void volatile_reduce(const float *x, float *y) {
   __shared__ volatile float s[64];
@@ -547,7 +570,17 @@ __global__ void warp_reduce(const float *x, float *y) {
 "#;
 
 const ATOMIC_ENTRIES: [&str; 11] = [
-    "sums", "globals", "last_block", "lookback", "waits_for_later", "copies", "prints", "cubes", "by_value", "volatile_reduce", "warp_reduce",
+    "sums",
+    "globals",
+    "last_block",
+    "lookback",
+    "waits_for_later",
+    "copies",
+    "prints",
+    "cubes",
+    "by_value",
+    "volatile_reduce",
+    "warp_reduce",
 ];
 
 #[test]
@@ -594,7 +627,12 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
             }
 
             let constants = vec![Constant { symbol: "tables::weights".into(), buffer: "w".into() }];
-            let data = [floats("x", [1., 2., 3., 4., 5.]), output("y", 5, 4), output("out", 1, 4), floats("w", [1., 10., 100., 1000.])];
+            let data = [
+                floats("x", [1., 2., 3., 4., 5.]),
+                output("y", 5, 4),
+                output("out", 1, 4),
+                floats("w", [1., 10., 100., 1000.]),
+            ];
             let args = vec![ptr("x"), ptr("y"), ptr("out")];
             let twice = vec![launch("globals", 1, 5, args.clone()), launch("globals", 1, 5, args)];
             let ran = run_with(&built, twice, &data, &How { constants, ..how.clone() }).clean();
@@ -607,7 +645,10 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
             assert_eq!(ran.floats("out"), [3160.0]);
 
             let data = [zeros("state", 9, 4), output("out", 8, 4)];
-            assert_eq!(go(launch("lookback", 8, 1, vec![ptr("state"), ptr("out")]), &data).ints("out"), (0..8).collect::<Vec<_>>());
+            assert_eq!(
+                go(launch("lookback", 8, 1, vec![ptr("state"), ptr("out")]), &data).ints("out"),
+                (0..8).collect::<Vec<_>>()
+            );
             go(launch("waits_for_later", 2, 1, vec![ptr("state")]), &[zeros("state", 1, 4)]);
 
             let x = floats("x", (0..128).map(|i| i as f32));
@@ -630,14 +671,26 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
             let yes = Arg::Scalar { dtype: DType::Bool, value: Scalar::Bool(true) };
             let args = vec![shape, yes, ptr("out"), Arg::Pointers(vec!["a".into(), "b".into()])];
             let ran = go(launch("by_value", 1, 1, args), &[output("out", 1, 8), floats("a", [9.]), floats("b", [64.])]);
-            assert_eq!(f64::from_le_bytes(ran.buffers["out"][..].try_into().unwrap()), 3.0 + 8589934592.0 + 0.5 + 1.0 + 64.0);
+            assert_eq!(
+                f64::from_le_bytes(ran.buffers["out"][..].try_into().unwrap()),
+                3.0 + 8589934592.0 + 0.5 + 1.0 + 64.0
+            );
 
             let x = floats("x", (0..64).map(|i| i as f32));
             let ran = go(launch("warp_reduce", 1, 64, vec![ptr("x"), ptr("y")]), &[x.clone(), output("y", 64, 4)]);
             assert_eq!((ran.floats("y")[0], ran.floats("y")[63]), (496.0, 1520.0));
             if check {
-                let ran = run_with(&built, vec![launch("volatile_reduce", 1, 32, vec![ptr("x"), ptr("y")])], &[x, output("y", 1, 4)], &how);
-                assert!(ran.findings.iter().all(|f| f.kind == FindingKind::Race && f.message.contains("in step on hardware")));
+                let ran = run_with(
+                    &built,
+                    vec![launch("volatile_reduce", 1, 32, vec![ptr("x"), ptr("y")])],
+                    &[x, output("y", 1, 4)],
+                    &how,
+                );
+                assert!(
+                    ran.findings
+                        .iter()
+                        .all(|f| f.kind == FindingKind::Race && f.message.contains("in step on hardware"))
+                );
                 assert!(!ran.findings.is_empty());
             }
         }
@@ -651,7 +704,8 @@ fn volatile_code_that_declares_itself_warp_synchronous_is_exact() {
     for order in ORDERS {
         let how = How { order, ..How::default() };
         let data = [x.clone(), output("y", 1, 4)];
-        let ran = run_with(&built, vec![launch("volatile_reduce", 1, 32, vec![ptr("x"), ptr("y")])], &data, &how).clean();
+        let ran =
+            run_with(&built, vec![launch("volatile_reduce", 1, 32, vec![ptr("x"), ptr("y")])], &data, &how).clean();
         assert!(ran.floats("y")[0] >= 2016.0);
     }
 }
@@ -674,7 +728,10 @@ __global__ void deep(int *out, int n) {
 fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
     for check in [false, true] {
         let built = build(UNSUPPORTED, &["ptx", "deep"], check);
-        for (first, want, mark) in [(1, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "// ptx"), (2, "prefetch.global.L2", "// plain asm")] {
+        for (first, want, mark) in [
+            (1, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "// ptx"),
+            (2, "prefetch.global.L2", "// plain asm"),
+        ] {
             let ran = run(&built, launch("ptx", 1, 1, vec![ptr("out")]), &[ints("out", [first, 0, 0, 0]).writable()]);
             assert_eq!(ran.not_emulated, [format!("{want} at k.cu:{}", line_of(UNSUPPORTED, mark))]);
             assert!(ran.findings.is_empty());

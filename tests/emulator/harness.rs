@@ -148,6 +148,7 @@ impl Ran {
     }
 
     /// The only finding, which must be of this kind.
+    #[track_caller]
     pub(crate) fn only(&self, kind: FindingKind) -> &Finding {
         assert_eq!(self.findings.len(), 1, "{:#?} {:?}", self.findings, self.not_emulated);
         assert_eq!(self.findings[0].kind, kind, "{:#?} {:?}", self.findings, self.not_emulated);
@@ -155,8 +156,14 @@ impl Ran {
     }
 
     /// Fails on anything but a clean run.
+    #[track_caller]
     pub(crate) fn clean(self) -> Self {
-        assert!(self.findings.is_empty() && self.not_emulated.is_empty() && self.done == 1, "{:#?} {:?}", self.findings, self.not_emulated);
+        assert!(
+            self.findings.is_empty() && self.not_emulated.is_empty() && self.done == 1,
+            "{:#?} {:?}",
+            self.findings,
+            self.not_emulated
+        );
         self
     }
 }

@@ -127,7 +127,8 @@ impl Notebook {
     pub(super) fn add(&self, finding: Finding) {
         let mut kept = self.lock();
         // A race is one, whichever side came second.
-        let turned = |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
+        let turned =
+            |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
         let like = kept.findings.iter().position(|f| {
             f.kind == finding.kind
                 && f.buffer == finding.buffer
