@@ -1,4 +1,24 @@
 //! Who runs candidate code and who judges it: messages between processes, the emulator, buffers. Does not know packages, plans or caches.
 
+pub mod compare;
+pub mod compiled;
+pub mod confine;
+pub mod cuda;
 pub mod emulator;
+pub mod entry;
+pub mod execute;
+pub mod judge;
 pub mod message;
+pub mod once;
+pub mod oracle;
+pub mod pool;
+pub mod runner;
+pub mod serve;
+pub mod stage;
+pub mod task;
+
+pub use entry::{Parts, worker_main};
+pub use execute::Executor;
+pub use once::OnceLimits;
+pub use pool::{Pool, WorkerDied};
+pub use task::Task;
