@@ -23,7 +23,7 @@ pub struct Numpy {
 /// An interpreter found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Python {
-    /// The executable that was named or found, absolute: run this one, for a virtual environment is known by it.
+    /// The executable as it names itself, absolute: behind version managers' wrappers, but before links, for a virtual environment is known by it.
     pub path: PathBuf,
     /// The file behind it, links followed, and its shared library where it has one.
     pub files: Vec<PathBuf>,
@@ -38,6 +38,7 @@ pub struct Python {
 /// What the question prints.
 #[derive(Deserialize)]
 struct Answer {
+    executable: PathBuf,
     files: Vec<PathBuf>,
     version: String,
     text: String,
@@ -65,7 +66,7 @@ try:
     numpy = {"version": found.__version__, "record": record}
 except ImportError:
     pass
-print(json.dumps({"files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
+print(json.dumps({"executable": os.path.abspath(sys.executable), "files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
 
 /// The interpreter the user named, else `python3`, else `python` in the folders of `path_var`.
@@ -80,7 +81,13 @@ pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
     }
     let answer: Answer = serde_json::from_str(said.out.trim())
         .map_err(|e| format!("`{}` does not answer as Python 3.8 or later does: {e}", path.display()))?;
-    Ok(Python { path, files: answer.files, version: answer.version, version_text: answer.text, numpy: answer.numpy })
+    Ok(Python {
+        path: answer.executable,
+        files: answer.files,
+        version: answer.version,
+        version_text: answer.text,
+        numpy: answer.numpy,
+    })
 }
 
 impl Python {

@@ -13,7 +13,7 @@ use super::load::Made;
 use super::stage::{self, Stage};
 use crate::record::params::CompileParams;
 
-/// Where nvcc's own tools find the host's: the compiler runs its preprocessor and nothing else.
+/// Where the host compiler, of which only the preprocessor runs, finds what it needs besides its own folder.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Names of generated files; they enter no output.
@@ -37,6 +37,7 @@ pub(super) fn compile(
         .map(|root| root.join("include"))
         .ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })?;
     let stage = Stage::new(source, &include, None, scratch).map_err(unavailable)?;
+    let path = format!("{}:{PATH}", cxx.parent().unwrap_or(Path::new("/")).display());
     let temporary = stage.path().join("@tmp");
     fs::create_dir(&temporary).map_err(unavailable)?;
     let (mut names, mut unit) = (format!("#include \"{}\"\n", params.main), format!("#include \"{}\"\n", params.main));
@@ -62,7 +63,7 @@ pub(super) fn compile(
             .args(stage::flags(params).map_err(CudaCompileError::failed)?)
             .current_dir(stage.path())
             .env_clear()
-            .env("PATH", PATH)
+            .env("PATH", &path)
             .env("TMPDIR", &temporary)
             .stdin(Stdio::null())
             .output()
