@@ -1,8 +1,40 @@
 //! Runs a plan: what is stale, in which order, with which resources, remembered where. Nodes are opaque: it binds inputs, forms keys, asks caches and
 //! calls runners; it does not know what a kernel is.
 
+pub mod bind;
+pub mod build;
+pub mod dryrun;
+pub mod explain;
+pub mod graph;
+pub mod action;
+pub mod blobs;
+pub mod home;
+pub mod journal;
+pub mod lock;
 pub mod node;
+pub mod resources;
+mod schedule;
+pub mod services;
+pub mod state;
 pub mod traits;
+mod work;
 
+#[cfg(test)]
+mod behaviour;
+#[cfg(test)]
+#[path = "lock/testing.rs"]
+mod lock_testing;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod testing;
+
+pub use build::{BuildOutcome, build};
+pub use dryrun::{DryRun, dry_run, explain};
+pub use explain::{Explanation, result_digest, why};
+pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
+pub use resources::Capacity;
+pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Last, Memory, NoLocks, Row, Services};
+pub use state::{Done, INTERRUPTED};
 pub use traits::{Blobs, Cache, Expand, Hit, Job, Ran, RunError, Runner};

@@ -1,1 +1,12 @@
-//! measure: to be written.
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, statistics of pairs, selection, attribution. Pure functions of
+//! observations and policy: knows no files, clock or processes.
+
+pub mod attribute;
+pub mod calibrate;
+pub mod compare;
+pub mod front;
+pub mod judge;
+pub mod pattern;
+pub mod select;
+pub mod signature;
+pub mod stats;

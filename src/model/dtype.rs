@@ -102,6 +102,37 @@ impl DType {
         )
     }
 
+    /// Stored bits of the significand and the exponent of the least normal number; none for integers.
+    pub fn precision(self) -> Option<(i32, i32)> {
+        Some(match self {
+            DType::F64 => (52, -1022),
+            DType::F32 => (23, -126),
+            DType::F16 => (10, -14),
+            DType::Bf16 => (7, -126),
+            DType::F8e4m3 => (3, -6),
+            DType::F8e5m2 => (2, -14),
+            DType::F8e8m0 => (0, -127),
+            DType::F4e2m1x2 => (1, 0),
+            _ => return None,
+        })
+    }
+
+    /// The distance from 1 to the next larger value; 0 for integers.
+    pub fn epsilon(self) -> f64 {
+        self.precision().map_or(0.0, |(bits, _)| power_of_two(-bits))
+    }
+
+    /// The unit in the last place at `x`: the distance to the next value of this type away from zero, for a finite `x`; 0 for integers.
+    pub fn ulp(self, x: f64) -> f64 {
+        let Some((bits, least)) = self.precision() else { return 0.0 };
+        if !x.is_finite() {
+            return 0.0;
+        }
+        // The biased exponent of the f64; its own subnormals lie far below the least normal of every other type.
+        let exponent = ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+        power_of_two(exponent.max(least) - bits)
+    }
+
     /// The type's name in CUDA C++: what `T` becomes in an entry.
     pub fn cuda_name(self) -> &'static str {
         match self {
@@ -126,6 +157,11 @@ impl DType {
     }
 }
 
+/// Two to the power `e`, exact down to the least subnormal (`powi` divides, and loses those).
+fn power_of_two(e: i32) -> f64 {
+    if e >= -1022 { f64::from_bits(((e + 1023) as u64) << 52) } else { f64::from_bits(1 << (e + 1074).max(0)) }
+}
+
 impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -137,5 +173,20 @@ impl FromStr for DType {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         DType::ALL.into_iter().find(|d| d.name() == text).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_in_the_last_place_are_those_of_the_formats() {
+        assert_eq!(DType::F32.ulp(1.5), f64::from(f32::EPSILON));
+        assert_eq!(DType::F64.ulp(1.0), f64::EPSILON);
+        assert_eq!(DType::F16.ulp(2048.0), 2.0);
+        assert_eq!(DType::F16.ulp(0.0), f64::powi(2.0, -24));
+        assert_eq!(DType::F64.ulp(0.0), f64::from_bits(1));
+        assert_eq!(DType::I32.ulp(7.0), 0.0);
     }
 }

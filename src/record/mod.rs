@@ -9,6 +9,7 @@ pub mod observation;
 pub mod params;
 pub mod result;
 pub mod spec;
+pub mod timing;
 pub mod verdict;
 
 pub use class::{DeviceClass, Provenance};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::DType;
+
 /// What kind of thing went wrong while a candidate ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -153,6 +155,8 @@ pub struct Gross {
 pub struct OutputObserved {
     /// Its name.
     pub output: String,
+    /// Its element type, which fixes the unit in the last place.
+    pub dtype: DType,
     /// How many elements were compared.
     pub elements: u64,
     /// The Pareto front of (error, |want|) over elements finite on both sides; by error, largest first. Empty if all are equal.

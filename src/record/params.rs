@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::observation::VerifyObservation;
 use super::{Unknown, Verdict};
 use crate::base::Digest;
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
+use crate::model::method::SassPatterns;
 use crate::model::{Compare, Tolerance};
 
 /// generate, from files. Inputs `file:NAME` hold every file the source can reach. Output `source`: a [`super::spec::Tree`].
@@ -105,6 +105,8 @@ pub struct OracleParams {
     pub trial: Trial,
     /// Whether the scale (the operator on absolute values) is wanted.
     pub scale: bool,
+    /// Whether the null candidates are to be compared with the expectation, into the output `nulls`.
+    pub nulls: bool,
 }
 
 /// Digests of expected values: the bytes are scratch, made again when needed.
@@ -208,25 +210,11 @@ pub struct Judgement {
     pub worst: Option<f64>,
 }
 
-/// What machine code must show for a method to be there (patterns are regular expressions over whole opcodes, anchored at their start).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Signature {
-    /// At least one must occur, more often than in the variant without the method.
-    pub any: Vec<String>,
-    /// Each must occur, more often than in the variant without the method.
-    pub all: Vec<String>,
-    /// None may occur.
-    pub forbid: Vec<String>,
-    /// Least number of times each pattern must occur.
-    pub count: BTreeMap<String, u64>,
-}
-
 /// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchParams {
     /// What to look for; none if the method declares no signature for this architecture.
-    pub signature: Option<Signature>,
+    pub signature: Option<SassPatterns>,
 }
 
 /// Whether machine code shows a method.
@@ -275,6 +263,8 @@ pub struct SelectParams {
     pub pinned: BTreeMap<String, String>,
     /// Share by which a paired comparison must show a variant slower before it loses its place.
     pub margin: f64,
+    /// Whether hot times decide rather than cold ones.
+    pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
 }
@@ -303,5 +293,35 @@ pub struct Selection {
     pub wrong: Vec<u32>,
 }
 
-/// An observation must be kept with this to be believed later.
-pub type Observation = VerifyObservation;
+/// attribute. Inputs: `match`; `pairs` (of the variant without and with the method) and `judgement` of the variant without it, absent where there are none.
+/// Output `attribution`: an [`Attribution`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttributeParams {
+    /// Share of time that the lower bound of the saving must exceed.
+    pub threshold: f64,
+}
+
+/// What became of a method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fate {
+    /// The machine code shows it and it saves more than the noise.
+    Effective,
+    /// The machine code shows it and it does not.
+    Ineffective,
+    /// The machine code does not show it, whatever the time.
+    ImplementationFailed,
+    /// It cannot be told.
+    Inconclusive,
+}
+
+/// What a method buys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Attribution {
+    /// What became of it.
+    pub fate: Fate,
+    /// Why, in a line.
+    pub because: String,
+    /// (time without - time with) / time with: median, and the ends of its 95 % interval. None if it was not timed.
+    pub saving: Option<(f64, f64, f64)>,
+}

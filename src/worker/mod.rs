@@ -1,4 +1,22 @@
 //! Who runs candidate code and who judges it: messages between processes, the emulator, buffers. Does not know packages, plans or caches.
 
+pub mod compare;
+pub mod confine;
 pub mod cuda;
+pub mod entry;
+pub mod execute;
+pub mod emulator;
 pub mod message;
+pub mod once;
+pub mod oracle;
+pub mod pool;
+pub mod runner;
+pub mod serve;
+pub mod stage;
+pub mod task;
+
+pub use entry::{Parts, worker_main};
+pub use execute::Executor;
+pub use once::OnceLimits;
+pub use pool::{Pool, WorkerDied};
+pub use task::Task;

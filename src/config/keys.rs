@@ -1,0 +1,154 @@
+//! The table of settings: names, kinds, defaults and what they do. Drives files, `KFORGE_*` variables, `--config`, checks and `kforge config`.
+
+/// What kind of value a setting takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A whole number.
+    Integer,
+    /// True or false.
+    Bool,
+    /// Text.
+    Text,
+    /// A path; relative ones are relative to the folder that holds `.kforge`.
+    Path,
+    /// A size in bytes, with an optional `KiB`, `MiB`, `GiB` or `TiB`.
+    Size,
+    /// A time span: a number and `s`, `m`, `h` or `d`.
+    Span,
+}
+
+/// A setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Its name: `build.jobs`.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// Its value where nothing says otherwise; empty for none.
+    pub default: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
+    Key { name, kind, default, about }
+}
+
+/// Every setting, sorted by name. The variable of `build.jobs` is `KFORGE_BUILD_JOBS`.
+pub const KEYS: &[Key] = &[
+    key(
+        "build.jobs",
+        Kind::Integer,
+        "",
+        "how many steps run at once; negative: cores less that many; by default the number of cores",
+    ),
+    key("build.keep-going", Kind::Bool, "false", "after a failure, finish what does not depend on it"),
+    key("build.memory-limit", Kind::Size, "8GiB", "memory one process of a candidate may take"),
+    key("build.target-dir", Kind::Path, "", "where outputs go; by default `target` beside the workspace's kernel.toml"),
+    key("build.time-limit", Kind::Span, "120s", "how long one run of a candidate may take"),
+    key("cache.auto-gc", Kind::Bool, "true", "collect the shared cache once a day after a build"),
+    key("cache.max-age", Kind::Span, "30d", "results not used for longer are collected"),
+    key("cache.max-size", Kind::Size, "20GiB", "size of the shared cache beyond which the least recently used goes"),
+    key("cache.scratch-size", Kind::Size, "4GiB", "size of expected outputs kept to save computing them again"),
+    key(
+        "emulator.max-work",
+        Kind::Integer,
+        "20000000000",
+        "scalar operations beyond which a bench shape is unknown on `cpu`",
+    ),
+    key("net.offline", Kind::Bool, "false", "never use the network"),
+    key("term.color", Kind::Text, "auto", "auto, always or never"),
+    key("term.progress", Kind::Text, "auto", "auto, always or never"),
+    key("term.quiet", Kind::Bool, "false", "print errors only"),
+    key("toolchain.cxx", Kind::Path, "", "the host's C++ compiler; by default g++, c++ or clang++ on PATH"),
+    key("toolchain.pip", Kind::Text, "pip", "what installs toolchains: pip or uv"),
+    key("toolchain.python", Kind::Path, "", "the Python interpreter; by default python3 on PATH"),
+];
+
+/// The setting of that name.
+pub fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|k| k.name == name)
+}
+
+impl Key {
+    /// The environment variable that sets it.
+    pub fn variable(&self) -> String {
+        format!("KFORGE_{}", self.name.replace(['.', '-'], "_").to_ascii_uppercase())
+    }
+
+    /// Why `text` is no value of this setting; none if it is one.
+    pub fn refuse(&self, text: &str) -> Option<String> {
+        let fine = match self.kind {
+            Kind::Integer => text.parse::<i64>().is_ok(),
+            Kind::Bool => matches!(text, "true" | "false"),
+            Kind::Size => parse_size(text).is_some(),
+            Kind::Span => parse_span(text).is_some(),
+            Kind::Path => !text.is_empty(),
+            Kind::Text => match self.name {
+                "term.color" | "term.progress" => matches!(text, "auto" | "always" | "never"),
+                "toolchain.pip" => matches!(text, "pip" | "uv"),
+                _ => true,
+            },
+        };
+        let expected = match self.kind {
+            Kind::Integer => "a whole number",
+            Kind::Bool => "`true` or `false`",
+            Kind::Size => "a size such as `20GiB`",
+            Kind::Span => "a time span such as `30d`",
+            Kind::Path => "a path",
+            Kind::Text if self.name == "toolchain.pip" => "`pip` or `uv`",
+            Kind::Text => "`auto`, `always` or `never`",
+        };
+        (!fine).then(|| format!("`{text}` is no value of `{}`: expected {expected}", self.name))
+    }
+}
+
+/// Bytes of a size such as `20GiB`, `512 MiB` or `1000`.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Seconds of a time span such as `30d`, `12h`, `90s`.
+pub fn parse_span(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let unit: u64 = match text[digits..].trim() {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86400,
+        _ => return None,
+    };
+    text[..digits].parse::<u64>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_a_value_and_names_are_sorted() {
+        assert!(KEYS.is_sorted_by_key(|k| k.name));
+        for key in KEYS.iter().filter(|k| !k.default.is_empty()) {
+            assert_eq!(key.refuse(key.default), None);
+        }
+    }
+
+    #[test]
+    fn sizes_and_spans_have_units() {
+        assert_eq!((parse_size("2GiB"), parse_size("3 MiB"), parse_size("7")), (Some(2 << 30), Some(3 << 20), Some(7)));
+        assert_eq!((parse_span("30d"), parse_span("90s"), parse_span("2h")), (Some(2_592_000), Some(90), Some(7200)));
+        assert_eq!(
+            (parse_size("2GB"), parse_size("GiB"), parse_span("-1s"), parse_size("99999999999999TiB")),
+            (None, None, None, None)
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! The settings in force and where each came from: flags, then variables, then files from the working directory upward, then `$KFORGE_HOME/config.toml`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Environment;
+use super::keys::{KEYS, Key, Kind, find, parse_size, parse_span};
+use crate::base::{Diagnostic, SourceFile};
+
+/// Where a value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The table's default.
+    Default,
+    /// A configuration file.
+    File(PathBuf),
+    /// An environment variable.
+    Variable(String),
+    /// The command line.
+    Flag,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::Variable(name) => write!(f, "environment variable {name}"),
+            Origin::Flag => f.write_str("command line"),
+        }
+    }
+}
+
+/// A value and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    /// The value as text; empty for none.
+    pub text: String,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// All settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    values: BTreeMap<&'static str, Value>,
+    /// Command aliases: name to words.
+    pub alias: BTreeMap<String, Vec<String>>,
+    /// The folder of caches, toolchains and evidence.
+    pub home: PathBuf,
+}
+
+impl Settings {
+    /// Reads the settings for `cwd`. `flags` are `KEY=VALUE` texts of `--config`. Unknown keys in files are warnings; wrong values are errors.
+    pub fn load(cwd: &Path, environment: &Environment, flags: &[String]) -> (Self, Vec<Diagnostic>) {
+        let home = match (environment.get("KFORGE_HOME"), environment.home()) {
+            (Some(path), _) => cwd.join(path),
+            (None, Some(home)) => home.join(".kforge"),
+            (None, None) => cwd.join(".kforge-home"),
+        };
+        let values = KEYS.iter().map(|k| (k.name, Value { text: k.default.into(), origin: Origin::Default })).collect();
+        let mut settings = Settings { values, alias: BTreeMap::new(), home: home.clone() };
+        let mut diagnostics = Vec::new();
+        let mut files: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".kforge/config.toml")).collect();
+        files.push(home.join("config.toml"));
+        files.dedup();
+        // The farthest first, so that nearer ones win.
+        for file in files.iter().rev() {
+            settings.read_file(file, &mut diagnostics);
+        }
+        for key in KEYS {
+            if let Some(text) = environment.get(&key.variable()) {
+                settings.set(key, text, Origin::Variable(key.variable()), cwd, &mut diagnostics);
+            }
+        }
+        for flag in flags {
+            match flag.split_once('=').map(|(k, v)| (find(k.trim()), k.trim(), v.trim())) {
+                Some((Some(key), _, value)) => {
+                    settings.set(key, value.trim_matches('"'), Origin::Flag, cwd, &mut diagnostics)
+                }
+                Some((None, name, _)) => diagnostics.push(
+                    Diagnostic::error("config.unknown-key", format!("unknown setting `{name}`"))
+                        .suggest(name, KEYS.iter().map(|k| k.name)),
+                ),
+                None => {
+                    diagnostics.push(Diagnostic::error("config.flag", format!("`--config {flag}` is not `KEY=VALUE`")))
+                }
+            }
+        }
+        (settings, diagnostics)
+    }
+
+    fn set(&mut self, key: &'static Key, text: &str, origin: Origin, base: &Path, diagnostics: &mut Vec<Diagnostic>) {
+        if let Some(why) = key.refuse(text) {
+            diagnostics.push(Diagnostic::error("config.value", why).note(format!("from {origin}")));
+            return;
+        }
+        let text = if key.kind == Kind::Path { base.join(text).display().to_string() } else { text.to_string() };
+        self.values.insert(key.name, Value { text, origin });
+    }
+
+    fn read_file(&mut self, path: &Path, diagnostics: &mut Vec<Diagnostic>) {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+                return;
+            }
+            Err(error) => {
+                diagnostics
+                    .push(Diagnostic::error("config.unreadable", format!("cannot read `{}`: {error}", path.display())));
+                return;
+            }
+        };
+        let file = Arc::new(SourceFile { name: path.display().to_string(), text });
+        let table = match file.text.parse::<toml::Table>() {
+            Ok(table) => table,
+            Err(error) => {
+                let span = error.span().unwrap_or(0..0);
+                diagnostics.push(Diagnostic::error("config.syntax", error.message().to_string()).at(&file, span, ""));
+                return;
+            }
+        };
+        // Relative paths count from the folder that holds `.kforge`, or from the home.
+        let folder = path.parent().unwrap_or(path);
+        let base = if folder.ends_with(".kforge") { folder.parent().unwrap_or(folder) } else { folder };
+        for (section, value) in &table {
+            let Some(entries) = value.as_table() else {
+                diagnostics.push(unknown(&file, section));
+                continue;
+            };
+            for (name, value) in entries {
+                if section == "alias" {
+                    match alias_words(value) {
+                        Some(words) => drop(self.alias.insert(name.clone(), words)),
+                        None => diagnostics.push(
+                            Diagnostic::error(
+                                "config.alias",
+                                format!("alias `{name}` is neither a text nor a list of texts"),
+                            )
+                            .note(format!("in {}", file.name)),
+                        ),
+                    }
+                    continue;
+                }
+                let full = format!("{section}.{name}");
+                match (find(&full), plain(value)) {
+                    (Some(key), Some(text)) => {
+                        self.set(key, &text, Origin::File(path.to_path_buf()), base, diagnostics)
+                    }
+                    (Some(key), None) => diagnostics.push(
+                        Diagnostic::error("config.value", format!("`{}` takes a single value", key.name))
+                            .note(format!("in {}", file.name)),
+                    ),
+                    (None, _) => diagnostics.push(unknown(&file, &full)),
+                }
+            }
+        }
+    }
+
+    /// The value of a setting as text, and its origin.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name)
+    }
+
+    /// Every setting in order of name.
+    pub fn all(&self) -> impl Iterator<Item = (&'static Key, &Value)> {
+        KEYS.iter().filter_map(|k| Some((k, self.values.get(k.name)?)))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.values.get(name).map_or("", |v| v.text.as_str())
+    }
+
+    /// Whether a setting is `true`.
+    pub fn flag(&self, name: &str) -> bool {
+        self.text(name) == "true"
+    }
+
+    /// A path, if it is set.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        Some(self.text(name)).filter(|t| !t.is_empty()).map(PathBuf::from)
+    }
+
+    /// A size in bytes, a span in seconds or a whole number; 0 if it is not set.
+    pub fn number(&self, name: &str) -> u64 {
+        let text = self.text(name);
+        match find(name).map(|k| k.kind) {
+            Some(Kind::Size) => parse_size(text).unwrap_or(0),
+            Some(Kind::Span) => parse_span(text).unwrap_or(0),
+            _ => text.parse().unwrap_or(0),
+        }
+    }
+
+    /// Text, if it is set.
+    pub fn word(&self, name: &str) -> Option<&str> {
+        Some(self.text(name)).filter(|t| !t.is_empty())
+    }
+
+    /// How many steps run at once, given the cores of this machine.
+    pub fn jobs(&self, cores: usize) -> usize {
+        match self.text("build.jobs").parse::<i64>() {
+            Ok(n) if n > 0 => n as usize,
+            Ok(n) if n < 0 => cores.saturating_sub(n.unsigned_abs() as usize).max(1),
+            _ => cores.max(1),
+        }
+    }
+}
+
+fn unknown(file: &Arc<SourceFile>, name: &str) -> Diagnostic {
+    Diagnostic::warning("config.unknown-key", format!("unknown setting `{name}`"))
+        .note(format!("in {}", file.name))
+        .suggest(name, KEYS.iter().map(|k| k.name))
+}
+
+fn plain(value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(s) => Some(s.clone()),
+        toml::Value::Integer(i) => Some(i.to_string()),
+        toml::Value::Boolean(b) => Some(b.to_string()),
+        _ => None,
+    }
+}
+
+fn alias_words(value: &toml::Value) -> Option<Vec<String>> {
+    match value {
+        toml::Value::String(s) => Some(s.split_whitespace().map(String::from).collect()),
+        toml::Value::Array(items) => items.iter().map(|i| i.as_str().map(String::from)).collect(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(
+        files: &[(&str, &str)],
+        vars: &[(&str, &str)],
+        flags: &[&str],
+    ) -> (Settings, Vec<Diagnostic>, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        let mut all = vec![("KFORGE_HOME".to_string(), dir.path().join("home").display().to_string())];
+        all.extend(vars.iter().map(|(k, v)| (k.to_string(), v.to_string())));
+        let flags: Vec<String> = flags.iter().map(|f| f.to_string()).collect();
+        let (settings, diagnostics) = Settings::load(&dir.path().join("a/b"), &Environment::of(all), &flags);
+        (settings, diagnostics, dir)
+    }
+
+    #[test]
+    fn nearer_wins_and_says_where_it_came_from() {
+        let files = [
+            ("home/config.toml", "[build]\njobs = 1\n"),
+            (".kforge/config.toml", "[build]\njobs = 2\n"),
+            ("a/b/.kforge/config.toml", "[build]\njobs = 3\n"),
+        ];
+        let jobs = |vars: &[(&str, &str)], flags: &[&str]| {
+            let (s, d, _dir) = load(&files, vars, flags);
+            assert!(d.is_empty(), "{d:?}");
+            (s.jobs(16), s.get("build.jobs").unwrap().origin.to_string())
+        };
+        assert_eq!(jobs(&[], &[]).0, 3);
+        assert_eq!(jobs(&[("KFORGE_BUILD_JOBS", "4")], &[]), (4, "environment variable KFORGE_BUILD_JOBS".into()));
+        assert_eq!(jobs(&[("KFORGE_BUILD_JOBS", "4")], &["build.jobs=-2"]), (14, "command line".into()));
+        let (s, _, _dir) = load(&files[..1], &[], &[]);
+        assert_eq!(s.jobs(16), 1);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let (_, d, _dir) = load(
+            &[(".kforge/config.toml", "[build]\njobz = 1\n[net]\noffline = \"maybe\"\n")],
+            &[],
+            &["term.colour=never", "x"],
+        );
+        let codes: Vec<_> = d.iter().map(|d| d.code).collect();
+        assert_eq!(codes, ["config.unknown-key", "config.value", "config.unknown-key", "config.flag"]);
+        assert_eq!(d[0].hints, ["did you mean `build.jobs`?"]);
+        assert_eq!(d[2].hints, ["did you mean `term.color`?"]);
+        let (_, d, _dir) = load(&[(".kforge/config.toml", "[build\n")], &[], &[]);
+        assert_eq!(d[0].code, "config.syntax");
+    }
+
+    #[test]
+    fn paths_count_from_the_folder_of_the_file_and_aliases_are_words() {
+        let (s, d, dir) =
+            load(&[(".kforge/config.toml", "[build]\ntarget-dir = \"out\"\n[alias]\nbb = \"build -v\"\n")], &[], &[]);
+        assert!(d.is_empty());
+        assert_eq!(s.path("build.target-dir").unwrap(), dir.path().join("out"));
+        assert_eq!(s.alias["bb"], ["build", "-v"]);
+    }
+}

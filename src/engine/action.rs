@@ -1,0 +1,214 @@
+//! The action cache: results under their keys, shared by all workspaces. Knows specs, keys and results; does not know what steps do.
+//!
+//! One small JSON file an entry, `actions/xx/HEX` for the key `HEX`. It carries a hash of itself, because nothing is synced and disks fail: an entry that
+//! is torn or changed is a miss, and removed. One of another version is a miss and left to the program that wrote it. An entry is written after its
+//! outputs, and is a hit only if they all are still there.
+//!
+//! Questions to a real device are not kept here but in the evidence index: their keys leave the device out, and this cache could not tell whose answer it
+//! gives ([`asks_device`]).
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::home::{Home, named, publish, shard};
+use super::lock::{Lock, LockError, Mode, Wait};
+use super::{Blobs, Cache, Hit};
+use crate::base::Digest;
+use crate::record::event::CacheOrigin;
+use crate::record::{Spec, StepResult};
+
+/// The version of an entry's form.
+const VERSION: u32 = 1;
+
+/// An entry's time of last use is renewed once it is older than this: often enough to collect by, seldom enough to cost nothing.
+const TOUCH: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether a step asks a real device, so that its result is valid only for a class of devices and its key is a question.
+pub fn asks_device(spec: &Spec) -> bool {
+    spec.kind.observes_device() && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
+}
+
+/// Keeps the fields that were hashed into a spec's key, for a later `kforge explain`. Gives where they are.
+pub fn keep_explanation(blobs: &dyn Blobs, spec: &Spec) -> io::Result<Digest> {
+    blobs.put(&serde_json::to_vec(&spec.explain())?)
+}
+
+/// The fields kept by [`keep_explanation`]; none if they are not there any more.
+pub fn read_explanation(blobs: &dyn Blobs, digest: &Digest) -> io::Result<Option<Vec<(String, String)>>> {
+    Ok(blobs.get(digest)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
+}
+
+/// What an entry says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Body {
+    /// The key.
+    pub key: Digest,
+    /// The fields that were hashed into it: the digest of a blob of [`keep_explanation`].
+    pub explanation: Digest,
+    /// The result.
+    pub result: StepResult,
+}
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    version: u32,
+    /// The digest of the body as JSON.
+    check: Digest,
+    body: Body,
+}
+
+/// Only the version: what an entry of any version has.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+/// What a file in the cache turned out to be.
+#[derive(Debug, PartialEq)]
+pub(super) enum Read {
+    /// An entry.
+    Entry(Box<Body>),
+    /// One of another version.
+    Foreign,
+    /// Torn, changed, or no entry at all.
+    Corrupt,
+}
+
+/// What those bytes are.
+pub(super) fn parse(bytes: &[u8]) -> Read {
+    match serde_json::from_slice::<Versioned>(bytes) {
+        Ok(v) if v.version == VERSION => {}
+        Ok(_) => return Read::Foreign,
+        Err(_) => return Read::Corrupt,
+    }
+    let Ok(entry) = serde_json::from_slice::<Entry>(bytes) else { return Read::Corrupt };
+    match serde_json::to_vec(&entry.body) {
+        Ok(body) if Digest::of(&body) == entry.check => Read::Entry(Box::new(entry.body)),
+        _ => Read::Corrupt,
+    }
+}
+
+/// The action cache of a [`Home`].
+pub struct ActionCache {
+    root: PathBuf,
+    tmp: PathBuf,
+    locks: PathBuf,
+    blobs: Arc<dyn Blobs>,
+}
+
+/// Held while a key is executed, so that no other process executes it too. Its file is removed when it is dropped.
+#[derive(Debug)]
+pub struct KeyLock(Option<Lock>);
+
+impl Drop for KeyLock {
+    fn drop(&mut self) {
+        if let Some(lock) = self.0.take() {
+            lock.remove();
+        }
+    }
+}
+
+impl ActionCache {
+    /// The cache of that home, whose outputs lie in `blobs`.
+    pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> ActionCache {
+        ActionCache { root: home.actions(), tmp: home.tmp(), locks: home.locks().join("keys"), blobs }
+    }
+
+    /// Takes the lock of a key, waiting for whoever executes it; then ask the cache again. `contended` is called once if it must wait.
+    pub fn key_lock(
+        &self,
+        key: &Digest,
+        interrupted: &AtomicBool,
+        contended: &mut dyn FnMut(),
+    ) -> Result<KeyLock, LockError> {
+        let path = self.locks.join(shard(key));
+        Lock::acquire(&path, Mode::Exclusive, Wait::Unless(interrupted, contended)).map(|l| KeyLock(Some(l)))
+    }
+
+    /// The lock of a key if nobody holds it; none if somebody executes it now.
+    pub fn try_key_lock(&self, key: &Digest) -> Result<Option<KeyLock>, LockError> {
+        match Lock::acquire(&self.locks.join(shard(key)), Mode::Exclusive, Wait::No) {
+            Ok(lock) => Ok(Some(KeyLock(Some(lock)))),
+            Err(LockError::Busy(_)) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The entry of a key, whether or not its outputs are there. Does not count as a use.
+    pub fn entry(&self, key: &Digest) -> io::Result<Option<Body>> {
+        let path = self.root.join(shard(key));
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(named(e, "read", &path)),
+        };
+        match parse(&bytes) {
+            Read::Entry(body) if body.key == *key => Ok(Some(*body)),
+            Read::Foreign => Ok(None),
+            Read::Entry(_) | Read::Corrupt => self.forget(key).map(|()| None),
+        }
+    }
+
+    /// The fields that were hashed into a key; none if they are not known any more.
+    pub fn explanation(&self, key: &Digest) -> io::Result<Option<Vec<(String, String)>>> {
+        match self.entry(key)? {
+            Some(body) => read_explanation(&*self.blobs, &body.explanation),
+            None => Ok(None),
+        }
+    }
+
+    /// Forgets a result: one that turned out to lead to something missing.
+    pub fn forget(&self, key: &Digest) -> io::Result<()> {
+        let path = self.root.join(shard(key));
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(named(e, "remove", &path)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes that an entry was used.
+    fn touch(&self, key: &Digest) {
+        // A cache that only others may write still answers; its owner's collection then goes by the owner's uses.
+        let now = SystemTime::now();
+        let Ok(file) = File::open(self.root.join(shard(key))) else { return };
+        let old = |t| now.duration_since(t).is_ok_and(|age| age > TOUCH);
+        if file.metadata().and_then(|m| m.modified()).is_ok_and(old) {
+            let _ = file.set_modified(now);
+        }
+    }
+}
+
+impl Cache for ActionCache {
+    fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
+        if asks_device(spec) {
+            return Ok(None);
+        }
+        let Some(body) = self.entry(key)? else { return Ok(None) };
+        if !body.result.outputs.values().all(|output| self.blobs.has(output)) {
+            return Ok(None);
+        }
+        self.touch(key);
+        Ok(Some(Hit { result: body.result, origin: CacheOrigin::Local, evidence: None }))
+    }
+
+    fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> io::Result<()> {
+        if asks_device(spec) {
+            return Ok(());
+        }
+        let explanation = keep_explanation(&*self.blobs, spec)?;
+        let body = Body { key: *key, explanation, result: result.clone() };
+        let check = Digest::of(&serde_json::to_vec(&body)?);
+        let bytes = serde_json::to_vec(&Entry { version: VERSION, check, body })?;
+        publish(&self.tmp, &self.root.join(shard(key)), &bytes, 0o644)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! From a node and the results of what it reads to the spec of its step. Knows which input comes from where; does not know how results are had.
+
+use std::collections::BTreeMap;
+
+use super::{Node, Source};
+use crate::base::Digest;
+use crate::record::{Input, Spec};
+
+/// What an output of another node is, so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given<'a> {
+    /// Its contents.
+    Contents(Digest),
+    /// Nothing, for good: the step failed, was unavailable or skipped, or its result has no such output. The text names the step where it began.
+    Nothing(&'a str),
+    /// Not known yet.
+    Unknown,
+    /// Never to be known in this build, which was stopped or interrupted before.
+    Stopped,
+}
+
+/// A node with its inputs bound, or why they are not.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Bound<T> {
+    /// All inputs are bound.
+    Ready(T),
+    /// Something it reads is not known yet.
+    NotYet,
+    /// Something it cannot do without gave nothing; the text names the step where it began.
+    Skipped(String),
+    /// Something it reads will not be known in this build.
+    Stopped,
+}
+
+/// The inputs of a node. `given` is asked for each output that it reads, by the input's position in the order of names and the output's name.
+///
+/// An input that is not required is bound as absent if its node gave nothing; it is never bound as absent because a build was stopped, or the same step would
+/// get another key for no reason of its own.
+pub fn bind_inputs<'a>(node: &Node, mut given: impl FnMut(usize, &str) -> Given<'a>) -> Bound<BTreeMap<String, Input>> {
+    let mut inputs = BTreeMap::new();
+    let (mut unknown, mut stopped) = (false, false);
+    for (position, (name, input)) in node.inputs.iter().enumerate() {
+        let digest = match &input.source {
+            Source::Blob(digest) => Some(*digest),
+            Source::Output { name: output, required, .. } => match given(position, output) {
+                Given::Contents(digest) => Some(digest),
+                Given::Nothing(root) if *required => return Bound::Skipped(root.to_string()),
+                Given::Nothing(_) => None,
+                Given::Unknown => {
+                    unknown = true;
+                    None
+                }
+                Given::Stopped => {
+                    stopped = true;
+                    None
+                }
+            },
+        };
+        inputs.insert(name.clone(), Input { digest, form: input.form });
+    }
+    match (stopped, unknown) {
+        (true, _) => Bound::Stopped,
+        (_, true) => Bound::NotYet,
+        _ => Bound::Ready(inputs),
+    }
+}
+
+/// The spec of a node, or why there is none yet: see [`bind_inputs`].
+pub fn bind<'a>(node: &Node, given: impl FnMut(usize, &str) -> Given<'a>) -> Bound<Spec> {
+    match bind_inputs(node, given) {
+        Bound::Ready(inputs) => {
+            Bound::Ready(Spec { kind: node.kind, version: node.kind.version(), params: node.params.clone(), inputs })
+        }
+        Bound::NotYet => Bound::NotYet,
+        Bound::Skipped(root) => Bound::Skipped(root),
+        Bound::Stopped => Bound::Stopped,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{blob, node, output};
+    use crate::record::StepKind;
+
+    fn reader(required: bool) -> Node {
+        node("reader", StepKind::Judge, &[("a", blob("a")), ("b", output("maker", required))])
+    }
+
+    #[test]
+    fn contents_are_bound_by_digest() {
+        let Bound::Ready(spec) = bind(&reader(true), |position, name| {
+            assert_eq!((position, name), (1, "out"));
+            Given::Contents(Digest::of(b"b"))
+        }) else {
+            panic!("not bound");
+        };
+        assert_eq!(spec.inputs["a"].digest, Some(Digest::of(b"a")));
+        assert_eq!(spec.inputs["b"].digest, Some(Digest::of(b"b")));
+    }
+
+    #[test]
+    fn an_input_that_is_not_required_is_bound_as_absent_and_a_required_one_skips() {
+        let nothing = |_: usize, _: &str| Given::Nothing("root");
+        let Bound::Ready(spec) = bind(&reader(false), nothing) else { panic!("not bound") };
+        assert_eq!(spec.inputs["b"].digest, None);
+        assert_eq!(bind(&reader(true), nothing), Bound::Skipped("root".into()));
+    }
+
+    #[test]
+    fn a_stopped_build_never_binds_as_absent() {
+        assert_eq!(bind(&reader(false), |_, _| Given::Stopped), Bound::Stopped);
+        assert_eq!(bind(&reader(false), |_, _| Given::Unknown), Bound::NotYet);
+    }
+}

@@ -1,0 +1,228 @@
+//! The content store: bytes under their digest, for many threads and processes at once. Knows digests and files; does not know what the bytes mean.
+//!
+//! A content lies in `cas/xx/HEX`, read-only, and comes to its name by rename, so nobody sees a part of it. Nothing is synced: after a power cut a file
+//! may hold other bytes than it was given, as it may after a fault of the disk. Therefore nothing is believed unread:
+//!
+//! | call | looks at |
+//! |---|---|
+//! | `has` | the size, or the listing read by [`Store::preload`] |
+//! | `get` | the size, then the hash, always |
+//! | `path` | the size always, the hash at first use in this process |
+//! | `put`, `put_file` | the size and, at first use in this process, the hash of what is there; writes if it is wrong |
+//!
+//! What is found wrong is removed and counts as not there: whoever needs it makes it again.
+
+use std::collections::HashSet;
+use std::fs::{File, Permissions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use rayon::prelude::*;
+
+use super::Blobs;
+use super::home::{Home, TEMP_PREFIX, files_in, hash_of, named, persist, publish, shard};
+use crate::base::Digest;
+
+/// The mode of every content.
+const READ_ONLY: u32 = 0o444;
+
+/// A content store in a [`Home`].
+#[derive(Debug)]
+pub struct Store {
+    root: PathBuf,
+    tmp: PathBuf,
+    /// Whose bytes this process has seen to be right.
+    checked: Mutex<HashSet<Digest>>,
+    /// What was there at [`Store::preload`].
+    listing: RwLock<HashSet<[u8; 32]>>,
+}
+
+impl Store {
+    /// The store of that home.
+    pub fn new(home: &Home) -> Store {
+        Store { root: home.cas(), tmp: home.tmp(), checked: Mutex::default(), listing: RwLock::default() }
+    }
+
+    /// Reads the store's listing once, so that `has` needs no system call for what was there: worth it for those who ask about thousands. Valid as
+    /// long as the cache's lock is held, without which contents may be collected.
+    pub fn preload(&self) -> io::Result<()> {
+        let shards: io::Result<Vec<Vec<PathBuf>>> =
+            (0..256u32).into_par_iter().map(|shard| files_in(&self.root.join(format!("{shard:02x}")))).collect();
+        let listing = shards?.iter().flatten().filter_map(|path| hash_of(path)).collect();
+        *self.listing.write().unwrap_or_else(PoisonError::into_inner) = listing;
+        Ok(())
+    }
+
+    /// Where the bytes of that digest lie, if they do.
+    pub fn place(&self, digest: &Digest) -> PathBuf {
+        self.root.join(shard(digest))
+    }
+
+    /// The file of that digest, open, if it has the right size; one of a wrong size is removed.
+    fn open(&self, digest: &Digest) -> io::Result<Option<File>> {
+        let path = self.place(digest);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(named(e, "read", &path)),
+        };
+        let seen = file.metadata().map_err(|e| named(e, "read", &path))?;
+        if seen.is_file() && seen.len() == digest.size() {
+            return Ok(Some(file));
+        }
+        // Whoever asks may be wrong about the size, not the file.
+        if Digest::of_reader(&file).map_err(|e| named(e, "read", &path))?.hash() != digest.hash() {
+            self.remove(&path, &file)?;
+        }
+        Ok(None)
+    }
+
+    /// Removes a wrong file, unless another process has put a right one in its place meanwhile.
+    fn remove(&self, path: &Path, wrong: &File) -> io::Result<()> {
+        let same = match (std::fs::symlink_metadata(path), wrong.metadata()) {
+            (Ok(there), Ok(ours)) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
+            _ => false,
+        };
+        if same {
+            if let Some(hash) = hash_of(path) {
+                self.listing.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+            }
+            match std::fs::remove_file(path) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e, "remove the corrupt", path)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the right bytes are there, by their hash unless this process has seen them. Wrong ones are removed.
+    fn sound(&self, digest: &Digest) -> io::Result<bool> {
+        let Some(file) = self.open(digest)? else { return Ok(false) };
+        if self.seen(digest) {
+            return Ok(true);
+        }
+        let path = self.place(digest);
+        if Digest::of_reader(&file).map_err(|e| named(e, "read", &path))? == *digest {
+            self.saw(digest);
+            return Ok(true);
+        }
+        self.remove(&path, &file)?;
+        Ok(false)
+    }
+
+    fn seen(&self, digest: &Digest) -> bool {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).contains(digest)
+    }
+
+    fn saw(&self, digest: &Digest) {
+        self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
+    }
+
+    /// Moves `from` into the store, if that can be done without anyone keeping a way to write to it. Gives nothing where it must be copied.
+    fn adopt(&self, from: &Path) -> io::Result<Option<Digest>> {
+        let seen = std::fs::symlink_metadata(from)?;
+        // Another name for the file, or a link, would let others change what lies in the store.
+        if !seen.is_file() || seen.nlink() != 1 {
+            return Ok(None);
+        }
+        let name = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.tmp)?.into_temp_path();
+        // Not in the store's file system, or not ours to move.
+        if std::fs::rename(from, &name).is_err() {
+            return Ok(None);
+        }
+        // From here on the file is ours; its hash is taken after nobody can find it any more.
+        std::fs::set_permissions(&name, Permissions::from_mode(READ_ONLY))?;
+        let digest = Digest::of_file(&name)?;
+        if !self.sound(&digest)? {
+            let file = File::open(&name)?;
+            persist(tempfile::NamedTempFile::from_parts(file, name), &self.place(&digest))?;
+            self.saw(&digest);
+        }
+        Ok(Some(digest))
+    }
+
+    fn copy(&self, from: &Path) -> io::Result<Digest> {
+        let mut reader = File::open(from).map_err(|e| named(e, "read", from))?;
+        let mut temp = tempfile::Builder::new();
+        let mut temp = temp
+            .prefix(TEMP_PREFIX)
+            .permissions(Permissions::from_mode(READ_ONLY))
+            .tempfile_in(&self.tmp)
+            .map_err(|e| named(e, "write in", &self.tmp))?;
+        let mut hashing = Hashing { inner: &mut reader, to: temp.as_file_mut(), failed: None };
+        let digest = Digest::of_reader(&mut hashing);
+        if let Some(error) = hashing.failed {
+            return Err(named(error, "write in", &self.tmp));
+        }
+        let digest = digest.map_err(|e| named(e, "read", from))?;
+        if !self.sound(&digest)? {
+            persist(temp, &self.place(&digest))?;
+            self.saw(&digest);
+        }
+        Ok(digest)
+    }
+}
+
+/// Copies what is read through it, so that what was hashed is what was written.
+struct Hashing<'a> {
+    inner: &'a mut File,
+    to: &'a mut File,
+    /// The error, where writing failed and not reading.
+    failed: Option<io::Error>,
+}
+
+impl Read for Hashing<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        if let Err(error) = self.to.write_all(&buffer[..n]) {
+            self.failed = Some(error);
+            return Ok(0);
+        }
+        Ok(n)
+    }
+}
+
+impl Blobs for Store {
+    fn get(&self, digest: &Digest) -> io::Result<Option<Vec<u8>>> {
+        let Some(mut file) = self.open(digest)? else { return Ok(None) };
+        let path = self.place(digest);
+        let mut bytes = Vec::with_capacity(usize::try_from(digest.size()).unwrap_or(0));
+        file.read_to_end(&mut bytes).map_err(|e| named(e, "read", &path))?;
+        if Digest::of(&bytes) == *digest {
+            self.saw(digest);
+            return Ok(Some(bytes));
+        }
+        self.remove(&path, &file)?;
+        Ok(None)
+    }
+
+    fn path(&self, digest: &Digest) -> io::Result<Option<PathBuf>> {
+        Ok(self.sound(digest)?.then(|| self.place(digest)))
+    }
+
+    fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest::of(bytes);
+        if !self.sound(&digest)? {
+            publish(&self.tmp, &self.place(&digest), bytes, READ_ONLY)?;
+            self.saw(&digest);
+        }
+        Ok(digest)
+    }
+
+    fn put_file(&self, path: &Path) -> io::Result<Digest> {
+        match self.adopt(path).map_err(|e| named(e, "keep", path))? {
+            Some(digest) => Ok(digest),
+            None => self.copy(path),
+        }
+    }
+
+    fn has(&self, digest: &Digest) -> bool {
+        self.listing.read().unwrap_or_else(PoisonError::into_inner).contains(digest.hash())
+            || std::fs::metadata(self.place(digest)).is_ok_and(|m| m.len() == digest.size())
+    }
+}
+
+#[cfg(test)]
+mod tests;

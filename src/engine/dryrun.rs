@@ -1,0 +1,181 @@
+//! What a build would do, without doing it: the same walk, up to where a result is not known. Knows what is remembered; runs nothing and writes nothing.
+//!
+//! | a step | is |
+//! |---|---|
+//! | whose key is formed from known results, and is cached | fresh |
+//! | whose key is formed from known results, and is not cached | *will* run |
+//! | whose key hangs on a result that is still to be made | *may* run: the result may turn out to be the same as before |
+//! | that comes only after such a step, though its own key is known | *may* run: that step may have the same key |
+//!
+//! What *will* run is within what then runs, provided that nothing fails on the way; what runs is within *will* and *may*, and steps that are added by the
+//! expansion of one of [`DryRun::adds`].
+
+use super::explain::{Explanation, chain, plain};
+use super::services::{Because, BuildOptions, Services};
+use super::state::{Checked, Done, State, Walk};
+use super::{Graph, Index, NodeId, Source};
+use crate::record::Outcome;
+use crate::record::event::Why;
+
+/// What a build would do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DryRun {
+    /// What runs, and why, in the order in which it is known.
+    pub will: Vec<(NodeId, Why)>,
+    /// What runs if the results of other steps turn out otherwise than before.
+    pub may: Vec<NodeId>,
+    /// Those of *will* and *may* whose results may add steps that have no names yet; shown with a `+`.
+    pub adds: Vec<NodeId>,
+    /// How many results are known.
+    pub fresh: usize,
+    /// What this machine cannot run, and what is missing.
+    pub unavailable: Vec<(NodeId, String)>,
+    /// What is skipped because something it needs gives nothing, and where that began.
+    pub skipped: Vec<(NodeId, String)>,
+}
+
+/// What a build of this graph would do.
+pub fn dry_run(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> DryRun {
+    let dry = Dry::walk(graph, options, services);
+    let walk = &dry.walk;
+    let id = |i: Index| walk.graph.node(i).id.clone();
+    // What is known to fail ends a build before anything but pure steps has started.
+    let starts = |i: Index| walk.stopping.is_none() || walk.graph.node(i).kind.is_pure();
+    let mut out = DryRun::default();
+    for (index, because) in dry.will.iter().filter(|(i, _)| starts(*i)) {
+        out.will.extend(because.first().map(|b| (id(*index), b.why.clone())));
+    }
+    out.may = dry.may.iter().map(|i| id(*i)).collect();
+    let adds = dry.will.iter().map(|w| w.0).filter(|i| starts(*i)).chain(dry.may.iter().copied());
+    out.adds = adds.filter(|i| walk.graph.node(*i).expands).map(id).collect();
+    for (index, state) in walk.states.iter().enumerate() {
+        match state {
+            State::Done(Done { outcome: Outcome::Fresh, .. }) => out.fresh += 1,
+            State::Done(Done { outcome: Outcome::Unavailable(missing), .. }) => {
+                out.unavailable.push((id(index as Index), missing.clone()));
+            }
+            State::Done(Done { outcome: Outcome::Skipped(root), stopped: false, .. }) => {
+                out.skipped.push((id(index as Index), root.clone()));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Why a step would run now, or why it has the key that it has; none if there is no such step.
+pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id: &str) -> Option<Explanation> {
+    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
+    let dry = Dry::walk(graph, &keep_going, services);
+    let index = dry.walk.graph.find(id)?;
+    let last = services.memory.last(id);
+    let id = id.to_string();
+    if let Some((_, because)) = dry.will.iter().find(|w| w.0 == index) {
+        let fields = dry.fields(index).unwrap_or_default();
+        return Some(Explanation { id, stale: true, because: because.clone(), fields });
+    }
+    let stale = dry.may.contains(&index);
+    let fields = dry.fields(index).or(last.as_ref().map(|l| l.explanation.clone())).unwrap_or_default();
+    let because = match (stale, last) {
+        (true, _) => dry.pending(index),
+        (false, last) => last.map(|l| l.because).unwrap_or_default(),
+    };
+    Some(Explanation { id, stale, because, fields })
+}
+
+struct Dry<'a> {
+    walk: Walk<'a>,
+    will: Vec<(Index, Vec<Because>)>,
+    may: Vec<Index>,
+    /// Nodes that end only after something has run.
+    late: Vec<bool>,
+}
+
+impl<'a> Dry<'a> {
+    fn walk(graph: Graph, options: &'a BuildOptions, services: &'a Services<'a>) -> Dry<'a> {
+        let walk = Walk::new(graph, options, services, false);
+        let mut dry = Dry { walk, will: vec![], may: vec![], late: vec![] };
+        while let Some(index) = dry.walk.queue.pop_front() {
+            dry.late.resize(dry.walk.graph.len(), false);
+            let waits = |d: Index| matches!(dry.walk.states[d as usize], State::Unknown) || dry.late[d as usize];
+            let late = dry.walk.graph.dependencies(index).any(waits);
+            dry.late[index as usize] = late;
+            let state = dry.check(index, late);
+            dry.walk.settle(index, state);
+        }
+        dry
+    }
+
+    fn check(&mut self, index: Index, late: bool) -> State {
+        let node = self.walk.graph.node(index);
+        let (can_run, expands) = (node.unavailable.is_none(), node.expands);
+        match self.walk.check(index) {
+            Checked::Done(done) => {
+                if late && matches!(done.outcome, Outcome::Unavailable(_)) {
+                    // A step that comes before may turn out to have the same key, and then this one has its result.
+                    return State::Unknown;
+                }
+                if let Some(result) = done.result.as_ref().filter(|_| expands)
+                    && self.walk.expand(index, result).is_err()
+                {
+                    return State::Done(Done::nothing(Outcome::Failed("could not be expanded".into()), done.key));
+                }
+                if done.fails() && !late && !self.walk.options.keep_going && self.walk.stopping.is_none() {
+                    self.walk.stopping = Some(format!("the build ended at `{}`", self.walk.graph.node(index).id));
+                }
+                State::Done(done)
+            }
+            Checked::Run(todo) if late => {
+                // Another step with this key whose turn comes earlier runs it instead.
+                self.walk.unclaim(&todo.key);
+                self.may.push(index);
+                State::Unknown
+            }
+            Checked::Run(todo) => {
+                self.will.push((index, todo.because));
+                State::Unknown
+            }
+            Checked::Twin(..) => State::Unknown,
+            Checked::Unknown => {
+                if can_run {
+                    self.may.push(index);
+                }
+                State::Unknown
+            }
+        }
+    }
+
+    /// The fields that are hashed, where all inputs are known.
+    fn fields(&self, index: Index) -> Option<Vec<(String, String)>> {
+        self.walk.spec(index).map(|spec| spec.explain())
+    }
+
+    /// The chain from a step that may run through the inputs that are still to be made to a step that will.
+    fn pending(&self, index: Index) -> Vec<Because> {
+        let mut out = vec![];
+        let mut at = index;
+        loop {
+            if let Some((_, because)) = self.will.iter().find(|w| w.0 == at) {
+                out.extend(because.iter().cloned());
+                return out;
+            }
+            let node = self.walk.graph.node(at);
+            let unknown = node.inputs.iter().find_map(|(name, input)| match &input.source {
+                Source::Output { node: maker, .. } => {
+                    let maker = self.walk.graph.find(maker)?;
+                    matches!(self.walk.states[maker as usize], State::Unknown).then_some((name, maker))
+                }
+                Source::Blob(_) => None,
+            });
+            let Some((name, maker)) = unknown else {
+                let services = self.walk.services;
+                let why = plain("not-cached");
+                out.extend(chain(&self.walk.graph, at, &why, |_| None, services.memory, services.blobs));
+                return out;
+            };
+            let why = Why { field: Some(format!("inputs.{name}")), ..plain("input-pending") };
+            out.push(Because { what: node.id.clone(), why });
+            at = maker;
+        }
+    }
+}

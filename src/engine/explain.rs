@@ -1,0 +1,232 @@
+//! Why a step runs: what was hashed last time beside what is hashed now, and the chain from there to the root cause. Knows fields and their order; does not
+//! know what they mean.
+//!
+//! A chain is made when the step gets its new key and is kept with its row, because only then is it known which change led to which: later builds may run a
+//! step at the root again for other reasons.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use super::{Because, Blobs, Graph, Index, Last, Memory, NodeId, Source};
+use crate::base::Digest;
+use crate::base::encode::Hasher;
+use crate::base::encode::{FieldWriter, write_value};
+use crate::record::event::Why;
+use crate::record::spec::Tree;
+use crate::record::{Form, Spec, StepResult};
+
+/// Why a step runs. The codes: `new` (never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result was not
+/// of the kind that is kept), `not-cached` (no cache has it any more).
+pub fn why(last: Option<&Last>, now: &Spec) -> Why {
+    why_from(last, &now.explain())
+}
+
+/// As [`why`], where the fields are written down already.
+pub(super) fn why_from(last: Option<&Last>, now: &[(String, String)]) -> Why {
+    let Some(last) = last else { return plain("new") };
+    match first_difference(&last.explanation, now) {
+        Some((field, before, after)) => Why { code: "changed".into(), field: Some(field), before, after },
+        None if last.forgotten => plain("forgotten"),
+        None => plain("not-cached"),
+    }
+}
+
+/// A reason without a field.
+pub(super) fn plain(code: &str) -> Why {
+    Why { code: code.into(), field: None, before: None, after: None }
+}
+
+type Difference = (String, Option<String>, Option<String>);
+
+/// The first field that differs, with its value before and after; none where it was not there. The lengths of lists and maps count only where nothing else
+/// differs, since the item that came or went says more.
+fn first_difference(before: &[(String, String)], after: &[(String, String)]) -> Option<Difference> {
+    let is_length = |path: &str| path.ends_with(".len");
+    let items = difference(before, after, |path| !is_length(path));
+    items.or_else(|| difference(before, after, is_length))
+}
+
+fn difference(
+    before: &[(String, String)],
+    after: &[(String, String)],
+    counts: impl Fn(&str) -> bool,
+) -> Option<Difference> {
+    let old: HashMap<&str, &str> = before.iter().map(|(p, v)| (p.as_str(), v.as_str())).collect();
+    let new: HashMap<&str, &str> = after.iter().map(|(p, v)| (p.as_str(), v.as_str())).collect();
+    let mut gone = before.iter().filter(|(p, _)| counts(p));
+    let mut left = gone.next();
+    for (path, value) in after.iter().filter(|(p, _)| counts(p)) {
+        // What stood before this field and is gone now comes first.
+        while let Some((old_path, old_value)) = left {
+            if new.contains_key(old_path.as_str()) {
+                break;
+            }
+            return Some((old_path.clone(), Some(old_value.clone()), None));
+        }
+        match old.get(path.as_str()) {
+            None => return Some((path.clone(), None, Some(value.clone()))),
+            Some(was) if *was != value => return Some((path.clone(), Some((*was).to_string()), Some(value.clone()))),
+            Some(_) => left = gone.next(),
+        }
+    }
+    left.map(|(path, value)| (path.clone(), Some(value.clone()), None))
+}
+
+/// The chain that begins with `why` at node `index`: through the input that changed to the step that made it, and so on; through a folder to the file.
+/// `now` gives the chain of a step that got another key in this build; for others the journal is asked.
+pub(super) fn chain(
+    graph: &Graph,
+    index: Index,
+    why: &Why,
+    now: impl Fn(Index) -> Option<Vec<Because>>,
+    memory: &dyn Memory,
+    blobs: &dyn Blobs,
+) -> Vec<Because> {
+    let node = graph.node(index);
+    let mut chain = vec![Because { what: node.id.clone(), why: why.clone() }];
+    let Some(name) = why.field.as_deref().and_then(|f| f.strip_prefix("inputs.")) else { return chain };
+    let Some(input) = node.inputs.get(name) else { return chain };
+    match &input.source {
+        Source::Output { node: maker, .. } => {
+            let here = graph.find(maker).and_then(now);
+            chain.extend(here.or_else(|| memory.last(maker).map(|l| l.because)).unwrap_or_default());
+        }
+        Source::Blob(_) if input.form == Form::Tree => chain.extend(changed_file(name, why, blobs)),
+        Source::Blob(_) => {}
+    }
+    chain
+}
+
+/// The first file that differs between two folders, where both are still in the store.
+fn changed_file(input: &str, why: &Why, blobs: &dyn Blobs) -> Option<Because> {
+    let tree = |text: &Option<String>| -> Option<BTreeMap<String, Digest>> {
+        let bytes = blobs.get(&text.as_deref()?.parse().ok()?).ok()??;
+        serde_json::from_slice::<Tree>(&bytes).ok().map(|t| t.files)
+    };
+    let (before, after) = (tree(&why.before)?, tree(&why.after)?);
+    let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
+    names.sort();
+    let name = names.into_iter().find(|n| before.get(*n) != after.get(*n))?;
+    let (was, is) = (before.get(name), after.get(name));
+    let code = match (was, is) {
+        (None, _) => "added",
+        (_, None) => "removed",
+        _ => "changed",
+    };
+    let text = |d: Option<&Digest>| d.map(ToString::to_string);
+    let why = Why { code: code.into(), field: Some(name.clone()), before: text(was), after: text(is) };
+    Some(Because { what: format!("inputs.{input}/{name}"), why })
+}
+
+/// The digest of what a result says: its outputs and its verdict, but not how long it took.
+pub fn result_digest(result: &StepResult) -> Digest {
+    let mut hasher = Hasher::new("kforge 2026-11 step result v1");
+    for (name, digest) in &result.outputs {
+        hasher.field(name, b'd', digest.hash(), &String::new);
+    }
+    if let Some(verdict) = &result.verdict {
+        write_value("verdict", &serde_json::to_value(verdict).unwrap_or_default(), &mut hasher);
+    }
+    hasher.finish()
+}
+
+/// What `kforge explain STEP` shows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Explanation {
+    /// The step.
+    pub id: NodeId,
+    /// Whether it would run now; if not, the chain says why it has the key that it has.
+    pub stale: bool,
+    /// From the step to the root cause.
+    pub because: Vec<Because>,
+    /// The fields that are hashed; those of last time where not all inputs are known yet.
+    pub fields: Vec<(String, String)>,
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.stale { "would run now" } else { "is fresh" };
+        writeln!(f, "`{}` {state}", self.id)?;
+        for (depth, because) in self.because.iter().enumerate() {
+            let lead = if depth == 0 { "" } else { "because " };
+            writeln!(f, "{:width$}{lead}{}", "", because, width = 2 + 2 * depth)?;
+        }
+        writeln!(f, "hashed:")?;
+        for (path, value) in &self.fields {
+            writeln!(f, "  {path} = {value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Because {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Why { code, field, before, after } = &self.why;
+        let what = &self.what;
+        match (code.as_str(), field) {
+            ("new", _) => write!(f, "`{what}` had no result before"),
+            ("not-cached", _) => write!(f, "no cache has the result of `{what}` any more"),
+            ("forgotten", _) => write!(f, "the last result of `{what}` was not kept"),
+            ("remeasure", _) => write!(f, "`{what}` was asked for again"),
+            ("input-pending", Some(field)) => write!(f, "`{what}` reads `{field}`, which is still to be made"),
+            ("changed", Some(field)) if !what.starts_with("inputs.") => {
+                write!(f, "`{field}` of `{what}` changed")?;
+                let text = |v: &Option<String>| v.clone().unwrap_or_else(|| "nothing".into());
+                write!(f, " from {} to {}", text(before), text(after))
+            }
+            (code, _) => write!(f, "`{what}` was {code}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(all: &[(&str, &str)]) -> Vec<(String, String)> {
+        all.iter().map(|(p, v)| (p.to_string(), v.to_string())).collect()
+    }
+
+    fn differ(before: &[(&str, &str)], after: &[(&str, &str)]) -> Option<(String, Option<String>, Option<String>)> {
+        first_difference(&fields(before), &fields(after))
+    }
+
+    fn text(path: &str, before: Option<&str>, after: Option<&str>) -> Option<Difference> {
+        Some((path.into(), before.map(Into::into), after.map(Into::into)))
+    }
+
+    #[test]
+    fn the_first_field_that_differs_in_canonical_order_is_named() {
+        let base = [("kind", "compile"), ("params.std", "17"), ("params.arch", "80"), ("inputs.len", "1")];
+        assert_eq!(differ(&base, &base), None);
+        let mut two = base;
+        (two[1].1, two[2].1) = ("20", "90");
+        assert_eq!(differ(&base, &two), text("params.std", Some("17"), Some("20")));
+    }
+
+    #[test]
+    fn a_field_that_came_or_went_is_named_rather_than_a_length() {
+        let short = [("inputs.len", "1"), ("inputs.a", "x")];
+        let long = [("inputs.len", "2"), ("inputs.a", "x"), ("inputs.b", "y")];
+        assert_eq!(differ(&short, &long), text("inputs.b", None, Some("y")));
+        assert_eq!(differ(&long, &short), text("inputs.b", Some("y"), None));
+        let front = [("inputs.len", "2"), ("inputs.0", "w"), ("inputs.a", "x")];
+        assert_eq!(differ(&front, &short), text("inputs.0", Some("w"), None));
+        assert_eq!(differ(&short, &front), text("inputs.0", None, Some("w")));
+        assert_eq!(differ(&[("p.len", "0")], &[("p.len", "1")]), text("p.len", Some("0"), Some("1")));
+    }
+
+    #[test]
+    fn reasons_have_their_codes() {
+        let spec =
+            Spec { kind: crate::record::StepKind::Compile, version: 1, params: "x".into(), inputs: BTreeMap::new() };
+        let mut last = Last { key: spec.key(), explanation: spec.explain(), forgotten: false, because: vec![] };
+        assert_eq!(why(None, &spec).code, "new");
+        assert_eq!(why(Some(&last), &spec).code, "not-cached");
+        last.forgotten = true;
+        assert_eq!(why(Some(&last), &spec).code, "forgotten");
+        last.explanation[2].1 = "y".into();
+        let changed = why(Some(&last), &spec);
+        assert_eq!((changed.code.as_str(), changed.field.as_deref()), ("changed", Some("params")));
+    }
+}

@@ -1,0 +1,251 @@
+//! The plan as a graph: nodes under dense indices, edges from what is read to who reads it. It holds the rules that make cycles impossible; it does not know
+//! what became of any node.
+//!
+//! | rule | why |
+//! |---|---|
+//! | ids are unique | results, explanations and the journal name nodes by them |
+//! | an input names a node that exists | nothing waits for what never comes |
+//! | a dependency's rank is below the node's, or equal to it without a cycle among equals | the graph is acyclic by construction |
+//! | nodes are only ever appended | an index stays valid while a build runs |
+//! | what an expansion adds ranks above the node that asked for it | expansion ends |
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::graphmap::DiGraphMap;
+use petgraph::{Direction, algo};
+use serde_json::Value;
+
+use super::{Node, NodeId, Rank, Source};
+
+/// A node's place in its graph: dense, from zero, for ever the same.
+pub type Index = u32;
+
+/// Stands in [`Graph::sources`] for an input that is in the store already.
+pub(super) const STORED: Index = Index::MAX;
+
+/// Why nodes cannot be added. Each is a fault of the planner.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// Two nodes, one id.
+    #[error("two nodes are called `{0}`: expected every id once")]
+    Twice(NodeId),
+    /// An input or an order names nothing.
+    #[error("`{node}` needs `{names}`, which is not in the plan")]
+    NoSuch {
+        /// Who needs it.
+        node: NodeId,
+        /// What it names.
+        names: NodeId,
+    },
+    /// A dependency comes later than who depends on it.
+    #[error("`{node}` needs `{dependency}`, which ranks after it")]
+    Backwards {
+        /// Who needs it.
+        node: NodeId,
+        /// What it needs.
+        dependency: NodeId,
+    },
+    /// Nodes of one rank need each other.
+    #[error("`{0}` needs itself, through nodes of its own rank")]
+    Cycle(NodeId),
+    /// An expansion adds something that does not come after the node that expands.
+    #[error("`{node}`, added by `{expander}`, does not rank after it")]
+    NotAfter {
+        /// What is added.
+        node: NodeId,
+        /// The node that expands.
+        expander: NodeId,
+    },
+}
+
+/// The plan.
+#[derive(Debug, Clone, Default)]
+pub struct Graph {
+    /// Edges run from what is read to who reads it.
+    inner: DiGraph<Node, (), Index>,
+    index: HashMap<NodeId, Index>,
+    /// For each node, for each input in the order of its name: the node that gives it, or [`STORED`].
+    sources: Vec<Index>,
+    /// Where a node's part of `sources` begins.
+    first: Vec<u32>,
+}
+
+impl Graph {
+    /// A graph of these nodes, in any order.
+    pub fn new(nodes: Vec<Node>) -> Result<Graph, GraphError> {
+        let mut graph = Graph::default();
+        graph.append(nodes)?;
+        Ok(graph)
+    }
+
+    /// Adds what the expansion of `expander` gave and says where it lies. Nodes that are there already, the same in every field, are left out, so that two
+    /// expansions may need one node. On an error nothing is added.
+    pub fn expand(&mut self, expander: Index, mut nodes: Vec<Node>) -> Result<Range<Index>, GraphError> {
+        let above: Rank = self.node(expander).rank;
+        nodes.retain(|new| self.find(&new.id).is_none_or(|i| self.node(i) != new));
+        if let Some(low) = nodes.iter().find(|n| n.rank <= above) {
+            return Err(GraphError::NotAfter { node: low.id.clone(), expander: self.node(expander).id.clone() });
+        }
+        self.append(nodes)
+    }
+
+    fn append(&mut self, nodes: Vec<Node>) -> Result<Range<Index>, GraphError> {
+        let start = self.len() as Index;
+        self.index.reserve(nodes.len());
+        for (i, node) in nodes.iter().enumerate() {
+            if self.index.insert(node.id.clone(), start + i as Index).is_some() {
+                let twice = GraphError::Twice(node.id.clone());
+                // The entry that was there first is the one to keep; all others of this call go.
+                self.forget(&nodes, start);
+                return Err(twice);
+            }
+        }
+        match self.resolve(&nodes, start) {
+            Ok(resolved) => {
+                self.commit(nodes, resolved);
+                Ok(start..self.len() as Index)
+            }
+            Err(error) => {
+                self.forget(&nodes, start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the names of rejected nodes out of the index again.
+    fn forget(&mut self, nodes: &[Node], start: Index) {
+        for node in nodes {
+            self.index.remove(&node.id);
+        }
+        for i in 0..start {
+            // Only a rejected node that bore an older one's name needs this; rejection is the end of a build, so its price does not matter.
+            let id = &self.inner[NodeIndex::new(i as usize)].id;
+            if !self.index.contains_key(id) {
+                self.index.insert(id.clone(), i);
+            }
+        }
+    }
+
+    /// The dependencies of new nodes by index: those of their inputs, then those of their order.
+    fn resolve(&self, nodes: &[Node], start: Index) -> Result<Resolved, GraphError> {
+        let mut resolved = Resolved::default();
+        let mut equals: DiGraphMap<Index, ()> = DiGraphMap::new();
+        for (i, node) in nodes.iter().enumerate() {
+            let me = start + i as Index;
+            let mut depend = |name: &NodeId| -> Result<Index, GraphError> {
+                let missing = || GraphError::NoSuch { node: node.id.clone(), names: name.clone() };
+                let dep = *self.index.get(name).ok_or_else(missing)?;
+                let rank = match dep.checked_sub(start) {
+                    Some(new) => nodes[new as usize].rank,
+                    None => self.node(dep).rank,
+                };
+                if rank > node.rank {
+                    return Err(GraphError::Backwards { node: node.id.clone(), dependency: name.clone() });
+                }
+                if rank == node.rank {
+                    equals.add_edge(dep, me, ());
+                }
+                resolved.edges.push((dep, me));
+                Ok(dep)
+            };
+            resolved.first.push(resolved.sources.len() as u32);
+            for input in node.inputs.values() {
+                resolved.sources.push(match &input.source {
+                    Source::Blob(_) => STORED,
+                    Source::Output { node: name, .. } => depend(name)?,
+                });
+            }
+            for name in &node.after {
+                depend(name)?;
+            }
+        }
+        match algo::toposort(&equals, None) {
+            Ok(_) => Ok(resolved),
+            Err(cycle) => {
+                let at = cycle.node_id().checked_sub(start).map(|new| nodes[new as usize].id.clone());
+                Err(GraphError::Cycle(at.unwrap_or_default()))
+            }
+        }
+    }
+
+    fn commit(&mut self, nodes: Vec<Node>, resolved: Resolved) {
+        let base = self.sources.len() as u32;
+        self.inner.reserve_nodes(nodes.len());
+        self.inner.reserve_edges(resolved.edges.len());
+        for node in nodes {
+            self.inner.add_node(node);
+        }
+        for (from, to) in resolved.edges {
+            self.inner.add_edge(NodeIndex::new(from as usize), NodeIndex::new(to as usize), ());
+        }
+        self.first.extend(resolved.first.iter().map(|f| base + f));
+        self.sources.extend(resolved.sources);
+    }
+
+    /// How many nodes.
+    pub fn len(&self) -> usize {
+        self.inner.node_count()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The node at an index of this graph.
+    pub fn node(&self, index: Index) -> &Node {
+        &self.inner[NodeIndex::new(index as usize)]
+    }
+
+    /// All nodes in the order of their indices.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.inner.node_weights()
+    }
+
+    /// The index of a node.
+    pub fn find(&self, id: &str) -> Option<Index> {
+        self.index.get(id).copied()
+    }
+
+    /// Who reads or waits for this node; once for each such input.
+    pub fn dependents(&self, index: Index) -> impl Iterator<Item = Index> + '_ {
+        self.neighbours(index, Direction::Outgoing)
+    }
+
+    /// What this node reads or waits for; once for each such input.
+    pub fn dependencies(&self, index: Index) -> impl Iterator<Item = Index> + '_ {
+        self.neighbours(index, Direction::Incoming)
+    }
+
+    fn neighbours(&self, index: Index, direction: Direction) -> impl Iterator<Item = Index> + '_ {
+        self.inner.neighbors_directed(NodeIndex::new(index as usize), direction).map(|n| n.index() as Index)
+    }
+
+    /// For each input in the order of its name: the node that gives it, or [`STORED`].
+    pub(super) fn sources(&self, index: Index) -> &[Index] {
+        let start = self.first[index as usize] as usize;
+        let end = self.first.get(index as usize + 1).map_or(self.sources.len(), |f| *f as usize);
+        &self.sources[start..end]
+    }
+
+    /// Takes a node's parameters out for a moment: a spec owns its parameters, and copying a hundred thousand of them only to find every step fresh would be
+    /// most of the work. [`Graph::put_params`] must follow.
+    pub(super) fn take_params(&mut self, index: Index) -> Value {
+        std::mem::take(&mut self.inner[NodeIndex::new(index as usize)].params)
+    }
+
+    /// Puts back what [`Graph::take_params`] took.
+    pub(super) fn put_params(&mut self, index: Index, params: Value) {
+        self.inner[NodeIndex::new(index as usize)].params = params;
+    }
+}
+
+/// New nodes' dependencies by index.
+#[derive(Default)]
+struct Resolved {
+    edges: Vec<(Index, Index)>,
+    sources: Vec<Index>,
+    first: Vec<u32>,
+}

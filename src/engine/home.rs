@@ -1,0 +1,334 @@
+//! The layout of `$KFORGE_HOME`: where each shared store lies, and what is swept from it. Knows folders and times; does not know what the stores hold.
+//!
+//! | name | holds |
+//! |---|---|
+//! | `cas/xx/HEX` | contents, by digest |
+//! | `actions/xx/HEX` | results, by key |
+//! | `evidence/HEX/` | observations of devices, by question |
+//! | `toolchains/` | installed tools |
+//! | `scratch/` | what can be made again: expected outputs |
+//! | `locks/` | lock files: `cache`, `keys/xx/HEX`, `devices/NAME` |
+//! | `workspaces/` | which workspaces' journals keep contents alive |
+//! | `tmp/` | files being written; on the same file system as the stores, so that a rename publishes them |
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::lock::{Lock, LockError, Mode, Wait};
+use crate::base::Digest;
+use crate::base::files::write_if_changed;
+
+/// Files being written are called so; any program may remove one that is older than [`TEMP_AGE`].
+pub const TEMP_PREFIX: &str = ".tmp-";
+
+/// How long a file may be in the making.
+pub const TEMP_AGE: Duration = Duration::from_secs(3600);
+
+/// Backup programs skip a folder that holds this (bford.info/cachedir).
+const CACHEDIR_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
+    # This folder is a cache made by kforge. All of it can be made again, but for the evidence of devices.\n";
+
+/// A `$KFORGE_HOME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// The home at `root`: makes its folders and tag if they are not there and sweeps what dead writers left.
+    pub fn open(root: &Path) -> io::Result<Home> {
+        let home = Home { root: root.to_path_buf() };
+        for name in ["cas", "actions", "evidence", "toolchains", "scratch", "locks", "workspaces", "tmp"] {
+            let folder = root.join(name);
+            std::fs::create_dir_all(&folder).map_err(|e| named(e, "make", &folder))?;
+        }
+        let tag = root.join("CACHEDIR.TAG");
+        write_if_changed(&tag, CACHEDIR_TAG.as_bytes()).map_err(|e| named(e, "write", &tag))?;
+        // What cannot be swept now is swept another time.
+        let _ = home.sweep(SystemTime::now());
+        Ok(home)
+    }
+
+    /// The folder of all.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Contents by digest.
+    pub fn cas(&self) -> PathBuf {
+        self.root.join("cas")
+    }
+
+    /// Results by key.
+    pub fn actions(&self) -> PathBuf {
+        self.root.join("actions")
+    }
+
+    /// Observations of devices by question.
+    pub fn evidence(&self) -> PathBuf {
+        self.root.join("evidence")
+    }
+
+    /// Installed tools.
+    pub fn toolchains(&self) -> PathBuf {
+        self.root.join("toolchains")
+    }
+
+    /// What can be made again.
+    pub fn scratch(&self) -> PathBuf {
+        self.root.join("scratch")
+    }
+
+    /// Lock files.
+    pub fn locks(&self) -> PathBuf {
+        self.root.join("locks")
+    }
+
+    /// Files being written.
+    pub fn tmp(&self) -> PathBuf {
+        self.root.join("tmp")
+    }
+
+    /// The cache's lock: shared by builds, exclusive for collection.
+    pub fn lock_cache(&self, mode: Mode, wait: Wait<'_>) -> Result<Lock, LockError> {
+        Lock::acquire(&self.locks().join("cache"), mode, wait)
+    }
+
+    /// A device's lock: exclusive while one process measures on it. `name` is what the driver calls it: a UUID, of which only letters, digits, `-` and
+    /// `_` enter the file's name.
+    pub fn lock_device(&self, name: &str, mode: Mode, wait: Wait<'_>) -> Result<Lock, LockError> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
+        Lock::acquire(&self.locks().join("devices").join(name.chars().map(plain).collect::<String>()), mode, wait)
+    }
+
+    /// Keeps alive what the journal at `journal` (an absolute path) speaks of, for as long as that file is there.
+    pub fn register(&self, journal: &Path) -> io::Result<()> {
+        use std::os::unix::ffi::OsStrExt;
+        let bytes = journal.as_os_str().as_bytes();
+        let entry = self.root.join("workspaces").join(Digest::of(bytes).hex());
+        match std::fs::read(&entry) {
+            Ok(old) if old == bytes => Ok(()),
+            _ => publish(&self.tmp(), &entry, bytes, 0o644),
+        }
+    }
+
+    /// The journals of all registered workspaces that still are there, in order. Forgets the others.
+    pub fn journals(&self) -> io::Result<Vec<PathBuf>> {
+        use std::os::unix::ffi::OsStrExt;
+        let mut journals = Vec::new();
+        for entry in files_in(&self.root.join("workspaces"))? {
+            let Ok(bytes) = std::fs::read(&entry) else { continue };
+            let journal = PathBuf::from(std::ffi::OsStr::from_bytes(&bytes));
+            match journal.try_exists() {
+                Ok(true) => journals.push(journal),
+                // Gone, or its folder is; a file system that does not answer is no reason to forget.
+                Ok(false) => drop(std::fs::remove_file(&entry)),
+                Err(_) => {}
+            }
+        }
+        journals.sort();
+        Ok(journals)
+    }
+
+    /// Removes files and folders whose writers died: named [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`. Gives how many.
+    pub fn sweep(&self, now: SystemTime) -> io::Result<u64> {
+        let mut swept = 0;
+        for folder in [self.tmp(), self.scratch(), self.toolchains(), self.root.clone()] {
+            for entry in std::fs::read_dir(&folder).map_err(|e| named(e, "read", &folder))? {
+                let entry = entry?;
+                if !entry.file_name().as_encoded_bytes().starts_with(TEMP_PREFIX.as_bytes()) {
+                    continue;
+                }
+                let path = entry.path();
+                if newest(&path).is_some_and(|t| now.duration_since(t).is_ok_and(|age| age > TEMP_AGE)) {
+                    let gone = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+                    swept += u64::from(gone.is_ok());
+                }
+            }
+        }
+        Ok(swept)
+    }
+}
+
+/// When anything at or below `path` was last modified.
+fn newest(path: &Path) -> Option<SystemTime> {
+    walkdir::WalkDir::new(path).into_iter().filter_map(|e| e.ok()?.metadata().ok()?.modified().ok()).max()
+}
+
+/// An error that says which file it is about and, where the system is at fault, what to do.
+pub(super) fn named(error: io::Error, doing: &str, path: &Path) -> io::Error {
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space, or remove what is old with `kforge cache gc`"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; this user must be able to write there, or `KFORGE_HOME` must name another folder"
+        }
+        _ => "",
+    };
+    io::Error::new(error.kind(), format!("cannot {doing} `{}`: {error}{hint}", path.display()))
+}
+
+/// Writes `bytes` to the file `to`, whole or not at all, through the folder `tmp` on the same file system. Replaces what is there.
+pub(super) fn publish(tmp: &Path, to: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::PermissionsExt;
+    // The mode counts from the next open on, so a read-only file can be written through this one.
+    let mut temp = tempfile::Builder::new()
+        .prefix(TEMP_PREFIX)
+        .permissions(std::fs::Permissions::from_mode(mode))
+        .tempfile_in(tmp)
+        .map_err(|e| named(e, "write in", tmp))?;
+    temp.write_all(bytes).map_err(|e| named(e, "write", to))?;
+    persist(temp, to)
+}
+
+/// Gives a finished temporary file its name, making the folder if need be.
+pub(super) fn persist(temp: tempfile::NamedTempFile, to: &Path) -> io::Result<()> {
+    let temp = match temp.persist(to) {
+        Ok(_) => return Ok(()),
+        Err(e) if e.error.kind() == io::ErrorKind::NotFound => e.file,
+        Err(e) => return Err(named(e.error, "write", to)),
+    };
+    if let Some(parent) = to.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| named(e, "make", parent))?;
+    }
+    temp.persist(to).map(drop).map_err(|e| named(e.error, "write", to))
+}
+
+/// The files right in a folder, in order of their names; none if the folder is not there.
+pub(super) fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(e) => return Err(named(e, "read", folder)),
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|e| named(e, "read", folder))?;
+        if entry.file_type().is_ok_and(|t| t.is_file()) {
+            files.push(entry.path());
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The files two levels down, `xx/name`, in order: how stores with many entries lie.
+pub(super) fn sharded(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut shards = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| named(e, "read", folder))? {
+        let entry = entry.map_err(|e| named(e, "read", folder))?;
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            shards.push(entry.path());
+        }
+    }
+    shards.sort();
+    let mut files = Vec::new();
+    for shard in shards {
+        files.extend(files_in(&shard)?);
+    }
+    Ok(files)
+}
+
+/// The hash that a file in a sharded store is named by; none if it is not named so.
+pub(super) fn hash_of(path: &Path) -> Option<[u8; 32]> {
+    let name = path.file_name()?.to_str()?;
+    format!("blake3:{name}:0").parse::<Digest>().ok().map(|d| *d.hash())
+}
+
+/// `xx/HEX` below a store.
+pub(super) fn shard(digest: &Digest) -> PathBuf {
+    let hex = digest.hex();
+    Path::new(&hex[..2]).join(&hex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn age(path: &Path, by: Duration) {
+        let file = std::fs::File::open(path).unwrap();
+        file.set_modified(SystemTime::now() - by).unwrap();
+    }
+
+    #[test]
+    fn makes_its_folders_and_tag_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("home");
+        let home = Home::open(&root).unwrap();
+        for folder in
+            [home.cas(), home.actions(), home.evidence(), home.toolchains(), home.scratch(), home.locks(), home.tmp()]
+        {
+            assert!(folder.is_dir(), "{}", folder.display());
+        }
+        let tag = root.join("CACHEDIR.TAG");
+        assert!(std::fs::read_to_string(&tag).unwrap().starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
+        age(&tag, Duration::from_secs(9));
+        let before = tag.metadata().unwrap().modified().unwrap();
+        Home::open(&root).unwrap();
+        assert_eq!(tag.metadata().unwrap().modified().unwrap(), before);
+    }
+
+    #[test]
+    fn sweeps_what_dead_writers_left_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(dir.path()).unwrap();
+        let hours = |n: u64| Duration::from_secs(3600 * n);
+        let old = home.tmp().join(".tmp-old");
+        let young = home.tmp().join(".tmp-young");
+        let other = home.scratch().join("expected");
+        for path in [&old, &young, &other] {
+            std::fs::write(path, "x").unwrap();
+        }
+        age(&old, hours(2));
+        age(&other, hours(2));
+        // A folder in which something was written lately is in use, however old it is itself.
+        let busy = home.toolchains().join(".tmp-busy");
+        std::fs::create_dir(&busy).unwrap();
+        std::fs::write(busy.join("part"), "x").unwrap();
+        age(&busy, hours(2));
+        let dead = home.toolchains().join(".tmp-dead");
+        std::fs::create_dir(&dead).unwrap();
+        std::fs::write(dead.join("part"), "x").unwrap();
+        age(&dead.join("part"), hours(3));
+        age(&dead, hours(2));
+        Home::open(dir.path()).unwrap();
+        assert!(!old.exists() && !dead.exists());
+        assert!(young.exists() && other.exists() && busy.exists());
+    }
+
+    #[test]
+    fn journals_are_known_while_they_are_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(&dir.path().join("home")).unwrap();
+        let journal = dir.path().join("w\u{e9}/journal");
+        std::fs::create_dir_all(journal.parent().unwrap()).unwrap();
+        std::fs::write(&journal, "").unwrap();
+        home.register(&journal).unwrap();
+        home.register(&journal).unwrap();
+        home.register(&dir.path().join("never")).unwrap();
+        assert_eq!(home.journals().unwrap(), std::slice::from_ref(&journal));
+        std::fs::remove_file(&journal).unwrap();
+        assert!(home.journals().unwrap().is_empty());
+        assert_eq!(files_in(&home.root.join("workspaces")).unwrap().len(), 0);
+    }
+
+    #[test]
+    fn a_home_that_cannot_be_made_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let error = Home::open(&file).unwrap_err().to_string();
+        assert!(error.contains(&*file.join("cas").to_string_lossy()), "{error}");
+    }
+
+    #[test]
+    fn device_names_cannot_leave_the_folder_of_locks() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::open(dir.path()).unwrap();
+        let _lock = home.lock_device("../../x/GPU-1", Mode::Exclusive, Wait::No).unwrap();
+        assert!(home.locks().join("devices/______x_GPU-1").exists());
+    }
+}

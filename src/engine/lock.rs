@@ -1,0 +1,167 @@
+//! File locks: the only place that takes them. Knows files and how to wait; does not know what a lock protects, and prints nothing.
+//!
+//! A lock is on the open file, so it vanishes with the process that took it, however that ends: a lock file that lies about means nothing.
+//!
+//! **Order.** Whoever holds one lock may take another only if it stands further down: a workspace's lock, the cache's lock, one key's lock, a
+//! device's lock. Nobody holds two of the same row. So no two processes can wait for each other.
+//!
+//! A lock file may be removed by its holder (locks of keys are, or there would be one for every key ever computed). Whoever waited for the removed
+//! file then holds a lock that nobody else can see; so after taking a lock we look whether the path still leads to that file, and begin again if not.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How often a wait that can be interrupted looks again.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Who else may hold the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Others that hold it shared.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
+/// What to do while somebody else holds the lock.
+pub enum Wait<'a> {
+    /// Give up at once with [`LockError::Busy`].
+    No,
+    /// Wait for as long as it takes; the callback is called once, before the wait begins, and not at all if there is none.
+    Forever(&'a mut dyn FnMut()),
+    /// The same, but give up with [`LockError::Interrupted`] soon after the flag is set.
+    Unless(&'a AtomicBool, &'a mut dyn FnMut()),
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else holds it.
+    #[error("`{}` is locked by another process", .0.display())]
+    Busy(PathBuf),
+    /// The wait was interrupted.
+    #[error("interrupted while waiting for `{}`", .0.display())]
+    Interrupted(PathBuf),
+    /// The file could not be made or locked.
+    #[error("cannot lock `{}`: {source}", path.display())]
+    Io {
+        /// The lock's file.
+        path: PathBuf,
+        /// The system's word.
+        source: io::Error,
+    },
+}
+
+/// A lock, held until it is dropped or the process ends.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+    path: PathBuf,
+    held: bool,
+}
+
+impl Lock {
+    /// Takes the lock on the file at `path`, which is made, with its folders, if it is not there. On file systems that know no locks it succeeds
+    /// without holding anything; [`Lock::is_held`] says so.
+    pub fn acquire(path: &Path, mode: Mode, mut wait: Wait<'_>) -> Result<Lock, LockError> {
+        let fail = |source| LockError::Io { path: path.to_path_buf(), source };
+        let mut told = false;
+        loop {
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(fail)?;
+            }
+            let file =
+                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+            let held = match attempt(&file, mode) {
+                Ok(()) => true,
+                Err(TryLockError::Error(e)) if unsupported(&e) => false,
+                Err(TryLockError::Error(e)) => return Err(fail(e)),
+                Err(TryLockError::WouldBlock) => {
+                    match &mut wait {
+                        Wait::No => return Err(LockError::Busy(path.to_path_buf())),
+                        Wait::Forever(contended) => {
+                            tell(&mut told, contended);
+                            block(&file, mode).map_err(fail)?;
+                        }
+                        Wait::Unless(interrupted, contended) => {
+                            tell(&mut told, contended);
+                            if interrupted.load(Ordering::Relaxed) {
+                                return Err(LockError::Interrupted(path.to_path_buf()));
+                            }
+                            std::thread::sleep(POLL);
+                            continue;
+                        }
+                    }
+                    true
+                }
+            };
+            if !held || leads_to(path, &file).map_err(fail)? {
+                return Ok(Lock { file, path: path.to_path_buf(), held });
+            }
+        }
+    }
+
+    /// Whether anything is locked: false where the file system knows no locks.
+    pub fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Removes the lock's file and lets go. Only for a lock that is held exclusively.
+    pub fn remove(self) {
+        // Whoever waits for it finds the path leading elsewhere and begins again; a file that cannot be removed is only litter.
+        if self.held {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        drop(self.file);
+    }
+}
+
+fn tell(told: &mut bool, contended: &mut dyn FnMut()) {
+    if !std::mem::replace(told, true) {
+        contended();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that takes locks")]
+fn attempt(file: &File, mode: Mode) -> Result<(), TryLockError> {
+    match mode {
+        Mode::Shared => file.try_lock_shared(),
+        Mode::Exclusive => file.try_lock(),
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one place that takes locks")]
+fn block(file: &File, mode: Mode) -> io::Result<()> {
+    loop {
+        let done = match mode {
+            Mode::Shared => file.lock_shared(),
+            Mode::Exclusive => file.lock(),
+        };
+        match done {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+/// Network file systems and the like answer so.
+fn unsupported(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported
+        || matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOLCK))
+}
+
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! What steps take up while they run: processor slots, memory, devices. Knows amounts; does not know which step comes first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Node, Resources};
+
+/// What this machine has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capacity {
+    /// Processor slots (`-j`); at least one. Pure steps have as many of their own.
+    pub cpus: u32,
+    /// Memory in MiB that steps may expect to need together.
+    pub memory_mib: u64,
+    /// The device behind a target's name, where several targets mean one device. A name that is not here is a device of its own.
+    pub devices: BTreeMap<String, String>,
+    /// How many steps may share a device that none has for itself; at least one.
+    pub shared: u32,
+    /// Whether steps that load the processors wait while a device measures, and measuring waits until they have ended.
+    pub quiet: bool,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Capacity { cpus: 1, memory_mib: u64::MAX, devices: BTreeMap::new(), shared: 1, quiet: false }
+    }
+}
+
+/// What one step takes up on this machine: never more than there is, so that every step can run when alone.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Need {
+    pure: bool,
+    cpus: u32,
+    memory_mib: u64,
+    device: Option<String>,
+    exclusive: bool,
+}
+
+/// Resources that a more urgent step waits for, so that less urgent ones may not take them.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pure: bool,
+    cpus: bool,
+    memory: bool,
+    devices: BTreeSet<String>,
+    silence: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct InUse {
+    sharing: u32,
+    exclusive: bool,
+}
+
+/// What is free.
+#[derive(Debug)]
+pub(super) struct Pool {
+    capacity: Capacity,
+    pure: u32,
+    cpus: u32,
+    memory_mib: u64,
+    devices: BTreeMap<String, InUse>,
+    /// Steps running that load the processors and do not measure.
+    loading: u32,
+    /// Steps running that have a device for themselves.
+    measuring: u32,
+}
+
+impl Pool {
+    pub(super) fn new(capacity: &Capacity) -> Pool {
+        let capacity = Capacity { cpus: capacity.cpus.max(1), shared: capacity.shared.max(1), ..capacity.clone() };
+        let (cpus, memory_mib) = (capacity.cpus, capacity.memory_mib);
+        Pool { capacity, pure: cpus, cpus, memory_mib, devices: BTreeMap::new(), loading: 0, measuring: 0 }
+    }
+
+    /// What a node takes up here. A step that is not pure and has no device takes a slot even where it asks for none, so that no number of them starts at once.
+    pub(super) fn need(&self, node: &Node) -> Need {
+        let Resources { cpus, memory_mib, device, exclusive } = &node.resources;
+        let pure = node.kind.is_pure();
+        let least = u32::from(!pure && device.is_none());
+        Need {
+            pure,
+            cpus: if pure { 0 } else { (*cpus).clamp(least, self.capacity.cpus) },
+            memory_mib: (*memory_mib).min(self.capacity.memory_mib),
+            device: device.as_ref().map(|d| self.capacity.devices.get(d).unwrap_or(d).clone()),
+            exclusive: *exclusive && device.is_some(),
+        }
+    }
+
+    /// Takes what is needed if it is free and nobody more urgent wants it; else notes in `wanted` what it waits for.
+    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Wanted) -> bool {
+        let mut lacks = false;
+        if need.pure && (wanted.pure || self.pure == 0) {
+            (wanted.pure, lacks) = (true, true);
+        }
+        if need.cpus > 0 && (wanted.cpus || self.cpus < need.cpus) {
+            (wanted.cpus, lacks) = (true, true);
+        }
+        if need.memory_mib > 0 && (wanted.memory || self.memory_mib < need.memory_mib) {
+            (wanted.memory, lacks) = (true, true);
+        }
+        if let Some(device) = &need.device {
+            let now = self.devices.get(device).copied().unwrap_or_default();
+            let full = if need.exclusive { now.sharing > 0 } else { now.sharing >= self.capacity.shared };
+            if now.exclusive || full || wanted.devices.contains(device) {
+                wanted.devices.insert(device.clone());
+                lacks = true;
+            }
+        }
+        if self.capacity.quiet {
+            if need.exclusive && self.loading > 0 {
+                (wanted.silence, lacks) = (true, true);
+            }
+            lacks |= loads(need) && (self.measuring > 0 || wanted.silence);
+        }
+        if !lacks {
+            self.take(need);
+        }
+        !lacks
+    }
+
+    fn take(&mut self, need: &Need) {
+        self.pure -= u32::from(need.pure);
+        self.cpus -= need.cpus;
+        self.memory_mib -= need.memory_mib;
+        self.loading += u32::from(loads(need));
+        self.measuring += u32::from(need.exclusive);
+        if let Some(device) = &need.device {
+            let use_ = self.devices.entry(device.clone()).or_default();
+            use_.exclusive = need.exclusive;
+            use_.sharing += u32::from(!need.exclusive);
+        }
+    }
+
+    /// Gives back what [`Pool::try_take`] took.
+    pub(super) fn release(&mut self, need: &Need) {
+        self.pure += u32::from(need.pure);
+        self.cpus += need.cpus;
+        self.memory_mib += need.memory_mib;
+        self.loading -= u32::from(loads(need));
+        self.measuring -= u32::from(need.exclusive);
+        if let Some(use_) = need.device.as_ref().and_then(|d| self.devices.get_mut(d)) {
+            use_.exclusive = false;
+            use_.sharing -= u32::from(!need.exclusive);
+        }
+    }
+}
+
+/// Whether a step disturbs one that measures.
+fn loads(need: &Need) -> bool {
+    need.cpus > 0 && !need.exclusive
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::node;
+    use crate::record::StepKind;
+
+    fn need(pool: &Pool, kind: StepKind, cpus: u32, device: Option<&str>, exclusive: bool) -> Need {
+        let mut node = node("n", kind, &[]);
+        node.resources = Resources { cpus, memory_mib: 0, device: device.map(Into::into), exclusive };
+        pool.need(&node)
+    }
+
+    fn take(pool: &mut Pool, need: &Need) -> bool {
+        pool.try_take(need, &mut Wanted::default())
+    }
+
+    #[test]
+    fn a_step_that_asks_for_more_than_there_is_runs_alone() {
+        let mut pool = Pool::new(&Capacity { cpus: 2, memory_mib: 100, ..Capacity::default() });
+        let mut big = node("n", StepKind::Compile, &[]);
+        big.resources = Resources { cpus: 64, memory_mib: 1000, ..Resources::default() };
+        let big = pool.need(&big);
+        assert!(take(&mut pool, &big));
+        let one = need(&pool, StepKind::Compile, 1, None, false);
+        assert!(!take(&mut pool, &one));
+        pool.release(&big);
+        assert!(take(&mut pool, &one));
+    }
+
+    #[test]
+    fn a_device_is_shared_up_to_its_limit_and_exclusive_alone() {
+        let devices = BTreeMap::from([("h200".to_string(), "gpu-0".to_string())]);
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, devices, ..Capacity::default() });
+        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
+        let bench = need(&pool, StepKind::Bench, 0, Some("gpu-0"), true);
+        assert!(take(&mut pool, &verify) && take(&mut pool, &verify));
+        assert!(!take(&mut pool, &verify), "a third shares");
+        assert!(!take(&mut pool, &bench), "measures beside others");
+        pool.release(&verify);
+        pool.release(&verify);
+        assert!(take(&mut pool, &bench));
+        assert!(!take(&mut pool, &verify), "shares what another has for itself");
+        pool.release(&bench);
+        assert!(take(&mut pool, &verify));
+    }
+
+    #[test]
+    fn the_less_urgent_does_not_take_what_the_more_urgent_waits_for() {
+        let mut pool = Pool::new(&Capacity { cpus: 2, ..Capacity::default() });
+        let one = need(&pool, StepKind::Compile, 1, None, false);
+        let two = need(&pool, StepKind::Compile, 2, None, false);
+        assert!(take(&mut pool, &one));
+        let mut wanted = Wanted::default();
+        assert!(!pool.try_take(&two, &mut wanted));
+        assert!(!pool.try_take(&one, &mut wanted), "overtakes");
+    }
+
+    #[test]
+    fn compiles_are_held_back_while_a_device_measures_where_that_is_asked() {
+        for quiet in [false, true] {
+            let mut pool = Pool::new(&Capacity { cpus: 9, quiet, ..Capacity::default() });
+            let compile = need(&pool, StepKind::Compile, 1, None, false);
+            let bench = need(&pool, StepKind::Bench, 1, Some("h200"), true);
+            assert!(take(&mut pool, &bench));
+            assert_eq!(take(&mut pool, &compile), !quiet);
+            pool.release(&bench);
+            if !quiet {
+                pool.release(&compile);
+            }
+            assert!(take(&mut pool, &compile));
+            let mut wanted = Wanted::default();
+            assert_eq!(pool.try_take(&bench, &mut wanted), !quiet, "measuring waits for silence");
+            assert_eq!(pool.try_take(&compile, &mut wanted), !quiet, "which new compiles do not break");
+        }
+    }
+
+    #[test]
+    fn pure_steps_take_no_slot_of_the_others() {
+        let mut pool = Pool::new(&Capacity::default());
+        let judge = need(&pool, StepKind::Judge, 3, None, false);
+        let compile = need(&pool, StepKind::Compile, 0, None, false);
+        assert!(take(&mut pool, &judge) && take(&mut pool, &compile));
+        assert!(!take(&mut pool, &judge) && !take(&mut pool, &compile), "one slot each");
+    }
+}

@@ -1,0 +1,180 @@
+//! Which ready step comes next. Knows durations and resources; does not know states or keys.
+//!
+//! First the steps on whose way to an end a device is used, so that it does not stand idle; among them the one from which the longest way leads to an end by
+//! past durations; ties by id, so that the order is the same on every machine.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use super::resources::{Need, Pool, Wanted};
+use super::{Graph, Index, Memory, NodeId};
+use crate::record::StepKind;
+
+/// How long a step of a kind takes where nothing is remembered, in milliseconds. Only their order of size matters; compiling a templated kernel takes a second or
+/// two, measuring some hundred milliseconds, judging next to nothing.
+fn usual_ms(kind: StepKind) -> u64 {
+    match kind {
+        StepKind::Compile => 1500,
+        StepKind::Verify | StepKind::Pairs | StepKind::Profile => 800,
+        StepKind::Bench => 500,
+        StepKind::Oracle => 300,
+        StepKind::Generate | StepKind::Inspect => 100,
+        _ => 1,
+    }
+}
+
+/// Where a step stands among the ready ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Urgency {
+    feeds_device: bool,
+    path_ms: u64,
+}
+
+/// The urgency of every node. Those that an expansion adds later are reckoned among themselves: what they depend on has ended or nearly so.
+#[derive(Debug, Default)]
+pub(super) struct Urgencies {
+    all: Vec<Urgency>,
+}
+
+impl Urgencies {
+    /// Reckons what is not reckoned yet.
+    pub(super) fn update(&mut self, graph: &Graph, memory: &dyn Memory) {
+        let fresh = self.all.len() as Index..graph.len() as Index;
+        if fresh.is_empty() {
+            return;
+        }
+        self.all.resize(graph.len(), Urgency::default());
+        for index in backwards(graph, fresh) {
+            let node = graph.node(index);
+            let after = graph.dependents(index).map(|d| self.all[d as usize]);
+            let best = after.fold(Urgency::default(), |a, b| Urgency {
+                feeds_device: a.feeds_device | b.feeds_device,
+                path_ms: a.path_ms.max(b.path_ms),
+            });
+            let own = memory.duration(&node.id, node.kind).unwrap_or_else(|| usual_ms(node.kind)).max(1);
+            let device = node.resources.device.is_some() && node.unavailable.is_none();
+            self.all[index as usize] =
+                Urgency { feeds_device: best.feeds_device || device, path_ms: best.path_ms.saturating_add(own) };
+        }
+    }
+
+    pub(super) fn of(&self, index: Index) -> Urgency {
+        self.all.get(index as usize).copied().unwrap_or_default()
+    }
+}
+
+/// These nodes in an order in which each comes after all that depend on it. Nodes outside are never dependents of nodes inside but of older ones.
+fn backwards(graph: &Graph, range: Range<Index>) -> Vec<Index> {
+    let start = range.start as usize;
+    let mut open: Vec<u32> = range.clone().map(|i| graph.dependents(i).count() as u32).collect();
+    let mut order: Vec<Index> = range.clone().filter(|i| open[*i as usize - start] == 0).collect();
+    let mut next = 0;
+    while let Some(&index) = order.get(next) {
+        next += 1;
+        for dep in graph.dependencies(index).filter(|d| range.contains(d)) {
+            let left = &mut open[dep as usize - start];
+            *left -= 1;
+            if *left == 0 {
+                order.push(dep);
+            }
+        }
+    }
+    order
+}
+
+type Entry = (Urgency, Reverse<NodeId>, Index);
+
+/// Ready steps, a heap for each sort of need, so that ten thousand steps that wait for a slot cost nothing each time one is free.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    classes: Vec<(Need, BinaryHeap<Entry>)>,
+}
+
+impl Ready {
+    pub(super) fn push(&mut self, need: Need, urgency: Urgency, id: &NodeId, index: Index) {
+        let entry = (urgency, Reverse(id.clone()), index);
+        match self.classes.iter_mut().find(|(n, _)| *n == need) {
+            Some((_, heap)) => heap.push(entry),
+            None => self.classes.push((need, BinaryHeap::from([entry]))),
+        }
+    }
+
+    /// The most urgent step whose need is free, with that need taken.
+    pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Need)> {
+        self.classes.retain(|(_, heap)| !heap.is_empty());
+        let mut order: Vec<usize> = (0..self.classes.len()).collect();
+        order.sort_by(|a, b| self.classes[*b].1.peek().cmp(&self.classes[*a].1.peek()));
+        let mut wanted = Wanted::default();
+        let found = order.into_iter().find(|c| pool.try_take(&self.classes[*c].0, &mut wanted))?;
+        let (need, heap) = &mut self.classes[found];
+        heap.pop().map(|(_, _, index)| (index, need.clone()))
+    }
+
+    /// Takes out the steps for which `which` holds, the most urgent of each sort first.
+    pub(super) fn drain(&mut self, which: impl Fn(Index) -> bool) -> Vec<Index> {
+        let mut out = vec![];
+        for (_, heap) in &mut self.classes {
+            let (go, stay) = std::mem::take(heap).into_sorted_vec().into_iter().rev().partition(|e: &Entry| which(e.2));
+            *heap = Vec::into(stay);
+            out.extend(Vec::into_iter(go).map(|e: Entry| e.2));
+        }
+        out
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.classes.iter().all(|(_, heap)| heap.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::resources::Capacity;
+    use crate::engine::testing::{FakeMemory, node, output};
+
+    /// Compiles `a`, `b`, `c`; `b` leads to a bench, `c` remembers a long compile.
+    fn graph() -> Graph {
+        let compile = |id: &str| node(id, StepKind::Compile, &[]);
+        let mut bench = node("bench", StepKind::Bench, &[("binary", output("b", true))]);
+        bench.resources.device = Some("h200".into());
+        Graph::new(vec![compile("a"), bench, compile("c"), compile("b"), compile("a2")]).unwrap()
+    }
+
+    #[test]
+    fn what_feeds_a_device_comes_first_then_the_longest_way_then_the_id() {
+        let graph = graph();
+        let memory = FakeMemory::default();
+        memory.durations.borrow_mut().insert("c".into(), 1_000_000);
+        let mut urgencies = Urgencies::default();
+        urgencies.update(&graph, &memory);
+        let mut pool = Pool::new(&Capacity::default());
+        let mut ready = Ready::default();
+        for id in ["a2", "c", "a", "b"] {
+            let index = graph.find(id).unwrap();
+            ready.push(pool.need(graph.node(index)), urgencies.of(index), &graph.node(index).id, index);
+        }
+        let mut order = vec![];
+        while let Some((index, need)) = ready.next(&mut pool) {
+            order.push(graph.node(index).id.clone());
+            assert!(ready.next(&mut pool).is_none(), "one slot");
+            pool.release(&need);
+        }
+        assert_eq!(order, ["b", "c", "a", "a2"]);
+        assert!(ready.is_empty());
+    }
+
+    #[test]
+    fn drained_steps_are_gone_and_the_others_stay() {
+        let graph = graph();
+        let mut pool = Pool::new(&Capacity::default());
+        let mut ready = Ready::default();
+        for (i, node) in graph.nodes().enumerate() {
+            ready.push(pool.need(node), Urgency::default(), &node.id, i as Index);
+        }
+        let mut gone = ready.drain(|i| i < 3);
+        gone.sort();
+        assert_eq!(gone, [0, 1, 2]);
+        assert_eq!(ready.next(&mut pool).map(|n| n.0), graph.find("a2"));
+    }
+}

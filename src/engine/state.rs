@@ -1,0 +1,385 @@
+//! What became of each node so far, and the check that a node undergoes once all it waits for has ended: bind, form the key, ask the caches. Shared by a build
+//! and a dry run, so that both see the same. Knows nothing of threads and resources.
+//!
+//! The order of the questions matters:
+//!
+//! 1. *bind*: something required that gave nothing skips the step;
+//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever became of it;
+//! 3. *caches*: a known result counts even where this machine could not run the step;
+//! 4. *unavailable*: only then is it asked whether this machine can;
+//! 5. *stopped*: a build that is to end starts nothing more, but pure steps whose inputs are all there still judge what was seen.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::bind::{Bound, Given, bind, bind_inputs};
+use super::explain::{chain, plain, why_from};
+use super::graph::STORED;
+use super::services::{Because, BuildOptions, Row, Services, look_up};
+use super::{Graph, Hit, Index};
+use crate::base::Digest;
+use crate::record::event::{CacheOrigin, EvidenceSeen};
+use crate::record::{Note, Outcome, Spec, StepResult};
+
+/// The text with which a step is skipped because the build was interrupted.
+pub const INTERRUPTED: &str = "interrupted";
+
+/// What became of a node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// Whether it ran.
+    pub outcome: Outcome,
+    /// Its key, where all its inputs were known.
+    pub key: Option<Digest>,
+    /// What it gave; none where it gave nothing.
+    pub result: Option<StepResult>,
+    /// Who remembered the result.
+    pub cache: CacheOrigin,
+    /// Where it was observed.
+    pub evidence: Option<EvidenceSeen>,
+    /// Why it has another key than the time before, or ran; from itself to the root cause.
+    pub because: Vec<Because>,
+    /// Messages of a failure; those of a result are in it.
+    pub notes: Vec<Note>,
+    /// When it started, in milliseconds after the build did; none if it did not run.
+    pub started_ms: Option<u64>,
+    /// How long it ran, in milliseconds; zero if it did not.
+    pub duration_ms: u64,
+    /// Whether it gave nothing only because the build ended before.
+    pub stopped: bool,
+    /// Whether its result is of the kind that is not kept.
+    pub forgotten: bool,
+}
+
+impl Done {
+    /// A step that gave nothing.
+    pub(super) fn nothing(outcome: Outcome, key: Option<Digest>) -> Done {
+        Done {
+            outcome,
+            key,
+            result: None,
+            cache: CacheOrigin::None,
+            evidence: None,
+            because: vec![],
+            notes: vec![],
+            started_ms: None,
+            duration_ms: 0,
+            stopped: false,
+            forgotten: false,
+        }
+    }
+
+    /// A step whose result was known.
+    pub(super) fn fresh(key: Digest, hit: Hit) -> Done {
+        let Hit { result, origin, evidence } = hit;
+        Done { result: Some(result), cache: origin, evidence, ..Done::nothing(Outcome::Fresh, Some(key)) }
+    }
+
+    /// A step that the end of the build came before.
+    pub(super) fn stopped(why: &str, key: Option<Digest>) -> Done {
+        Done { stopped: true, ..Done::nothing(Outcome::Skipped(why.to_string()), key) }
+    }
+
+    /// Whether this stops a build that is not to go on after a failure.
+    pub(super) fn fails(&self) -> bool {
+        let wrong = self.result.as_ref().is_some_and(|r| matches!(r.verdict, Some(crate::record::Verdict::Fail(_))));
+        wrong || matches!(self.outcome, Outcome::Failed(_))
+    }
+
+    /// What another step with the same key becomes through this one.
+    fn twin(&self) -> Done {
+        let outcome = match self.result {
+            Some(_) => Outcome::Fresh,
+            None => self.outcome.clone(),
+        };
+        let cache = if self.result.is_some() { CacheOrigin::Journal } else { CacheOrigin::None };
+        Done { outcome, cache, started_ms: None, duration_ms: 0, because: vec![], ..self.clone() }
+    }
+}
+
+/// How far a node is.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every node ends as the large one")]
+pub(super) enum State {
+    /// It waits, is ready or runs.
+    Open,
+    /// In a dry run: it has ended for those who wait for it, with a result that nobody knows.
+    Unknown,
+    /// It has ended.
+    Done(Done),
+}
+
+/// A step that has to run.
+#[derive(Debug)]
+pub(super) struct Todo {
+    pub(super) spec: Arc<Spec>,
+    pub(super) key: Digest,
+    pub(super) explanation: Vec<(String, String)>,
+    pub(super) because: Vec<Because>,
+    /// It is to run although its result may be known.
+    pub(super) again: bool,
+}
+
+/// What a check found.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every check finds the large one, and there is one at a time")]
+pub(super) enum Checked {
+    /// It has ended.
+    Done(Done),
+    /// It has to run.
+    Run(Box<Todo>),
+    /// This node, with the same key, is to run or runs.
+    Twin(Index, Box<Todo>),
+    /// Its key cannot be formed yet: in a dry run only.
+    Unknown,
+}
+
+/// A walk over a graph.
+pub(super) struct Walk<'a> {
+    pub(super) graph: Graph,
+    pub(super) services: &'a Services<'a>,
+    pub(super) options: &'a BuildOptions,
+    pub(super) states: Vec<State>,
+    /// Nodes whose dependencies have all ended, to be checked in this order.
+    pub(super) queue: VecDeque<Index>,
+    /// Why nothing more is to start.
+    pub(super) stopping: Option<String>,
+    /// Things that went wrong without harm to any result, each once, in order.
+    pub(super) troubles: Vec<String>,
+    told: BTreeSet<String>,
+    /// For each node: how many of its dependencies have not ended.
+    pending: Vec<u32>,
+    /// Who runs, or ran, which key in this build.
+    claims: HashMap<Digest, Index>,
+    /// Whether new keys of fresh steps are remembered.
+    remembers: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(graph: Graph, options: &'a BuildOptions, services: &'a Services<'a>, remembers: bool) -> Self {
+        let mut walk = Walk {
+            states: Vec::with_capacity(graph.len()),
+            pending: Vec::with_capacity(graph.len()),
+            queue: VecDeque::new(),
+            claims: HashMap::new(),
+            troubles: vec![],
+            told: BTreeSet::new(),
+            stopping: None,
+            graph,
+            services,
+            options,
+            remembers,
+        };
+        walk.take_in(0..walk.graph.len() as Index);
+        walk
+    }
+
+    /// Takes nodes of the graph in that are new.
+    fn take_in(&mut self, nodes: Range<Index>) {
+        self.states.resize_with(nodes.end as usize, || State::Open);
+        for node in nodes {
+            let open =
+                self.graph.dependencies(node).filter(|d| matches!(self.states[*d as usize], State::Open)).count();
+            self.pending.push(open as u32);
+            if open == 0 {
+                self.queue.push_back(node);
+            }
+        }
+    }
+
+    /// Whether the build was interrupted.
+    pub(super) fn interrupted(&self) -> bool {
+        self.options.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Keeps a trouble, once.
+    pub(super) fn trouble(&mut self, text: String) {
+        if self.told.insert(text.clone()) {
+            self.troubles.push(text);
+        }
+    }
+
+    fn given(&self, source: Index, output: &str) -> Given<'_> {
+        match &self.states[source as usize] {
+            State::Open | State::Unknown => Given::Unknown,
+            State::Done(done) if done.stopped => Given::Stopped,
+            State::Done(done) => match (&done.result, &done.outcome) {
+                (Some(result), _) => match result.outputs.get(output) {
+                    Some(digest) => Given::Contents(*digest),
+                    None => Given::Nothing(&self.graph.node(source).id),
+                },
+                (None, Outcome::Skipped(root)) => Given::Nothing(root),
+                (None, _) => Given::Nothing(&self.graph.node(source).id),
+            },
+        }
+    }
+
+    /// Checks a node all of whose dependencies have ended. See the head of this file for the order of the questions.
+    pub(super) fn check(&mut self, index: Index) -> Checked {
+        if self.interrupted() {
+            return Checked::Done(Done::stopped(INTERRUPTED, None));
+        }
+        let node = self.graph.node(index);
+        let sources = self.graph.sources(index);
+        debug_assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
+        let bound = bind_inputs(node, |position, output| match sources[position] {
+            STORED => Given::Unknown,
+            source => self.given(source, output),
+        });
+        let inputs = match bound {
+            Bound::Ready(inputs) => inputs,
+            Bound::NotYet => return Checked::Unknown,
+            Bound::Skipped(root) => return Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
+            Bound::Stopped => {
+                return Checked::Done(Done::stopped(self.stopping.as_deref().unwrap_or(INTERRUPTED), None));
+            }
+        };
+        let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
+        let (kind, version) = (node.kind, node.kind.version());
+        let spec = Spec { kind, version, params: self.graph.take_params(index), inputs };
+        let (checked, spec) = self.check_spec(index, spec, again);
+        if let Some(spec) = spec {
+            self.graph.put_params(index, spec.params);
+        }
+        checked
+    }
+
+    /// The second half of [`Walk::check`]; gives the spec back where it is not needed any more.
+    fn check_spec(&mut self, index: Index, spec: Spec, again: bool) -> (Checked, Option<Spec>) {
+        let key = spec.key();
+        if let Some(&owner) = self.claims.get(&key) {
+            let Some(mut done) = self.twin_of(owner) else {
+                return (Checked::Twin(owner, Box::new(self.todo(index, spec, key, false))), None);
+            };
+            done.because = self.remember_known(index, &spec, &done);
+            return (Checked::Done(done), Some(spec));
+        }
+        if !again {
+            let mut troubles = vec![];
+            let hit = look_up(&self.services.caches, &key, &spec, &mut troubles);
+            troubles.into_iter().for_each(|t| self.trouble(t));
+            if let Some(hit) = hit {
+                let mut done = Done::fresh(key, hit);
+                done.because = self.remember_known(index, &spec, &done);
+                return (Checked::Done(done), Some(spec));
+            }
+        }
+        let node = self.graph.node(index);
+        if let Some(missing) = &node.unavailable {
+            let done = Done::nothing(Outcome::Unavailable(missing.clone()), Some(key));
+            return (Checked::Done(done), Some(spec));
+        }
+        if let Some(why) = self.stopping.as_deref().filter(|_| !node.kind.is_pure()) {
+            return (Checked::Done(Done::stopped(why, Some(key))), Some(spec));
+        }
+        self.claims.insert(key, index);
+        (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
+    }
+
+    /// All that is to be known of a step that runs or has a twin that does. The spec is kept, so the node gets a copy of its parameters.
+    fn todo(&mut self, index: Index, spec: Spec, key: Digest, again: bool) -> Todo {
+        let explanation = spec.explain();
+        let because = self.because(index, &explanation, again);
+        self.graph.put_params(index, spec.params.clone());
+        Todo { spec: Arc::new(spec), key, explanation, because, again }
+    }
+
+    /// Takes back that a node is to run its key.
+    pub(super) fn unclaim(&mut self, key: &Digest) {
+        self.claims.remove(key);
+    }
+
+    /// The spec of a node, where all its inputs are known.
+    pub(super) fn spec(&self, index: Index) -> Option<Spec> {
+        let sources = self.graph.sources(index);
+        match bind(self.graph.node(index), |position, output| self.given(sources[position], output)) {
+            Bound::Ready(spec) => Some(spec),
+            _ => None,
+        }
+    }
+
+    /// Why a node has another key than the time before, or runs again: the chain to the root cause.
+    fn because(&self, index: Index, explanation: &[(String, String)], again: bool) -> Vec<Because> {
+        let Services { memory, blobs, .. } = self.services;
+        let why = match again {
+            true => plain("remeasure"),
+            false => why_from(memory.last(&self.graph.node(index).id).as_ref(), explanation),
+        };
+        let now = |i: Index| match &self.states[i as usize] {
+            State::Done(done) if !done.because.is_empty() => Some(done.because.clone()),
+            _ => None,
+        };
+        chain(&self.graph, index, &why, now, *memory, *blobs)
+    }
+
+    /// Keeps the row of a step whose result is known under a key that is not the one it had last time; gives the reason for that.
+    fn remember_known(&mut self, index: Index, spec: &Spec, done: &Done) -> Vec<Because> {
+        let (Some(key), Some(_)) = (done.key, &done.result) else { return vec![] };
+        let id = &self.graph.node(index).id;
+        if !self.remembers || self.services.memory.last_key(id) == Some(key) {
+            return vec![];
+        }
+        let explanation = spec.explain();
+        let because = self.because(index, &explanation, false);
+        self.remember(index, done, &explanation, &because);
+        because
+    }
+
+    /// Keeps the row of a step that has a result.
+    pub(super) fn remember(
+        &mut self,
+        index: Index,
+        done: &Done,
+        explanation: &[(String, String)],
+        because: &[Because],
+    ) {
+        let (Some(key), Some(result)) = (&done.key, &done.result) else { return };
+        let node = self.graph.node(index);
+        let row = Row {
+            id: &node.id,
+            kind: node.kind,
+            key,
+            explanation,
+            result: Some(result).filter(|_| !done.forgotten),
+            origin: done.cache,
+            evidence: done.evidence.as_ref(),
+            duration_ms: done.started_ms.map(|_| done.duration_ms),
+            because,
+        };
+        if let Err(error) = self.services.memory.remember(&row) {
+            self.trouble(format!("could not write the journal: {error}; the next build may do this one's work again"));
+        }
+    }
+
+    /// What a node becomes through the one with the same key.
+    pub(super) fn twin_of(&self, owner: Index) -> Option<Done> {
+        match &self.states[owner as usize] {
+            State::Done(done) => Some(done.twin()),
+            _ => None,
+        }
+    }
+
+    /// Asks for the nodes that a result adds, and takes them in.
+    pub(super) fn expand(&mut self, index: Index, result: &StepResult) -> Result<(), String> {
+        let blobs = self.services.blobs;
+        let read = |name: &str| blobs.get(result.outputs.get(name)?).ok()?;
+        let nodes = self.services.expand.expand(self.graph.node(index), result, &read)?;
+        let added = self.graph.expand(index, nodes).map_err(|e| format!("internal error: {e}"))?;
+        self.take_in(added);
+        Ok(())
+    }
+
+    /// Ends a node; those that waited for it alone are to be checked next.
+    pub(super) fn settle(&mut self, index: Index, state: State) {
+        self.states[index as usize] = state;
+        for dependent in self.graph.dependents(index) {
+            let pending = &mut self.pending[dependent as usize];
+            *pending -= 1;
+            if *pending == 0 {
+                self.queue.push_back(dependent);
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! For the engine's tests: nodes in few words, stores in memory, a runner whose outputs are a function of its spec.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::*;
+use crate::base::Digest;
+use crate::record::event::{CacheOrigin, Labels};
+use crate::record::{Form, Spec, StepKind, StepResult, Verdict};
+
+/// An input that is in the store already, with this text.
+pub(crate) fn blob(text: &str) -> InputRef {
+    InputRef { source: Source::Blob(Digest::of(text.as_bytes())), form: Form::Blob }
+}
+
+/// The output `out` of another node.
+pub(crate) fn output(node: &str, required: bool) -> InputRef {
+    InputRef { source: Source::Output { node: node.into(), name: "out".into(), required }, form: Form::Blob }
+}
+
+/// A node of the main phase, with one processor slot unless it is pure.
+pub(crate) fn node(id: &str, kind: StepKind, inputs: &[(&str, InputRef)]) -> Node {
+    Node {
+        id: id.into(),
+        labels: Labels { package: "p".into(), ..Labels::default() },
+        rank: Rank { round: 0, phase: 0, kind },
+        kind,
+        params: serde_json::json!({}),
+        inputs: inputs.iter().map(|(n, i)| (n.to_string(), i.clone())).collect(),
+        after: vec![],
+        resources: Resources { cpus: u32::from(!kind.is_pure()), ..Resources::default() },
+        time_limit_s: 60,
+        unavailable: None,
+        expands: false,
+    }
+}
+
+/// The same with parameters.
+pub(crate) fn with(mut node: Node, params: serde_json::Value) -> Node {
+    node.params = params;
+    node
+}
+
+#[derive(Default)]
+pub(crate) struct FakeBlobs(pub(crate) Mutex<HashMap<Digest, Vec<u8>>>);
+
+impl Blobs for FakeBlobs {
+    fn get(&self, digest: &Digest) -> io::Result<Option<Vec<u8>>> {
+        Ok(self.0.lock().unwrap().get(digest).cloned())
+    }
+    fn path(&self, _: &Digest) -> io::Result<Option<PathBuf>> {
+        Ok(None)
+    }
+    fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest::of(bytes);
+        self.0.lock().unwrap().insert(digest, bytes.to_vec());
+        Ok(digest)
+    }
+    fn put_file(&self, path: &Path) -> io::Result<Digest> {
+        self.put(&std::fs::read(path)?)
+    }
+    fn has(&self, digest: &Digest) -> bool {
+        self.0.lock().unwrap().contains_key(digest)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct FakeCache {
+    pub(crate) rows: Mutex<HashMap<Digest, StepResult>>,
+    pub(crate) broken: bool,
+}
+
+impl Cache for FakeCache {
+    fn get(&self, key: &Digest, _: &Spec) -> io::Result<Option<Hit>> {
+        if self.broken {
+            return Err(io::Error::other("broken"));
+        }
+        let row = self.rows.lock().unwrap().get(key).cloned();
+        Ok(row.map(|result| Hit { result, origin: CacheOrigin::Local, evidence: None }))
+    }
+    fn put(&self, key: &Digest, _: &Spec, result: &StepResult) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other("broken"));
+        }
+        self.rows.lock().unwrap().insert(*key, result.clone());
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct FakeMemory {
+    pub(crate) rows: RefCell<BTreeMap<String, Last>>,
+    pub(crate) durations: RefCell<BTreeMap<String, u64>>,
+}
+
+impl Memory for FakeMemory {
+    fn last_key(&self, id: &str) -> Option<Digest> {
+        self.rows.borrow().get(id).map(|l| l.key)
+    }
+    fn last(&self, id: &str) -> Option<Last> {
+        self.rows.borrow().get(id).cloned()
+    }
+    fn remember(&self, row: &Row<'_>) -> io::Result<()> {
+        let last = Last {
+            key: *row.key,
+            explanation: row.explanation.to_vec(),
+            forgotten: row.result.is_none(),
+            because: row.because.to_vec(),
+        };
+        self.rows.borrow_mut().insert(row.id.into(), last);
+        Ok(())
+    }
+    fn duration(&self, id: &str, _: StepKind) -> Option<u64> {
+        self.durations.borrow().get(id).copied()
+    }
+}
+
+/// Runs as the parameters say:
+///
+/// | parameter | what it does |
+/// |---|---|
+/// | `modulo` | the output is one of so many, so that a change may be cut off |
+/// | `fail`, `unavailable`, `panic`, `none` | gives no result, or one without the output |
+/// | `wrong`, `forget` | gives a failing verdict, a result that is not kept |
+/// | `interrupt` | sets the flag as a signal would, then waits for it as a good runner does |
+#[derive(Default)]
+pub(crate) struct FakeRunner {
+    /// Every run's id and key.
+    pub(crate) ran: Mutex<Vec<(String, Digest)>>,
+    now: AtomicUsize,
+    /// Most steps that ran at once.
+    pub(crate) most: AtomicUsize,
+}
+
+impl FakeRunner {
+    /// The ids of what ran, in order, and forgets them.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.ran.lock().unwrap()).into_iter().map(|r| r.0).collect()
+    }
+}
+
+impl Runner for FakeRunner {
+    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+        self.most.fetch_max(self.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        self.ran.lock().unwrap().push((job.id.into(), *job.key));
+        let ran = behave(job);
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        ran
+    }
+}
+
+fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
+    let p = &job.spec.params;
+    let on = |name: &str| p.get(name).is_some_and(|v| v.as_bool() == Some(true));
+    if on("interrupt") {
+        job.interrupted.store(true, Ordering::SeqCst);
+    }
+    if job.interrupted.load(Ordering::SeqCst) {
+        return Err(RunError::Interrupted);
+    }
+    if on("fail") {
+        return Err(RunError::Failed { message: "refused".into(), notes: vec![] });
+    }
+    if on("unavailable") {
+        return Err(RunError::Unavailable("no tool".into()));
+    }
+    assert!(!on("panic"), "a bug");
+    let hash = job.key.hash();
+    let number = u64::from_le_bytes(std::array::from_fn(|i| hash[i]));
+    let text = match p.get("modulo").and_then(serde_json::Value::as_u64) {
+        Some(modulo) => format!("{}", number % modulo.max(1)),
+        None => format!("{number}"),
+    };
+    let out = job.blobs.put(text.as_bytes()).map_err(|e| RunError::Failed { message: e.to_string(), notes: vec![] })?;
+    let outputs = if on("none") { BTreeMap::new() } else { BTreeMap::from([("out".to_string(), out)]) };
+    let verdict = on("wrong").then(|| Verdict::Fail("wrong".into()));
+    Ok(Ran { outputs, verdict, forget: on("forget"), ..Ran::default() })
+}
+
+/// Adds what `add` gives for a node and the text of its output.
+pub(crate) struct FakeExpand(pub(crate) fn(&Node, &str) -> Vec<Node>);
+
+impl Expand for FakeExpand {
+    fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
+        let text = read("out").ok_or("the output is gone")?;
+        Ok((self.0)(node, &String::from_utf8_lossy(&text)))
+    }
+}
+
+/// A workspace's stores, and a runner.
+pub(crate) struct World {
+    pub(crate) blobs: FakeBlobs,
+    pub(crate) cache: FakeCache,
+    pub(crate) memory: FakeMemory,
+    pub(crate) runner: FakeRunner,
+    pub(crate) expand: FakeExpand,
+    pub(crate) options: BuildOptions,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let options = BuildOptions { keep_going: true, ..BuildOptions::default() };
+        World {
+            blobs: FakeBlobs::default(),
+            cache: FakeCache::default(),
+            memory: FakeMemory::default(),
+            runner: FakeRunner::default(),
+            expand: FakeExpand(|_, _| vec![]),
+            options,
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn services(&self) -> Services<'_> {
+        Services {
+            runners: StepKind::ALL.into_iter().map(|k| (k, &self.runner as &dyn Runner)).collect(),
+            caches: vec![&self.cache],
+            blobs: &self.blobs,
+            memory: &self.memory,
+            locks: &NoLocks,
+            expand: &self.expand,
+        }
+    }
+
+    /// A graph of these nodes; what they read from the store is put there.
+    pub(crate) fn graph(&self, nodes: &[Node]) -> Graph {
+        Graph::new(nodes.to_vec()).unwrap()
+    }
+
+    pub(crate) fn store(&self, text: &str) -> InputRef {
+        self.blobs.put(text.as_bytes()).unwrap();
+        blob(text)
+    }
+
+    pub(crate) fn build(&self, nodes: &[Node]) -> BuildOutcome {
+        self.build_telling(nodes).0
+    }
+
+    pub(crate) fn build_telling(&self, nodes: &[Node]) -> (BuildOutcome, Vec<crate::record::event::Event>) {
+        let mut events = vec![];
+        let outcome = build(self.graph(nodes), &self.options, &self.services(), &mut |e| events.push(e));
+        (outcome, events)
+    }
+
+    pub(crate) fn dry_run(&self, nodes: &[Node]) -> DryRun {
+        dry_run(self.graph(nodes), &self.options, &self.services())
+    }
+}

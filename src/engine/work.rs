@@ -1,0 +1,158 @@
+//! One step on a worker thread: take the key's lock, ask the caches once more, run, keep the result. Knows nothing of other steps.
+//!
+//! Order of what is written, so that a crash at any moment leaves nothing that points to what is not there: outputs (by the runner), caches (here), journal (by
+//! the coordinator, when the report arrives).
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use super::services::{Services, look_up};
+use super::{Blobs, Cache, Hit, Index, Job, KeyLocks, NodeId, Ran, RunError, Runner};
+use crate::base::Digest;
+use crate::record::event::EvidenceSeen;
+use crate::record::{Note, Spec, StepKind, StepResult};
+
+/// The services that worker threads may use: all but the journal.
+#[derive(Clone, Copy)]
+pub(super) struct Tools<'a> {
+    runners: &'a std::collections::BTreeMap<StepKind, &'a dyn Runner>,
+    caches: &'a [&'a dyn Cache],
+    blobs: &'a dyn Blobs,
+    locks: &'a dyn KeyLocks,
+    interrupted: &'a AtomicBool,
+}
+
+impl<'a> Tools<'a> {
+    pub(super) fn of(services: &'a Services<'a>, interrupted: &'a AtomicBool) -> Tools<'a> {
+        let Services { runners, caches, blobs, locks, .. } = services;
+        Tools { runners, caches, blobs: *blobs, locks: *locks, interrupted }
+    }
+}
+
+/// A step to run.
+pub(super) struct Task {
+    pub(super) index: Index,
+    pub(super) id: NodeId,
+    pub(super) spec: Arc<Spec>,
+    pub(super) key: Digest,
+    pub(super) time_limit_s: u64,
+    /// It is to run although its result may be known.
+    pub(super) again: bool,
+}
+
+/// What a worker thread found.
+pub(super) enum Worked {
+    /// It ran.
+    Ran {
+        result: StepResult,
+        evidence: Option<EvidenceSeen>,
+        forget: bool,
+    },
+    /// Another process had computed the key meanwhile.
+    Known(Hit),
+    Unavailable(String),
+    Failed {
+        message: String,
+        notes: Vec<Note>,
+    },
+    Interrupted,
+}
+
+/// The end of a task.
+pub(super) struct Report {
+    pub(super) index: Index,
+    pub(super) worked: Worked,
+    /// When it began to run.
+    pub(super) started: Instant,
+    pub(super) took: Duration,
+    /// Things that went wrong without harm to the result.
+    pub(super) troubles: Vec<String>,
+}
+
+/// Runs a task to its end.
+pub(super) fn work(task: &Task, tools: &Tools<'_>) -> Report {
+    let mut troubles = vec![];
+    let mut started = Instant::now();
+    // Whatever panics must not leave the coordinator waiting for a report; what it held is not used again.
+    let caught = catch_unwind(AssertUnwindSafe(|| locked(task, tools, &mut started, &mut troubles)));
+    let worked = caught.unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(ToString::to_string).or(panic.downcast_ref::<String>().cloned());
+        let message = format!("internal error: {}", said.unwrap_or_else(|| "a runner panicked".into()));
+        Worked::Failed { message, notes: vec![] }
+    });
+    Report { index: task.index, worked, started, took: started.elapsed(), troubles }
+}
+
+fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut Vec<String>) -> Worked {
+    let guard = match tools.locks.lock(&task.key, tools.interrupted) {
+        Ok(Some(guard)) => Some(guard),
+        Ok(None) => return Worked::Interrupted,
+        Err(error) => {
+            troubles.push(format!("could not lock a key: {error}; another process may do the same work at once"));
+            None
+        }
+    };
+    if !task.again
+        && let Some(hit) = look_up(tools.caches, &task.key, &task.spec, troubles)
+    {
+        return Worked::Known(hit);
+    }
+    // Waiting for another process is not this step's time.
+    *started = Instant::now();
+    let worked = run(task, tools, started, troubles);
+    drop(guard);
+    worked
+}
+
+fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> Worked {
+    let Some(runner) = tools.runners.get(&task.spec.kind) else {
+        return Worked::Unavailable(format!("this kforge cannot run `{}` steps", task.spec.kind));
+    };
+    let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
+    if let Some((name, _)) = lost {
+        let message = format!("input `{name}` is not in the store any more; build again to make it anew");
+        return Worked::Failed { message, notes: vec![] };
+    }
+    let job = Job {
+        id: &task.id,
+        spec: &task.spec,
+        key: &task.key,
+        time_limit_s: task.time_limit_s,
+        blobs: tools.blobs,
+        interrupted: tools.interrupted,
+    };
+    match runner.run(&job) {
+        Ok(Ran { outputs, verdict, notes, summary, forget }) => {
+            let duration_ms = started.elapsed().as_millis() as u64;
+            let result = StepResult { outputs, verdict, notes, summary, duration_ms };
+            keep(task, tools, result, forget, troubles)
+        }
+        Err(RunError::Unavailable(missing)) => Worked::Unavailable(missing),
+        Err(RunError::Failed { message, notes }) => Worked::Failed { message, notes },
+        Err(RunError::Interrupted) => Worked::Interrupted,
+    }
+}
+
+/// Hands a result to every cache. Observations of a device are read back from the cache that keeps evidence, because what answers a question is the set of
+/// records, not the last of them: so that the rest of this build sees what the next build will see.
+fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> Worked {
+    if forget {
+        return Worked::Ran { result, evidence: None, forget };
+    }
+    for cache in tools.caches {
+        if let Err(error) = cache.put(&task.key, &task.spec, &result) {
+            troubles.push(format!("could not write a cache: {error}; what it should hold will be done again"));
+        }
+    }
+    if task.spec.kind.observes_device() {
+        let read = |cache: &&dyn Cache| cache.get(&task.key, &task.spec).ok()?.filter(|hit| hit.evidence.is_some());
+        if let Some(hit) = tools.caches.iter().find_map(read) {
+            let duration_ms = result.duration_ms;
+            let result = StepResult { duration_ms, ..hit.result };
+            return Worked::Ran { result, evidence: hit.evidence, forget };
+        }
+    }
+    Worked::Ran { result, evidence: None, forget }
+}

@@ -1,0 +1,72 @@
+//! What a method buys: whether machine code shows it, and the time without it less the time with it (design, section 9, step 5).
+
+use super::stats::block_interval;
+use crate::record::Verdict;
+use crate::record::params::{Attribution, Fate, Matched, Shown};
+use crate::record::timing::PairsObserved;
+
+/// Classifies a method from pairs of (without, with), its match and the verdict on the kernel without it. `threshold` is the share of time (0.02) that the lower bound
+/// of the interval must exceed.
+pub fn attribute(
+    matched: Option<&Matched>,
+    pairs: Option<&PairsObserved>,
+    without: Option<&Verdict>,
+    threshold: f64,
+) -> Attribution {
+    // Log-ratios of time(without)/time(with): the saving relative to the champion is their exponential less one.
+    let interval = pairs.and_then(|p| block_interval(&p.blocks)).map(|(m, l, h)| (m.exp_m1(), l.exp_m1(), h.exp_m1()));
+    let (fate, because) = match (matched.map(|m| &m.shown), without, interval) {
+        (Some(Shown::NotShown), ..) => (Fate::ImplementationFailed, "the machine code does not show it".to_string()),
+        (None, ..) => (Fate::Inconclusive, "the machine code was not looked at".into()),
+        (Some(Shown::Unknown(why)), ..) => (Fate::Inconclusive, why.clone()),
+        (_, Some(Verdict::Fail(why)), _) => (Fate::Inconclusive, format!("the kernel without it is wrong: {why}")),
+        (_, None | Some(Verdict::Unknown(_)), _) => {
+            (Fate::Inconclusive, "the kernel without it is not verified".into())
+        }
+        (.., None) => (Fate::Inconclusive, "not timed in pairs".into()),
+        (.., Some((_, low, _))) if low > threshold => (Fate::Effective, format!("saves at least {:.1} %", low * 100.0)),
+        (.., Some((_, low, _))) => (
+            Fate::Ineffective,
+            format!("the lower bound of {:.1} % is within the noise of {:.1} %", low * 100.0, threshold * 100.0),
+        ),
+    };
+    Attribution { fate, because, saving: interval }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(shown: Shown) -> Matched {
+        Matched { shown, counts: vec![] }
+    }
+
+    fn pairs(low: f64, high: f64) -> PairsObserved {
+        PairsObserved { blocks: (0..=20).map(|i| vec![(low + (high - low) * f64::from(i) / 20.0).ln_1p()]).collect() }
+    }
+
+    fn fate(m: Shown, p: Option<PairsObserved>, v: Verdict) -> Fate {
+        attribute(Some(&shown(m)), p.as_ref(), Some(&v), 0.02).fate
+    }
+
+    #[test]
+    fn the_lower_bound_decides() {
+        assert_eq!(fate(Shown::Shown, Some(pairs(1.2, 1.3)), Verdict::Pass), Fate::Effective);
+        assert_eq!(fate(Shown::Shown, Some(pairs(0.0, 0.01)), Verdict::Pass), Fate::Ineffective);
+        assert_eq!(fate(Shown::Shown, Some(pairs(0.005, 0.06)), Verdict::Pass), Fate::Effective);
+        assert_eq!(fate(Shown::Shown, Some(pairs(0.021, 0.026)), Verdict::Pass), Fate::Effective);
+    }
+
+    #[test]
+    fn code_that_does_not_show_it_failed_whatever_the_time() {
+        assert_eq!(fate(Shown::NotShown, Some(pairs(0.5, 0.6)), Verdict::Pass), Fate::ImplementationFailed);
+    }
+
+    #[test]
+    fn unknowns_and_a_wrong_ablation_are_inconclusive() {
+        assert_eq!(fate(Shown::Unknown("x".into()), Some(pairs(0.5, 0.6)), Verdict::Pass), Fate::Inconclusive);
+        assert_eq!(fate(Shown::Shown, Some(pairs(0.5, 0.6)), Verdict::Fail("x".into())), Fate::Inconclusive);
+        assert_eq!(fate(Shown::Shown, None, Verdict::Pass), Fate::Inconclusive);
+        assert_eq!(attribute(None, None, None, 0.02).fate, Fate::Inconclusive);
+    }
+}

@@ -1,0 +1,193 @@
+//! Compares an output with its expectation, whole and without policy, into an [`OutputObserved`]. Knows values as f64 or i64; does not know where they come from.
+
+use super::front::Front;
+use super::pattern::Places;
+use crate::model::{DType, Tolerance};
+use crate::record::observation::{Gross, Mismatch};
+use crate::record::{FrontPoint, OutputObserved};
+
+/// A share of the magnitude beyond which an element is plainly wrong, whatever the tolerance: see [`Gross`].
+const GROSS: f64 = 1e-2;
+
+/// Compares one output, in pieces of ascending index.
+pub struct Comparison<'a> {
+    seen: OutputObserved,
+    front: Front,
+    places: Places,
+    rms: f64,
+    first_gross: Option<Mismatch>,
+    beyond: Option<&'a Tolerance>,
+}
+
+impl<'a> Comparison<'a> {
+    /// For an output of that name, type and shape, whose expectation has the root mean square `rms` (over finite elements). `beyond` is the tolerance
+    /// beyond which elements are to be counted, where the operator declares `matched` below one.
+    pub fn new(output: &str, dtype: DType, shape: &[u64], rms: f64, beyond: Option<&'a Tolerance>) -> Self {
+        let seen = OutputObserved {
+            output: output.into(),
+            dtype,
+            elements: 0,
+            front: vec![],
+            differing: 0,
+            first_differing: None,
+            class_differing: 0,
+            class_differing_both_nonfinite: 0,
+            first_class_differing: None,
+            nonfinite: (0, 0),
+            histogram: vec![0; 11],
+            gross: None,
+            beyond: beyond.map(|_| 0),
+        };
+        Comparison { seen, front: Front::default(), places: Places::new(shape), rms, first_gross: None, beyond }
+    }
+
+    /// Takes elements from `start` on: what was written, what was expected (rounded to the output's type), and the scale where it is carried.
+    pub fn floats(&mut self, start: u64, got: &[f64], want: &[f64], scale: Option<&[f64]>) {
+        for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
+            self.float(start + i as u64, got, want, scale.map(|s| s[i]));
+        }
+    }
+
+    /// Takes elements of an exactly compared output from `start` on.
+    pub fn ints(&mut self, start: u64, got: &[i64], want: &[i64]) {
+        for (i, (got, want)) in got.iter().zip(want).enumerate() {
+            self.seen.elements += 1;
+            if got != want {
+                let index = start + i as u64;
+                self.seen.differing += 1;
+                let mismatch = || Mismatch { index, got: got.to_string(), want: want.to_string() };
+                self.seen.first_differing.get_or_insert_with(mismatch);
+                self.gross(index, mismatch());
+                self.seen.histogram[10] += 1;
+            } else {
+                self.seen.histogram[0] += 1;
+            }
+        }
+    }
+
+    fn float(&mut self, index: u64, got: f64, want: f64, scale: Option<f64>) {
+        let seen = &mut self.seen;
+        seen.elements += 1;
+        seen.nonfinite.0 += u64::from(!got.is_finite());
+        seen.nonfinite.1 += u64::from(!want.is_finite());
+        if !got.is_finite() || !want.is_finite() {
+            let same = (got.is_nan() && want.is_nan()) || got == want;
+            if !same {
+                seen.class_differing += 1;
+                seen.class_differing_both_nonfinite += u64::from(!got.is_finite() && !want.is_finite());
+                let mismatch = Mismatch { index, got: show(got), want: show(want) };
+                seen.first_class_differing.get_or_insert_with(|| mismatch.clone());
+                if let Some(count) = &mut seen.beyond {
+                    *count += 1;
+                }
+                seen.histogram[10] += 1;
+                self.gross(index, mismatch);
+            } else {
+                seen.histogram[0] += 1;
+            }
+            return;
+        }
+        let error = (got - want).abs();
+        seen.histogram[decade(error, want)] += 1;
+        if let (Some(count), Some(tolerance)) = (&mut seen.beyond, self.beyond) {
+            *count += u64::from(error > super::judge::allowance(tolerance, seen.dtype, want, scale));
+        }
+        if error > 0.0 {
+            self.front.push(FrontPoint { index, error, got, want, scale });
+            if error > GROSS * (want.abs() + self.rms) {
+                self.gross(index, Mismatch { index, got: show(got), want: show(want) });
+            }
+        }
+    }
+
+    fn gross(&mut self, index: u64, mismatch: Mismatch) {
+        self.places.push(index);
+        self.first_gross.get_or_insert(mismatch);
+    }
+
+    /// What was seen.
+    pub fn finish(mut self) -> OutputObserved {
+        self.seen.front = self.front.finish();
+        self.seen.gross =
+            self.first_gross.map(|first| Gross { count: self.places.count(), first, pattern: self.places.explain() });
+        self.seen
+    }
+}
+
+/// The root mean square of the finite values; 0 for none.
+pub fn rms(values: &[f64]) -> f64 {
+    let (sum, count) = values.iter().filter(|v| v.is_finite()).fold((0.0, 0u64), |(s, n), v| (s + v * v, n + 1));
+    if count == 0 { 0.0 } else { (sum / count as f64).sqrt() }
+}
+
+/// The decade of a relative error: 0 below 1e-9 (and for none at all), then one each, 10 from 1 on.
+fn decade(error: f64, want: f64) -> usize {
+    if error == 0.0 {
+        return 0;
+    }
+    let relative = error / want.abs().max(f64::MIN_POSITIVE);
+    (relative.log10().floor() + 10.0).clamp(0.0, 10.0) as usize
+}
+
+/// A float as people read it: the shortest text that gives it back.
+pub fn show(x: f64) -> String {
+    if x != 0.0 && (x.abs() < 1e-4 || x.abs() >= 1e7) && x.is_finite() { format!("{x:e}") } else { format!("{x}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(got: &[f64], want: &[f64]) -> OutputObserved {
+        let mut c = Comparison::new("y", DType::F32, &[want.len() as u64], rms(want), None);
+        c.floats(0, got, want, None);
+        c.finish()
+    }
+
+    #[test]
+    fn equal_outputs_leave_no_trace() {
+        let seen = compare(&[1.0, f64::NAN, f64::INFINITY], &[1.0, f64::NAN, f64::INFINITY]);
+        assert_eq!(
+            (seen.elements, seen.front.len(), seen.class_differing, seen.nonfinite, seen.gross),
+            (3, 0, 0, (2, 2), None)
+        );
+    }
+
+    #[test]
+    fn classes_are_told_apart() {
+        let seen = compare(
+            &[f64::NAN, f64::INFINITY, 1.0, f64::NEG_INFINITY],
+            &[1.0, f64::NEG_INFINITY, f64::INFINITY, f64::NAN],
+        );
+        assert_eq!((seen.class_differing, seen.class_differing_both_nonfinite), (4, 2));
+        assert_eq!(seen.first_class_differing.unwrap(), Mismatch { index: 0, got: "NaN".into(), want: "1".into() });
+    }
+
+    #[test]
+    fn the_first_plainly_wrong_element_is_named_with_its_pattern() {
+        let want = vec![2.0; 100];
+        let mut got = want.clone();
+        got[90..].fill(0.0);
+        let gross = compare(&got, &want).gross.unwrap();
+        assert_eq!(
+            (gross.count, gross.first.index, gross.pattern.as_deref()),
+            (10, 90, Some("the last 10 of 100 elements"))
+        );
+    }
+
+    #[test]
+    fn integers_are_exact() {
+        let mut c = Comparison::new("i", DType::I32, &[3], 0.0, None);
+        c.ints(0, &[1, 2, 3], &[1, 5, 3]);
+        let seen = c.finish();
+        assert_eq!((seen.differing, seen.first_differing.unwrap().index), (1, 1));
+    }
+
+    #[test]
+    fn elements_beyond_a_tolerance_are_counted_where_asked() {
+        let tolerance = Tolerance { atol: 0.1, ..Tolerance::default() };
+        let mut c = Comparison::new("y", DType::F32, &[3], 1.0, Some(&tolerance));
+        c.floats(0, &[1.0, 1.05, 1.2], &[1.0, 1.0, 1.0], None);
+        assert_eq!(c.finish().beyond, Some(1));
+    }
+}

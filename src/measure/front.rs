@@ -1,0 +1,198 @@
+//! The front of worst errors: the few elements that decide every tolerance. Knows numbers; does not know tolerances.
+//!
+//! An element fails when `error > atol + rtol*|want| + ulp*ulp(want) + scaled*eps*S`. Which elements can be the ones that fail first?
+//!
+//! * Another element with at least the error and at most the `|want|` (and `S`) fails whenever this one does, since `ulp` never falls as `|want|` grows: such
+//!   elements are dominated and dropped.
+//! * Within one binade of `|want|` the ulp term is constant and the rest is linear in `|want|`, so only corners of the upper convex hull of (|want|, error) can
+//!   be the worst. That bounds the front where the error grows with the value (a wrong factor), for which nothing is dominated.
+//!
+//! With a scale `S` the hull would have a dimension more; there only dominated elements are dropped, and should more than [`CAP`] remain in a binade, those
+//! whose `|want|` and `S` agree within a sixty-fourth are merged into the strictest of them. A merge can only make a tolerance look tighter, by 1.6 %.
+
+use std::collections::BTreeMap;
+
+use crate::record::FrontPoint;
+
+/// Points of one binade beyond which it is thinned.
+const CAP: usize = 256;
+
+/// Collects elements and keeps those that matter.
+#[derive(Default)]
+pub struct Front {
+    /// By exponent of |want|; `i32::MIN` for zero.
+    binades: BTreeMap<i32, Vec<FrontPoint>>,
+    /// Largest error seen with a `|want|` below each binade's: what the newest point is first tested against.
+    quick: Option<(f64, f64)>,
+}
+
+/// The exponent of a binade: `floor(log2(|x|))`, subnormals included; `i32::MIN` for zero.
+fn binade(x: f64) -> i32 {
+    let bits = x.to_bits() & 0x7fff_ffff_ffff_ffff;
+    match (bits >> 52) as i32 {
+        0 if bits == 0 => i32::MIN,
+        // A subnormal's exponent is that of its highest set bit.
+        0 => -1074 + (63 - bits.leading_zeros() as i32),
+        e => e - 1023,
+    }
+}
+
+impl Front {
+    /// Takes one element with finite values. Elements without error never matter.
+    pub fn push(&mut self, point: FrontPoint) {
+        if point.error <= 0.0 {
+            return;
+        }
+        let magnitude = point.want.abs();
+        if point.scale.is_none() {
+            if let Some((error, want)) = self.quick
+                && error >= point.error
+                && want <= magnitude
+            {
+                return;
+            }
+            if self.quick.is_none_or(|(error, want)| point.error >= error && magnitude <= want) {
+                self.quick = Some((point.error, magnitude));
+            }
+        }
+        let points = self.binades.entry(binade(magnitude)).or_default();
+        points.push(point);
+        if points.len() > CAP {
+            thin(points);
+        }
+    }
+
+    /// The points that matter, largest error first.
+    pub fn finish(mut self) -> Vec<FrontPoint> {
+        let mut all: Vec<FrontPoint> = Vec::new();
+        for points in self.binades.values_mut() {
+            thin(points);
+            all.append(points);
+        }
+        let mut kept = undominated(all);
+        kept.sort_by(|a, b| b.error.total_cmp(&a.error).then(a.index.cmp(&b.index)));
+        kept
+    }
+}
+
+/// Drops dominated points, then what the hull or the merge allows.
+fn thin(points: &mut Vec<FrontPoint>) {
+    let kept = undominated(std::mem::take(points));
+    *points = if kept.first().is_some_and(|p| p.scale.is_some()) { merge(kept) } else { hull(kept) };
+}
+
+/// Points that no other dominates. Without scales by one sweep; with scales against the kept ones.
+fn undominated(mut points: Vec<FrontPoint>) -> Vec<FrontPoint> {
+    points.sort_by(|a, b| {
+        a.want.abs().total_cmp(&b.want.abs()).then(b.error.total_cmp(&a.error)).then(a.index.cmp(&b.index))
+    });
+    let mut kept: Vec<FrontPoint> = Vec::new();
+    let mut highest = 0.0;
+    for point in points {
+        match point.scale {
+            None => {
+                if point.error > highest {
+                    highest = point.error;
+                    kept.push(point);
+                }
+            }
+            Some(scale) => {
+                if !kept.iter().any(|k| k.error >= point.error && k.scale.is_some_and(|s| s <= scale)) {
+                    kept.push(point);
+                }
+            }
+        }
+    }
+    kept
+}
+
+/// Corners of the upper hull of points sorted by |want| with rising error.
+fn hull(points: Vec<FrontPoint>) -> Vec<FrontPoint> {
+    let mut kept: Vec<FrontPoint> = Vec::new();
+    for point in points {
+        while let [.., a, b] = kept[..] {
+            let (ax, bx, px) = (a.want.abs(), b.want.abs(), point.want.abs());
+            // b lies on or below the line from a to the new point: it is never the worst.
+            if (b.error - a.error) * (px - ax) <= (point.error - a.error) * (bx - ax) {
+                kept.pop();
+            } else {
+                break;
+            }
+        }
+        kept.push(point);
+    }
+    kept
+}
+
+/// Merges points whose |want| and scale agree within a sixty-fourth, if there are too many.
+fn merge(points: Vec<FrontPoint>) -> Vec<FrontPoint> {
+    if points.len() <= CAP / 2 {
+        return points;
+    }
+    let cell = |x: f64| (x.log2() * 44.4).floor() as i64;
+    let mut cells: BTreeMap<(i64, i64), FrontPoint> = BTreeMap::new();
+    for point in points {
+        let scale = point.scale.unwrap_or(0.0);
+        let into = cells.entry((cell(point.want.abs()), cell(scale))).or_insert(point);
+        if point.error > into.error {
+            let (want, scale) = (into.want.abs().min(point.want.abs()), into.scale.unwrap_or(0.0).min(scale));
+            *into = FrontPoint { want: want.copysign(point.want), scale: Some(scale), ..point };
+        }
+    }
+    cells.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn point(index: u64, error: f64, want: f64) -> FrontPoint {
+        FrontPoint { index, error, got: want + error, want, scale: None }
+    }
+
+    fn front(points: &[FrontPoint]) -> Vec<FrontPoint> {
+        let mut front = Front::default();
+        points.iter().for_each(|p| front.push(*p));
+        front.finish()
+    }
+
+    proptest! {
+        #[test]
+        fn the_front_decides_every_tolerance(
+            points in prop::collection::vec((0.0f64..4.0, -1000.0f64..1000.0), 1..600), atol in 0.0f64..2.0, rtol in 0.0f64..0.1, ulps in 0.0f64..4.0
+        ) {
+            let all: Vec<_> = points.iter().enumerate().map(|(i, (e, w))| point(i as u64, *e, *w)).collect();
+            let ulp = |w: f64| if w == 0.0 { 0.0 } else { f64::powi(2.0, binade(w) - 10) };
+            let fails = |p: &FrontPoint| p.error > atol + rtol * p.want.abs() + ulps * ulp(p.want) + 1e-12;
+            let loosely = |p: &FrontPoint| p.error > atol + rtol * p.want.abs() + ulps * ulp(p.want) - 1e-12;
+            let kept = front(&all);
+            prop_assert!(!all.iter().any(fails) || kept.iter().any(loosely));
+            prop_assert!(kept.iter().all(|k| all.contains(k)));
+        }
+    }
+
+    #[test]
+    fn a_wrong_factor_leaves_a_small_front() {
+        let all: Vec<_> = (1..100_000u64).map(|i| point(i, i as f64 * 0.01, i as f64)).collect();
+        assert!(front(&all).len() < 64, "{}", front(&all).len());
+    }
+
+    #[test]
+    fn equal_elements_leave_nothing() {
+        assert!(front(&[point(0, 0.0, 1.0)]).is_empty());
+    }
+
+    #[test]
+    fn binades_of_subnormals_and_zero_are_their_own() {
+        assert_eq!((binade(0.0), binade(1.0), binade(-1.9), binade(f64::MIN_POSITIVE / 2.0)), (i32::MIN, 0, 0, -1023));
+    }
+
+    #[test]
+    fn a_point_with_a_smaller_scale_survives() {
+        let a = FrontPoint { scale: Some(10.0), ..point(0, 1.0, 5.0) };
+        let b = FrontPoint { scale: Some(1.0), ..point(1, 0.5, 5.0) };
+        let c = FrontPoint { scale: Some(20.0), ..point(2, 0.5, 6.0) };
+        assert_eq!(front(&[a, b, c]).iter().map(|p| p.index).collect::<Vec<_>>(), [0, 1]);
+    }
+}

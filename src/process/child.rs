@@ -1,0 +1,115 @@
+//! A started child: its group, its pidfd, its end. Does not read or write its pipes.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+use super::{Command, End, family};
+
+/// A running child. Dropping it kills it with its family.
+pub(super) struct Child {
+    handle: duct::Handle,
+    pid: u32,
+    pidfd: OwnedFd,
+    reaped: bool,
+}
+
+/// The three ends a child is given.
+pub(super) struct Ends {
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+impl Child {
+    pub(super) fn start(command: &Command, ends: Ends) -> io::Result<Child> {
+        if !command.program.is_absolute() {
+            let program = command.program.display();
+            return Err(io::Error::other(format!("`{program}` is not an absolute path to a program")));
+        }
+        let (program, args) = match &command.limits {
+            None => (command.program.clone(), command.args.clone()),
+            Some(limits) => {
+                let limits = serde_json::to_string(limits).map_err(io::Error::other)?;
+                let mut args: Vec<OsString> = vec!["worker".into(), "--exec".into(), limits.into()];
+                args.push(command.program.clone().into());
+                args.extend(command.args.iter().cloned());
+                ("/proc/self/exe".into(), args)
+            }
+        };
+        let mut expression = duct::cmd(program, args)
+            .full_env(&command.env)
+            .stdin_file(ends.stdin)
+            .stdout_file(ends.stdout)
+            .stderr_file(ends.stderr)
+            .unchecked()
+            .before_spawn(|command| {
+                std::os::unix::process::CommandExt::process_group(command, 0);
+                Ok(())
+            });
+        if let Some(dir) = &command.dir {
+            expression = expression.dir(dir);
+        }
+        for fd in &command.inherited {
+            fcntl_setfd(fd, FdFlags::empty())?;
+        }
+        let started = expression.start();
+        for fd in &command.inherited {
+            fcntl_setfd(fd, FdFlags::CLOEXEC)?;
+        }
+        let handle = started.map_err(|e| io::Error::new(e.kind(), format!("cannot start {}: {e}", command.line())))?;
+        let pid = handle.pids().first().copied().ok_or_else(|| io::Error::other("a started child has no id"))?;
+        let raw =
+            i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("not a process id"))?;
+        // Nobody has waited for it yet, so the id is still its own.
+        let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(pidfd) => pidfd,
+            Err(e) => {
+                family::kill_family(pid);
+                let _ = handle.wait();
+                return Err(e.into());
+            }
+        };
+        Ok(Child { handle, pid, pidfd, reaped: false })
+    }
+
+    /// Readable once the child has ended.
+    pub(super) fn ended(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Kills it and all it started.
+    pub(super) fn kill(&self) {
+        if !self.reaped {
+            family::kill_family(self.pid);
+        }
+    }
+
+    /// Waits for its end, and ends what is left of its group: a child that is done leaves nobody behind.
+    pub(super) fn finish(&mut self) -> io::Result<End> {
+        if !self.reaped {
+            if super::channels::wait_readable(self.pidfd.as_fd(), None)? {
+                // Before it is waited for: until then the group's number cannot belong to anyone else.
+                family::kill_group(self.pid);
+            }
+            self.reaped = true;
+        }
+        Ok(End::of(self.handle.wait()?.status))
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.kill();
+            let _ = self.finish();
+        }
+    }
+}

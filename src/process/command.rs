@@ -1,0 +1,134 @@
+//! What to start: program, arguments, environment, place, limits. Does not start it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Limits;
+
+/// Bytes of each of standard output and standard error that are kept, unless said otherwise.
+const CAPTURE: usize = 1 << 20;
+
+/// What to start. The environment is empty until spelt out.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub(super) program: PathBuf,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: BTreeMap<OsString, OsString>,
+    pub(super) dir: Option<PathBuf>,
+    pub(super) stdin: Vec<u8>,
+    pub(super) limits: Option<Limits>,
+    pub(super) inherited: Vec<Arc<OwnedFd>>,
+    pub(super) capture: usize,
+}
+
+impl Command {
+    /// The program at an absolute path, without arguments, environment or input.
+    pub fn new(program: impl Into<PathBuf>) -> Self {
+        Command {
+            program: program.into(),
+            args: vec![],
+            env: BTreeMap::new(),
+            dir: None,
+            stdin: vec![],
+            limits: None,
+            inherited: vec![],
+            capture: CAPTURE,
+        }
+    }
+
+    /// The program of this very process, even if its file was replaced meanwhile.
+    pub fn own() -> Self {
+        Command::new("/proc/self/exe")
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// With more arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// With an environment variable.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.insert(name.as_ref().to_owned(), value.as_ref().to_owned());
+        self
+    }
+
+    /// Working in this folder; else in that of this process.
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// With these bytes on its standard input, then its end.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.stdin = bytes.into();
+        self
+    }
+
+    /// Under limits: this program starts itself as a small process that sets them and becomes `program`, so its command line must hand
+    /// `worker --exec` to [`super::limits::exec_main`].
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// With an open file under the same number. Every other descriptor closes. Not while another thread starts children: they would get it too.
+    #[must_use]
+    pub fn inherit(mut self, fd: &Arc<OwnedFd>) -> Self {
+        self.inherited.push(Arc::clone(fd));
+        self
+    }
+
+    /// Keeping at most so many bytes of each output.
+    #[must_use]
+    pub fn capture(mut self, bytes: usize) -> Self {
+        self.capture = bytes;
+        self
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The command line as a person would type it, for messages: quoted where a shell needs it.
+    pub fn line(&self) -> String {
+        let words = std::iter::once(self.program.as_os_str()).chain(self.args.iter().map(OsString::as_os_str));
+        words.map(quote).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn quote(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_can_be_typed_again() {
+        let command = Command::new("/bin/c++").arg("-DX=1").arg("it's").arg("");
+        assert_eq!(command.line(), r"/bin/c++ -DX=1 'it'\''s' ''");
+    }
+}

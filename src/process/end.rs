@@ -1,0 +1,106 @@
+//! How a child ended, in words. Knows exit statuses and signals; does not know what the child was for.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+/// How a child ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// It ended itself with this status.
+    Exited(i32),
+    /// A signal ended it that we did not send.
+    Signalled(i32),
+    /// It took longer than this and was killed.
+    TimedOut(Duration),
+    /// It was killed because the build was interrupted.
+    Interrupted,
+    /// It was killed because it broke the protocol: how.
+    Misbehaved(&'static str),
+}
+
+impl End {
+    /// From what the system says.
+    pub fn of(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => End::Exited(code),
+            (None, Some(signal)) => End::Signalled(signal),
+            // Neither exited nor signalled cannot be waited for without WUNTRACED; -1 says at least that it is no success.
+            (None, None) => End::Exited(-1),
+        }
+    }
+
+    /// Whether it ended itself with status 0.
+    pub fn success(self) -> bool {
+        self == End::Exited(0)
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Exited(code) => write!(f, "exited with {code}"),
+            End::Signalled(signal) => match signal_name(*signal) {
+                Some(name) => write!(f, "killed by signal {signal} ({name})"),
+                None => write!(f, "killed by signal {signal}"),
+            },
+            End::TimedOut(limit) => {
+                let seconds = limit.as_secs_f64();
+                if seconds.fract() == 0.0 {
+                    write!(f, "timed out after {seconds:.0} s")
+                } else {
+                    write!(f, "timed out after {seconds:.1} s")
+                }
+            }
+            End::Interrupted => f.write_str("interrupted"),
+            End::Misbehaved(how) => write!(f, "killed: {how}"),
+        }
+    }
+}
+
+/// The name of a signal, where it is one that ends processes.
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match signal {
+        libc::SIGHUP => "SIGHUP",
+        libc::SIGINT => "SIGINT",
+        libc::SIGQUIT => "SIGQUIT",
+        libc::SIGILL => "SIGILL",
+        libc::SIGTRAP => "SIGTRAP",
+        libc::SIGABRT => "SIGABRT",
+        libc::SIGBUS => "SIGBUS",
+        libc::SIGFPE => "SIGFPE",
+        libc::SIGKILL => "SIGKILL",
+        libc::SIGUSR1 => "SIGUSR1",
+        libc::SIGSEGV => "SIGSEGV",
+        libc::SIGUSR2 => "SIGUSR2",
+        libc::SIGPIPE => "SIGPIPE",
+        libc::SIGALRM => "SIGALRM",
+        libc::SIGTERM => "SIGTERM",
+        libc::SIGXCPU => "SIGXCPU",
+        libc::SIGXFSZ => "SIGXFSZ",
+        libc::SIGSYS => "SIGSYS",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_are_said_in_words() {
+        assert_eq!(End::Signalled(libc::SIGSEGV).to_string(), "killed by signal 11 (SIGSEGV)");
+        assert_eq!(End::Signalled(40).to_string(), "killed by signal 40");
+        assert_eq!(End::Exited(3).to_string(), "exited with 3");
+        assert_eq!(End::TimedOut(Duration::from_secs(10)).to_string(), "timed out after 10 s");
+        assert_eq!(End::TimedOut(Duration::from_millis(1500)).to_string(), "timed out after 1.5 s");
+    }
+
+    #[test]
+    fn wait_statuses_become_ends() {
+        assert_eq!(End::of(ExitStatus::from_raw(3 << 8)), End::Exited(3));
+        assert_eq!(End::of(ExitStatus::from_raw(9)), End::Signalled(9));
+        assert!(End::of(ExitStatus::from_raw(0)).success());
+    }
+}

@@ -1,0 +1,109 @@
+//! Who descends from whom, and their common end. Knows process ids and `/proc`; does not start anything.
+//!
+//! A child leads its own group, so that one signal ends it and what it started. A descendant that left the group (a session of its own, a group of its
+//! own) is found by descent: [`adopt_orphans`] makes this process the parent of orphaned descendants, so that descent never breaks off.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, kill_process_group, set_child_subreaper,
+    set_parent_process_death_signal,
+};
+
+/// Makes orphaned descendants children of this process, so that [`descendants`] finds them.
+pub fn adopt_orphans() -> io::Result<()> {
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Has the system kill this process when the *thread* that started it ends. Only for children whose starter waits for them, in the same thread.
+/// `parent` is the starter's process id: if it is gone already, says so instead.
+pub fn die_with_parent(parent: u32) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have died before the call above, which then comes too late.
+    match getppid() {
+        Some(pid) if pid.as_raw_nonzero().get().unsigned_abs() == parent => Ok(()),
+        _ => Err(io::Error::other("the process that started this one has ended")),
+    }
+}
+
+/// Every living descendant of a process, parents before children.
+pub fn descendants(of: u32) -> Vec<u32> {
+    let mut found = children(of);
+    let mut next = 0;
+    while next < found.len() {
+        let more = children(found[next]);
+        found.extend(more.into_iter().filter(|pid| !found.contains(pid)).collect::<Vec<_>>());
+        next += 1;
+    }
+    found
+}
+
+/// The children of a process: from the kernel's own list, or, where that is not compiled in, from everyone's parent.
+fn children(of: u32) -> Vec<u32> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{of}/task")) else { return vec![] };
+    let mut found = vec![];
+    for task in tasks.flatten() {
+        match fs::read_to_string(task.path().join("children")) {
+            Ok(text) => found.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound && task.path().exists() => return children_by_parent(of),
+            Err(_) => {}
+        }
+    }
+    found
+}
+
+fn children_by_parent(of: u32) -> Vec<u32> {
+    let Ok(all) = fs::read_dir("/proc") else { return vec![] };
+    let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| stat(*pid).is_some_and(|(_, parent)| parent == of)).collect()
+}
+
+/// State letter and parent of a process.
+fn stat(pid: u32) -> Option<(char, u32)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may itself hold spaces and parentheses.
+    let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+/// Whether a process is there and has not ended. A zombie has, once all its threads have.
+pub fn is_alive(pid: u32) -> bool {
+    match stat(pid) {
+        Some(('Z' | 'X', _)) => fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1),
+        Some(_) => true,
+        None => false,
+    }
+}
+
+fn as_pid(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+/// Kills every member of the group that `leader` leads.
+pub fn kill_group(leader: u32) {
+    if let Some(pid) = as_pid(leader) {
+        // Fails only if nobody is left, which is what was wanted.
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+/// Kills every descendant of a process, but not the process itself. Repeated until none is left, because one may be starting another meanwhile;
+/// ends after 100 rounds, because a process that cannot be killed (stuck in the kernel) must not hold us.
+pub fn kill_descendants(of: u32) {
+    for _ in 0..100 {
+        let living: Vec<u32> = descendants(of).into_iter().filter(|pid| is_alive(*pid)).collect();
+        if living.is_empty() {
+            return;
+        }
+        for pid in living.into_iter().filter_map(as_pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Kills a child that leads a group, its group, and every descendant wherever it went.
+pub fn kill_family(leader: u32) {
+    kill_descendants(leader);
+    kill_group(leader);
+}

@@ -1,0 +1,67 @@
+//! Limits on what a process may take. Set by a process for itself: nothing runs between fork and exec.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+
+use rustix::process::{Resource, Rlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+use super::family;
+
+/// Limits on one process and what it starts. `None` leaves a limit as it is; core dumps are always off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Bytes of address space.
+    pub address_space: Option<u64>,
+    /// Seconds of processor time, of all threads together.
+    pub cpu_s: Option<u64>,
+    /// Bytes of a file it may write.
+    pub file_size: Option<u64>,
+    /// File descriptors.
+    pub open_files: Option<u64>,
+    /// Processes and threads of this user, all programs together. The system ignores it for the superuser.
+    pub processes: Option<u64>,
+    /// The process id of the starter, with whose starting thread this process dies.
+    pub die_with: Option<u32>,
+}
+
+impl Limits {
+    /// Sets them for this process. A limit already lower than asked stays.
+    pub fn apply(&self) -> io::Result<()> {
+        if let Some(parent) = self.die_with {
+            family::die_with_parent(parent)?;
+        }
+        let wanted = [
+            (Resource::As, self.address_space),
+            (Resource::Cpu, self.cpu_s),
+            (Resource::Fsize, self.file_size),
+            (Resource::Nofile, self.open_files),
+            (Resource::Nproc, self.processes),
+            (Resource::Core, Some(0)),
+        ];
+        for (resource, value) in wanted {
+            let Some(value) = value else { continue };
+            let old = rustix::process::getrlimit(resource);
+            let value = old.maximum.map_or(value, |most| most.min(value));
+            setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?;
+        }
+        Ok(())
+    }
+}
+
+/// The hidden command that a [`super::Command`] with limits starts: `args` are the limits as JSON, the program, and its arguments. Sets the limits and
+/// becomes the program; returns only if it cannot.
+pub fn exec_main(args: &[OsString]) -> io::Error {
+    let [limits, program, args @ ..] = args else {
+        return io::Error::other("expected limits, a program and its arguments");
+    };
+    let limits: Limits = match limits.to_str().map(serde_json::from_str) {
+        Some(Ok(limits)) => limits,
+        _ => return io::Error::other("the limits are not as `process::Limits` writes them"),
+    };
+    match limits.apply() {
+        Ok(()) => std::process::Command::new(program).args(args).exec(),
+        Err(e) => e,
+    }
+}

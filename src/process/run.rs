@@ -1,0 +1,53 @@
+//! Runs a child to its end, or to ours: time limit, interruption. Knows nothing of what it does.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::channels::{Channels, Stream, TICK};
+use super::{Captured, Command, End};
+
+/// A child that ended.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// How.
+    pub end: End,
+    /// What it wrote to standard output.
+    pub stdout: Captured,
+    /// What it wrote to standard error.
+    pub stderr: Captured,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Runs `command` to its end. After `limit`, or when `interrupted` is set, it is killed with all it started; what it left running in its group is killed
+/// too. An error means that it could not be started, or that the system refused to say how it ended.
+pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool) -> io::Result<Finished> {
+    let start = Instant::now();
+    let (mut child, mut channels) = Channels::start(command, true)?;
+    let (mut stdout, mut stderr) = (Captured::new(command.capture), Captured::new(command.capture));
+    let mut sink = |stream, bytes: &[u8]| match stream {
+        Stream::Out => stdout.push(bytes),
+        Stream::Err => stderr.push(bytes),
+    };
+    let mut ours = None;
+    loop {
+        let left = limit.map_or(TICK, |limit| limit.saturating_sub(start.elapsed()));
+        // A millisecond more than what is left, because poll counts in whole ones and would spin through the last.
+        let ended = channels.step(&child, left.min(TICK) + Duration::from_millis(1), &mut sink)?;
+        if ended {
+            break;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            ours = Some(End::Interrupted);
+        } else if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
+            ours = Some(End::TimedOut(limit));
+        }
+        if ours.is_some() {
+            child.kill();
+            break;
+        }
+    }
+    let end = child.finish()?;
+    Ok(Finished { end: ours.unwrap_or(end), stdout, stderr, took: start.elapsed() })
+}

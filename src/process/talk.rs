@@ -1,0 +1,104 @@
+//! A child that answers lines with lines. Knows lines; does not know what they say.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::channels::{Channels, Stream, TICK, wait_readable};
+use super::child::Child;
+use super::{Captured, Command, End};
+
+/// Longest answer, in bytes. Answers hold messages and digests; bulk goes through files.
+const LONGEST: usize = 64 << 20;
+/// Bytes kept of what the child writes to its standard error between two answers.
+const STDERR: usize = 64 << 10;
+
+/// A running child that answers each line on its standard input with one on its standard output. Dropping it kills it with its family.
+pub struct Talker {
+    child: Child,
+    channels: Channels,
+    out: Vec<u8>,
+    err: Captured,
+}
+
+/// Why a child gave no answer. It is gone.
+#[derive(Debug, Clone)]
+pub struct Died {
+    /// How it ended.
+    pub end: End,
+    /// What it wrote to standard error since its last answer.
+    pub stderr: Captured,
+}
+
+impl Talker {
+    /// Starts it.
+    pub fn start(command: &Command) -> io::Result<Self> {
+        let (child, channels) = Channels::start(command, false)?;
+        Ok(Talker { child, channels, out: Vec::new(), err: Captured::new(STDERR) })
+    }
+
+    /// Its process id, which is also that of its group.
+    pub fn pid(&self) -> u32 {
+        self.child.pid()
+    }
+
+    /// Whether it has not ended.
+    pub fn is_alive(&self) -> bool {
+        !matches!(wait_readable(self.child.ended(), Some(Duration::ZERO)), Ok(true))
+    }
+
+    /// Sends a line and waits for one, `limit` at most. On any error the child has been killed with its family. The inner error is the child's end,
+    /// the outer one the system's.
+    pub fn exchange(
+        mut self,
+        line: &str,
+        limit: Duration,
+        interrupted: &AtomicBool,
+    ) -> io::Result<Result<(Self, String), Died>> {
+        let start = Instant::now();
+        self.channels.send(line.as_bytes());
+        self.channels.send(b"\n");
+        self.err = Captured::new(STDERR);
+        // A line that came unasked is no answer.
+        let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved("it answered unasked"));
+        while ours.is_none() {
+            let (out, err) = (&mut self.out, &mut self.err);
+            let fresh = out.len();
+            let ended = self.channels.step(&self.child, TICK, &mut |stream, bytes| match stream {
+                Stream::Out => out.extend_from_slice(bytes),
+                Stream::Err => err.push(bytes),
+            })?;
+            if let Some(at) = self.out[fresh..].iter().position(|b| *b == b'\n') {
+                let rest = self.out.split_off(fresh + at + 1);
+                let answer = std::mem::replace(&mut self.out, rest);
+                return Ok(Ok((self, String::from_utf8_lossy(&answer[..answer.len() - 1]).into_owned())));
+            }
+            if ended {
+                break;
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                ours = Some(End::Interrupted);
+            } else if start.elapsed() >= limit {
+                ours = Some(End::TimedOut(limit));
+            } else if self.out.len() > LONGEST {
+                ours = Some(End::Misbehaved("its answer is longer than any answer may be"));
+            }
+        }
+        self.child.kill();
+        let end = self.child.finish()?;
+        Ok(Err(Died { end: ours.unwrap_or(end), stderr: self.err.clone() }))
+    }
+
+    /// Closes its input, on which a worker ends itself, and kills it if it has not ended within `grace`.
+    pub fn dismiss(mut self, grace: Duration) -> io::Result<End> {
+        let start = Instant::now();
+        self.channels.close();
+        while start.elapsed() < grace {
+            if self.channels.step(&self.child, TICK, &mut |_, _| {})? {
+                break;
+            }
+        }
+        self.child.kill();
+        self.child.finish()
+    }
+}

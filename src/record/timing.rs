@@ -1,0 +1,30 @@
+//! What bench and pairs steps saw: raw samples, free of policy.
+
+use serde::{Deserialize, Serialize};
+
+/// Samples taken one way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Series {
+    /// Nanoseconds a sequence of launches, in the order taken, dropped ones left out.
+    pub samples_ns: Vec<f64>,
+    /// Samples dropped under hardware slowdown or thermal limits.
+    pub dropped: u32,
+}
+
+/// What a bench step saw. Cold and hot are different quantities and never mixed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BenchObserved {
+    /// L2 flushed, pointers rotated.
+    pub cold: Option<Series>,
+    /// One buffer set, rewritten between samples.
+    pub hot: Option<Series>,
+    /// Whether the outputs of timed launches were verified after timing.
+    pub verified: bool,
+}
+
+/// What a pairs step saw of two binaries A and B.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PairsObserved {
+    /// A block an entry: the logarithms of (time of A / time of B) of its ABBA pairs.
+    pub blocks: Vec<Vec<f64>>,
+}

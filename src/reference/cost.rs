@@ -1,0 +1,50 @@
+//! What an operator costs: arithmetic, compulsory bytes, the length of its longest sum. Knows shapes, not values.
+
+use super::bind::Bound;
+use super::builtin::Work;
+use super::check::check;
+use crate::model::{Problem, Role};
+
+/// Work of an operator at a shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Arithmetic operations; a multiply-add is two, an elementary function one. 0 where the reference is the package's own.
+    pub flops: f64,
+    /// Bytes if every input is read once and every output written once, in their dtypes, gaps between strides not counted.
+    pub bytes: f64,
+}
+
+/// Cost as the built-in states it.
+pub fn cost(problem: &Problem) -> Cost {
+    let bytes = problem
+        .tensors
+        .iter()
+        .map(|tensor| {
+            let passes = if tensor.role == Role::Inout { 2.0 } else { 1.0 };
+            passes * (tensor.elements() * tensor.dtype.bytes()) as f64
+        })
+        .sum();
+    Cost { flops: work_of(problem).map_or(0.0, |work| work.flops), bytes }
+}
+
+/// The length of the longest sum an output element is made of, at least 1: what rounding errors grow with. For a reference of the package's own,
+/// whose sums are not known, the longest axis of any tensor that is read.
+pub fn reduction_length(problem: &Problem) -> u64 {
+    match work_of(problem) {
+        Some(work) => work.reduction.max(1),
+        None => problem.read().flat_map(|tensor| tensor.shape.iter().copied()).max().unwrap_or(1).max(1),
+    }
+}
+
+/// An estimate of the scalar operations a kernel executes: its arithmetic, or a load or store for every element of every tensor, whichever is more.
+pub fn work(problem: &Problem) -> f64 {
+    let elements: u64 = problem.tensors.iter().map(crate::model::Tensor::elements).sum();
+    cost(problem).flops.max(elements as f64)
+}
+
+/// None where there is no built-in, or the problem does not fit it.
+fn work_of(problem: &Problem) -> Option<Work> {
+    let bound = Bound::new(problem).ok()?;
+    check(problem).ok()?;
+    Some((bound.builtin.work)(&bound))
+}

@@ -1,0 +1,60 @@
+//! Dense products of f64 matrices through `matrixmultiply`. Knows strides, no tensors.
+//!
+//! Every kernel of that library adds 256 terms of a dot product in order with fused multiply-adds and then adds the blocks in order, so
+//! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives others.
+
+#![expect(unsafe_code, reason = "matrixmultiply takes raw pointers; bounds are checked here")]
+
+/// A matrix within a slice: element (i, j) lies at `start + i * row + j * column`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Matrix<'a> {
+    /// Where it lies.
+    pub(super) values: &'a [f64],
+    /// Its first element.
+    pub(super) start: usize,
+    /// Elements between rows.
+    pub(super) row: usize,
+    /// Elements between columns.
+    pub(super) column: usize,
+}
+
+impl Matrix<'_> {
+    /// Panics unless every element of `rows` x `columns` lies within the slice: a bug of an operator.
+    fn assert_within(&self, rows: usize, columns: usize) {
+        let last = self.start + (rows - 1) * self.row + (columns - 1) * self.column;
+        assert!(last < self.values.len(), "BUG: a matrix reaches element {last} of {}", self.values.len());
+    }
+}
+
+/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n.
+pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
+    assert!(c.len() == m * n, "BUG: a product of {m} x {n} into {} values", c.len());
+    if m == 0 || n == 0 {
+        return;
+    }
+    if k == 0 {
+        return c.fill(0.0);
+    }
+    a.assert_within(m, k);
+    b.assert_within(k, n);
+    // SAFETY: every element that the strides reach lies within its slice, as asserted above; `c` is a distinct mutable slice of m * n
+    // values with row stride n; no stride or offset exceeds isize, as slices are smaller than that.
+    unsafe {
+        matrixmultiply::dgemm(
+            m,
+            k,
+            n,
+            1.0,
+            a.values.as_ptr().add(a.start),
+            a.row as isize,
+            a.column as isize,
+            b.values.as_ptr().add(b.start),
+            b.row as isize,
+            b.column as isize,
+            0.0,
+            c.as_mut_ptr(),
+            n as isize,
+            1,
+        );
+    }
+}

@@ -1,0 +1,26 @@
+//! match: does machine code show a method, compared with the variant without it?
+
+use crate::engine::{Job, Ran, RunError};
+use crate::measure::signature::matched;
+use crate::record::params::{MatchParams, Shown};
+use crate::record::{Inspection, Unknown, Verdict};
+
+use super::io;
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+    let params: MatchParams = io::params(job)?;
+    let (on, off): (Inspection, Inspection) = (io::required(job, "on")?, io::required(job, "off")?);
+    let found = matched(params.signature.as_ref(), &on, &off);
+    let counts: Vec<String> =
+        found.counts.iter().map(|(p, with, without)| format!("{p} {with} times, {without} without it")).collect();
+    let ran = io::one(job, "match", &found, counts.join("; "))?;
+    Ok(io::judged(
+        ran,
+        match found.shown {
+            Shown::Shown => Verdict::Pass,
+            Shown::NotShown => Verdict::Fail("the machine code does not show it".into()),
+            Shown::Unknown(why) => Verdict::Unknown(Unknown::Missing(why)),
+        },
+    ))
+}

@@ -1,0 +1,41 @@
+//! Sends each step to what runs it: pure kinds here and now, the rest to a worker.
+
+use crate::engine::{Job, Ran, RunError, Runner};
+use crate::record::StepKind;
+
+use super::{attribute, calibrate, generate, io, judge, matching, select};
+
+/// Runs a step outside the coordinator: the worker pool, or one day another machine.
+pub trait Remote: Send + Sync {
+    /// Runs the step and returns when it, and everything it started, has ended.
+    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError>;
+}
+
+/// All runners behind one.
+pub struct Runners<R> {
+    /// Who runs what is not pure.
+    pub workers: R,
+}
+
+impl<R: Remote> Runner for Runners<R> {
+    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+        match job.spec.kind {
+            StepKind::Generate => generate::run(job),
+            StepKind::Judge => judge::run(job),
+            StepKind::Calibrate => calibrate::run(job),
+            StepKind::Match => matching::run(job),
+            StepKind::Select => select::run(job),
+            StepKind::Attribute => attribute::run(job),
+            StepKind::Compile
+            | StepKind::Inspect
+            | StepKind::Oracle
+            | StepKind::Verify
+            | StepKind::Bench
+            | StepKind::Pairs
+            | StepKind::Profile => self.workers.execute(job),
+            StepKind::Roofline | StepKind::Round => {
+                Err(io::failed(format!("this version of kforge has no {} steps", job.spec.kind)))
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! select: which variant stands for each class of shapes.
+
+use crate::base::Severity;
+use crate::engine::{Job, Ran, RunError};
+use crate::measure::select::{Known, select};
+use crate::record::params::SelectParams;
+
+use super::io;
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+    let params: SelectParams = io::params(job)?;
+    let mut known = Known::default();
+    for name in job.spec.inputs.keys() {
+        let mut parts = name.split(':');
+        let kind = parts.next().unwrap_or_default();
+        let numbers: Vec<u32> = parts.filter_map(|p| p.parse().ok()).collect();
+        match (kind, &numbers[..]) {
+            ("judgement", [v, s]) => drop(io::document(job, name)?.map(|d| known.judgements.insert((*v, *s), d))),
+            ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
+            ("bench", [v, s]) => drop(io::document(job, name)?.map(|d| known.benches.insert((*v, *s), d))),
+            ("pairs", [a, b, s]) => drop(io::document(job, name)?.map(|d| known.pairs.insert((*a, *b, *s), d))),
+            _ => return Err(io::failed(format!("BUG: select does not know input `{name}`"))),
+        }
+    }
+    let selection = select(&params, &known);
+    let lines: Vec<String> = selection.champions.iter().map(|c| format!("{}: {}", c.class, c.because)).collect();
+    let mut ran = io::one(job, "selection", &selection, lines.join("; "))?;
+    for champion in selection.champions.iter().filter(|c| c.variant.is_none()) {
+        let text = format!("no champion for shapes of class `{}`: {}", champion.class, champion.because);
+        ran.notes.push(io::note(Severity::Error, "select.none", text));
+    }
+    Ok(ran)
+}

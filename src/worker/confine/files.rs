@@ -1,0 +1,118 @@
+//! Which files a confined process may touch, by Landlock. Knows paths; does not know system calls.
+
+use std::io;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, PathBeneath, PathFd, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
+};
+
+use super::Confinement;
+
+/// Where systems keep libraries and what loading them reads. Those that are not there are passed over.
+const SYSTEM: &[&str] = &[
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/nix/store",
+    "/gnu/store",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/urandom",
+];
+/// What programs need besides.
+const PROGRAMS: &[&str] = &[
+    "/usr/bin",
+    "/bin",
+    "/usr/include",
+    "/usr/share/zoneinfo",
+    "/proc/self",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/sys/devices/system/cpu",
+];
+
+/// The rights we know how to ask for. Older kernels enforce those they know.
+const WANTED: ABI = ABI::V6;
+
+/// Restricts this thread and its future ones. Gives what the kernel could not do.
+pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
+    match enforce(keep) {
+        Ok(status) => Ok(missing(&status)),
+        Err(e) => Err(io::Error::other(format!("landlock: {e}"))),
+    }
+}
+
+fn enforce(keep: &Confinement) -> Result<RestrictionStatus, Box<dyn std::error::Error>> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(WANTED))?
+        .handle_access(AccessNet::from_all(WANTED))?
+        .scope(Scope::from_all(WANTED))?
+        .create()?;
+    let programs: &[&str] = if keep.programs { PROGRAMS } else { &[] };
+    let named = keep.read.iter().map(|path| path.as_path());
+    for path in SYSTEM.iter().chain(programs).map(Path::new).chain(named) {
+        rules = allow(rules, path, AccessFs::from_read(WANTED))?;
+    }
+    if keep.programs {
+        rules = allow(rules, Path::new("/dev/null"), AccessFs::from_read(WANTED) | AccessFs::WriteFile)?;
+    }
+    if let Some(scratch) = &keep.scratch {
+        rules = allow(rules, scratch, AccessFs::from_all(WANTED) & !AccessFs::MakeChar & !AccessFs::MakeBlock)?;
+    }
+    Ok(rules.restrict_self()?)
+}
+
+fn allow(
+    rules: landlock::RulesetCreated,
+    path: &Path,
+    access: landlock::BitFlags<AccessFs>,
+) -> Result<landlock::RulesetCreated, Box<dyn std::error::Error>> {
+    let Ok(fd) = PathFd::new(path) else { return Ok(rules) };
+    // Rights over folders mean nothing for a file, and the kernel refuses them there.
+    let access = if path.is_dir() { access } else { access & AccessFs::from_file(WANTED) };
+    Ok(rules.add_rule(PathBeneath::new(fd, access))?)
+}
+
+fn missing(status: &RestrictionStatus) -> Vec<String> {
+    match (&status.ruleset, &status.landlock) {
+        (RulesetStatus::FullyEnforced, _) => vec![],
+        (_, LandlockStatus::Available { effective_abi, .. }) => vec![partial(*effective_abi)],
+        _ => vec![NONE.to_string()],
+    }
+}
+
+const NONE: &str = "the kernel has no Landlock (Linux 5.13, with `landlock` among its security modules): candidate code could read and write files of yours";
+
+fn partial(abi: ABI) -> String {
+    format!(
+        "the kernel's Landlock is of version {} of {}: candidate code is kept from fewer things",
+        abi as i32, WANTED as i32
+    )
+}
+
+/// What [`restrict`] would give, without restricting: a set of rules that insists on every right can be made only where the kernel knows them all.
+pub(super) fn missing_here() -> Vec<String> {
+    let known = |abi: ABI| {
+        let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+        let rules = rules.handle_access(AccessFs::from_all(abi));
+        // Rights over files did not change from version 5 to 6; scopes came.
+        let rules = if abi < ABI::V6 { rules } else { rules.and_then(|rules| rules.scope(Scope::from_all(abi))) };
+        rules.and_then(Ruleset::create).is_ok()
+    };
+    let versions = [ABI::V6, ABI::V5, ABI::V3, ABI::V2, ABI::V1];
+    match versions.into_iter().find(|abi| known(*abi)) {
+        Some(WANTED) => vec![],
+        Some(abi) => vec![partial(abi)],
+        None => vec![NONE.to_string()],
+    }
+}

@@ -1,0 +1,109 @@
+//! The binary interface between compiled kernels and the runtime: the context that `kf_runtime.h` lays out too, the table of calls, the generated stub.
+//! Knows symbols, offsets and registers; not what the calls do (`hooks`).
+
+use std::ffi::c_void;
+use std::fmt::Write as _;
+
+/// Most bytes of dynamic shared memory a block may ask for: 227 KiB, as on compute capability 9.0.
+pub const MAX_DYNAMIC_SHARED: u64 = 227 * 1024;
+
+/// `kf_ctx` of `kf_runtime.h`: what the running thread reads of itself. One for each OS thread.
+#[repr(C)]
+pub(super) struct Context {
+    pub(super) tid: [u32; 3],
+    pub(super) linear: u32,
+    pub(super) bid: [u32; 3],
+    pub(super) exited: u32,
+    pub(super) bdim: [u32; 3],
+    pub(super) next: u32,
+    pub(super) gdim: [u32; 3],
+    pub(super) count: u32,
+    pub(super) order: *const u32,
+    pub(super) coords: *const u32,
+    pub(super) exited_lanes: *mut u32,
+    pub(super) dynamic_shared: u64,
+    pub(super) polls: u32,
+    pub(super) total_shared: u32,
+    pub(super) exit_pc: *const c_void,
+}
+
+/// An entry's trampoline: runs threads of the current block until none is left that has not started.
+pub(super) type Entry = unsafe extern "C" fn(*mut Context, *mut *mut c_void);
+
+/// The runtime's calls in the order of the table `kf_targets`, by the stub's names.
+pub(super) const CALLS: [&str; 14] = [
+    "kf_self",
+    "kf_barrier",
+    "kf_warp",
+    "kf_converge",
+    "kf_fence",
+    "kf_poll",
+    "kf_print",
+    "kf_assert_failed",
+    "kf_trap",
+    "kf_not_emulated",
+    "kf_access",
+    "__ubsan_handle_out_of_bounds",
+    "kf_grid_sync",
+    "kf_clock",
+];
+const ACCESS: usize = 10;
+
+/// Bits of an access's kind, as in `kf_runtime.h`.
+pub(super) const WRITE: u32 = 1;
+pub(super) const VOLATILE: u32 = 2;
+pub(super) const ATOMIC: u32 = 4;
+pub(super) const UNALIGNED: u32 = 8;
+
+/// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as sixth argument; the thread
+/// sanitizer's hooks as accesses; compare-and-swap; and the one area that all `dynamic` names (undefined thread-local arrays) stand for.
+pub(super) fn stub(dynamic: &[String]) -> String {
+    let mut s = String::from(".text\n");
+    let mut function = |name: &str, body: &str| {
+        let _ =
+            write!(s, ".globl {name}\n.hidden {name}\n.type {name},@function\n{name}:\n{body}.size {name},.-{name}\n");
+    };
+    let jump = |index: usize| format!("\tmovq (%rsp), %r9\n\tjmp *.Ltargets+{}(%rip)\n", 8 * index);
+    for (index, name) in CALLS.iter().enumerate() {
+        function(name, &jump(index));
+    }
+    for (operation, kind) in [("read", 0), ("write", WRITE)] {
+        for (prefix, more) in
+            [("", 0), ("unaligned_", UNALIGNED), ("volatile_", VOLATILE), ("unaligned_volatile_", UNALIGNED | VOLATILE)]
+        {
+            for size in [1, 2, 4, 8, 16] {
+                let body = format!("\tmovl ${size}, %esi\n\tmovl ${}, %edx\n{}", kind | more, jump(ACCESS));
+                function(&format!("__tsan_{prefix}{operation}{size}"), &body);
+            }
+        }
+        let body = format!("\tmovl ${}, %edx\n{}", kind | UNALIGNED, jump(ACCESS));
+        function(&format!("__tsan_{operation}_range"), &body);
+    }
+    for name in ["__tsan_init", "__tsan_func_entry", "__tsan_func_exit", "__tsan_vptr_update", "__tsan_vptr_read"] {
+        function(name, "\tret\n");
+    }
+    function("kf_cas2", "\tmovl %esi, %eax\n\tlock cmpxchgw %dx, (%rdi)\n\tmovzwl %ax, %eax\n\tret\n");
+    function("kf_cas4", "\tmovl %esi, %eax\n\tlock cmpxchgl %edx, (%rdi)\n\tret\n");
+    function("kf_cas8", "\tmovq %rsi, %rax\n\tlock cmpxchgq %rdx, (%rdi)\n\tret\n");
+    function(
+        "kf_peek",
+        "\tcmpl $8, %esi\n\tje 8f\n\tcmpl $4, %esi\n\tje 4f\n\tmovzwl (%rdi), %eax\n\tret\n4:\tmovl (%rdi), %eax\n\tret\n8:\tmovq (%rdi), %rax\n\tret\n",
+    );
+    // Exported, so that the runtime finds them: the address of this thread's shared memory, and the table.
+    s.push_str(
+        ".globl kf_tls_anchor\n.type kf_tls_anchor,@function\nkf_tls_anchor:\n\tsubq $8, %rsp\n\tdata16 leaq kf_dynamic_shared@tlsgd(%rip), %rdi\n\
+         \t.value 0x6666\n\trex64\n\tcall __tls_get_addr@PLT\n\taddq $8, %rsp\n\tret\n.size kf_tls_anchor,.-kf_tls_anchor\n",
+    );
+    let bytes = 8 * CALLS.len();
+    let _ = write!(
+        s,
+        ".section .kf_targets,\"aw\",@nobits\n.balign 64\n.globl kf_targets\n.type kf_targets,@object\n.size kf_targets,{bytes}\nkf_targets:\n.Ltargets:\n\t.zero {bytes}\n"
+    );
+    let area = if dynamic.is_empty() { 16 } else { MAX_DYNAMIC_SHARED };
+    s.push_str(".section .tbss,\"awT\",@nobits\n.balign 1024\n");
+    for name in dynamic.iter().map(String::as_str).chain(["kf_dynamic_shared"]) {
+        let _ = write!(s, ".globl {name}\n.hidden {name}\n.type {name},@tls_object\n.size {name},{area}\n{name}:\n");
+    }
+    let _ = write!(s, "\t.zero {area}\n.section .note.GNU-stack,\"\",@progbits\n");
+    s
+}

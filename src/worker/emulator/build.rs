@@ -1,0 +1,247 @@
+//! Compiles a `.cu` source for the emulator: the host's C++ compiler, our headers in front, a generated unit that appends the entries.
+//!
+//! | what | why |
+//! |---|---|
+//! | a working folder with links `source` and `headers`, a cleared environment | the output does not depend on paths or on the caller |
+//! | assembly first, then assembling and linking | the text tells which thread-local names are only declared (dynamic shared memory), and lets the lines that bounds checks carry be blanked |
+//! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
+//! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
+//!
+//! What still bakes in its lines: `__LINE__` and `__FILE__` in the source. `assert` does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::abi;
+use crate::record::params::CompileFacts;
+
+/// What to compile and with what.
+#[derive(Debug, Clone)]
+pub struct EmulatorCompile<'a> {
+    /// The C++ compiler (g++ 11 or later), an absolute path; `strip` is looked for beside it.
+    pub cxx: &'a Path,
+    /// The package's staged tree.
+    pub source: &'a Path,
+    /// A folder that holds the files of [`super::headers`].
+    pub headers: &'a Path,
+    /// The file to compile, relative to `source`.
+    pub main: &'a str,
+    /// Entries as C++ spells them.
+    pub entries: &'a [String],
+    /// Macros.
+    pub defines: &'a BTreeMap<String, String>,
+    /// Include folders, relative to `source`.
+    pub include: &'a [String],
+    /// Further flags.
+    pub flags: &'a [String],
+    /// The language standard: `c++17`.
+    pub std: &'a str,
+    /// Whether accesses are watched.
+    pub check: bool,
+    /// How long the compiler may take in all.
+    pub time_limit: Duration,
+}
+
+/// What came of it; the files `binary` and `lines` lie in the output folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// What only the compiler can say.
+    pub facts: CompileFacts,
+    /// Its words: warnings.
+    pub log: String,
+}
+
+/// The compiler refused, or could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{log}")]
+pub struct CompileFailed {
+    /// Its words.
+    pub log: String,
+}
+
+impl From<String> for CompileFailed {
+    fn from(log: String) -> Self {
+        CompileFailed { log }
+    }
+}
+
+/// Compiles into the existing folder `out`: the files `binary` and `lines`.
+pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
+    let fail = |doing: &str, e: std::io::Error| CompileFailed { log: format!("cannot {doing}: {e}") };
+    let deadline = Instant::now() + what.time_limit;
+    let room =
+        tempfile::Builder::new().prefix(".emulator-").tempdir_in(out).map_err(|e| fail("make a working folder", e))?;
+    let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
+    for (name, target) in [("source", what.source), ("headers", what.headers)] {
+        let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
+        std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
+    }
+    let mut unit = format!("#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
+    for (index, entry) in what.entries.iter().enumerate() {
+        let _ = writeln!(unit, "KF_ENTRY({index}, {})", entry.trim().trim_start_matches('&'));
+    }
+    let write =
+        |name: &str, text: &str| fs::write(cwd.join(name), text).map_err(|e| fail(&format!("write `{name}`"), e));
+    write("entries.cpp", &unit)?;
+
+    let tool = Tool { cwd: &cwd, deadline, cxx: what.cxx };
+    let mut log = tool.run(what.cxx, &arguments(what, &cwd))?;
+    let assembly = fs::read_to_string(cwd.join("entries.s")).map_err(|e| fail("read the assembly", e))?;
+    write("entries.s", &blank_lines(&assembly))?;
+    write("stub.s", &abi::stub(&declared_only(&assembly)))?;
+    let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
+    log += &tool.run(what.cxx, &words(link))?;
+    log += &tool.run(&tool.beside("strip"), &words("-g -o binary lines"))?;
+    for name in ["binary", "lines"] {
+        fs::rename(cwd.join(name), out.join(name)).map_err(|e| fail(&format!("keep `{name}`"), e))?;
+    }
+    let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
+    let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
+    Ok(Compiled { facts, log: log.replace("source/", "") })
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
+/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory.
+fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
+    let mut args = words(
+        "-x c++ -S -g1 -gno-record-gcc-switches -fPIC -fvisibility=hidden -fno-gnu-unique -fno-extern-tls-init -fno-strict-aliasing \
+         -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition -fno-stack-protector -U_FORTIFY_SOURCE \
+         -frandom-seed=kforge -Wno-unknown-pragmas -Wno-attributes -Wno-unused-value",
+    );
+    args.push(format!("-std={}", what.std));
+    args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
+    args.push("-ffile-prefix-map=source/=".into());
+    args.extend(words(if what.check {
+        "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds -DKF_CHECK=1"
+    } else {
+        "-O3"
+    }));
+    args.extend(what.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
+    args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
+    args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
+    args.extend(what.flags.iter().cloned());
+    args.extend(words("-o entries.s entries.cpp"));
+    args
+}
+
+/// Blanks line and column in what bounds checks pass to their handler, which takes its place from the return address.
+fn blank_lines(assembly: &str) -> String {
+    let mut text = String::with_capacity(assembly.len());
+    let mut left = 0;
+    for line in assembly.split_inclusive('\n') {
+        if line.starts_with(".Lubsan_data") {
+            left = 2;
+        }
+        if left > 0 && line.trim_start().starts_with(".long") {
+            left -= 1;
+            text.push_str("\t.long\t0\n");
+        } else {
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+/// Thread-local names that the assembly uses and does not define: `extern __shared__` arrays.
+fn declared_only(assembly: &str) -> Vec<String> {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
+    let mut used = BTreeSet::new();
+    let mut defined = BTreeSet::new();
+    for line in assembly.lines() {
+        if let Some(label) = line.strip_suffix(':') {
+            defined.insert(label);
+        }
+        for relocation in ["@tlsgd", "@tlsld", "@dtpoff", "@DTPOFF", "@gottpoff", "@tlsdesc", "@tpoff"] {
+            for (at, _) in line.match_indices(relocation) {
+                let start = line[..at].rfind(|c| !is_name(c)).map_or(0, |i| i + 1);
+                used.insert(&line[start..at]);
+            }
+        }
+    }
+    used.difference(&defined).filter(|n| !n.is_empty() && !n.starts_with(".L")).map(|n| (*n).to_owned()).collect()
+}
+
+struct Tool<'a> {
+    cwd: &'a Path,
+    deadline: Instant,
+    cxx: &'a Path,
+}
+
+impl Tool<'_> {
+    /// A tool of the compiler's folder, else the system's.
+    fn beside(&self, name: &str) -> PathBuf {
+        let beside = self.cxx.with_file_name(name);
+        if beside.exists() { beside } else { Path::new("/usr/bin").join(name) }
+    }
+
+    /// Runs a tool to its end and gives its words; fails where it does, or when time is up.
+    fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
+        let name = program.display();
+        let words = self.cwd.join("words");
+        let fail = |e: std::io::Error| CompileFailed { log: format!("cannot run `{name}`: {e}") };
+        let file = fs::File::create(&words).map_err(fail)?;
+        let folder = self.cxx.parent().unwrap_or(Path::new("/usr/bin")).display();
+        let mut child = Command::new(program)
+            .args(args)
+            .current_dir(self.cwd)
+            .env_clear()
+            .env("PATH", format!("{folder}:/usr/bin:/bin"))
+            .env("LC_ALL", "C")
+            .env("TMPDIR", self.cwd)
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().map_err(fail)?)
+            .stderr(file)
+            .process_group(0)
+            .spawn()
+            .map_err(fail)?;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(fail)? {
+                break status;
+            }
+            if Instant::now() > self.deadline {
+                if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+                    // It may have ended meanwhile, which is what is wanted.
+                    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+                }
+                let _ = child.wait();
+                return Err(CompileFailed { log: format!("`{name}` did not end within the time limit") });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let said = fs::read(&words).map(|b| String::from_utf8_lossy(&b).into_owned()).map_err(fail)?;
+        if status.success() {
+            return Ok(said);
+        }
+        let end = if said.is_empty() { format!("`{name}` ended with {status}") } else { said.replace("source/", "") };
+        Err(CompileFailed { log: end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_dynamic_shared_memory_are_those_declared_only() {
+        let assembly = "\tleaq\tsmem@tlsgd(%rip), %rdi\n\tleaq\t_ZZ1kE4tile@dtpoff(%rax), %rdi\n_ZZ1kE4tile:\n\t.zero 4\n\tleaq .LANCHOR0@tlsld(%rip)\n";
+        assert_eq!(declared_only(assembly), ["smem"]);
+    }
+
+    #[test]
+    fn lines_of_bounds_checks_are_blanked_and_nothing_else() {
+        let assembly = ".Lubsan_data0:\n\t.quad\t.LC2\n\t.long\t10\n\t.long\t3\n\t.quad\t.Lubsan_type1\n\t.long\t7\n";
+        assert_eq!(
+            blank_lines(assembly),
+            ".Lubsan_data0:\n\t.quad\t.LC2\n\t.long\t0\n\t.long\t0\n\t.quad\t.Lubsan_type1\n\t.long\t7\n"
+        );
+    }
+}

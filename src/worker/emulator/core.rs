@@ -1,0 +1,459 @@
+//! One OS thread of the runner: a pool of coroutines, and the scheduler that runs blocks on them.
+//!
+//! A coroutine enters the entry's trampoline, which takes threads of the block one after another. A thread that never waits is a turn of a loop; only one that
+//! waits keeps its coroutine, and the next thread starts on another. Threads never change their OS thread. A block that can only wait (for the grid, or polling)
+//! stays resident, its shared memory saved, while others run.
+#![expect(
+    unsafe_code,
+    reason = "kernels call back into a scheduler that holds raw pointers to itself across coroutine switches"
+)]
+
+use std::cell::Cell;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use corosensei::{Coroutine, Yielder};
+
+use super::abi::Context;
+use super::block::{Block, State};
+use super::job::{Job, finding};
+use super::stack::ThreadStack;
+use crate::record::FindingKind;
+
+/// No thread, no coroutine.
+pub(super) const NONE: u32 = u32::MAX;
+/// How often a spinning thread may poll before others get a turn.
+pub(super) const POLLS: u32 = 64;
+/// After this many rounds in which threads only polled and nothing changed, nothing will.
+const FRUITLESS_ROUNDS: u32 = 4096;
+/// Rounds of polling before another block is started beside those that wait.
+const PATIENCE: u32 = 8;
+
+thread_local! {
+    static CURRENT: Cell<*mut Core> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The core of this OS thread; null outside the emulator.
+pub(super) fn current() -> *mut Core {
+    CURRENT.get()
+}
+
+/// A coroutine that runs threads.
+pub(super) struct Fiber {
+    coroutine: Coroutine<(), (), (), ThreadStack>,
+    yielder: *const Yielder<(), ()>,
+    /// First and last address of its stack, the guard page included.
+    stack: (usize, usize),
+}
+
+/// What a signal handler leaves for the landing that runs after it.
+#[derive(Default, Clone, Copy)]
+pub(super) struct Fault {
+    pub(super) signal: i32,
+    pub(super) address: usize,
+    pub(super) pc: usize,
+}
+
+/// See the module. The context comes first: kernels get its address.
+#[repr(C)]
+pub(super) struct Core {
+    pub(super) ctx: Context,
+    pub(super) job: *const Job,
+    pub(super) block: *mut Block,
+    fibers: Vec<Box<Fiber>>,
+    free: Vec<u32>,
+    /// The coroutine that runs, or none while the scheduler does.
+    pub(super) running: u32,
+    /// The thread that gave way, or none where the trampoline had no more threads.
+    parked: u32,
+    stacks: usize,
+    /// First byte of this OS thread's shared memory.
+    pub(super) tls: usize,
+    pub(super) fault: Fault,
+    /// Where a fault is reported from: the faulting stack may have overflowed.
+    pub(super) landing_stack: ThreadStack,
+    /// Stores of watched kernels, as signs of progress.
+    pub(super) writes: u64,
+    spare: Vec<Box<Block>>,
+}
+
+/// How a block's turn ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Done,
+    /// All its threads wait for the grid.
+    Grid,
+    /// All its threads wait, some of them polling memory.
+    Polling,
+    /// The launch was ended.
+    Stopped,
+}
+
+impl Core {
+    /// A core for the calling OS thread, which must be the only one to use it.
+    pub(super) fn new() -> std::io::Result<Box<Core>> {
+        Ok(Box::new(Core {
+            ctx: Context {
+                tid: [0; 3],
+                linear: 0,
+                bid: [0; 3],
+                exited: 0,
+                bdim: [1; 3],
+                next: 0,
+                gdim: [1; 3],
+                count: 0,
+                order: ptr::null(),
+                coords: ptr::null(),
+                exited_lanes: ptr::null_mut(),
+                dynamic_shared: 0,
+                polls: POLLS,
+                total_shared: 0,
+                exit_pc: ptr::null(),
+            },
+            job: ptr::null(),
+            block: ptr::null_mut(),
+            fibers: Vec::new(),
+            free: Vec::new(),
+            running: NONE,
+            parked: NONE,
+            stacks: 0,
+            tls: 0,
+            fault: Fault::default(),
+            landing_stack: ThreadStack::map(0)?,
+            writes: 0,
+            spare: Vec::new(),
+        }))
+    }
+
+    /// Whether `address` lies in the guard page of the stack that runs.
+    pub(super) fn overflowed(&self, address: usize) -> bool {
+        self.fibers.get(self.running as usize).is_some_and(|f| ThreadStack::guard(f.stack.0).contains(&address))
+    }
+
+    /// Whether `address` lies on the stack that runs.
+    pub(super) fn on_stack(&self, address: usize) -> bool {
+        self.fibers.get(self.running as usize).is_some_and(|f| (f.stack.0..f.stack.1).contains(&address))
+    }
+
+    fn save(&mut self, block: &mut Block) {
+        block.saved_context = (self.ctx.next, self.ctx.exited);
+        let bytes = self.shared_bytes();
+        // SAFETY: the segment of this OS thread holds the static variables and then the dynamic area, `bytes` in all.
+        block.saved_shared = Some(unsafe { std::slice::from_raw_parts(self.tls as *const u8, bytes) }.to_vec());
+    }
+
+    fn shared_bytes(&self) -> usize {
+        // SAFETY: set for the time of a launch by `run_job`.
+        let job = unsafe { &*self.job };
+        (job.loaded.image.dynamic.0 + job.shared) as usize
+    }
+
+    /// Makes `block` the one whose threads run.
+    fn load(&mut self, block: &mut Block) {
+        // SAFETY: set for the time of a launch by `run_job`.
+        let job = unsafe { &*self.job };
+        self.block = block;
+        (self.ctx.next, self.ctx.exited) = block.saved_context;
+        self.ctx.bid = job.block_index(block.linear);
+        self.ctx.exited_lanes = block.exited_lanes.as_mut_ptr();
+        match block.saved_shared.take() {
+            // SAFETY: as many bytes as `save` read from the same place.
+            Some(bytes) => unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.tls as *mut u8, bytes.len()) },
+            None => {
+                let image = &job.loaded.image;
+                let dynamic = (image.dynamic.0, if image.dynamic.1 { job.shared } else { 0 });
+                for (start, size) in image.shared.iter().map(|v| (v.start, v.size)).chain([dynamic]) {
+                    // SAFETY: variables of the TLS segment that starts at `tls`.
+                    unsafe { ptr::write_bytes((self.tls as *mut u8).add(start as usize), job.poison, size as usize) };
+                }
+            }
+        }
+    }
+}
+
+/// Makes `core` the one that calls of kernels on this OS thread reach.
+pub(super) fn enter(core: *mut Core) {
+    CURRENT.set(core);
+}
+
+/// Runs this OS thread's share of a launch: all blocks it can get.
+///
+/// # Safety
+/// `core` is this OS thread's, entered, and no launch runs on it.
+pub(super) unsafe fn run_job(core: *mut Core, job: &Job) {
+    // SAFETY: `core` is valid, and only this OS thread uses it.
+    let c = unsafe { &mut *core };
+    c.job = job;
+    // SAFETY: the stub's function, which takes nothing.
+    c.tls = unsafe { (job.loaded.anchor)() } - job.loaded.image.dynamic.0 as usize;
+    c.ctx.bdim = job.block;
+    c.ctx.gdim = job.grid;
+    c.ctx.count = job.block.iter().product();
+    c.ctx.order = if job.order.is_empty() { ptr::null() } else { job.order.as_ptr() };
+    c.ctx.coords = job.coords.as_ptr();
+    c.ctx.dynamic_shared = job.shared;
+    c.ctx.polls = POLLS;
+    // SAFETY: as stated for this function.
+    unsafe { run_blocks(core, job) };
+    c.job = ptr::null();
+    c.block = ptr::null_mut();
+}
+
+unsafe fn run_blocks(core: *mut Core, job: &Job) {
+    let mut resident: Vec<(Box<Block>, Turn)> = Vec::new();
+    // Several blocks at a time where they are many: the counter is shared by all cores.
+    let step = (job.blocks / (u64::from(job.cores) * 64)).clamp(1, 64);
+    let mut taken = 0..0u64;
+    let mut rounds = 0u32;
+    let mut starving = false;
+    loop {
+        if job.stopped() {
+            break;
+        }
+        let generation = job.grid_generation.load(Ordering::Acquire);
+        let released = resident.iter().position(|(b, turn)| *turn == Turn::Grid && b.generation != generation);
+        let polling = || resident.iter().position(|(_, turn)| *turn == Turn::Polling);
+        let mut block = if let Some(at) = released {
+            resident.swap_remove(at).0
+        } else if let Some(at) = polling().filter(|_| rounds % (PATIENCE + 1) != PATIENCE) {
+            resident.remove(at).0
+        } else {
+            if taken.is_empty() {
+                let from = job.next_block.fetch_add(step, Ordering::Relaxed);
+                taken = from.min(job.blocks)..(from + step).min(job.blocks);
+            }
+            if let Some(linear) = taken.next() {
+                // SAFETY: only this OS thread uses `core`.
+                let c = unsafe { &mut *core };
+                let mut block = c.spare.pop().unwrap_or_default();
+                block.begin(linear, c.ctx.count);
+                if c.fibers.len() - c.free.len() + c.ctx.count as usize > job.most_fibers && !resident.is_empty() {
+                    job.notebook.not_emulated(format!(
+                        "more than {} threads that wait for each other across blocks on one core",
+                        job.most_fibers
+                    ));
+                    job.end();
+                    break;
+                }
+                block
+            } else if let Some(at) = polling() {
+                resident.remove(at).0
+            } else if resident.is_empty() {
+                break;
+            } else {
+                // All wait for the grid, which blocks on other cores have to reach.
+                rounds += 1;
+                if fruitless(job, &mut starving, rounds) {
+                    report_stuck(job, &resident[0].0);
+                    break;
+                }
+                if rounds > 64 {
+                    std::thread::sleep(std::time::Duration::from_micros(50));
+                } else {
+                    std::thread::yield_now();
+                }
+                continue;
+            }
+        };
+        // SAFETY: only this OS thread uses `core`; the block stays where it is while boxed.
+        let turn = unsafe {
+            let c = &mut *core;
+            c.load(&mut block);
+            run_block(core, job, &mut block)
+        };
+        let stamp = block.events + u64::from(unsafe { (*core).ctx.exited }) + unsafe { (*core).writes };
+        let advanced = turn != Turn::Polling || stamp != block.stamp;
+        block.stamp = stamp;
+        if advanced {
+            rounds = 0;
+            if std::mem::take(&mut starving) {
+                job.starved.fetch_sub(1, Ordering::AcqRel);
+            }
+        } else {
+            rounds += 1;
+        }
+        match turn {
+            Turn::Done => {
+                // SAFETY: only this OS thread uses `core`.
+                unsafe { (*core).spare.push(block) };
+            }
+            Turn::Stopped => {
+                resident.push((block, turn));
+                break;
+            }
+            Turn::Grid | Turn::Polling => {
+                // SAFETY: only this OS thread uses `core`.
+                unsafe { (*core).save(&mut block) };
+                resident.push((block, turn));
+                if turn == Turn::Polling && !advanced {
+                    if fruitless(job, &mut starving, rounds) {
+                        report_stuck(job, &resident[0].0);
+                        break;
+                    }
+                    std::thread::yield_now();
+                }
+            }
+        }
+    }
+    if !starving {
+        job.starved.fetch_add(1, Ordering::AcqRel);
+    }
+    if job.stopped() || !resident.is_empty() {
+        // SAFETY: nothing runs on this OS thread's coroutines any more.
+        unsafe { abandon(core) };
+    }
+}
+
+/// Whether nothing can change any more: this core has seen no progress for long, and neither has any other.
+fn fruitless(job: &Job, starving: &mut bool, rounds: u32) -> bool {
+    if rounds >= FRUITLESS_ROUNDS && !std::mem::replace(starving, true) {
+        job.starved.fetch_add(1, Ordering::AcqRel);
+    }
+    rounds >= FRUITLESS_ROUNDS + 256 && job.starved.load(Ordering::Acquire) >= job.cores && !job.stopped()
+}
+
+fn report_stuck(job: &Job, block: &Block) {
+    let waiting = block.threads.iter().position(|t| matches!(t.state, State::Poll | State::Grid)).unwrap_or(0);
+    let thread = &block.threads[waiting];
+    let message = match thread.state {
+        State::Grid => format!("the grid barrier at {} is never reached by all blocks", job.at(thread.pc)),
+        _ => format!("threads spin at {} on memory that nothing changes", job.at(thread.pc)),
+    };
+    job.notebook.add(finding(job, FindingKind::NoProgress, message, thread.pc, block.linear, waiting as u32));
+    job.end();
+}
+
+unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn {
+    let block: *mut Block = &mut **block;
+    // SAFETY: `core` and `block` are this OS thread's; references to them do not outlive the statements that a coroutine switch stands between.
+    unsafe {
+        (*core).block = block;
+        loop {
+            // Those that may go on first: so a kernel with warp operations alone needs few coroutines.
+            while (*block).head < (*block).ready.len() {
+                let thread = (&(*block).ready)[(*block).head];
+                (*block).head += 1;
+                let state = &mut (&mut (*block).threads)[thread as usize];
+                state.state = State::Running;
+                let fiber = state.fiber;
+                let c = &mut *core;
+                c.ctx.linear = thread;
+                let at = 3 * thread as usize;
+                c.ctx.tid = [job.coords[at], job.coords[at + 1], job.coords[at + 2]];
+                switch_to(core, fiber);
+                if job.stopped() {
+                    return Turn::Stopped;
+                }
+            }
+            (*block).ready.clear();
+            (*block).head = 0;
+            if (*core).ctx.next < (*core).ctx.count {
+                let fiber = match (*core).free.pop() {
+                    Some(fiber) => fiber,
+                    None => match new_fiber(core) {
+                        Ok(fiber) => fiber,
+                        Err(e) => {
+                            job.notebook
+                                .not_emulated(format!("so many threads at once that no stack is left for one: {e}"));
+                            job.end();
+                            return Turn::Stopped;
+                        }
+                    },
+                };
+                switch_to(core, fiber);
+                if job.stopped() {
+                    return Turn::Stopped;
+                }
+                continue;
+            }
+            let (count, exited) = ((*core).ctx.count, (*core).ctx.exited);
+            if exited == count {
+                return Turn::Done;
+            }
+            match (*block).unblock(job, exited, count) {
+                super::block::Unblocked::Ready => {}
+                super::block::Unblocked::Poll => return Turn::Polling,
+                super::block::Unblocked::Grid => return Turn::Grid,
+                super::block::Unblocked::Never => return Turn::Stopped,
+            }
+        }
+    }
+}
+
+#[inline]
+unsafe fn switch_to(core: *mut Core, fiber: u32) {
+    // SAFETY: `fiber` is one of this core's, boxed, so that growing the pool does not move it; the core is used by this OS thread only.
+    unsafe {
+        (*core).running = fiber;
+        (*core).parked = NONE;
+        let at: *mut Fiber = &mut **(&mut (*core).fibers).get_unchecked_mut(fiber as usize);
+        (*at).coroutine.resume(());
+        let parked = (*core).parked;
+        if parked == NONE {
+            (&mut (*core).free).push(fiber);
+        } else {
+            (&mut (*(*core).block).threads)[parked as usize].fiber = fiber;
+        }
+        (*core).running = NONE;
+    }
+}
+
+/// Gives way: thread `thread`, which runs, stops here until the scheduler resumes it.
+///
+/// # Safety
+/// Called on a coroutine of `core`.
+pub(super) unsafe fn park(core: *mut Core, thread: u32) {
+    // SAFETY: the yielder lives on the coroutine that runs.
+    unsafe {
+        (*core).parked = thread;
+        let yielder = (&(*core).fibers)[(*core).running as usize].yielder;
+        (*yielder).suspend(());
+    }
+}
+
+unsafe fn new_fiber(core: *mut Core) -> std::io::Result<u32> {
+    // SAFETY: only this OS thread uses `core`.
+    let c = unsafe { &mut *core };
+    let stack = ThreadStack::map(c.stacks)?;
+    c.stacks += 1;
+    let range = stack.range();
+    let at = core as usize;
+    let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
+        let core = at as *mut Core;
+        loop {
+            // SAFETY: the core outlives its coroutines, and a launch is under way whenever one is resumed.
+            unsafe {
+                let fiber = (*core).running as usize;
+                (&mut (*core).fibers)[fiber].yielder = yielder;
+                let job = (*core).job;
+                ((*job).entry)(&raw mut (*core).ctx, (*job).arguments());
+                (*core).parked = NONE;
+            }
+            yielder.suspend(());
+        }
+    });
+    c.fibers.push(Box::new(Fiber { coroutine, yielder: ptr::null(), stack: range }));
+    Ok((c.fibers.len() - 1) as u32)
+}
+
+/// Forgets every thread that has not ended: its coroutine is dropped where it stands, without unwinding.
+unsafe fn abandon(core: *mut Core) {
+    // SAFETY: the scheduler runs, so no coroutine does; kernels own nothing that unwinding would free.
+    unsafe {
+        let c = &mut *core;
+        for fiber in &mut c.fibers {
+            if fiber.coroutine.started() && !fiber.coroutine.done() {
+                fiber.coroutine.force_reset();
+            }
+        }
+        c.fibers.clear();
+        c.free.clear();
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        // SAFETY: a core is dropped by its OS thread between launches.
+        unsafe { abandon(self) };
+    }
+}

@@ -1,0 +1,192 @@
+//! A compiled binary as bytes: entries, parameters, shared variables, globals. Knows ELF and the names of `KF_ENTRY`; loads nothing.
+
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+/// One parameter of an entry, as `kf_param` lays it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Parameter {
+    pub(super) size: u32,
+    pub(super) align: u32,
+    pub(super) kind: ParameterKind,
+}
+
+/// What C++ says a parameter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ParameterKind {
+    Struct,
+    Pointer,
+    Integer,
+    Float,
+    Bool,
+}
+
+/// A named range: of the TLS segment for shared variables, of the image for globals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Variable {
+    /// The symbol as linked.
+    pub(super) symbol: String,
+    /// As C++ spells it, where that can be read off the symbol.
+    pub(super) name: String,
+    pub(super) start: u64,
+    pub(super) size: u64,
+}
+
+/// What the binary's symbol table and sections say.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Image {
+    /// Parameters by entry.
+    pub(super) entries: Vec<Vec<Parameter>>,
+    /// Static shared variables by offset in the TLS segment.
+    pub(super) shared: Vec<Variable>,
+    /// Where the dynamic area begins in the TLS segment, and whether any name stands for it.
+    pub(super) dynamic: (u64, bool),
+    /// `__device__` and `__constant__` variables by address in the image.
+    pub(super) globals: Vec<Variable>,
+    /// Writable ranges to be reset before each trial: address and size.
+    pub(super) writable: Vec<(u64, u64)>,
+    /// Address of the table of calls.
+    pub(super) targets: u64,
+    /// First address after the image.
+    pub(super) end: u64,
+}
+
+impl Image {
+    /// Reads a binary that was compiled with `entries` entries.
+    pub(super) fn parse(binary: &[u8], entries: usize) -> Result<Image, String> {
+        let file = object::File::parse(binary).map_err(|e| format!("the binary is no shared object: {e}"))?;
+        let mut image = Image { entries: vec![Vec::new(); entries], ..Image::default() };
+        let mut found = vec![false; entries];
+        let mut dynamic_names = 0;
+        for symbol in file.symbols() {
+            let name = symbol.name().unwrap_or_default();
+            if symbol.is_undefined() || name.is_empty() {
+                continue;
+            }
+            if name == "kf_dynamic_shared" {
+                image.dynamic.0 = symbol.address();
+            } else if name == "kf_targets" {
+                image.targets = symbol.address();
+            } else if let Some(index) = name.strip_prefix("kf_params_").and_then(|n| n.parse::<usize>().ok()) {
+                if let Some(slot) = image.entries.get_mut(index) {
+                    *slot =
+                        parameters(&file, symbol.address()).ok_or_else(|| format!("`{name}` lies in no section"))?;
+                    found[index] = true;
+                }
+            } else if symbol.kind() == SymbolKind::Tls {
+                let variable = variable(name, &symbol);
+                // g++ guards arrays of class types by thread-local bytes of its own.
+                if !name.starts_with("_ZGV") && !name.starts_with("__tls_guard") {
+                    image.shared.push(variable);
+                }
+            } else if symbol.kind() == SymbolKind::Data && symbol.size() > 0 && !name.starts_with("_ZGV") {
+                image.globals.push(variable(name, &symbol));
+            }
+        }
+        if let Some(missing) = found.iter().position(|f| !f) {
+            return Err(format!("the binary has no entry {missing}: it was compiled with fewer"));
+        }
+        image.shared.retain(|v| {
+            let dynamic = v.start == image.dynamic.0;
+            dynamic_names += usize::from(dynamic);
+            !dynamic
+        });
+        image.dynamic.1 = dynamic_names > 0;
+        image.shared.sort_by_key(|v| v.start);
+        image.globals.sort_by_key(|v| v.start);
+        for section in file.sections() {
+            let (name, start, size) = (section.name().unwrap_or_default(), section.address(), section.size());
+            image.end = image.end.max(start + size);
+            if matches!(name, ".data" | ".bss" | ".ldata" | ".lbss") && size > 0 {
+                image.writable.push((start, size));
+            }
+        }
+        Ok(image)
+    }
+
+    /// The static shared variable at an offset of the TLS segment.
+    pub(super) fn shared_at(&self, offset: u64) -> Option<&Variable> {
+        at(&self.shared, offset)
+    }
+
+    /// The global at an address of the image.
+    pub(super) fn global_at(&self, address: u64) -> Option<&Variable> {
+        at(&self.globals, address)
+    }
+}
+
+fn at(sorted: &[Variable], place: u64) -> Option<&Variable> {
+    let after = sorted.partition_point(|v| v.start <= place);
+    sorted[..after].iter().rev().take(4).find(|v| place < v.start + v.size)
+}
+
+fn variable<'a>(name: &str, symbol: &impl ObjectSymbol<'a>) -> Variable {
+    Variable { symbol: name.to_owned(), name: spelled(name), start: symbol.address(), size: symbol.size() }
+}
+
+fn parameters(file: &object::File<'_>, address: u64) -> Option<Vec<Parameter>> {
+    let word = |n: u64| -> Option<u32> {
+        file.sections().find_map(|s| {
+            let data = s.data_range(address + 4 * n, 4).ok()??;
+            Some(u32::from_le_bytes(data.try_into().ok()?))
+        })
+    };
+    (0..u64::from(word(0)?))
+        .map(|p| {
+            let kind = match word(3 + 3 * p)? {
+                1 => ParameterKind::Pointer,
+                2 => ParameterKind::Integer,
+                3 => ParameterKind::Float,
+                4 => ParameterKind::Bool,
+                _ => ParameterKind::Struct,
+            };
+            Some(Parameter { size: word(1 + 3 * p)?, align: word(2 + 3 * p)?, kind })
+        })
+        .collect()
+}
+
+/// The name as C++ spells it, of a variable: nested names of the Itanium ABI without template arguments, the variable's own name for one that is local to a
+/// function, the symbol itself for all else.
+pub(super) fn spelled(symbol: &str) -> String {
+    let Some(rest) = symbol.strip_prefix("_Z") else { return symbol.to_owned() };
+    if rest.starts_with('Z') {
+        // `_ZZ <function> E <name>`: local to a function; its own name comes last, perhaps with a number.
+        let tail = rest.rfind('E').map_or("", |e| &rest[e + 1..]);
+        return source_name(tail.trim_start_matches('L'))
+            .map_or_else(|| symbol.to_owned(), |(name, _)| name.to_owned());
+    }
+    let nested = rest.starts_with('N');
+    let mut rest = rest.trim_start_matches('N').trim_start_matches('L');
+    let mut parts = Vec::new();
+    while let Some((name, after)) = source_name(rest) {
+        if !name.starts_with("_GLOBAL__N") {
+            parts.push(name);
+        }
+        rest = after.trim_start_matches('L');
+        if !nested {
+            break;
+        }
+    }
+    if parts.is_empty() { symbol.to_owned() } else { parts.join("::") }
+}
+
+fn source_name(text: &str) -> Option<(&str, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let length: usize = text[..digits].parse().ok()?;
+    let rest = &text[digits..];
+    (rest.len() >= length && rest.is_char_boundary(length)).then(|| rest.split_at(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_named_as_their_source_spells_them() {
+        assert_eq!(spelled("table"), "table");
+        assert_eq!(spelled("_ZL7weights"), "weights");
+        assert_eq!(spelled("_ZN3ops7weightsE"), "ops::weights");
+        assert_eq!(spelled("_ZN12_GLOBAL__N_17weightsE"), "weights");
+        assert_eq!(spelled("_ZZ6kernelPfE4tile"), "tile");
+        assert_eq!(spelled("_ZZN3ops3addIfLi4EEEvPT_E4tile_0"), "tile");
+    }
+}

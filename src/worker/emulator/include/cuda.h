@@ -1,0 +1,2 @@
+// Kernels need nothing of the driver's interface.
+#pragma once

@@ -1,0 +1,2 @@
+// bfloat16 types stand in kf_bf16.h.
+#pragma once

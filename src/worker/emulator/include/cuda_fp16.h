@@ -1,0 +1,2 @@
+// Half types stand in kf_half.h.
+#pragma once

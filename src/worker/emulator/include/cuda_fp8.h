@@ -1,0 +1,2 @@
+// Eight-bit floats stand in kf_fp8.h.
+#pragma once

@@ -1,0 +1,2 @@
+// Built-in variables stand in kf_device.h.
+#pragma once

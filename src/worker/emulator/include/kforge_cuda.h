@@ -1,0 +1,88 @@
+// Stands in front of every `.cu` source that is compiled for the `cpu` target: CUDA C++ in terms of host C++ and the emulator's runtime.
+// Knows CUDA's keywords and built-in variables. Standard headers come first, because CUDA's keywords become macros after them.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+#define __CUDACC__ 1
+#ifndef __CUDA_ARCH__
+// The least architecture with all that is emulated: asynchronous copies, reduce operations, bfloat16, tf32.
+#define __CUDA_ARCH__ 800
+#endif
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __KFORGE_EMULATOR__ 1
+
+#define __host__
+#define __device__
+#define __global__
+#define __constant__ __attribute__((used))
+#define __managed__
+#define __grid_constant__
+#define __launch_bounds__(...)
+#define __maxnreg__(...)
+#define __cluster_dims__(...)
+#define __block_size__(...)
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __inline_hint__
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#define __device_builtin__
+#define __nv_pure__ __attribute__((pure))
+#define __CUDA_ALIGN__(n) __attribute__((aligned(n)))
+
+#include "kf_vector_types.h"
+#if __has_include("kf_half.h")
+#include "kf_half.h"
+#endif
+#if __has_include("kf_bf16.h")
+#include "kf_bf16.h"
+#endif
+#if __has_include("kf_fp8.h")
+#include "kf_fp8.h"
+#endif
+#include "kf_runtime.h"
+#include "kf_warp.h"
+#include "kf_atomic.h"
+KF_ATOMIC_VECTORS
+#if __has_include("kf_half.h")
+KF_ATOMIC_NARROW(__half, __half2)
+#endif
+#if __has_include("kf_bf16.h")
+KF_ATOMIC_NARROW(__nv_bfloat16, __nv_bfloat162)
+#endif
+#if __has_include("kf_math.h")
+#include "kf_math.h"
+#endif
+#include "kf_device.h"
+
+// Macros over words of C++ come last.
+#define __shared__ thread_local
+#define alignas(...) __attribute__((aligned(kf_align_of<__VA_ARGS__>())))
+#define threadIdx (kf_thread_index())
+#define blockIdx (kf_block_index())
+#define blockDim (kf_block_extent())
+#define gridDim (kf_grid_extent())
+#define warpSize 32
+#define printf(...) kf_printf(__VA_ARGS__)
+#undef assert
+#define assert(condition) ((condition) ? (void)0 : kf_assert_failed(#condition))
+// Inline PTX compiles, and says so when it is executed: `asm(...)` and `asm volatile(...)`, while `volatile float *` stays.
+#define asm(...) __asm__("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
+#define volatile(...) ("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
+#define __volatile__(...) ("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))

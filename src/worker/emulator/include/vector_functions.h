@@ -1,0 +1,2 @@
+// The make_ functions stand in kf_vector_types.h.
+#pragma once

@@ -1,0 +1,2 @@
+// Vector types stand in kf_vector_types.h.
+#pragma once

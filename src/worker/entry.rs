@@ -1,0 +1,80 @@
+//! The hidden command `kforge worker`: what this program does when it starts itself. Knows the words of that command line; everything else is elsewhere.
+//!
+//! | arguments | does |
+//! |---|---|
+//! | none | serves requests until its input ends ([`serve`]) |
+//! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
+//! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
+//! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`crate::process::limits`]) |
+//! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::confine::{self, Confinement};
+use super::message::{Places, Response};
+use super::once::{self, OnceLimits};
+use super::runner::{self, RunTrials};
+use super::serve;
+use super::serve::dispatch::Row;
+use crate::process::limits;
+
+/// What a worker of this program can do.
+pub struct Parts {
+    /// Which function does which step.
+    pub table: &'static [Row],
+    /// What runs candidate code in a runner.
+    pub run: RunTrials,
+}
+
+/// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a worker that serves is told with each request. The exit code of
+/// `--once` is 0 if the step gave outputs, else 101; 2 for words that are none of the above.
+pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
+    let word = args.first().map(|word| word.to_string_lossy().into_owned());
+    match (word.as_deref(), args.get(1..).unwrap_or_default()) {
+        (None, _) => serve::serve_main(parts.table),
+        (Some("--once"), [spec, input, output]) => {
+            let paths = [spec, input, output].map(Path::new);
+            tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.table))
+        }
+        (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
+        (Some("--exec"), rest) => refuse(&limits::exec_main(rest)),
+        (Some("--confined"), rest) => refuse(&become_confined(rest)),
+        _ => {
+            let _ = writeln!(io::stderr(), "error: not a command for a worker");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tell(response: &Response) -> ExitCode {
+    let text = serde_json::to_string_pretty(response).unwrap_or_default();
+    let written = writeln!(io::stdout(), "{text}");
+    match (response, written) {
+        (Response::Done { .. }, Ok(())) => ExitCode::SUCCESS,
+        _ => ExitCode::from(101),
+    }
+}
+
+fn refuse(e: &io::Error) -> ExitCode {
+    let _ = writeln!(io::stderr(), "cannot start the program: {e}");
+    ExitCode::from(runner::REFUSED)
+}
+
+/// Confines this process and becomes a program; returns only if it cannot.
+fn become_confined(args: &[OsString]) -> io::Error {
+    let [confinement, program, args @ ..] = args else {
+        return io::Error::other("expected a confinement, a program and its arguments");
+    };
+    let confinement: Confinement = match serde_json::from_str(&confinement.to_string_lossy()) {
+        Ok(confinement) => confinement,
+        Err(e) => return io::Error::other(format!("not a confinement: {e}")),
+    };
+    match confine::confine(&confinement) {
+        Ok(_) => std::process::Command::new(program).args(args).exec(),
+        Err(e) => e,
+    }
+}

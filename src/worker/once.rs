@@ -1,0 +1,46 @@
+//! `kforge worker --once SPEC IN OUT`: one step, from folders to a folder. Knows files; [`super::serve`] does the step.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::message::{Places, Response};
+use super::serve::dispatch::Row;
+use super::serve::perform;
+use super::task::{Task, failed};
+use crate::process::family;
+use crate::record::Spec;
+
+/// Limits of a step that is run by hand.
+#[derive(Debug, Clone, Copy)]
+pub struct OnceLimits {
+    /// How long it may take.
+    pub time: Duration,
+    /// Bytes of memory that candidate code may take.
+    pub memory: u64,
+}
+
+/// Does the step whose spec, as JSON, is in the file `spec`, with the inputs in `input` (colons in names as `-`) and the outputs to `output`.
+pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, table: &[Row]) -> Response {
+    let read = fs::read(spec).map_err(|e| e.to_string());
+    let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
+    let spec = match parsed {
+        Ok(parsed) => parsed,
+        Err(e) => return failed(format!("cannot read the spec `{}`: {e}", spec.display())),
+    };
+    if let Err(e) = fs::create_dir_all(output).and_then(|()| family::adopt_orphans()) {
+        return failed(format!("cannot prepare for the step: {e}"));
+    }
+    let task = Task {
+        spec,
+        input: input.to_path_buf(),
+        output: output.to_path_buf(),
+        places,
+        time_limit: limits.time,
+        memory_limit: limits.memory,
+        started: Instant::now(),
+    };
+    let response = perform(&task, table);
+    family::kill_descendants(std::process::id());
+    response
+}

@@ -1,0 +1,145 @@
+//! A call of a function of the package's own, as files in a scratch folder: values in, values out, eight bytes each. Knows names, shapes and kinds of
+//! numbers; does not know the language.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::source::{Named, from_le_bytes};
+use crate::base::Severity;
+use crate::model::{Problem, Tensor};
+use crate::process::{Command, Finished, Limits, run};
+use crate::record::Note;
+use crate::reference::{Values, logical_len, logical_shape};
+use crate::worker::confine::Confinement;
+use crate::worker::message::Response;
+use crate::worker::task::{Task, failed};
+
+/// A tensor in a file.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct InFile {
+    /// The file, in the folder of the call.
+    pub(super) file: String,
+    /// `float64` or `int64`.
+    pub(super) kind: &'static str,
+    /// The shape the operator sees.
+    pub(super) shape: Vec<usize>,
+}
+
+/// The folder of one call. It goes with this value.
+pub(super) struct Call {
+    pub(super) dir: TempDir,
+}
+
+impl InFile {
+    pub(super) fn of(tensor: &Tensor, file: String) -> Self {
+        let kind = if tensor.dtype.is_float() { "float64" } else { "int64" };
+        InFile { file, kind, shape: logical_shape(tensor) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+impl Call {
+    pub(super) fn new() -> Result<Self, Response> {
+        let dir = tempfile::Builder::new().prefix("kforge-reference-").tempdir();
+        Ok(Call { dir: dir.map_err(|e| failed(format!("cannot make a folder for the reference: {e}")))? })
+    }
+
+    pub(super) fn path(&self, file: &str) -> std::path::PathBuf {
+        self.dir.path().join(file)
+    }
+
+    pub(super) fn write(&self, file: &str, bytes: &[u8]) -> Result<(), Response> {
+        fs::write(self.path(file), bytes).map_err(|e| failed(format!("cannot write what the reference reads: {e}")))
+    }
+
+    /// Writes values of tensors; `prefix` keeps several sets apart.
+    pub(super) fn give(
+        &self,
+        prefix: &str,
+        problem: &Problem,
+        values: &Named,
+    ) -> Result<Vec<(String, InFile)>, Response> {
+        let mut given = vec![];
+        for (at, tensor) in problem.tensors.iter().enumerate() {
+            let Some(values) = values.get(&tensor.name) else { continue };
+            let file = format!("{prefix}{at}");
+            self.write(&file, &values.to_le_bytes())?;
+            given.push((tensor.name.clone(), InFile::of(tensor, file)));
+        }
+        Ok(given)
+    }
+
+    /// The values in a file that the reference wrote.
+    pub(super) fn take(&self, tensor: &Tensor, file: &str) -> Result<Values, Response> {
+        let bytes = fs::read(self.path(file))
+            .map_err(|_| failed(format!("the reference gave no values for `{}`", tensor.name)))?;
+        let want = logical_len(tensor);
+        if bytes.len() != want * 8 {
+            let got = bytes.len() / 8;
+            return Err(failed(format!("the reference gave {got} values for `{}`, {want} are expected", tensor.name)));
+        }
+        Ok(from_le_bytes(&bytes, tensor.dtype.is_float()))
+    }
+
+    /// The scale in a file, where the reference wrote one.
+    pub(super) fn take_scale(&self, tensor: &Tensor, file: &str) -> Result<Option<Vec<f64>>, Response> {
+        if !self.path(file).exists() {
+            return Ok(None);
+        }
+        match self.take(tensor, file)? {
+            Values::Float(values) => Ok(Some(values)),
+            Values::Int(_) => Ok(None),
+        }
+    }
+
+    /// Runs a program confined: it reads `read` and its folder, and writes its folder only. `bytes` is how much data it handles, beyond which it gets the
+    /// task's memory limit.
+    pub(super) fn run(
+        &self,
+        task: &Task,
+        program: &Path,
+        args: &[&str],
+        read: &[&Path],
+        env: &[(&str, &str)],
+    ) -> Result<Finished, Response> {
+        let time = task.left();
+        let limits = Limits {
+            address_space: Some(task.memory_limit.saturating_mul(2).max(8 << 30)),
+            cpu_s: Some(time.as_secs().saturating_mul(8).max(8)),
+            open_files: Some(512),
+            die_with: Some(std::process::id()),
+            ..Limits::default()
+        };
+        let keep = Confinement {
+            scratch: Some(self.dir.path().to_path_buf()),
+            read: read.iter().map(|path| path.to_path_buf()).collect(),
+            programs: true,
+            keep: vec![],
+            limits,
+        };
+        let keep = serde_json::to_string(&keep).map_err(|e| failed(format!("cannot confine the reference: {e}")))?;
+        let mut command =
+            Command::own().args(["worker", "--confined", &keep]).arg(program).args(args).dir(self.dir.path());
+        for (name, value) in env {
+            command = command.env(name, value);
+        }
+        // The coordinator ends a worker that is interrupted, and this program with it.
+        run(&command, Some(time.max(Duration::from_millis(1))), &AtomicBool::new(false))
+            .map_err(|e| failed(format!("cannot run the reference: {e}")))
+    }
+}
+
+/// A failed step that shows what the reference itself said.
+pub(super) fn said(message: String, finished: &Finished) -> Response {
+    let text = format!("{}{}", finished.stdout.text(), finished.stderr.text());
+    let note = || Note { severity: Severity::Error, code: "oracle.reference".into(), message: text.trim().to_string() };
+    Response::Failed { message, notes: (!text.trim().is_empty()).then(note).into_iter().collect() }
+}

@@ -1,0 +1,95 @@
+//! References of the package in C++: compiled by the host's compiler into a program of one call, run confined. What such a function may use is written at
+//! the head of `reference.h`.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::call::{Call, InFile, said};
+use super::source::Named;
+use crate::model::{Problem, Scalar};
+use crate::process::{Command, run};
+use crate::reference::float;
+use crate::reference::oracle::OracleOutput;
+use crate::worker::message::Response;
+use crate::worker::task::{Task, failed};
+
+const HEADER: &str = include_str!("reference.h");
+
+/// Expected values by a function.
+pub(super) fn expected(
+    task: &Task,
+    problem: &Problem,
+    inputs: &Named,
+    file: &str,
+    function: &str,
+    scale: bool,
+) -> Result<OracleOutput, Response> {
+    if !function.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(failed(format!("`{function}` is no name of an `extern \"C\"` function")));
+    }
+    let call = Call::new()?;
+    compile(task, &call, file, function)?;
+    let mut lines = String::new();
+    for (name, value) in &problem.dims {
+        let _ = writeln!(lines, "dim {name} {value}");
+    }
+    for param in &problem.params {
+        let value = match param.value {
+            Scalar::Float(f) => float::round_to(param.dtype, f),
+            other => other.as_f64(),
+        };
+        let _ = writeln!(lines, "param {} {value:e}", param.name);
+    }
+    for (name, place) in call.give("in", problem, inputs)? {
+        describe(&mut lines, "in", &name, &place);
+    }
+    for (at, tensor) in problem.written().enumerate() {
+        describe(&mut lines, "out", &tensor.name, &InFile::of(tensor, format!("out{at}")));
+    }
+    call.write("call.txt", lines.as_bytes())?;
+    let program = call.path("reference");
+    let finished = call.run(task, &program, &["call.txt"], &[], &[])?;
+    if !finished.end.success() {
+        return Err(said(format!("`{file}::{function}` {}", finished.end), &finished));
+    }
+    let mut output = OracleOutput::default();
+    for (at, tensor) in problem.written().enumerate() {
+        output.outputs.insert(tensor.name.clone(), call.take(tensor, &format!("out{at}"))?);
+        if scale && let Some(scale) = call.take_scale(tensor, &format!("out{at}.scale"))? {
+            output.scales.insert(tensor.name.clone(), scale);
+        }
+    }
+    Ok(output)
+}
+
+fn describe(lines: &mut String, what: &str, name: &str, place: &InFile) {
+    let kind = if place.kind == "float64" { 'f' } else { 'i' };
+    let _ = writeln!(lines, "{what} {name} {} {kind} {}", place.file, place.len());
+}
+
+/// Compiles the reference and a `main` that calls it. The compiler itself is trusted as it is for every other build: a tool of the user's.
+fn compile(task: &Task, call: &Call, file: &str, function: &str) -> Result<(), Response> {
+    let root = task.required("tree:reference")?;
+    let main = format!(
+        "extern \"C\" void {function}(const kforge::Call&);\n\
+         int main(int, char** words) {{ kforge::Call call(words[1]); {function}(call); call.finish(); }}\n"
+    );
+    call.write("kforge_reference.h", HEADER.as_bytes())?;
+    call.write("main.cpp", main.as_bytes())?;
+    // No contraction of a * b + c: the same values on machines with and without fused multiply-add.
+    let flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-include", "kforge_reference.h", "-I.", "-I"];
+    let command = Command::new(task.tool("c++")?)
+        .args(flags)
+        .arg(&root)
+        .args([root.join(file).as_path(), Path::new("main.cpp")])
+        .args(["-o", "reference"])
+        .dir(call.dir.path())
+        .env("PATH", "/usr/bin:/bin")
+        .env("TMPDIR", call.dir.path());
+    let finished = run(&command, Some(task.left()), &std::sync::atomic::AtomicBool::new(false))
+        .map_err(|e| failed(format!("cannot compile the reference: {e}")))?;
+    match finished.end.success() {
+        true => Ok(()),
+        false => Err(said(format!("cannot compile the reference `{file}`: the compiler {}", finished.end), &finished)),
+    }
+}

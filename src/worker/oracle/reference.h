@@ -1,0 +1,102 @@
+// What a C++ reference of a package sees: kforge puts this header in front of it.
+//
+//     extern "C" void rms_norm(const kforge::Call& call) {
+//         const double* x = call.floats("x");
+//         const double eps = call.param("eps");
+//         const int64_t rows = call.dim("rows"), cols = call.dim("cols");
+//         double* y = call.out_floats("y");
+//         ...
+//     }
+//
+// Tensors lie row-major in the shape the operator sees: floats of every type as double, integers and truth values as int64_t. A tensor that is read and
+// written is read by `floats` or `ints` and written by `out_floats` or `out_ints`, at another place. `scale("y")` is where the operator on absolute values
+// goes, for tolerances in `scaled`; a reference that never asks for it gives none. A name that is not there ends the reference with a message.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kforge {
+
+class Call {
+  public:
+    int64_t dim(const std::string& name) const { return std::strtoll(text(dims_, "dim", name).c_str(), nullptr, 10); }
+    double param(const std::string& name) const { return std::strtod(text(params_, "param", name).c_str(), nullptr); }
+    const double* floats(const std::string& name) const { return as<double>(tensor(inputs_, "float input", name, 'f')); }
+    const int64_t* ints(const std::string& name) const { return as<int64_t>(tensor(inputs_, "integer input", name, 'i')); }
+    double* out_floats(const std::string& name) const { return as<double>(tensor(outputs_, "float output", name, 'f')); }
+    int64_t* out_ints(const std::string& name) const { return as<int64_t>(tensor(outputs_, "integer output", name, 'i')); }
+    double* scale(const std::string& name) const {
+        const Tensor& of = tensor(outputs_, "float output", name, 'f');
+        Tensor& scale = scales_[name];
+        scale.file = of.file + ".scale";
+        scale.words.resize(of.words.size());
+        return as<double>(scale);
+    }
+
+    explicit Call(const char* path) {
+        std::ifstream lines(path);
+        std::string what, name, value;
+        while (lines >> what >> name >> value) {
+            if (what == "dim") dims_[name] = value;
+            if (what == "param") params_[name] = value;
+            if (what != "in" && what != "out") continue;
+            Tensor& made = (what == "in" ? inputs_ : outputs_)[name];
+            size_t count = 0;
+            lines >> made.kind >> count;
+            made.file = value;
+            made.words.resize(count);
+            if (what == "in") {
+                std::ifstream file(value, std::ios::binary);
+                file.read(reinterpret_cast<char*>(made.words.data()), static_cast<std::streamsize>(count * 8));
+            }
+        }
+    }
+
+    void finish() const {
+        for (const auto* all : {&outputs_, &scales_})
+            for (const auto& [name, made] : *all) {
+                std::ofstream file(made.file, std::ios::binary);
+                file.write(reinterpret_cast<const char*>(made.words.data()), static_cast<std::streamsize>(made.words.size() * 8));
+                if (!file.good()) stop("cannot write", name);
+            }
+    }
+
+  private:
+    struct Tensor {
+        std::string file;
+        char kind = 'f';
+        mutable std::vector<uint64_t> words;
+    };
+    using Texts = std::map<std::string, std::string>;
+    using Tensors = std::map<std::string, Tensor>;
+
+    [[noreturn]] static void stop(const char* what, const std::string& name) {
+        std::fprintf(stderr, "%s `%s`\n", what, name.c_str());
+        std::exit(1);
+    }
+    static const std::string& text(const Texts& texts, const char* what, const std::string& name) {
+        const auto found = texts.find(name);
+        if (found == texts.end()) stop((std::string("there is no ") + what).c_str(), name);
+        return found->second;
+    }
+    static const Tensor& tensor(const Tensors& tensors, const char* what, const std::string& name, char kind) {
+        const auto found = tensors.find(name);
+        if (found == tensors.end() || found->second.kind != kind) stop((std::string("there is no ") + what).c_str(), name);
+        return found->second;
+    }
+    template <class T>
+    static T* as(const Tensor& made) {
+        return reinterpret_cast<T*>(made.words.data());
+    }
+
+    Texts dims_, params_;
+    Tensors inputs_, outputs_;
+    mutable Tensors scales_;
+};
+
+}  // namespace kforge

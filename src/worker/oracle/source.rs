@@ -1,0 +1,110 @@
+//! Where a trial's inputs and expected values come from. Knows the three kinds of reference; does not know how each is run.
+
+use std::collections::BTreeMap;
+
+use super::{cpp, python};
+use crate::model::{Problem, Reference};
+use crate::record::params::{Expected, Trial};
+use crate::reference::oracle::{self, OracleOutput};
+use crate::reference::{Values, generate};
+use crate::worker::message::Response;
+use crate::worker::oracle::Scratch;
+use crate::worker::task::{Task, failed};
+
+/// Inputs and expected values of a problem, made with the tools and files of a task.
+pub struct Source<'a> {
+    task: &'a Task,
+    problem: &'a Problem,
+    scratch: Option<Scratch>,
+}
+
+/// Tensors and their values.
+pub type Named = BTreeMap<String, Values>;
+
+impl<'a> Source<'a> {
+    /// For one problem.
+    pub fn new(task: &'a Task, problem: &'a Problem) -> Self {
+        let scratch = task.places.scratch.as_ref().map(|(folder, limit)| Scratch::new(folder, *limit));
+        Source { task, problem, scratch }
+    }
+
+    /// Every tensor that is read, with values that its type can hold.
+    pub fn inputs(&self, trial: &Trial) -> Result<Named, Response> {
+        let Some((file, function)) = &self.problem.generate_inputs else {
+            return generate::inputs(self.problem, trial).map_err(|e| failed(format!("cannot make inputs: {e}")));
+        };
+        python::inputs(self.task, self.problem, trial, file, function)
+    }
+
+    /// Every written tensor, and the scales where they are asked for and the reference has them.
+    pub fn expected(&self, inputs: &Named, scale: bool) -> Result<OracleOutput, Response> {
+        match &self.problem.reference {
+            Reference::Builtin { .. } => oracle::expected(self.problem, inputs, scale)
+                .map_err(|e| failed(format!("cannot compute the expected values: {e}"))),
+            Reference::Python { file, function } => {
+                python::expected(self.task, self.problem, inputs, file, function, scale)
+            }
+            Reference::Cpp { file, function } => cpp::expected(self.task, self.problem, inputs, file, function, scale),
+        }
+    }
+
+    /// Keeps expected values in the scratch folder, and gives their digests.
+    pub fn keep(&self, output: &OracleOutput) -> Result<Expected, Response> {
+        let put = |bytes: Vec<u8>| match &self.scratch {
+            Some(scratch) => scratch
+                .put(&bytes)
+                .map_err(|e| failed(format!("cannot keep expected values in the scratch folder: {e}"))),
+            None => Ok(crate::base::Digest::of(&bytes)),
+        };
+        let mut expected = Expected::default();
+        for (name, values) in &output.outputs {
+            expected.outputs.insert(name.clone(), put(values.to_le_bytes())?);
+        }
+        for (name, values) in &output.scales {
+            expected.scales.insert(name.clone(), put(Values::Float(values.clone()).to_le_bytes())?);
+        }
+        Ok(expected)
+    }
+
+    /// The values whose digests `expected` states: from the scratch folder, or computed again from `inputs`. Values that are not those of the digests are
+    /// an error: the reference does not give the same twice, or something of it did not enter the key.
+    pub fn recall(&self, expected: &Expected, inputs: &Named) -> Result<OracleOutput, Response> {
+        if let Some(kept) = self.kept(expected) {
+            return Ok(kept);
+        }
+        let output = self.expected(inputs, !expected.scales.is_empty())?;
+        let again = self.keep(&output)?;
+        let same =
+            again.outputs == expected.outputs && expected.scales.iter().all(|(k, v)| again.scales.get(k) == Some(v));
+        if !same {
+            return Err(failed(
+                "the reference gave other values than when they were first computed: it must give the same for the same inputs",
+            ));
+        }
+        Ok(output)
+    }
+
+    fn kept(&self, expected: &Expected) -> Option<OracleOutput> {
+        let scratch = self.scratch.as_ref()?;
+        let mut output = OracleOutput::default();
+        for (name, digest) in &expected.outputs {
+            let tensor = self.problem.tensor(name)?;
+            output.outputs.insert(name.clone(), from_le_bytes(&scratch.get(digest)?, tensor.dtype.is_float()));
+        }
+        for (name, digest) in &expected.scales {
+            if let Values::Float(values) = from_le_bytes(&scratch.get(digest)?, true) {
+                output.scales.insert(name.clone(), values);
+            }
+        }
+        Some(output)
+    }
+}
+
+/// The values of eight bytes each, little endian.
+pub(super) fn from_le_bytes(bytes: &[u8], float: bool) -> Values {
+    let (eights, _) = bytes.as_chunks::<8>();
+    match float {
+        true => Values::Float(eights.iter().map(|eight| f64::from_le_bytes(*eight)).collect()),
+        false => Values::Int(eights.iter().map(|eight| i64::from_le_bytes(*eight)).collect()),
+    }
+}

@@ -1,0 +1,150 @@
+//! The worker's loop: a request a line in, a response a line out. Knows messages; [`dispatch`] knows who does what.
+//!
+//! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being done it kills whatever the
+//! step started, then the worker. What a step left running is killed after every step. Libraries that print do so to the standard error: the descriptor of
+//! the standard output is moved away, so that nothing but responses can reach it.
+#![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
+
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+pub mod dispatch;
+
+use super::message::{Request, Response};
+use super::task::{Task, failed};
+use crate::process::family;
+use dispatch::Row;
+
+/// `kforge worker`: serves requests until its input ends.
+pub fn serve_main(table: &'static [Row]) -> ExitCode {
+    match serve_standard(table) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The coordinator sees the end of the worker; a status is all that can still be said.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+fn serve_standard(table: &[Row]) -> io::Result<()> {
+    family::adopt_orphans()?;
+    let answers = File::from(take_stdout()?);
+    let busy = Arc::new(AtomicBool::new(false));
+    let lines = watch_stdin(Arc::clone(&busy));
+    let sweep = || family::kill_descendants(std::process::id());
+    serve(lines.into_iter(), answers, &busy, table, &sweep)
+}
+
+/// Moves the standard output to another descriptor, and has what is printed go to the standard error.
+fn take_stdout() -> io::Result<OwnedFd> {
+    let answers = io::stdout().as_fd().try_clone_to_owned()?;
+    // SAFETY: both numbers are those of the standard streams; nothing of ours writes to descriptor 1 from now on but through the copy.
+    match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(answers),
+    }
+}
+
+/// Reads lines on a thread of its own, so that the coordinator's end is seen while a step is being done.
+fn watch_stdin(busy: Arc<AtomicBool>) -> mpsc::Receiver<String> {
+    let (send, receive) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let Ok(line) = line else { break };
+            // Set here rather than where the line is taken: between the two the input may end.
+            busy.store(true, Ordering::SeqCst);
+            if send.send(line).is_err() {
+                return;
+            }
+        }
+        if busy.load(Ordering::SeqCst) {
+            let own = std::process::id();
+            family::kill_descendants(own);
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    });
+    receive
+}
+
+/// Answers each line. `busy` is cleared before each answer, after `sweep`.
+fn serve(
+    lines: impl Iterator<Item = String>,
+    mut answers: impl Write,
+    busy: &AtomicBool,
+    table: &[Row],
+    sweep: &dyn Fn(),
+) -> io::Result<()> {
+    for line in lines {
+        let response = match serde_json::from_str::<Request>(&line) {
+            Ok(request) => perform(&request.into(), table),
+            Err(e) => failed(format!("not a request to a worker: {e}")),
+        };
+        sweep();
+        let mut text = serde_json::to_string(&response).map_err(io::Error::other)?;
+        text.push('\n');
+        busy.store(false, Ordering::SeqCst);
+        answers.write_all(text.as_bytes())?;
+        answers.flush()?;
+    }
+    Ok(())
+}
+
+/// Does one step. A panic is a failed step, not the end of the worker.
+pub fn perform(task: &Task, table: &[Row]) -> Response {
+    let Some(run) = dispatch::handler(table, &task.spec) else {
+        let on =
+            task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
+        return Response::Unavailable { why: format!("no worker of this version does `{}` steps{on}", task.spec.kind) };
+    };
+    catch_unwind(AssertUnwindSafe(|| run(task))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of unknown cause");
+        failed(format!("internal error in a `{}` step: {text}", task.spec.kind))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dispatch::On;
+    use super::*;
+    use crate::record::{Spec, StepKind};
+    use crate::worker::message::Places;
+
+    fn broken(_: &Task) -> Response {
+        panic!("as the test wants")
+    }
+
+    #[test]
+    fn a_panic_and_an_unknown_line_are_answered() {
+        let spec = Spec {
+            kind: StepKind::Oracle,
+            version: 1,
+            params: serde_json::json!({}),
+            inputs: std::collections::BTreeMap::new(),
+        };
+        let request = Request {
+            spec,
+            input: "in".into(),
+            output: "out".into(),
+            places: Places::default(),
+            time_limit_s: 1,
+            memory_limit: 1,
+        };
+        let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
+        let table = [Row { kind: StepKind::Oracle, on: On::Any, run: broken }];
+        let mut answers = Vec::new();
+        serve(lines.into_iter(), &mut answers, &AtomicBool::new(true), &table, &|| {}).unwrap();
+        let answers: Vec<Response> =
+            answers.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
+        let [Response::Failed { message: first, .. }, Response::Failed { message: second, .. }] = &answers[..] else {
+            panic!("{answers:?}")
+        };
+        assert!(first.starts_with("not a request"), "{first}");
+        assert_eq!(second, "internal error in a `oracle` step: as the test wants");
+    }
+}

@@ -1,0 +1,73 @@
+//! Which function does a step of which kind on what. The one table to add to; knows nothing else.
+
+use crate::record::{Spec, StepKind};
+use crate::worker::message::Response;
+use crate::worker::oracle;
+use crate::worker::task::Task;
+
+/// What does a step.
+pub type Handler = fn(&Task) -> Response;
+
+/// What a step is for, by its parameter `arch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// Steps without an architecture.
+    Any,
+    /// `arch` is `cpu`.
+    Cpu,
+    /// `arch` is anything else.
+    Device,
+}
+
+/// One row of the table.
+pub struct Row {
+    /// The kind of step.
+    pub kind: StepKind,
+    /// What it is for.
+    pub on: On,
+    /// What does it.
+    pub run: Handler,
+}
+
+/// Every step that a worker can do.
+pub const TABLE: &[Row] = &[Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run }];
+
+impl On {
+    fn of(spec: &Spec) -> On {
+        match spec.params.get("arch").and_then(|arch| arch.as_str()) {
+            None => On::Any,
+            Some("cpu") => On::Cpu,
+            Some(_) => On::Device,
+        }
+    }
+}
+
+/// The function for a step, from `table`.
+pub fn handler(table: &[Row], spec: &Spec) -> Option<Handler> {
+    let on = On::of(spec);
+    table.iter().find(|row| row.kind == spec.kind && row.on == on).map(|row| row.run)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn spec(kind: StepKind, params: serde_json::Value) -> Spec {
+        Spec { kind, version: 1, params, inputs: BTreeMap::new() }
+    }
+
+    fn no(_: &Task) -> Response {
+        Response::Unavailable { why: "no".into() }
+    }
+
+    #[test]
+    fn kind_and_architecture_choose_the_row() {
+        let table = [Row { kind: StepKind::Compile, on: On::Cpu, run: no }];
+        let arch = |arch: &str| serde_json::json!({ "arch": arch });
+        assert!(handler(&table, &spec(StepKind::Compile, arch("cpu"))).is_some());
+        assert!(handler(&table, &spec(StepKind::Compile, arch("sm_90a"))).is_none());
+        assert!(handler(&table, &spec(StepKind::Inspect, arch("cpu"))).is_none());
+        assert!(handler(&table, &spec(StepKind::Compile, serde_json::json!({}))).is_none());
+    }
+}

@@ -1,0 +1,111 @@
+//! One step as a worker sees it: its spec, its inputs, where its outputs go. Knows files and names; does not know what any kind of step does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::message::{Places, Request, Response};
+use crate::record::{Note, Spec};
+
+/// One step to be done.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// All that the step may see.
+    pub spec: Spec,
+    /// Folder of inputs; use [`Task::path`].
+    pub input: PathBuf,
+    /// Folder for outputs; use [`Task::write`].
+    pub output: PathBuf,
+    /// Where tools are.
+    pub places: Places,
+    /// How long it may take, from [`Task::started`] on.
+    pub time_limit: Duration,
+    /// Bytes of memory that candidate code may take.
+    pub memory_limit: u64,
+    /// When it began.
+    pub started: Instant,
+}
+
+impl From<Request> for Task {
+    fn from(request: Request) -> Self {
+        Task {
+            spec: request.spec,
+            input: request.input,
+            output: request.output,
+            places: request.places,
+            time_limit: Duration::from_secs(request.time_limit_s),
+            memory_limit: request.memory_limit,
+            started: Instant::now(),
+        }
+    }
+}
+
+/// The name of the file or folder that holds an input: colons are not for file names.
+pub fn file_name(input: &str) -> String {
+    input.replace(':', "-")
+}
+
+/// A [`Response`] for what could not be done.
+pub fn failed(message: impl Into<String>) -> Response {
+    Response::Failed { message: message.into(), notes: vec![] }
+}
+
+/// A [`Response`] for outputs that are all there, without a verdict.
+pub fn done(summary: impl Into<String>, notes: Vec<Note>) -> Response {
+    Response::Done { verdict: None, notes, summary: summary.into(), forget: false }
+}
+
+impl Task {
+    /// The parameters of its kind, from the very value that was hashed into its key.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Response> {
+        let kind = self.spec.kind;
+        serde_json::from_value(self.spec.params.clone())
+            .map_err(|e| failed(format!("the parameters are not those of a `{kind}` step: {e}")))
+    }
+
+    /// The file or folder of an input; none if it is absent or the spec names none such.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.spec.inputs.get(name)?.digest.as_ref()?;
+        Some(self.input.join(file_name(name)))
+    }
+
+    /// The file or folder of an input that has to be there.
+    pub fn required(&self, name: &str) -> Result<PathBuf, Response> {
+        self.path(name).ok_or_else(|| failed(format!("a `{}` step needs the input `{name}`", self.spec.kind)))
+    }
+
+    /// The bytes of an input that has to be there.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, Response> {
+        fs::read(self.required(name)?).map_err(|e| failed(format!("cannot read the input `{name}`: {e}")))
+    }
+
+    /// An input that is a JSON document.
+    pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<T, Response> {
+        serde_json::from_slice(&self.read(name)?).map_err(|e| failed(format!("cannot read the input `{name}`: {e}")))
+    }
+
+    /// Keeps an output.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Response> {
+        fs::write(self.output.join(name), bytes).map_err(|e| failed(format!("cannot write the output `{name}`: {e}")))
+    }
+
+    /// Keeps an output as JSON: fields in declared order, maps by key, so equal values are equal bytes.
+    pub fn write_document(&self, name: &str, value: &impl Serialize) -> Result<(), Response> {
+        let bytes = serde_json::to_vec(value).map_err(|e| failed(format!("cannot write the output `{name}`: {e}")))?;
+        self.write(name, &bytes)
+    }
+
+    /// The absolute path of a tool.
+    pub fn tool(&self, name: &str) -> Result<&Path, Response> {
+        let missing = || Response::Unavailable { why: format!("no `{name}` on this machine") };
+        self.places.tools.get(name).map(PathBuf::as_path).ok_or_else(missing)
+    }
+
+    /// How much of its time is left.
+    pub fn left(&self) -> Duration {
+        self.time_limit.saturating_sub(self.started.elapsed())
+    }
+}

@@ -1,0 +1,225 @@
+//! Compiles `.cu` text with the host's g++ and runs it through the runner's own entry point, with the judge's side of the buffers played here.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kforge::model::DType;
+use kforge::model::bound::{Arg, Constant, KernelLaunch, Launch, Scalar};
+use kforge::record::{Finding, FindingKind};
+use kforge::worker::emulator::build::{EmulatorCompile, compile};
+use kforge::worker::emulator::{headers, lines::Lines, placement, run::run_trials};
+use kforge::worker::message::{RunnerReport, RunnerRequest, RunnerTrial, SharedBuffer, ThreadOrder};
+
+/// A compiled file.
+pub(crate) struct Built {
+    pub(crate) binary: Vec<u8>,
+    pub(crate) lines: Vec<u8>,
+    pub(crate) entries: Vec<String>,
+    pub(crate) check: bool,
+}
+
+/// Where a source and our headers lie for one compilation.
+pub(crate) fn stage(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("package");
+    std::fs::create_dir(&source).unwrap();
+    std::fs::write(source.join("k.cu"), text).unwrap();
+    for (name, bytes) in headers() {
+        let to = dir.path().join("headers").join(name);
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::write(to, bytes).unwrap();
+    }
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    (dir, source)
+}
+
+pub(crate) fn try_build(text: &str, entries: &[&str], check: bool) -> Result<Built, String> {
+    let (dir, source) = stage(text);
+    let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
+    let what = EmulatorCompile {
+        cxx: Path::new("/usr/bin/g++"),
+        source: &source,
+        headers: &dir.path().join("headers"),
+        main: "k.cu",
+        entries: &entries,
+        defines: &BTreeMap::new(),
+        include: &[],
+        flags: &[],
+        std: "c++17",
+        check,
+        time_limit: Duration::from_secs(120),
+    };
+    let out = dir.path().join("out");
+    compile(&what, &out).map_err(|e| e.log)?;
+    let read = |name: &str| std::fs::read(out.join(name)).unwrap();
+    Ok(Built { binary: read("binary"), lines: read("lines"), entries, check })
+}
+
+pub(crate) fn build(text: &str, entries: &[&str], check: bool) -> Built {
+    try_build(text, entries, check).unwrap_or_else(|log| panic!("{log}"))
+}
+
+/// A buffer and what is in it.
+#[derive(Clone)]
+pub(crate) struct Data {
+    pub(crate) name: &'static str,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) element: u64,
+    pub(crate) writable: bool,
+    pub(crate) poisoned: bool,
+}
+
+pub(crate) fn floats(name: &'static str, values: impl IntoIterator<Item = f32>) -> Data {
+    let bytes = values.into_iter().flat_map(f32::to_le_bytes).collect();
+    Data { name, bytes, element: 4, writable: false, poisoned: false }
+}
+
+pub(crate) fn ints(name: &'static str, values: impl IntoIterator<Item = i32>) -> Data {
+    let bytes = values.into_iter().flat_map(i32::to_le_bytes).collect();
+    Data { name, bytes, element: 4, writable: false, poisoned: false }
+}
+
+/// A poisoned output of `count` elements of `element` bytes.
+pub(crate) fn output(name: &'static str, count: usize, element: u64) -> Data {
+    Data { name, bytes: vec![0xff; count * element as usize], element, writable: true, poisoned: true }
+}
+
+impl Data {
+    pub(crate) fn writable(mut self) -> Self {
+        self.writable = true;
+        self
+    }
+}
+
+pub(crate) fn ptr(buffer: &str) -> Arg {
+    Arg::Pointer { buffer: buffer.into(), offset: 0 }
+}
+
+pub(crate) fn int(value: i64) -> Arg {
+    Arg::Scalar { dtype: DType::I32, value: Scalar::Int(value) }
+}
+
+pub(crate) fn float(value: f64) -> Arg {
+    Arg::Scalar { dtype: DType::F32, value: Scalar::Float(value) }
+}
+
+pub(crate) fn launch(entry: &str, grid: u32, block: u32, args: Vec<Arg>) -> KernelLaunch {
+    KernelLaunch { entry: entry.into(), grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, args, cooperative: false }
+}
+
+/// How to run.
+#[derive(Clone)]
+pub(crate) struct How {
+    pub(crate) order: ThreadOrder,
+    pub(crate) guard_after: bool,
+    pub(crate) threads: u32,
+    pub(crate) constants: Vec<Constant>,
+}
+
+impl Default for How {
+    fn default() -> Self {
+        How { order: ThreadOrder::Forward, guard_after: true, threads: 2, constants: vec![] }
+    }
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) findings: Vec<Finding>,
+    pub(crate) not_emulated: Vec<String>,
+    pub(crate) printed: String,
+    pub(crate) done: u32,
+    pub(crate) buffers: BTreeMap<&'static str, Vec<u8>>,
+}
+
+impl Ran {
+    pub(crate) fn ints(&self, name: &str) -> Vec<i32> {
+        self.buffers[name].chunks(4).map(|c| i32::from_le_bytes(c.try_into().unwrap())).collect()
+    }
+
+    pub(crate) fn floats(&self, name: &str) -> Vec<f32> {
+        self.buffers[name].chunks(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect()
+    }
+
+    /// The only finding, which must be of this kind.
+    pub(crate) fn only(&self, kind: FindingKind) -> &Finding {
+        assert_eq!(self.findings.len(), 1, "{self:#?}");
+        assert_eq!(self.findings[0].kind, kind, "{self:#?}");
+        &self.findings[0]
+    }
+
+    /// Fails on anything but a clean run.
+    pub(crate) fn clean(self) -> Self {
+        assert!(self.findings.is_empty() && self.not_emulated.is_empty() && self.done == 1, "{self:#?}");
+        self
+    }
+}
+
+pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data], how: &How) -> Ran {
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    let file = |bytes: &[u8], at: u64, length: u64| {
+        let fd = memfd_create("test", MemfdFlags::empty()).unwrap();
+        ftruncate(&fd, length).unwrap();
+        rustix::io::pwrite(&fd, bytes, at).unwrap();
+        fd
+    };
+    let binary = file(&built.binary, 0, built.binary.len() as u64);
+    let fds: Vec<_> = data
+        .iter()
+        .map(|d| {
+            let place = placement(d.bytes.len() as u64, how.guard_after);
+            (file(&d.bytes, place.offset, place.file), place)
+        })
+        .collect();
+    let buffers = data
+        .iter()
+        .zip(&fds)
+        .map(|(d, (fd, _))| SharedBuffer {
+            name: d.name.into(),
+            fd: fd.as_raw_fd(),
+            bytes: d.bytes.len() as u64,
+            element: d.element,
+            writable: d.writable,
+            poisoned: d.poisoned,
+        })
+        .collect();
+    let request = RunnerRequest {
+        binary_fd: binary.as_raw_fd(),
+        entries: built.entries.clone(),
+        check: built.check,
+        launches: launches.into_iter().map(Launch::Kernel).collect(),
+        constants: how.constants.clone(),
+        trials: vec![RunnerTrial { buffers, order: how.order, guard_after: how.guard_after }],
+        threads: how.threads,
+    };
+    let lines = Lines::parse(&built.lines);
+    let mut ran =
+        Ran { findings: vec![], not_emulated: vec![], printed: String::new(), done: 0, buffers: BTreeMap::new() };
+    run_trials(&request, &mut |mut report| {
+        lines.resolve(&mut report);
+        match report {
+            RunnerReport::Finding { finding, .. } => ran.findings.push(finding),
+            RunnerReport::NotEmulated { what } => ran.not_emulated.push(what),
+            RunnerReport::Printed { text } => ran.printed += &text,
+            RunnerReport::TrialDone { .. } => ran.done += 1,
+        }
+    })
+    .unwrap();
+    for (d, (fd, place)) in data.iter().zip(&fds) {
+        let mut bytes = vec![0; d.bytes.len()];
+        rustix::io::pread(fd, &mut bytes[..], place.offset).unwrap();
+        ran.buffers.insert(d.name, bytes);
+    }
+    ran
+}
+
+pub(crate) fn run(built: &Built, launch: KernelLaunch, data: &[Data]) -> Ran {
+    run_with(built, vec![launch], data, &How::default())
+}
+
+/// The line of the text that holds `mark`, from one.
+pub(crate) fn line_of(text: &str, mark: &str) -> u32 {
+    text.lines().position(|l| l.contains(mark)).unwrap_or_else(|| panic!("no line with {mark}")) as u32 + 1
+}

@@ -1,0 +1,44 @@
+//! Workers and runners as processes of their own. This test starts itself: with `worker` as its first argument it is what `kforge worker` is, with
+//! misbehaving candidates in place of compiled kernels. So it has a `main` of its own, and a few lines that stand in for the usual test runner.
+#![expect(clippy::print_stdout, reason = "it is its own test runner, and a library that prints")]
+
+#[path = "sandbox/candidates.rs"]
+mod candidates;
+#[path = "sandbox/confined.rs"]
+mod confined;
+#[path = "sandbox/pooled.rs"]
+mod pooled;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use kforge::worker::message::Places;
+use kforge::worker::{OnceLimits, Parts, worker_main};
+
+/// A test by name.
+type Test = (&'static str, fn());
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if args.first().is_some_and(|word| word == "worker") {
+        let parts = Parts { table: pooled::TABLE, run: candidates::run };
+        let limits = OnceLimits { time: Duration::from_secs(60), memory: 1 << 30 };
+        return worker_main(&args[1..], &parts, Places::default, limits);
+    }
+    let tests: Vec<Test> = [confined::TESTS, pooled::TESTS].concat();
+    let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if words.iter().any(|word| word == "--list") {
+        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let mut failed = 0;
+    for (name, test) in tests.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
+        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += u8::from(!passed);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,74 @@
+//! Candidates that misbehave, and what they manage to do, told as printed text. The deed is the first word of the request's only entry.
+#![expect(unsafe_code, reason = "descriptors are guessed by number, as hostile code would")]
+#![expect(clippy::disallowed_methods, reason = "a candidate ends the process as it likes")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::{TcpListener, UdpSocket};
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+
+use kforge::worker::message::{RunnerReport, RunnerRequest};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+/// Does the deed and says what came of it: `ok`, or the system's refusal.
+pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), String> {
+    for entry in &request.entries {
+        let (deed, object) = entry.split_once(' ').unwrap_or((entry, ""));
+        let text = match deed_of(deed, object) {
+            Ok(()) => "ok".to_string(),
+            Err(e) => format!("refused: {e}"),
+        };
+        report(RunnerReport::Printed { text });
+    }
+    Ok(())
+}
+
+fn deed_of(deed: &str, object: &str) -> Result<(), String> {
+    let pid = |text: &str| Pid::from_raw(text.parse().unwrap()).unwrap();
+    fn say<T>(result: Result<T, impl std::fmt::Display>) -> Result<(), String> {
+        result.map(|_| ()).map_err(|e| e.to_string())
+    }
+    match deed {
+        "write" => say(fs::write(object, "spoilt")),
+        "read" => say(fs::read(object)),
+        "list" => say(fs::read_dir(object)),
+        "remove" => say(fs::remove_file(object)),
+        "chmod" => say(fs::set_permissions(object, fs::Permissions::from_mode(0o000))),
+        "tcp" => say(TcpListener::bind("127.0.0.1:0")),
+        "udp" => say(UdpSocket::bind("127.0.0.1:0")),
+        "unix" => say(UnixDatagram::unbound()),
+        "program" => say(std::process::Command::new("/bin/true").status()),
+        "thread" => say(std::thread::Builder::new().spawn(|| {}).map(|t| t.join().unwrap())),
+        "kill" => say(rustix::process::kill_process(pid(object), Signal::KILL)),
+        "starve" => say(rustix::process::prlimit(
+            Some(pid(object)),
+            Resource::Cpu,
+            Rlimit { current: Some(0), maximum: Some(0) },
+        )),
+        "mem" => say(fs::read(format!("/proc/{object}/mem"))),
+        "memfd" => say(rustix::fs::memfd_create("x", rustix::fs::MemfdFlags::empty())),
+        "leave" => say(rustix::process::setsid()),
+        "survive" => say(rustix::process::set_parent_process_death_signal(None)),
+        "allocate" => {
+            let mut bytes: Vec<u8> = Vec::new();
+            say(bytes.try_reserve_exact(object.parse().unwrap()))
+        }
+        "scribble" => {
+            // Into every descriptor that can be guessed; the files are not ours, so they are never closed.
+            for fd in 3..200 {
+                // SAFETY: a number that is no open descriptor gives an error; the value is forgotten before it could close one that is.
+                let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
+                let _ = file.write_all(b"{\"trial-done\":{\"trial\":0}}\n");
+            }
+            Ok(())
+        }
+        "hang" => loop {
+            std::thread::park();
+        },
+        "abort" => std::process::abort(),
+        "leave with" => std::process::exit(object.parse().unwrap()),
+        other => Err(format!("no deed `{other}`")),
+    }
+}
