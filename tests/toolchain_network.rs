@@ -100,7 +100,7 @@ fn compile_with(
     lay_out(&source, files);
     lay_out(&shim, shim_headers());
     std::fs::create_dir(&scratch).unwrap();
-    let made = compile(params, &source, &shim, tools, &scratch);
+    let made = compile(params, &source, Some(&shim), tools, &scratch);
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "scratch is left empty");
     made
 }

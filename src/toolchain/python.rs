@@ -119,8 +119,10 @@ mod tests {
 
     fn stand_in(dir: &Path, numpy: &str) -> PathBuf {
         let path = dir.join("python3");
-        let answer =
-            format!(r#"{{"files":["{}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#, path.display());
+        let answer = format!(
+            r#"{{"executable":"{0}","files":["{0}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#,
+            path.display()
+        );
         std::fs::write(&path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path

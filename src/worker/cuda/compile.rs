@@ -60,7 +60,8 @@ impl CudaCompileError {
     }
 }
 
-/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, `tools` says where compilers are (names as in
+/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
+/// NVRTC needs, `tools` says where compilers are (names as in
 /// [`crate::worker::message::Places`]), `scratch` is a folder for what is removed again.
 ///
 /// # Errors
@@ -68,7 +69,7 @@ impl CudaCompileError {
 pub fn compile(
     params: &CompileParams,
     source: &Path,
-    shim: &Path,
+    shim: Option<&Path>,
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
 ) -> Result<CudaCompiled, CudaCompileError> {
@@ -106,10 +107,12 @@ fn tool<'a>(tools: &'a BTreeMap<String, PathBuf>, name: &str) -> Result<&'a Path
 fn by_nvrtc(
     params: &CompileParams,
     source: &Path,
-    shim: &Path,
+    shim: Option<&Path>,
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
 ) -> Result<Made, CudaCompileError> {
+    let shim =
+        shim.ok_or_else(|| CudaCompileError::failed("the stand-ins for standard headers were not given".into()))?;
     let library = (tool(tools, "nvrtc")?, tool(tools, "nvrtc-builtins")?);
     nvrtc::compile(params, source, shim, library, tool(tools, "cuda-include")?, scratch)
 }

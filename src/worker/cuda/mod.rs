@@ -12,6 +12,7 @@ mod nvcc;
 mod nvrtc;
 pub mod shim;
 mod stage;
+pub mod steps;
 
 pub use compile::{CudaCompileError, CudaCompiled, compile};
 pub use inspect::inspect;
