@@ -1,11 +1,13 @@
 //! Who runs candidate code and who judges it: messages between processes, the emulator, buffers. Does not know packages, plans or caches.
 
 pub mod compare;
+pub mod compiled;
 pub mod confine;
 pub mod cuda;
+pub mod emulator;
 pub mod entry;
 pub mod execute;
-pub mod emulator;
+pub mod judge;
 pub mod message;
 pub mod once;
 pub mod oracle;

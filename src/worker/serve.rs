@@ -16,6 +16,7 @@ use std::sync::{Arc, mpsc};
 use rustix::process::{Signal, getpid, kill_process};
 
 pub mod dispatch;
+mod emulated;
 
 use super::message::{Request, Response};
 use super::task::{Task, failed};

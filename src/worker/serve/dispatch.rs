@@ -1,6 +1,9 @@
 //! Which function does a step of which kind on what. The one table to add to; knows nothing else.
 
+use super::emulated;
 use crate::record::{Spec, StepKind};
+use crate::worker::compiled;
+use crate::worker::judge;
 use crate::worker::message::Response;
 use crate::worker::oracle;
 use crate::worker::task::Task;
@@ -30,7 +33,14 @@ pub struct Row {
 }
 
 /// Every step that a worker can do.
-pub const TABLE: &[Row] = &[Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run }];
+pub const TABLE: &[Row] = &[
+    Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run },
+    Row { kind: StepKind::Compile, on: On::Cpu, run: emulated::compile },
+    Row { kind: StepKind::Inspect, on: On::Cpu, run: emulated::inspect },
+    Row { kind: StepKind::Compile, on: On::Device, run: compiled::compile },
+    Row { kind: StepKind::Inspect, on: On::Device, run: compiled::inspect },
+    Row { kind: StepKind::Verify, on: On::Cpu, run: judge::run },
+];
 
 impl On {
     fn of(spec: &Spec) -> On {

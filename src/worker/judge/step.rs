@@ -1,0 +1,345 @@
+//! The verify step on `cpu`: trial after trial into an observation. Knows the step's parameters and the order of things; reads no tolerance but those to
+//! count elements beyond.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::buffers::{self, After, Manner, POISONS, Placed};
+use super::memory::MemoryFile;
+use super::runs::{Candidate, run_candidate};
+use crate::base::Severity;
+use crate::model::bound::Launch;
+use crate::model::{Compare, Tensor};
+use crate::record::params::{Compiler, Expected, Trial, VerifyParams};
+use crate::record::{
+    Determinism, Finding, FindingKind, Note, OutputObserved, TrialObserved, Verdict, VerifyObservation,
+};
+use crate::reference::Values;
+use crate::reference::float::gather_strided;
+use crate::reference::oracle::OracleOutput;
+use crate::worker::compare::{Compared, Leniency, observe, spread};
+use crate::worker::emulator::lines::Lines;
+use crate::worker::message::{Response, RunnerReport, RunnerTrial, ThreadOrder};
+use crate::worker::oracle::{Named, Source, python};
+use crate::worker::task::{Task, failed};
+
+/// Threads of a launch from which on more than one thread of the host is used.
+const WORTH_SHARING: u64 = 1 << 16;
+/// Most threads of the host for one candidate.
+const MOST_THREADS: usize = 8;
+/// Bytes of printed text that are shown.
+const SHOWN: usize = 4096;
+
+/// Does a verify step on `cpu`.
+pub fn run(task: &Task) -> Response {
+    verify(task).unwrap_or_else(|response| response)
+}
+
+/// One way of running a trial.
+struct Run {
+    order: ThreadOrder,
+    manner: Manner,
+    /// What is added to the name of the distribution.
+    said: &'static str,
+}
+
+/// The runs of a trial. Sides of the guard page alternate, and over the trials each order meets each side.
+fn runs(trial: &Trial) -> [Run; 3] {
+    let side = trial.trial.is_multiple_of(2);
+    let run = |order, poison, guard_after, said| Run { order, manner: Manner { poison, guard_after }, said };
+    [
+        run(ThreadOrder::Forward, POISONS[0], side, ""),
+        run(ThreadOrder::Reversed, POISONS[1], !side, ", threads reversed"),
+        run(ThreadOrder::Random(trial.seed), POISONS[0], side, ", threads shuffled"),
+    ]
+}
+
+fn verify(task: &Task) -> Result<Response, Response> {
+    let params: VerifyParams = task.params()?;
+    let check = match params.compiler {
+        Compiler::EmulatorCheck => true,
+        Compiler::EmulatorPlain => false,
+        _ => return Err(failed("a verify step on `cpu` needs a binary built for the emulator")),
+    };
+    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(4);
+    if most > task.memory_limit {
+        let why = format!("its buffers take {most} bytes of memory, the limit is {}", task.memory_limit);
+        return Err(Response::Unavailable { why });
+    }
+    let candidate = Candidate {
+        binary: MemoryFile::program(&task.read("binary")?)
+            .map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
+        entries: &params.entries,
+        check,
+        launches: &params.launches,
+        constants: &params.constants,
+        threads: threads(&params.launches),
+        memory: task.memory_limit,
+    };
+    let mut judge = Judge::new(task, &params, candidate);
+    for trial in &params.trials {
+        judge.trial(trial)?;
+        if judge.stop {
+            break;
+        }
+    }
+    judge.finish()
+}
+
+fn threads(launches: &[Launch]) -> u32 {
+    let of = |launch: &Launch| match launch {
+        Launch::Kernel(k) => k.grid.iter().chain(&k.block).map(|n| u64::from(*n)).product(),
+        Launch::Memset { .. } => 0,
+    };
+    let most: u64 = launches.iter().map(of).max().unwrap_or(0);
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(MOST_THREADS);
+    if most < WORTH_SHARING { 1 } else { cores as u32 }
+}
+
+struct Judge<'a> {
+    task: &'a Task,
+    params: &'a VerifyParams,
+    candidate: Candidate<'a>,
+    seen: VerifyObservation,
+    notes: Vec<Note>,
+    timed_out: Option<String>,
+    /// Set when a crash or a refusal makes further trials pointless.
+    stop: bool,
+}
+
+impl<'a> Judge<'a> {
+    fn new(task: &'a Task, params: &'a VerifyParams, candidate: Candidate<'a>) -> Self {
+        let seen = VerifyObservation {
+            emulated: true,
+            findings: vec![],
+            not_emulated: None,
+            trials: vec![],
+            determinism: Determinism::Unknown,
+            ran_as: if candidate.check { "check" } else { "plain" }.to_string(),
+        };
+        Judge { task, params, candidate, seen, notes: vec![], timed_out: None, stop: false }
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
+        let problem = &self.params.problem;
+        let source = Source::new(self.task, problem);
+        let inputs = source.inputs(trial)?;
+        let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
+        let expected = source.recall(&expected, &inputs)?;
+        let runs = runs(trial);
+        let mut sealed = BTreeMap::new();
+        let make = |run: &Run, sealed: &mut _| {
+            buffers::make(problem, &self.params.workspaces, &inputs, run.manner, sealed)
+                .map_err(|e| failed(format!("cannot make buffers: {e}")))
+        };
+        let placed = runs.iter().map(|run| make(run, &mut sealed)).collect::<Result<Vec<_>, _>>()?;
+        let requests = runs.iter().zip(&placed).map(|(run, placed)| RunnerTrial {
+            buffers: placed.iter().map(|one| one.shared.clone()).collect(),
+            order: run.order,
+            guard_after: run.manner.guard_after,
+        });
+        let mut files: BTreeMap<i32, MemoryFile> = BTreeMap::new();
+        files.extend(placed.iter().flatten().map(|one| (one.file.number(), one.file.clone())));
+        let files: Vec<MemoryFile> = files.into_values().collect();
+        // A little is kept for comparing, so that a time-out is told rather than suffered.
+        let time = (self.task.left() / 10 * 9).max(Duration::from_millis(10));
+        let ran = run_candidate(&self.candidate, requests.collect(), &files, time).map_err(failed)?;
+        if let Some(why) = ran.heard.refused {
+            return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
+        }
+        self.hear(&ran.heard, trial)?;
+        for placed in &placed {
+            self.damage(placed, ran.heard.not_emulated.is_none())?;
+        }
+        // What was not emulated left outputs half made: they say nothing. Neither do those of a run in which something went wrong.
+        let whole = |run: &u32| ran.heard.ended.contains(run) && !ran.heard.faulty.contains(run);
+        let whole = |run: &u32| ran.heard.not_emulated.is_none() && whole(run);
+        let ended: Vec<_> =
+            (0..).zip(runs.iter().zip(&placed)).filter(|(at, _)| whole(at)).map(|(_, pair)| pair).collect();
+        self.stop |= ended.len() < runs.len();
+        self.compare(trial, &inputs, &expected, &ended)
+    }
+
+    /// Takes over what a runner said.
+    fn hear(&mut self, heard: &super::Heard, trial: &Trial) -> Result<(), Response> {
+        let lines = match self.task.path("lines") {
+            Some(path) => std::fs::read(path).map_err(|e| failed(format!("cannot read the input `lines`: {e}")))?,
+            None => vec![],
+        };
+        let lines = Lines::parse(&lines);
+        for finding in &heard.findings {
+            let mut report = RunnerReport::Finding { trial: trial.trial, finding: finding.clone() };
+            lines.resolve(&mut report);
+            if let RunnerReport::Finding { finding, .. } = report {
+                self.find(finding);
+            }
+        }
+        if let Some(what) = &heard.not_emulated {
+            let mut report = RunnerReport::NotEmulated { what: what.clone() };
+            lines.resolve(&mut report);
+            if let RunnerReport::NotEmulated { what } = report {
+                self.seen.not_emulated.get_or_insert(what);
+            }
+        }
+        if self.notes.is_empty() {
+            self.notes.extend(text_note("verify.printed", &heard.printed));
+        }
+        if heard.timed_out.is_some() {
+            self.timed_out.clone_from(&heard.timed_out);
+        }
+        Ok(())
+    }
+
+    /// Adds a finding; one that an earlier trial gave already counts with it.
+    fn find(&mut self, finding: Finding) {
+        let same = |other: &&mut Finding| other.kind == finding.kind && other.message == finding.message;
+        match self.seen.findings.iter_mut().find(same) {
+            Some(other) => other.count += finding.count,
+            None => self.seen.findings.push(finding),
+        }
+    }
+
+    /// What a run did around and to its buffers, whatever became of it. A workspace that must be zero again can be only if the run got to its end.
+    fn damage(&mut self, placed: &[Placed<'_>], ended: bool) -> Result<(), Response> {
+        for one in placed {
+            for finding in one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")))?.findings {
+                if ended || finding.kind != FindingKind::WorkspaceDirty {
+                    self.find(finding);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every output of every run that ended well, and compares it whole.
+    fn compare(
+        &mut self,
+        trial: &Trial,
+        inputs: &Named,
+        expected: &OracleOutput,
+        ended: &[(&Run, &Vec<Placed<'_>>)],
+    ) -> Result<(), Response> {
+        let mut after: Vec<Vec<After>> = vec![];
+        for (_, placed) in ended {
+            let read = placed.iter().map(Placed::after).collect::<Result<Vec<_>, _>>();
+            after.push(read.map_err(|e| failed(format!("cannot read buffers back: {e}")))?);
+        }
+        let mut trials: Vec<TrialObserved> = vec![];
+        for (at, one) in ended.first().map_or(&vec![], |(_, placed)| placed).iter().enumerate() {
+            let Some(tensor) = one.written() else { continue };
+            let of_runs: Vec<(u8, &[u8])> = ended
+                .iter()
+                .zip(&after)
+                .map(|((run, _), after)| (run.manner.poison, after[at].bytes.as_slice()))
+                .collect();
+            if let Some(finding) = buffers::unwritten(tensor, &of_runs) {
+                self.find(finding);
+            }
+            let first = of_runs[0].1;
+            for (run, (_, bytes)) in of_runs.iter().enumerate() {
+                // A run that gave the very bytes of the first is as right or wrong as that.
+                if run > 0 && *bytes == first {
+                    continue;
+                }
+                let got = gather_strided(tensor, bytes).map_err(failed)?;
+                let seen = self.observe(tensor, inputs, expected, &got)?;
+                let distribution = format!("{}{}", trial.distribution, ended[run].0.said);
+                match trials.iter_mut().find(|other| other.distribution == distribution) {
+                    Some(other) => other.outputs.push(seen),
+                    None => trials.push(TrialObserved { trial: trial.trial, distribution, outputs: vec![seen] }),
+                }
+                if run > 0 {
+                    self.differs(tensor, first, &got, trial, ended[run].0.said)?;
+                }
+            }
+        }
+        if ended.len() > 1 && self.seen.determinism == Determinism::Unknown {
+            self.seen.determinism = Determinism::Stable;
+        }
+        self.seen.trials.extend(trials);
+        Ok(())
+    }
+
+    fn observe(
+        &self,
+        tensor: &Tensor,
+        inputs: &Named,
+        expected: &OracleOutput,
+        got: &Values,
+    ) -> Result<OutputObserved, Response> {
+        let name = &tensor.name;
+        let want = expected.outputs.get(name).ok_or_else(|| failed(format!("no values are expected for `{name}`")))?;
+        let leniency = match self.params.compare.get(name).unwrap_or(&Compare::Elements) {
+            Compare::Elements => Leniency::Elements,
+            Compare::Unordered => Leniency::Unordered,
+            Compare::ArgmaxOf(input) => match (self.params.problem.tensor(input), inputs.get(input)) {
+                (Some(tensor), Some(values)) => Leniency::ArgmaxOf(tensor, values),
+                _ => return Err(failed(format!("`{name}` is compared by `{input}`, which is no input"))),
+            },
+            Compare::Python(file, function) => {
+                let output = (tensor, got, want);
+                Leniency::Accepted(python::accepted(self.task, &self.params.problem, inputs, output, (file, function))?)
+            }
+        };
+        let scaled = self.params.scaled.contains(name);
+        let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
+        let beyond = self.params.count_beyond.get(name);
+        observe(&Compared { tensor, got, want, scale, beyond }, &leniency).map_err(failed)
+    }
+
+    /// Notes that a run differed from the first.
+    fn differs(
+        &mut self,
+        tensor: &Tensor,
+        first: &[u8],
+        got: &Values,
+        trial: &Trial,
+        said: &str,
+    ) -> Result<(), Response> {
+        let first = gather_strided(tensor, first).map_err(failed)?;
+        let (apart, gross) = spread(tensor.dtype, &first, got);
+        let most = match &self.seen.determinism {
+            Determinism::Differs { spread, .. } => *spread,
+            _ => -1.0,
+        };
+        if apart > most {
+            // Infinity has no place in JSON; a difference of the largest number says as much.
+            let spread = apart.min(f64::MAX);
+            self.seen.determinism = Determinism::Differs { output: tensor.name.clone(), spread };
+        }
+        let by_element = matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements));
+        if gross && by_element && tensor.dtype.is_float() {
+            let name = &tensor.name;
+            let message =
+                format!("`{name}` depends on the order of threads beyond rounding (trial {}{said})", trial.trial);
+            let finding = Finding::new(FindingKind::OrderDependent, message);
+            self.find(Finding { buffer: Some(name.clone()), ..finding });
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Response, Response> {
+        // Where anything failed, that repeated runs agree says nothing.
+        if self.stop && self.seen.determinism == Determinism::Stable {
+            self.seen.determinism = Determinism::Unknown;
+        }
+        self.task.write_document("observation", &self.seen)?;
+        let (trials, found) = (self.params.trials.len(), self.seen.findings.len());
+        let summary = match (&self.seen.not_emulated, found) {
+            (_, 1..) => format!("{found} findings, emulated ({})", self.seen.ran_as),
+            (Some(what), 0) => format!("not emulated: {what}"),
+            (None, 0) => format!("{trials} trials in 3 thread orders, emulated ({})", self.seen.ran_as),
+        };
+        let (verdict, forget) = (self.timed_out.clone().map(Verdict::Fail), self.timed_out.is_some());
+        Ok(Response::Done { verdict, notes: self.notes, summary, forget })
+    }
+}
+
+/// A note with some text, its beginning, if there is any.
+fn text_note(code: &str, text: &str) -> Vec<Note> {
+    let text = text.trim();
+    let end = (0..=text.len().min(SHOWN)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let message = text[..end].to_string();
+    let note = Note { severity: Severity::Note, code: code.to_string(), message };
+    if text.is_empty() { vec![] } else { vec![note] }
+}

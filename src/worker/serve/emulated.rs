@@ -1,0 +1,57 @@
+//! compile and inspect steps for the emulator, from tasks to its own functions and back. Knows both vocabularies; compiles nothing itself.
+
+use crate::base::Severity;
+use crate::record::Note;
+use crate::record::params::{CompileParams, Compiler, InspectParams};
+use crate::worker::emulator::build::{EmulatorCompile, compile as build};
+use crate::worker::emulator::inspect as read;
+use crate::worker::message::Response;
+use crate::worker::task::{Task, done, failed};
+
+/// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
+pub fn compile(task: &Task) -> Response {
+    compiled(task).unwrap_or_else(|response| response)
+}
+
+fn compiled(task: &Task) -> Result<Response, Response> {
+    let params: CompileParams = task.params()?;
+    let what = EmulatorCompile {
+        cxx: task.tool("c++")?,
+        source: &task.required("tree:source")?,
+        headers: &task.required("tree:emulator")?,
+        main: &params.main,
+        entries: &params.entries,
+        defines: &params.defines,
+        include: &params.include,
+        flags: &params.flags,
+        std: &params.std,
+        check: params.compiler == Compiler::EmulatorCheck,
+        time_limit: task.left(),
+    };
+    let note = |severity, text: &str| Note { severity, code: "compile.log".into(), message: text.trim().to_string() };
+    match build(&what, &task.output) {
+        Err(refused) => Err(Response::Failed {
+            message: format!("cannot compile `{}`", params.main),
+            notes: vec![note(Severity::Error, &refused.log)],
+        }),
+        Ok(made) => {
+            task.write_document("facts", &made.facts)?;
+            task.write("log", made.log.as_bytes())?;
+            let warned = (!made.log.trim().is_empty()).then(|| note(Severity::Warning, &made.log));
+            Ok(done(format!("{} entries for the emulator", params.entries.len()), warned.into_iter().collect()))
+        }
+    }
+}
+
+/// Does an inspect step on `cpu`.
+pub fn inspect(task: &Task) -> Response {
+    inspected(task).unwrap_or_else(|response| response)
+}
+
+fn inspected(task: &Task) -> Result<Response, Response> {
+    let params: InspectParams = task.params()?;
+    let facts =
+        read(&task.read("binary")?, &params.entries).map_err(|e| failed(format!("cannot inspect the binary: {e}")))?;
+    task.write_document("inspection", &facts)?;
+    Ok(done(format!("{} entries", facts.functions.len()), vec![]))
+}
