@@ -100,7 +100,7 @@ fn compile_with(
     lay_out(&source, files);
     lay_out(&shim, shim_headers());
     std::fs::create_dir(&scratch).unwrap();
-    let made = compile(params, &source, Some(&shim), tools, &scratch);
+    let made = compile(params, &source, &shim, tools, &scratch);
     assert_eq!(std::fs::read_dir(&scratch).unwrap().count(), 0, "scratch is left empty");
     made
 }
@@ -217,11 +217,11 @@ fn every_stand_in_compiles_beside_cudas_own_headers() {
 
 #[test]
 fn a_comment_or_another_folder_changes_no_byte() {
-    let asserting = "#include \"check.cuh\"\n#include <cuda_fp16.h>\n__global__ void k(float* p) { check(p); }\nstatic __global__ void s(float* p) { p[1] = 2; }\n";
+    let asserting = "#include \"check.cuh\"\n#include <cuda_fp16.h>\n__global__ void k(float* p) { check(p); }\nstatic __global__ void s(float* p) { p[1] = 2; }\nnamespace { __global__ void n(float* p) { p[2] = 3; } }\n";
     let header = "inline void check(float* p) { assert(p[0] > 0); p[0] = 1; }\n";
     let of = |main: &str| {
         let files = [("norms/main.cu", main), ("common/check.cuh", header)];
-        compile_with(&params(&["k", "s"]), &files, tools()).unwrap()
+        compile_with(&params(&["k", "s", "n"]), &files, tools()).unwrap()
     };
     let (one, two) = (of(asserting), of(&format!("{asserting}// a comment\n")));
     assert_eq!(one.cubin, two.cubin);
@@ -289,11 +289,11 @@ fn another_nvrtc_wants_another_process() {
 fn host_code_and_host_headers_go_to_nvcc() {
     let text = "#include <vector>\n#include <cuda_fp16.h>\n#include <cassert>\n#include \"sum.cuh\"\n\
         namespace ops { template <typename T, int N> __global__ void row(T* p, int n) { assert(n > 2); p[threadIdx.x] = T(twice(n + N)); } }\n\
-        static __global__ void hidden(float* p) { p[0] = 1; }\nextern \"C\" __global__ void plain(float* p, double c) { p[0] = c; }\n\
+        static __global__ void hidden(float* p) { p[0] = 1; }\nnamespace { __global__ void nameless(int* p) { p[0] = 2; } }\nextern \"C\" __global__ void plain(float* p, double c) { p[0] = c; }\n\
         void run(float* p) { plain<<<1, 2>>>(p, 1.0); cudaDeviceSynchronize(); std::vector<int> v; }\n";
     let header = "__device__ inline float twice(float x) { return 2 * x; }\n";
     let files = |text: &'static str| [("norms/main.cu", text), ("common/sum.cuh", header)];
-    let params = params(&["ops::row<float, 4>", "hidden", "plain", "&ops::row<__half, 8>"]);
+    let params = params(&["ops::row<float, 4>", "hidden", "plain", "&ops::row<__half, 8>", "nameless"]);
     match compile_with(&params, &files(text), tools()) {
         Err(CudaCompileError::NeedsNvcc { why, log }) => {
             assert!(why.contains("`vector`") && log.contains("catastrophic error"), "{why}\n{log}");
@@ -330,4 +330,55 @@ fn host_code_and_host_headers_go_to_nvcc() {
         Err(CudaCompileError::Failed { message, .. }) => assert!(message.contains("entry `nope`"), "{message}"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
+    use kforge::base::Digest;
+    use kforge::record::spec::{Form, Input};
+    use kforge::record::{Spec, StepKind};
+    use kforge::worker::message::{Places, Request, Response};
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
+    let dir = tempfile::tempdir().unwrap();
+    lay_out(&dir.path().join("in/tree-source"), &[("norms/main.cu", ROW)]);
+    lay_out(&dir.path().join("in/tree-shim"), shim_headers());
+    let input = |name: &str| (name.to_string(), Input { digest: Some(Digest::of(b"")), form: Form::Tree });
+    let params = serde_json::to_value(params(&["row<float,64>"])).unwrap();
+    let inputs = ["tree:source", "tree:shim"].map(input).into();
+    let spec = Spec { kind: StepKind::Compile, version: 1, params, inputs };
+    let copy = dir.path().join("libnvrtc.so.13");
+    std::os::unix::fs::symlink(&tools()["nvrtc"], &copy).unwrap();
+    let mut other = tools().clone();
+    other.insert("nvrtc".into(), copy);
+
+    let mut worker = Command::new(env!("CARGO_BIN_EXE_kforge"))
+        .arg("worker")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut answers = BufReader::new(worker.stdout.take().unwrap()).lines();
+    let mut requests = worker.stdin.take().unwrap();
+    let mut binaries = vec![];
+    for tools in [tools().clone(), other] {
+        let output = dir.path().join(format!("out{}", binaries.len()));
+        std::fs::create_dir(&output).unwrap();
+        let request = Request {
+            spec: spec.clone(),
+            input: dir.path().join("in"),
+            output: output.clone(),
+            places: Places { tools, scratch: None },
+            time_limit_s: 60,
+            memory_limit: 1 << 30,
+        };
+        writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();
+        let answer: Response = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert!(matches!(answer, Response::Done { .. }), "{answer:?}");
+        binaries.push(std::fs::read(output.join("binary")).unwrap());
+    }
+    drop(requests);
+    worker.wait().unwrap();
+    assert_eq!(binaries[0], binaries[1]);
 }

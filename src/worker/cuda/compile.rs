@@ -61,7 +61,7 @@ impl CudaCompileError {
 }
 
 /// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
-/// NVRTC needs, `tools` says where compilers are (names as in
+/// only NVRTC reads, `tools` says where compilers are (names as in
 /// [`crate::worker::message::Places`]), `scratch` is a folder for what is removed again.
 ///
 /// # Errors
@@ -69,7 +69,7 @@ impl CudaCompileError {
 pub fn compile(
     params: &CompileParams,
     source: &Path,
-    shim: Option<&Path>,
+    shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
 ) -> Result<CudaCompiled, CudaCompileError> {
@@ -107,12 +107,10 @@ fn tool<'a>(tools: &'a BTreeMap<String, PathBuf>, name: &str) -> Result<&'a Path
 fn by_nvrtc(
     params: &CompileParams,
     source: &Path,
-    shim: Option<&Path>,
+    shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
 ) -> Result<Made, CudaCompileError> {
-    let shim =
-        shim.ok_or_else(|| CudaCompileError::failed("the stand-ins for standard headers were not given".into()))?;
     let library = (tool(tools, "nvrtc")?, tool(tools, "nvrtc-builtins")?);
     nvrtc::compile(params, source, shim, library, tool(tools, "cuda-include")?, scratch)
 }

@@ -5,6 +5,7 @@ pub mod arch;
 pub mod args;
 pub mod compile;
 mod elf;
+mod fresh;
 pub mod inspect;
 mod load;
 mod log;
@@ -12,8 +13,8 @@ mod nvcc;
 mod nvrtc;
 pub mod shim;
 mod stage;
-pub mod steps;
 
 pub use compile::{CudaCompileError, CudaCompiled, compile};
+pub use fresh::in_fresh_process;
 pub use inspect::inspect;
 pub use shim::shim_headers;
