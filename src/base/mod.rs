@@ -4,6 +4,7 @@ pub mod diag;
 pub mod digest;
 pub mod encode;
 pub mod files;
+pub mod lock;
 pub mod render;
 
 pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};

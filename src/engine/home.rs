@@ -309,7 +309,7 @@ mod tests {
         home.register(&journal).unwrap();
         home.register(&journal).unwrap();
         home.register(&dir.path().join("never")).unwrap();
-        assert_eq!(home.journals().unwrap(), [journal.clone()]);
+        assert_eq!(home.journals().unwrap(), std::slice::from_ref(&journal));
         std::fs::remove_file(&journal).unwrap();
         assert!(home.journals().unwrap().is_empty());
         assert_eq!(files_in(&home.root.join("workspaces")).unwrap().len(), 0);

@@ -9,6 +9,7 @@ pub mod graph;
 pub mod action;
 pub mod blobs;
 pub mod home;
+pub mod journal;
 pub mod lock;
 pub mod node;
 pub mod resources;
@@ -18,6 +19,8 @@ pub mod state;
 pub mod traits;
 mod work;
 
+#[cfg(test)]
+mod behaviour;
 #[cfg(test)]
 #[path = "lock/testing.rs"]
 mod lock_testing;

@@ -101,6 +101,7 @@ impl Done {
 
 /// How far a node is.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every node ends as the large one")]
 pub(super) enum State {
     /// It waits, is ready or runs.
     Open,
@@ -123,6 +124,7 @@ pub(super) struct Todo {
 
 /// What a check found.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "nearly every check finds the large one, and there is one at a time")]
 pub(super) enum Checked {
     /// It has ended.
     Done(Done),

@@ -1,12 +1,39 @@
 //! `kernel.toml` as typed values: the manifest, and what becomes of it when names are bound to numbers. Pure: knows no files, clock or environment.
 
+#![expect(
+    clippy::result_large_err,
+    reason = "errors are diagnostics for people: they end a command, so their size does not matter, and a box would be in every signature"
+)]
+
 pub mod bound;
 pub mod dtype;
+pub mod expr;
+pub mod kernel;
+pub mod manifest;
 pub mod method;
+pub mod operator;
+pub mod package;
+pub mod place;
+pub mod target;
 pub mod tolerance;
+pub mod variant;
+pub mod workspace;
+
+mod bind;
+mod launch;
+mod validate;
 
 pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };
 pub use dtype::DType;
+pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
+pub use manifest::{parse, schema};
+pub use method::{Axis, Method, Off, SassPatterns};
+pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
+pub use package::{Inheritable, Manifest, Package, inherit, overlay};
+pub use place::{Place, Text};
+pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
 pub use tolerance::{Compare, Nonfinite, Tolerance};
+pub use variant::{TuneValue, Variant};
+pub use workspace::{PackageTable, WorkspaceTable};

@@ -1,1 +1,30 @@
-//! plan: to be written.
+//! From the model to nodes: which steps there are, what each reads, in which order. Pure: knows the model, digests of files and of toolchains; reads no file,
+//! clock or environment.
+//!
+//! # What enters a key, and why
+//!
+//! | kind | parameters | inputs | left out |
+//! |---|---|---|---|
+//! | generate | the source's name in the package | every file it can reach | tunables: a file is the same for all variants |
+//! | compile | compiler, architecture, entries, macros, flags | the tree that generate gave; toolchain; the emulator's headers | tunables the source cannot see |
+//! | inspect | architecture, entries, whether to disassemble | the binary, what the compiler's log says | names |
+//! | oracle | problem, trial | the reference's own files and what runs them | the tolerance; the kernel |
+//! | calibrate | tolerances | how null candidates compare | the kernels |
+//! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests | the tolerance (but where `matched` is below one) |
+//! | judge | tolerance | what verify saw | names, the device |
+//! | match | signature | two inspections | which method it is |
+//! | select | declared order, classes, pins, margin | judgements, times, pairs | names of variants and shapes |
+//! | attribute | threshold | match, pairs, judgement without the method | which method it is |
+//!
+//! Names of packages, kernels, operators and shapes stand in ids and labels only, so equal work under other names is the same work.
+
+pub mod context;
+pub mod expand;
+pub mod input;
+pub mod kernels;
+pub mod make;
+pub mod operators;
+pub mod variants;
+
+pub use context::Planner;
+pub use input::{Goal, PackageInput, PlanInput, Selection, Tool, Toolchains};

@@ -1,1 +1,18 @@
-//! toolchain: to be written.
+//! Find, install and fingerprint tools: the C++ compiler, Python, CUDA. Knows where tools come from and what they are by content; does not know
+//! what is compiled with them, nor the environment: search paths and variables are passed in.
+
+pub mod cuda;
+pub mod cxx;
+mod digests;
+pub mod pip;
+pub mod probe;
+pub mod python;
+mod run;
+
+pub use cuda::{Cuda, CudaSpec, Group};
+pub use cxx::Cxx;
+pub use digests::DigestFile;
+pub use pip::Pip;
+pub use python::Python;
+
+use digests::digest_of_sequence;

@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod confine;
+pub mod cuda;
 pub mod emulator;
 pub mod entry;
 pub mod execute;

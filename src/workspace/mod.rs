@@ -1,5 +1,12 @@
-//! From a folder to packages: the root, its members, what each inherits, what was selected, which files each kernel can reach. Reads files; does not plan.
+//! From a folder to packages: the root, its members, what each inherits, what was selected, which files each kernel can reach, what is locked. Reads files;
+//! does not plan.
 
+pub mod closure;
 pub mod find;
 pub mod includes;
-pub mod closure;
+pub mod load;
+pub mod lockfile;
+mod members;
+pub mod select;
+
+pub use load::{Member, Workspace, load};

@@ -1,0 +1,171 @@
+//! Everything that is printed: status lines and diagnostics to standard error, results and JSON lines to standard output. A closed pipe is no error.
+
+use std::io::{IsTerminal, Write};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anstyle::{AnsiColor, Style};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::base::render::render;
+use crate::base::{Diagnostic, Severity};
+use crate::record::event::Event;
+
+const VERB: Style = AnsiColor::Green.on_default().bold();
+const WARN: Style = AnsiColor::Yellow.on_default().bold();
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Volume {
+    /// Errors.
+    Quiet,
+    /// What is done, and what it found.
+    Normal,
+    /// And why.
+    Verbose,
+}
+
+/// What a console is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    /// How much is said.
+    pub volume: Volume,
+    /// Whether events go to standard output as JSON lines.
+    pub json: bool,
+    /// `auto`, `always` or `never`, as (always, never).
+    pub color: (bool, bool),
+    /// The same for the progress bar.
+    pub progress: (bool, bool),
+}
+
+/// The only printer.
+pub struct Console {
+    manner: Manner,
+    color: bool,
+    bar: Mutex<Option<ProgressBar>>,
+    broken: AtomicBool,
+}
+
+impl Console {
+    /// A console; `plain` says that the environment asks for no colour (`NO_COLOR`, `TERM=dumb`).
+    pub fn new(manner: Manner, plain: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let color = manner.color.0 || (!manner.color.1 && terminal && !plain);
+        let show = manner.volume > Volume::Quiet && (manner.progress.0 || (!manner.progress.1 && terminal && !plain));
+        let bar = show.then(|| {
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+            let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            bar.set_style(style.progress_chars("=> "));
+            bar
+        });
+        Console { manner, color, bar: Mutex::new(bar), broken: AtomicBool::new(false) }
+    }
+
+    /// Whether events go out as JSON.
+    pub fn json(&self) -> bool {
+        self.manner.json
+    }
+
+    /// Whether reasons are shown.
+    pub fn verbose(&self) -> bool {
+        self.manner.volume == Volume::Verbose
+    }
+
+    /// A status line: the verb right-aligned in green.
+    pub fn status(&self, verb: &str, text: &str) {
+        if self.manner.volume > Volume::Quiet {
+            self.err(&format!("{VERB}{verb:>12}{VERB:#} {text}\n"));
+        }
+    }
+
+    /// A warning in one line.
+    pub fn warn(&self, text: &str) {
+        if self.manner.volume > Volume::Quiet {
+            self.err(&format!("{WARN}warning{WARN:#}: {text}\n"));
+        }
+    }
+
+    /// An error in one line.
+    pub fn error(&self, text: &str) {
+        self.err(&format!("{ERROR}error{ERROR:#}: {text}\n"));
+    }
+
+    /// A diagnostic: as people read it, and as an event.
+    pub fn diagnostic(&self, diagnostic: &Diagnostic) {
+        if diagnostic.severity == Severity::Error || self.manner.volume > Volume::Quiet {
+            self.err(&render(diagnostic, true));
+        }
+        if self.manner.json {
+            self.event(&Event::Diagnostic {
+                severity: diagnostic.severity,
+                code: diagnostic.code.into(),
+                message: diagnostic.message.clone(),
+                rendered: render(diagnostic, false),
+                place: diagnostic.position().map(|(file, line, column)| (file.name.clone(), line, column)),
+            });
+        }
+    }
+
+    /// An event, if events go out.
+    pub fn event(&self, event: &Event) {
+        if self.manner.json
+            && let Ok(line) = serde_json::to_string(event)
+        {
+            self.out(&format!("{line}\n"));
+        }
+    }
+
+    /// Text for standard error with ANSI styles, kept apart from the progress bar.
+    pub fn err(&self, styled: &str) {
+        let text = if self.color { styled.to_string() } else { anstream::adapter::strip_str(styled).to_string() };
+        let write = || {
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        };
+        match self.bar.lock().ok().as_deref() {
+            Some(Some(bar)) => bar.suspend(write),
+            _ => write(),
+        }
+    }
+
+    /// Text for standard output, with ANSI styles if that is a terminal.
+    pub fn out(&self, styled: &str) {
+        if self.broken.load(Ordering::Relaxed) {
+            return;
+        }
+        let color = self.manner.color.0 || (!self.manner.color.1 && std::io::stdout().is_terminal() && self.color);
+        let text = if color { styled.to_string() } else { anstream::adapter::strip_str(styled).to_string() };
+        let write = || {
+            let mut out = std::io::stdout().lock();
+            if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+                // A reader that has seen enough: nothing more is written, and nothing is wrong.
+                self.broken.store(true, Ordering::Relaxed);
+            }
+        };
+        match self.bar.lock().ok().as_deref() {
+            Some(Some(bar)) => bar.suspend(write),
+            _ => write(),
+        }
+    }
+
+    /// Moves the progress bar: steps ended, steps in all, what is running.
+    pub fn progress(&self, ended: u64, total: u64, running: &str) {
+        if let Ok(bar) = self.bar.lock()
+            && let Some(bar) = bar.as_ref()
+        {
+            bar.set_prefix("Building");
+            bar.set_length(total);
+            bar.set_position(ended);
+            bar.set_message(running.to_string());
+        }
+    }
+
+    /// Takes the progress bar away.
+    pub fn finish(&self) {
+        if let Ok(bar) = self.bar.lock()
+            && let Some(bar) = bar.as_ref()
+        {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What commands that build share: settings, workspace, stores, toolchains, plan, engine. Opens things and hands them to rooms that know them.
+
+pub mod build;
+pub mod leaves;
+pub mod locks;
+pub mod memory;
+pub mod open;
+pub mod sources;
+pub mod tools;
+pub mod workers;
+
+pub use open::{Context, Opened};

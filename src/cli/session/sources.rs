@@ -1,0 +1,172 @@
+//! What each kernel's source and each own reference can reach, by content. Knows packages and files; the search is `workspace::closure`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::{Diagnostic, Digest};
+use crate::engine::journal::Journal;
+use crate::engine::stat::StatCache;
+use crate::model::{Dependency, Reference};
+use crate::plan::input::Reach;
+use crate::record::spec::Tree;
+use crate::workspace::closure::{self, ClosureError, Mount, Reader};
+use crate::workspace::includes::{Scan, scan};
+use crate::workspace::{Member, Workspace};
+
+/// What planning needs of a member's files.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// By source file.
+    pub sources: BTreeMap<String, Reach>,
+    /// By file of an own reference.
+    pub references: BTreeMap<String, (Digest, Tree)>,
+    /// Include folders by their names in the tree.
+    pub include: Vec<String>,
+}
+
+/// Where a header library was installed: (package, dependency) to folder.
+pub type Libraries = BTreeMap<(String, String), PathBuf>;
+
+/// Reads leaves once each, through the stat cache and the journal's memo of scans.
+pub struct Leaf<'a> {
+    /// Digests by stat.
+    pub stats: &'a StatCache,
+    /// The memo of scans.
+    pub journal: &'a Journal,
+    /// Files by digest, for the store.
+    pub files: HashMap<Digest, PathBuf>,
+    seen: HashMap<PathBuf, Option<(Digest, Arc<Scan>)>>,
+}
+
+impl<'a> Leaf<'a> {
+    /// A reader.
+    pub fn new(stats: &'a StatCache, journal: &'a Journal) -> Self {
+        Leaf { stats, journal, files: HashMap::new(), seen: HashMap::new() }
+    }
+
+    /// The digest of a file; none if it is not there.
+    pub fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
+        let digest = self.stats.digest(path)?;
+        if let Some(d) = digest {
+            self.files.entry(d).or_insert_with(|| path.to_path_buf());
+        }
+        Ok(digest)
+    }
+}
+
+impl Reader for Leaf<'_> {
+    fn read(&mut self, path: &Path) -> io::Result<Option<(Digest, Arc<Scan>)>> {
+        if let Some(known) = self.seen.get(path) {
+            return Ok(known.clone());
+        }
+        let Some(digest) = self.digest(path)? else {
+            self.seen.insert(path.to_path_buf(), None);
+            return Ok(None);
+        };
+        let memo = self.journal.scan(&digest).and_then(|bytes| serde_json::from_slice::<Scan>(&bytes).ok());
+        let found = match memo {
+            Some(scan) => scan,
+            None => {
+                // Sources may hold bytes of other encodings in comments; what matters to a scan is ASCII.
+                let found = scan(&String::from_utf8_lossy(&std::fs::read(path)?));
+                self.journal.record_scan(&digest, &serde_json::to_vec(&found).map_err(io::Error::other)?)?;
+                found
+            }
+        };
+        let entry = Some((digest, Arc::new(found)));
+        self.seen.insert(path.to_path_buf(), entry.clone());
+        Ok(entry)
+    }
+}
+
+/// Finds everything a member's kernels and references can reach.
+pub fn find(workspace: &Workspace, member: &Member, libraries: &Libraries, leaf: &mut Leaf<'_>) -> Result<Sources, Vec<Diagnostic>> {
+    let mut out = Sources::default();
+    let mut wrong = Vec::new();
+    let mut mounts = vec![Mount { name: String::new(), folder: member.folder.clone() }];
+    for (name, dependency) in &member.package.dependencies {
+        let base = if member.package.from_root.contains(name) { &workspace.root } else { &member.folder };
+        let (folder, include) = match dependency {
+            Dependency::Path { path, include } => (base.join(path), include),
+            Dependency::Pypi { include, .. } => match libraries.get(&(member.package.name.clone(), name.clone())) {
+                Some(folder) => (folder.clone(), include),
+                None => continue,
+            },
+        };
+        let mount = format!("@{name}");
+        let include = include.trim_start_matches("./").trim_matches('/');
+        out.include.push(if include.is_empty() || include == "." { mount.clone() } else { format!("{mount}/{include}") });
+        mounts.push(Mount { name: mount, folder });
+    }
+    for kernel in &member.package.kernels {
+        let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
+        let others = kernel.methods.iter().filter_map(|m| m.other_source());
+        for source in std::iter::once(kernel.source.as_str()).chain(others) {
+            match closure::closure(source, &include, &mounts, leaf) {
+                Ok(found) => {
+                    let seen = kernel.tune.iter().map(|(n, _)| n.value.clone()).filter(|n| found.sees(n)).collect::<std::collections::BTreeSet<_>>();
+                    let reach = out.sources.entry(source.to_string()).or_default();
+                    reach.files.extend(found.files);
+                    reach.seen.extend(seen);
+                }
+                Err(error) => wrong.push(explain(kernel.source_place.clone(), source, &error)),
+            }
+        }
+    }
+    for operator in &member.package.operators {
+        let own = match &operator.reference {
+            Reference::Python { file, .. } | Reference::Cpp { file, .. } => Some(file),
+            Reference::Builtin { .. } => None,
+        };
+        for file in own.into_iter().chain(operator.generate_inputs.as_ref().map(|g| &g.0)) {
+            match kin(&member.folder, file, leaf) {
+                Ok(Some(tree)) => {
+                    let bytes = serde_json::to_vec(&tree).unwrap_or_default();
+                    out.references.insert(file.clone(), (Digest::of(&bytes), tree));
+                }
+                Ok(None) => wrong.push(
+                    operator.place.error("package.no-reference", format!("the reference `{file}` of operator `{}` does not exist", operator.name)).expected("a file of the package"),
+                ),
+                Err(e) => wrong.push(operator.place.error("package.unreadable", format!("cannot read the files beside `{file}`: {e}"))),
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(out) } else { Err(wrong) }
+}
+
+fn explain(place: crate::model::Place, source: &str, error: &ClosureError) -> Diagnostic {
+    let diagnostic = place.error("package.source", error.to_string());
+    match error {
+        ClosureError::Missing(name) if name == source => diagnostic.expected("a file of the package, its path relative to kernel.toml"),
+        ClosureError::Outside { .. } => diagnostic.hint("declare the folder it is in as a dependency: `[dependencies] common = { path = \"../common\", include = \".\" }`"),
+        _ => diagnostic,
+    }
+}
+
+/// A reference's file and every file of its language in its folder and below: what it may import.
+fn kin(package: &Path, file: &str, leaf: &mut Leaf<'_>) -> io::Result<Option<Tree>> {
+    let path = package.join(file);
+    if !path.is_file() {
+        return Ok(None);
+    }
+    let python = path.extension().is_some_and(|e| e == "py");
+    let ours = |p: &Path| {
+        p.extension().and_then(|e| e.to_str()).is_some_and(|e| if python { e == "py" } else { matches!(e, "h" | "hpp" | "hh" | "hxx" | "inl" | "inc") })
+    };
+    let mut tree = Tree::default();
+    let folder = path.parent().unwrap_or(package);
+    let skip = |e: &walkdir::DirEntry| e.depth() > 0 && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target" || n == "__pycache__");
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|e| !skip(e)) {
+        let entry = entry.map_err(io::Error::from)?;
+        if entry.file_type().is_file()
+            && (entry.path() == path || ours(entry.path()))
+            && let Some(name) = entry.path().strip_prefix(package).ok().and_then(Path::to_str)
+            && let Some(digest) = leaf.digest(entry.path())?
+        {
+            tree.files.insert(name.to_string(), digest);
+        }
+    }
+    Ok(Some(tree))
+}

@@ -1,0 +1,177 @@
+//! What the journal's records say, as bytes and back. Knows the order of their fields; does not know which rows still count.
+//!
+//! | kind | payload |
+//! |---|---|
+//! | 1 name | the bytes of an id, a path, an output's name; names count from 0 in the order of the file, and other records give the number |
+//! | 2 stat | name u32, size u64, mtime, ctime and time of recording in ns i128, inode u64, digest |
+//! | 3 step | name u32, key, flags u8 (1 result, 2 explanation), duration u64, explanation, result |
+//! | 4 scan | digest, bytes |
+//! | 5 certificate | bytes |
+//! | 6 meta | name u32, bytes |
+//! | 7 forget | key |
+//!
+//! A digest is its hash and its size u64. A result is: number of outputs u32, each name u32 and digest; duration u64; length u32 and bytes of the summary;
+//! then, unless verdict and notes are both absent, the two as JSON: they are rare, small and change their form more often than the rest.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::Digest;
+use crate::record::{Note, StepResult, Verdict};
+
+/// Kinds of record.
+pub(super) mod kind {
+    pub(in super::super) const NAME: u8 = 1;
+    pub(in super::super) const STAT: u8 = 2;
+    pub(in super::super) const STEP: u8 = 3;
+    pub(in super::super) const SCAN: u8 = 4;
+    pub(in super::super) const CERTIFICATE: u8 = 5;
+    pub(in super::super) const META: u8 = 6;
+    pub(in super::super) const FORGET: u8 = 7;
+}
+
+/// What a node was when it last ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StepRow {
+    /// Its key.
+    pub key: Digest,
+    /// Its result; none if it failed.
+    pub result: Option<StepResult>,
+    /// The blob of [`super::super::action::keep_explanation`]: the fields that were hashed into the key.
+    pub explanation: Option<Digest>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+}
+
+/// What was known of a leaf file. Times are nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatRow {
+    /// Its size in bytes.
+    pub size: u64,
+    /// When its contents were last modified.
+    pub mtime_ns: i128,
+    /// When its inode was last changed.
+    pub ctime_ns: i128,
+    /// Its inode.
+    pub inode: u64,
+    /// When its contents were begun to be read for the digest.
+    pub recorded_ns: i128,
+    /// The digest of its contents.
+    pub digest: Digest,
+}
+
+/// What is kept of a result as JSON.
+#[derive(Serialize, Deserialize)]
+struct Said {
+    verdict: Option<Verdict>,
+    notes: Vec<Note>,
+}
+
+/// Appends a digest.
+pub(super) fn put_digest(out: &mut Vec<u8>, digest: &Digest) {
+    out.extend(digest.hash());
+    out.extend(digest.size().to_le_bytes());
+}
+
+/// Appends a stat's payload.
+pub(super) fn put_stat(out: &mut Vec<u8>, name: u32, row: &StatRow) {
+    out.extend(name.to_le_bytes());
+    out.extend(row.size.to_le_bytes());
+    out.extend(row.mtime_ns.to_le_bytes());
+    out.extend(row.ctime_ns.to_le_bytes());
+    out.extend(row.recorded_ns.to_le_bytes());
+    out.extend(row.inode.to_le_bytes());
+    put_digest(out, &row.digest);
+}
+
+/// Appends a step's payload; `names` are those of the result's outputs, in order.
+pub(super) fn put_step(out: &mut Vec<u8>, name: u32, row: &StepRow, names: &[u32]) {
+    out.extend(name.to_le_bytes());
+    put_digest(out, &row.key);
+    out.push(u8::from(row.result.is_some()) | u8::from(row.explanation.is_some()) << 1);
+    out.extend(row.duration_ms.to_le_bytes());
+    if let Some(explanation) = &row.explanation {
+        put_digest(out, explanation);
+    }
+    let Some(result) = &row.result else { return };
+    out.extend((names.len() as u32).to_le_bytes());
+    for (name, digest) in names.iter().zip(result.outputs.values()) {
+        out.extend(name.to_le_bytes());
+        put_digest(out, digest);
+    }
+    out.extend(result.duration_ms.to_le_bytes());
+    out.extend((result.summary.len() as u32).to_le_bytes());
+    out.extend(result.summary.as_bytes());
+    if result.verdict.is_some() || !result.notes.is_empty() {
+        let said = Said { verdict: result.verdict.clone(), notes: result.notes.clone() };
+        // Texts and plain enums: writing them to memory cannot fail.
+        out.extend(serde_json::to_vec(&said).unwrap_or_default());
+    }
+}
+
+/// Takes fields off the front of a payload; none once it is too short.
+pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, tail) = self.0.split_at_checked(n)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk()?;
+        self.0 = tail;
+        Some(*head)
+    }
+
+    pub(super) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn i128(&mut self) -> Option<i128> {
+        self.array().map(i128::from_le_bytes)
+    }
+
+    pub(super) fn digest(&mut self) -> Option<Digest> {
+        let hash = self.array()?;
+        Some(Digest::from_parts(hash, self.u64()?))
+    }
+
+    /// The fields of a stat after its name.
+    pub(super) fn stat(&mut self) -> Option<StatRow> {
+        let size = self.u64()?;
+        let (mtime_ns, ctime_ns, recorded_ns) = (self.i128()?, self.i128()?, self.i128()?);
+        Some(StatRow { size, mtime_ns, ctime_ns, recorded_ns, inode: self.u64()?, digest: self.digest()? })
+    }
+
+    /// The fields of a step after its name, before its result; says whether a result follows.
+    pub(super) fn step_head(&mut self) -> Option<(StepRow, bool)> {
+        let key = self.digest()?;
+        let flags = self.array::<1>()?[0];
+        let duration_ms = self.u64()?;
+        let explanation = if flags & 2 != 0 { Some(self.digest()?) } else { None };
+        Some((StepRow { key, result: None, explanation, duration_ms }, flags & 1 != 0))
+    }
+
+    /// A result; `name` gives the text of an output's name.
+    pub(super) fn result(&mut self, name: impl Fn(u32) -> Option<String>) -> Option<StepResult> {
+        let mut outputs = BTreeMap::new();
+        for _ in 0..self.u32()? {
+            outputs.insert(name(self.u32()?)?, self.digest()?);
+        }
+        let duration_ms = self.u64()?;
+        let length = self.u32()? as usize;
+        let summary = std::str::from_utf8(self.take(length)?).ok()?.to_string();
+        let said = match self.0 {
+            [] => Said { verdict: None, notes: vec![] },
+            json => serde_json::from_slice(json).ok()?,
+        };
+        Some(StepResult { outputs, verdict: said.verdict, notes: said.notes, summary, duration_ms })
+    }
+}

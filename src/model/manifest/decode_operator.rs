@@ -1,0 +1,487 @@
+//! Operators as the manifest states them: dims, types, tensors, params, reference, tolerance, shapes. What their names mean together is checked by `validate`.
+
+use std::collections::BTreeMap;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::check::{is_by_key, strange};
+use super::fields::OPERATOR;
+use super::read::{Reader, sub};
+use crate::base::Diagnostic;
+use crate::base::diag::closest;
+use crate::model::expr::{Want, list};
+use crate::model::operator::{InitDecl, Operator, ParamDecl, Shape, ShapeRole, TensorDecl, ToleranceDecl, TypeRef};
+use crate::model::{Compare, DType, Init, Nonfinite, Place, Reference, Role, Scalar, Text, Tolerance};
+
+/// A shape as written, before it is known what its names are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct RawShape {
+    pub(crate) name: Text,
+    role: ShapeRole,
+    values: Vec<(Text, Scalar, Place)>,
+    tolerance: Option<Option<ToleranceDecl>>,
+    tolerance_keys: Vec<Text>,
+    /// Keys whose values could not be read.
+    unread: Vec<String>,
+}
+
+impl RawShape {
+    /// The shape as one of `operator`, and what is wrong with it.
+    pub(crate) fn resolve(&self, operator: &Operator) -> (Shape, Vec<Diagnostic>) {
+        let mut found = vec![];
+        let (mut dims, mut bound) = (BTreeMap::new(), BTreeMap::new());
+        for (name, value, place) in &self.values {
+            if operator.dims.iter().any(|d| d.value == name.value) {
+                match value {
+                    Scalar::Int(i) if *i >= 0 => {
+                        dims.insert(name.value.clone(), *i);
+                    }
+                    _ => found.push(
+                        place
+                            .error("manifest.dim", format!("dim `{name}` cannot be {}", place.text()))
+                            .expected("an integer, 0 or more"),
+                    ),
+                }
+            } else if operator.params.iter().any(|p| p.name.value == name.value) {
+                bound.insert(name.value.clone(), *value);
+            } else if operator.derived.iter().any(|d| d.0.value == name.value) {
+                let error = name.place.error("manifest.dim", format!("dim `{name}` is derived"));
+                found.push(error.expected("dims and params only; derived dims are computed"));
+            } else if !operator.partial {
+                let known: Vec<&str> = operator
+                    .dims
+                    .iter()
+                    .map(Text::as_str)
+                    .chain(operator.params.iter().map(|p| p.name.as_str()))
+                    .collect();
+                let error = name.place.error(
+                    "manifest.unknown-dim",
+                    format!("operator `{}` has no dim or param `{name}`", operator.name),
+                );
+                found.push(
+                    error
+                        .expected(format!("one of {}, or `role`, `tolerance`", list(&known)))
+                        .suggest(&name.value, known.into_iter().chain(["role", "tolerance"])),
+                );
+            }
+        }
+        let dims_known = || operator.dims.iter().map(Text::as_str);
+        let params = |name: &str| operator.params.iter().any(|p| p.name.value == name);
+        let stated = |dim: &str| {
+            // A typo of the dim was said already.
+            let meant = |name: &str| {
+                name == dim
+                    || (!params(name) && closest(name, dims_known()) == Some(dim) && !dims_known().any(|d| d == name))
+            };
+            self.values.iter().any(|v| meant(&v.0.value)) || self.unread.iter().any(|u| meant(u))
+        };
+        for dim in operator.dims.iter().filter(|d| !stated(&d.value)) {
+            let error =
+                self.name.place.error("manifest.missing-dim", format!("shape `{}` does not bind `{dim}`", self.name));
+            found.push(error.expected(format!("`{dim} = ...`")).hint("every shape binds every dim"));
+        }
+        found.extend(
+            self.tolerance_keys
+                .iter()
+                .filter_map(|key| unknown_tolerance_key(key, operator.written().map(|t| t.name.as_str()))),
+        );
+        let shape = Shape {
+            name: self.name.value.clone(),
+            place: self.name.place.clone(),
+            role: self.role,
+            dims,
+            params: bound,
+            tolerance: self.tolerance.clone(),
+        };
+        (shape, found)
+    }
+}
+
+fn unknown_tolerance_key<'a>(key: &Text, written: impl Iterator<Item = &'a str>) -> Option<Diagnostic> {
+    let known: Vec<&str> = written.chain(DType::ALL.iter().map(|d| d.name())).collect();
+    (!known.contains(&key.as_str())).then(|| {
+        let error = key.place.error("manifest.unknown-key", format!("`{key}` is neither a dtype nor a written tensor"));
+        error.expected(format!("one of {}", list(&known))).suggest(&key.value, known)
+    })
+}
+
+impl Reader<'_> {
+    pub(super) fn operator(&mut self, name: Text, table: &DeTable<'_>) -> Operator {
+        let touched =
+            self.touched(table) || self.found.iter().flat_map(|d| &d.labels).any(|l| l.span == name.place.span);
+        let errors = self.errors();
+        let mut operator = Operator {
+            name: name.value,
+            reference_place: table.get("reference").map_or_else(|| name.place.clone(), |v| self.place(v.span())),
+            tolerance_place: table
+                .get_key_value("tolerance")
+                .map_or_else(|| name.place.clone(), |(k, _)| self.place(k.span())),
+            place: name.place,
+            dims: self.texts(table, "dims"),
+            derived: vec![],
+            types: vec![],
+            tensors: vec![],
+            params: vec![],
+            reference: Reference::Builtin { name: String::new(), attributes: BTreeMap::new(), names: BTreeMap::new() },
+            generate_inputs: None,
+            cost: None,
+            tolerance: None,
+            compare: BTreeMap::new(),
+            flops: self.expr_of(table, "flops", Want::Float),
+            flops_min: self.expr_of(table, "flops_min", Want::Float),
+            bytes: self.expr_of(table, "bytes", Want::Float),
+            shapes: vec![],
+            partial: incomplete(table),
+            broken: false,
+        };
+        for (name, value) in self.named(table, "derived") {
+            match self.expr(value, Want::Int) {
+                Some(expr) => operator.derived.push((name, expr)),
+                None => operator.partial = true,
+            }
+        }
+        for (name, value) in self.named(table, "types") {
+            let mut dtypes: Vec<DType> = vec![];
+            for item in value
+                .get_ref()
+                .as_array()
+                .into_iter()
+                .flat_map(|a| a.iter())
+                .filter_map(|v| self.string(v))
+                .collect::<Vec<_>>()
+            {
+                match self.dtype(&item) {
+                    Some(dtype) if dtypes.contains(&dtype) => self.wrong(
+                        "manifest.duplicate-name",
+                        format!("type `{name}` lists `{dtype}` twice"),
+                        item.place.span,
+                        "each dtype once",
+                    ),
+                    Some(dtype) => dtypes.push(dtype),
+                    None => {}
+                }
+            }
+            operator.types.push((name, dtypes));
+        }
+        for (key, role) in [("inputs", Role::Input), ("inouts", Role::Inout), ("outputs", Role::Output)] {
+            for (name, value) in self.named(table, key) {
+                if let Some(inner) = value.get_ref().as_table() {
+                    let decl = self.tensor(name, inner, role, &operator);
+                    operator.tensors.push(decl);
+                }
+            }
+        }
+        for (name, value) in self.named(table, "params") {
+            let Some(inner) = value.get_ref().as_table() else { continue };
+            let dtype = self.type_ref(inner, &operator);
+            let want = match dtype {
+                TypeRef::Fixed(DType::Bool) => Want::Bool,
+                TypeRef::Fixed(d) if !d.is_float() => Want::Int,
+                _ => Want::Float,
+            };
+            let value = self.expr_of(inner, "value", want);
+            operator.params.push(ParamDecl { name, dtype, value });
+        }
+        if let Some(value) = table.get("reference")
+            && let Some(reference) = self.reference(value)
+        {
+            operator.reference = reference;
+        }
+        operator.generate_inputs = self.text(table, "generate_inputs").and_then(|t| self.function(&t, &[".py"]));
+        operator.cost = self.text(table, "cost").and_then(|t| self.function(&t, &[".py"]));
+        if let Some(value) = table.get("tolerance") {
+            let (tolerance, keys) = self.tolerance(value);
+            operator.tolerance = tolerance;
+            for key in keys {
+                self.found.extend(unknown_tolerance_key(&key, operator.written().map(|t| t.name.as_str())));
+            }
+        }
+        operator.compare = self.compare(table, &operator);
+        for raw in self.raw_shapes(table) {
+            let (shape, found) = raw.resolve(&operator);
+            self.found.extend(found);
+            operator.shapes.push(shape);
+        }
+        operator.broken = touched || self.errors() > errors;
+        operator
+    }
+
+    /// The `dtype` of a table: a type of the operator, or a dtype. f32 stands for one that is wrong, which is reported.
+    fn type_ref(&mut self, table: &DeTable<'_>, operator: &Operator) -> TypeRef {
+        let Some(text) = self.text(table, "dtype") else { return TypeRef::Fixed(DType::F32) };
+        let types: Vec<&str> = operator.types.iter().map(|t| t.0.as_str()).collect();
+        self.type_named(&text, &types)
+    }
+
+    pub(super) fn type_named(&mut self, text: &Text, types: &[&str]) -> TypeRef {
+        if types.contains(&text.as_str()) {
+            return TypeRef::Named(text.value.clone());
+        }
+        if let Ok(dtype) = text.value.parse() {
+            return TypeRef::Fixed(dtype);
+        }
+        let known: Vec<&str> = types.iter().copied().chain(DType::ALL.iter().map(|d| d.name())).collect();
+        let error = text.place.error("manifest.dtype", format!("unknown dtype `{text}`"));
+        self.found.push(error.expected(format!("one of {}", list(&known))).suggest(&text.value, known));
+        TypeRef::Fixed(DType::F32)
+    }
+
+    fn tensor(&mut self, name: Text, table: &DeTable<'_>, role: Role, operator: &Operator) -> TensorDecl {
+        let dtype = self.type_ref(table, operator);
+        let shape = self.exprs(table, "shape", Want::Int);
+        let strides = table.get("strides").map(|_| self.exprs(table, "strides", Want::Int));
+        if let (Some(strides), Some(value)) = (&strides, table.get("strides"))
+            && strides.len() != shape.len()
+        {
+            self.wrong(
+                "manifest.length",
+                format!("`{name}` has {} axes and {} strides", shape.len(), strides.len()),
+                value.span(),
+                "one stride for each axis",
+            );
+        }
+        let mut align = 256;
+        if let Some(value) = table.get("align") {
+            match super::read::integer(value.get_ref()).and_then(|a| u64::try_from(a).ok()) {
+                Some(bytes) if bytes.is_power_of_two() && bytes <= 4096 => align = bytes,
+                _ => self.wrong(
+                    "manifest.value",
+                    format!("`{}` is not an alignment", self.place(value.span()).text()),
+                    value.span(),
+                    "a power of two up to 4096, in bytes",
+                ),
+            }
+        }
+        let init = table.get("init").and_then(|v| self.init(v)).unwrap_or(InitDecl::Fixed(Init::Auto));
+        TensorDecl { name, role, dtype, shape, strides, align, init }
+    }
+
+    fn init(&mut self, value: &Spanned<DeValue<'_>>) -> Option<InitDecl> {
+        let Some(table) = value.get_ref().as_table() else {
+            return Some(InitDecl::Fixed(match value.get_ref().as_str()? {
+                "uniform" => Init::Uniform,
+                "normal" => Init::Normal,
+                "positive" => Init::Positive,
+                "one_hot" => Init::OneHot,
+                _ => Init::Auto,
+            }));
+        };
+        if table.len() != 1 {
+            self.wrong(
+                "manifest.length",
+                "`init` states other than one way to draw values".into(),
+                value.span(),
+                "one of `range`, `permutation`, `offsets`, `constant`",
+            );
+            return None;
+        }
+        if table.contains_key("range") {
+            let bounds = self.exprs(table, "range", Want::Float);
+            return <[_; 2]>::try_from(bounds).ok().map(|[a, b]| InitDecl::Range(a, b));
+        }
+        if let Some(n) = self.expr_of(table, "permutation", Want::Int) {
+            return Some(InitDecl::Permutation(n));
+        }
+        if let Some(total) = self.expr_of(table, "offsets", Want::Int) {
+            return Some(InitDecl::Offsets(total));
+        }
+        self.number(table, "constant").map(|(c, _)| InitDecl::Fixed(Init::Constant(c)))
+    }
+
+    fn reference(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Reference> {
+        if let Some(table) = value.get_ref().as_table() {
+            let names =
+                self.named(table, "names").into_iter().filter_map(|(k, v)| Some((k.value, self.string(v)?.value)));
+            let names = names.collect();
+            let rest = self.keys(table).into_iter().filter(|(k, _)| !matches!(k.as_str(), "builtin" | "names"));
+            let attributes = rest.filter_map(|(k, v)| Some((k.value, json(v.get_ref())?))).collect();
+            return Some(Reference::Builtin { name: self.text(table, "builtin")?.value, attributes, names });
+        }
+        let text = self.string(value)?;
+        if let Some(name) = text.value.strip_prefix("builtin:") {
+            if name.is_empty() {
+                self.wrong("manifest.reference", "`builtin:` names nothing".into(), text.place.span, "`builtin:name`");
+                return None;
+            }
+            return Some(Reference::Builtin { name: name.into(), attributes: BTreeMap::new(), names: BTreeMap::new() });
+        }
+        if !text.value.contains("::") {
+            let error = text.place.error("manifest.reference", format!("`{text}` is not a reference"));
+            self.found.push(
+                error
+                    .expected("`builtin:name`, `file.py::function` or `file.cpp::function`")
+                    .hint(format!("for a built-in operator write `builtin:{text}`")),
+            );
+            return None;
+        }
+        let (file, function) = self.function(&text, &[".py", ".cpp", ".cc"])?;
+        Some(if file.ends_with(".py") {
+            Reference::Python { file, function }
+        } else {
+            Reference::Cpp { file, function }
+        })
+    }
+
+    /// A tolerance, none for `auto`, and its keys if it is by dtype or tensor.
+    fn tolerance(&mut self, value: &Spanned<DeValue<'_>>) -> (Option<ToleranceDecl>, Vec<Text>) {
+        let Some(table) = value.get_ref().as_table() else { return (None, vec![]) };
+        if !is_by_key(table) {
+            return (Some(ToleranceDecl::All(self.terms(table))), vec![]);
+        }
+        let (mut by, mut keys) = (BTreeMap::new(), vec![]);
+        for (key, value) in self.keys(table) {
+            if let Some(inner) = value.get_ref().as_table() {
+                by.insert(key.value.clone(), self.terms(inner));
+                keys.push(key);
+            }
+        }
+        (Some(ToleranceDecl::By(by)), keys)
+    }
+
+    fn terms(&mut self, table: &DeTable<'_>) -> Tolerance {
+        let mut out = Tolerance::default();
+        for (key, slot) in
+            [("atol", &mut out.atol), ("rtol", &mut out.rtol), ("ulp", &mut out.ulp), ("scaled", &mut out.scaled)]
+        {
+            if let Some(value) = self.term(table, key, f64::INFINITY) {
+                *slot = value;
+            }
+        }
+        if let Some(value) = self.term(table, "matched", 1.0) {
+            out.matched = value;
+        }
+        out.max_error = self.term(table, "max_error", f64::INFINITY);
+        if let Some(text) = self.text(table, "acc")
+            && let Some(dtype) = self.dtype(&text)
+        {
+            if dtype.is_float() {
+                out.acc = dtype;
+            } else {
+                self.wrong("manifest.dtype", format!("`{dtype}` has no epsilon"), text.place.span, "a float dtype");
+            }
+        }
+        out.nonfinite = match self.text(table, "nonfinite").as_ref().map(Text::as_str) {
+            Some("any") => Nonfinite::Any,
+            Some("forbid") => Nonfinite::Forbid,
+            _ => Nonfinite::Same,
+        };
+        out
+    }
+
+    fn term(&mut self, table: &DeTable<'_>, key: &str, most: f64) -> Option<f64> {
+        let (value, span) = self.number(table, key)?;
+        if value < 0.0 || value > most {
+            let expected = if most.is_finite() { "a share from 0 to 1" } else { "a finite number, 0 or more" };
+            self.wrong("manifest.tolerance", format!("`{key}` cannot be {value}"), span, expected);
+            return None;
+        }
+        Some(value)
+    }
+
+    fn compare(&mut self, table: &DeTable<'_>, operator: &Operator) -> BTreeMap<String, Compare> {
+        let Some(value) = table.get("compare") else { return BTreeMap::new() };
+        let written: Vec<&str> = operator.written().map(|t| t.name.as_str()).collect();
+        let by_tensor = value.get_ref().as_table().filter(|t| !t.contains_key("argmax_of"));
+        let mut out = BTreeMap::new();
+        let Some(by_tensor) = by_tensor else {
+            if let Some(compare) = self.comparison(value, operator) {
+                out.extend(written.iter().map(|name| (name.to_string(), compare.clone())));
+            }
+            return out;
+        };
+        for (name, value) in self.keys(by_tensor) {
+            if !written.contains(&name.as_str()) {
+                let error = name.place.error("manifest.unknown-tensor", format!("`{name}` is not a written tensor"));
+                self.found.push(
+                    error
+                        .expected(format!("one of {}", list(&written)))
+                        .suggest(&name.value, written.iter().copied().chain(["argmax_of"])),
+                );
+            } else if let Some(compare) = self.comparison(value, operator) {
+                out.insert(name.value, compare);
+            }
+        }
+        out
+    }
+
+    fn comparison(&mut self, value: &Spanned<DeValue<'_>>, operator: &Operator) -> Option<Compare> {
+        if let Some(table) = value.get_ref().as_table() {
+            let of = self.text(table, "argmax_of")?;
+            let read: Vec<&str> =
+                operator.tensors.iter().filter(|t| t.role != Role::Output).map(|t| t.name.as_str()).collect();
+            if !read.contains(&of.as_str()) {
+                let error = of.place.error("manifest.unknown-tensor", format!("no input is called `{of}`"));
+                self.found.push(error.expected(format!("one of {}", list(&read))).suggest(&of.value, read));
+            }
+            return Some(Compare::ArgmaxOf(of.value));
+        }
+        let text = self.string(value)?;
+        match text.as_str() {
+            "elements" => Some(Compare::Elements),
+            "unordered" => Some(Compare::Unordered),
+            other if other.contains("::") => {
+                self.function(&text, &[".py"]).map(|(file, function)| Compare::Python(file, function))
+            }
+            other => {
+                let error = text.place.error("manifest.value", format!("`{other}` is not a comparison"));
+                self.found.push(
+                    error
+                        .expected("`elements`, `unordered`, `{ argmax_of = \"x\" }` or `file.py::function`")
+                        .suggest(other, ["elements", "unordered"]),
+                );
+                None
+            }
+        }
+    }
+
+    pub(super) fn raw_shapes(&mut self, table: &DeTable<'_>) -> Vec<RawShape> {
+        let mut out = vec![];
+        for (name, value) in self.named(table, "shapes") {
+            self.plain_name(&name);
+            let Some(inner) = value.get_ref().as_table() else { continue };
+            let role = match self.text(inner, "role").as_ref().map(Text::as_str) {
+                Some("bench") => ShapeRole::Bench,
+                Some("holdout") => ShapeRole::Holdout,
+                _ => ShapeRole::Verify,
+            };
+            let stated = inner.get("tolerance").map(|v| self.tolerance(v));
+            let (tolerance, tolerance_keys) = stated.map_or((None, vec![]), |(t, keys)| (Some(t), keys));
+            let (mut values, mut unread) = (vec![], vec![]);
+            for (key, value) in self.keys(inner) {
+                if matches!(key.as_str(), "role" | "tolerance") {
+                    continue;
+                }
+                match self.scalar(value) {
+                    Some(scalar) => values.push((key, scalar, self.place(value.span()))),
+                    None => unread.push(key.value),
+                }
+            }
+            out.push(RawShape { name, role, values, tolerance, tolerance_keys, unread });
+        }
+        out
+    }
+}
+
+/// Whether names that the operator means to declare are lost to a mistake that was said already.
+fn incomplete(table: &DeTable<'_>) -> bool {
+    let dims = table
+        .get("dims")
+        .is_some_and(|v| v.get_ref().as_array().is_none_or(|a| a.iter().any(|d| !d.get_ref().is_str())));
+    let tables = ["derived", "types", "inputs", "inouts", "outputs", "params"];
+    let not_tables = tables.iter().any(|key| table.contains_key(*key) && sub(table, key).is_none());
+    let entries = tables[2..].iter().filter_map(|key| sub(table, key)).flat_map(|t| t.values());
+    dims || not_tables || strange(&OPERATOR, table) || entries.into_iter().any(|v| !v.get_ref().is_table())
+}
+
+/// An attribute as JSON; none for what cannot be one, which the structural check has refused.
+fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
+    Some(match value {
+        DeValue::String(s) => s.as_ref().into(),
+        DeValue::Integer(_) => super::read::integer(value)?.into(),
+        DeValue::Float(f) => f.as_str().parse::<f64>().ok().filter(|f| f.is_finite())?.into(),
+        DeValue::Boolean(b) => (*b).into(),
+        DeValue::Array(items) => items.iter().filter_map(|v| json(v.get_ref())).collect(),
+        DeValue::Datetime(_) | DeValue::Table(_) => return None,
+    })
+}

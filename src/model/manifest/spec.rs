@@ -1,0 +1,68 @@
+//! What a table of the manifest may hold, as data: the same tables drive the structural check and the JSON Schema. Knows no particular table.
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Ty {
+    /// A string, with what it says.
+    Str(&'static str),
+    /// An integer.
+    Int,
+    /// An integer or a float.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// Only `true`.
+    True,
+    /// One of these words; the second list holds words of later versions.
+    Words(&'static [&'static str], &'static [&'static str]),
+    /// An expression as a string, or a number or truth value of its kind, with what it must give.
+    Expr(&'static str),
+    /// A list.
+    List(&'static Ty),
+    /// A list of at least and at most so many.
+    Some(&'static Ty, usize, usize),
+    /// A table of these fields.
+    Table(&'static Spec),
+    /// A table with free keys.
+    Map(&'static str, &'static Ty),
+    /// One of several, told apart by their kinds.
+    Any(&'static [Ty]),
+    /// A tolerance table, or a table of those by dtype or written tensor.
+    Tolerance,
+    /// What this version refuses.
+    Later,
+}
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct Spec {
+    /// What the table is about.
+    pub(super) doc: &'static str,
+    /// Its keys.
+    pub(super) fields: &'static [Field],
+    /// What other keys hold, and what they are.
+    pub(super) rest: Option<(&'static str, Ty)>,
+}
+
+/// A key of a table.
+#[derive(Debug)]
+pub(super) struct Field {
+    /// The key.
+    pub(super) name: &'static str,
+    /// What its value may be.
+    pub(super) ty: Ty,
+    /// Whether it must be there.
+    pub(super) required: bool,
+    /// What it says.
+    pub(super) doc: &'static str,
+}
+
+/// A key that may be left out.
+pub(super) const fn opt(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+    Field { name, ty, required: false, doc }
+}
+
+/// A key that must be there.
+pub(super) const fn req(name: &'static str, ty: Ty, doc: &'static str) -> Field {
+    Field { name, ty, required: true, doc }
+}

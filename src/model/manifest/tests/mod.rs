@@ -1,0 +1,50 @@
+//! Tests of reading manifests: what each construct becomes, what each error says.
+
+mod constructs;
+mod errors;
+mod example;
+mod fuzz;
+mod inherit;
+
+use std::sync::Arc;
+
+use crate::base::{Diagnostic, SourceFile};
+use crate::model::{Manifest, Package, inherit as resolve, parse};
+
+fn file(text: &str) -> Arc<SourceFile> {
+    Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() })
+}
+
+/// The manifest and every diagnostic of `text`.
+fn read(text: &str) -> (Option<Manifest>, Option<Package>, Vec<Diagnostic>) {
+    let (manifest, mut found) = parse(&file(text));
+    let package = manifest.as_ref().and_then(|m| {
+        let (package, more) = resolve(m, None);
+        found.extend(more);
+        package
+    });
+    (manifest, package, found)
+}
+
+/// The package of a manifest without any diagnostic.
+fn package(text: &str) -> Package {
+    let (_, package, found) = read(text);
+    assert_eq!(found.iter().map(show).collect::<Vec<_>>(), [""; 0]);
+    package.expect("a package")
+}
+
+/// The text under a diagnostic's place.
+fn under(diagnostic: &Diagnostic) -> &str {
+    diagnostic.labels.iter().find(|l| l.primary).map_or("", |l| &l.file.text[l.span.clone()])
+}
+
+fn show(diagnostic: &Diagnostic) -> String {
+    format!(
+        "{} | {} | {} | {} | {}",
+        diagnostic.code,
+        under(diagnostic),
+        diagnostic.message,
+        diagnostic.expected.as_deref().unwrap_or("-"),
+        diagnostic.hints.join("; ")
+    )
+}

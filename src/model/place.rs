@@ -1,0 +1,79 @@
+//! Where something of a manifest stands. Knows files and spans; knows nothing of what is said there.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::base::{Diagnostic, SourceFile, Span};
+
+/// A place in a manifest. Kept with every value that can turn out wrong after parsing.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The manifest.
+    pub file: Arc<SourceFile>,
+    /// Where in it, in bytes.
+    pub span: Span,
+}
+
+impl Place {
+    /// The place at `span` of `file`.
+    pub fn new(file: &Arc<SourceFile>, span: Span) -> Self {
+        Place { file: Arc::clone(file), span }
+    }
+
+    /// The text that stands there.
+    pub fn text(&self) -> &str {
+        self.file.text.get(self.span.clone()).unwrap_or_default()
+    }
+
+    /// An error about this place.
+    pub fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(code, message).at(&self.file, self.span.clone(), "")
+    }
+
+    /// The place of `value` within this one, which holds it as a TOML string: exact where the string is written without escapes, else the whole.
+    pub(crate) fn within(&self, value: &str, part: Span) -> Place {
+        let raw = self.text();
+        let quote = raw.bytes().take_while(|b| matches!(b, b'"' | b'\'')).count();
+        let start = match quote {
+            0 => None,
+            // Three quotes: a newline right after them is not part of the string.
+            n => raw.get(n.min(3)..).and_then(|rest| rest.find(value)).map(|at| at + n.min(3)),
+        };
+        match start {
+            Some(start) if !value.is_empty() => {
+                let from = (self.span.start + start + part.start).min(self.span.end);
+                let to = (self.span.start + start + part.end).clamp(from, self.span.end);
+                Place::new(&self.file, from..to)
+            }
+            _ => self.clone(),
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}..{}", self.file.name, self.span.start, self.span.end)
+    }
+}
+
+/// A string of the manifest and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text {
+    /// What it says.
+    pub value: String,
+    /// Where.
+    pub place: Place,
+}
+
+impl Text {
+    /// What it says.
+    pub fn as_str(&self) -> &str {
+        &self.value
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.value)
+    }
+}

@@ -1,0 +1,125 @@
+//! Holds what planning gathers: nodes, small documents they read, what went wrong, and what expansion will need. Knows the order of work; the work itself is in
+//! `operators`, `kernels`, `variants` and `expand`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::input::{PackageInput, PlanInput, Selection};
+use super::kernels::Selected;
+use crate::base::{Diagnostic, Digest};
+use crate::engine::Node;
+use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
+use crate::record::spec::Tree;
+
+/// Scalar operations up to which a verification watches every access.
+pub const CHECK_WORK: f64 = 3e6;
+
+/// The plan in the making, and, once made, what expansion reads.
+pub struct Planner<'a> {
+    /// What it is made of.
+    pub input: PlanInput<'a>,
+    /// Nodes so far.
+    pub nodes: Vec<Node>,
+    /// Ids of the nodes so far.
+    pub ids: BTreeSet<String>,
+    /// Small documents that nodes name by digest.
+    pub documents: BTreeMap<Digest, Vec<u8>>,
+    /// What went wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// By id of a select node: what its champion is expanded with.
+    pub selected: BTreeMap<String, Selected>,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans everything that is known before anything has run.
+    pub fn plan(input: PlanInput<'a>) -> Self {
+        let mut planner = Planner {
+            input,
+            nodes: vec![],
+            ids: BTreeSet::new(),
+            documents: BTreeMap::new(),
+            diagnostics: vec![],
+            selected: BTreeMap::new(),
+        };
+        for at in 0..planner.input.packages.len() {
+            planner.package(at);
+        }
+        planner
+    }
+
+    fn package(&mut self, at: usize) {
+        let package = self.input.packages[at].package;
+        for kernel in &package.kernels {
+            if !Selection::takes(&self.input.selection.kernels, &kernel.name)
+                || !Selection::takes(&self.input.selection.operators, &kernel.operator)
+            {
+                continue;
+            }
+            // Validation has tied every kernel to its operator and targets.
+            let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { continue };
+            for choice in operator.choices() {
+                for name in &kernel.targets {
+                    if !Selection::takes(&self.input.selection.targets, name) {
+                        continue;
+                    }
+                    if let Some(target) = package.targets.get(name)
+                        && let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
+                    {
+                        self.diagnostics.push(diagnostic);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The package at that position.
+    pub fn package_input(&self, at: usize) -> &PackageInput<'a> {
+        &self.input.packages[at]
+    }
+
+    /// Adds a node, once.
+    pub fn add(&mut self, node: Node) -> String {
+        let id = node.id.clone();
+        if self.ids.insert(id.clone()) {
+            self.nodes.push(node);
+        }
+        id
+    }
+
+    /// Keeps a small document for nodes to name.
+    pub fn document(&mut self, bytes: Vec<u8>) -> Digest {
+        let digest = Digest::of(&bytes);
+        self.documents.insert(digest, bytes);
+        digest
+    }
+
+    /// Keeps a tree for nodes to name.
+    pub fn tree(&mut self, tree: &Tree) -> Digest {
+        // A map of texts to digests always serialises.
+        self.document(serde_json::to_vec(tree).expect("BUG: a tree that does not serialise"))
+    }
+
+    /// The shapes of an operator that were selected.
+    pub fn shapes<'o>(&self, operator: &'o Operator) -> Vec<&'o Shape> {
+        operator.shapes.iter().filter(|s| Selection::takes(&self.input.selection.shapes, &s.name)).collect()
+    }
+}
+
+/// Whether a shape is timed.
+pub fn is_benched(shape: &Shape) -> bool {
+    shape.role == ShapeRole::Bench
+}
+
+/// What one kernel is planned for.
+#[derive(Clone, Copy)]
+pub struct Scope<'s> {
+    /// Position of the package.
+    pub package: usize,
+    /// The kernel.
+    pub kernel: &'s Kernel,
+    /// Its operator.
+    pub operator: &'s Operator,
+    /// The choice of types.
+    pub choice: &'s TypeChoice,
+    /// The target.
+    pub target: &'s Target,
+}

@@ -1,0 +1,105 @@
+//! What the plan is made of: packages as values, what their sources can reach, what the toolchains are, what was asked for.
+
+use std::collections::BTreeMap;
+
+use crate::base::Digest;
+use crate::model::Package;
+use crate::record::spec::Tree;
+
+/// How far to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Goal {
+    /// Generate, compile, inspect.
+    Check,
+    /// And verify and judge.
+    Verify,
+    /// And time.
+    Bench,
+    /// And select, profile, match and attribute.
+    Build,
+}
+
+/// What was selected on the command line; empty lists select everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Kernels by name.
+    pub kernels: Vec<String>,
+    /// Operators by name.
+    pub operators: Vec<String>,
+    /// Shapes by name.
+    pub shapes: Vec<String>,
+    /// Targets by name.
+    pub targets: Vec<String>,
+}
+
+impl Selection {
+    /// Whether a list selects a name.
+    pub fn takes(list: &[String], name: &str) -> bool {
+        list.is_empty() || list.iter().any(|n| n == name)
+    }
+}
+
+/// A tool by content, or why there is none. The digest is that of the serialised [`crate::record::params::Toolchain`].
+pub type Tool = Result<Digest, String>;
+
+/// What runs steps, by content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Toolchains {
+    /// The host's C++ compiler.
+    pub cxx: Tool,
+    /// NVRTC (and nvcc, for `auto`).
+    pub cuda: Tool,
+    /// nvcc alone.
+    pub nvcc: Tool,
+    /// The disassembler.
+    pub disassembler: Tool,
+    /// Python with numpy.
+    pub python: Tool,
+    /// The emulator's headers, a tree.
+    pub emulator: Digest,
+    /// Stand-ins for the standard headers that NVRTC lacks, a tree.
+    pub shim: Digest,
+}
+
+/// One package.
+#[derive(Debug, Clone)]
+pub struct PackageInput<'a> {
+    /// The package.
+    pub package: &'a Package,
+    /// By source file of its kernels: what the source can reach.
+    pub sources: BTreeMap<String, Reach>,
+    /// By file of its own references: that file and its kin, and the digest of that tree.
+    pub references: BTreeMap<String, (Digest, Tree)>,
+    /// Include folders by their names in the tree.
+    pub include: Vec<String>,
+    /// What its toolchain is.
+    pub toolchains: Toolchains,
+    /// Champions pinned in the lockfile: (kernel, target, class) to identity.
+    pub pins: BTreeMap<(String, String, String), String>,
+}
+
+/// What one source can reach.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Files by name in the tree.
+    pub files: BTreeMap<String, Digest>,
+    /// Which of the kernel's macro names the source can see.
+    pub seen: std::collections::BTreeSet<String>,
+}
+
+/// Everything.
+#[derive(Debug, Clone)]
+pub struct PlanInput<'a> {
+    /// The packages, in order.
+    pub packages: Vec<PackageInput<'a>>,
+    /// What was selected.
+    pub selection: Selection,
+    /// How far to go.
+    pub goal: Goal,
+    /// Scalar operations beyond which a shape is not emulated.
+    pub emulator_limit: f64,
+    /// Seconds after which a candidate's run is ended.
+    pub time_limit_s: u64,
+    /// Products of the devices of this machine.
+    pub devices: Vec<String>,
+}

@@ -1,0 +1,195 @@
+//! Steps of one kernel on one target: its variants, and which of them stands for each class of shapes.
+
+use std::collections::BTreeMap;
+
+use super::context::{Planner, Scope, is_benched};
+use super::input::Goal;
+use super::make::Make;
+use super::operators::Case;
+use super::variants::Build;
+use crate::base::{Diagnostic, Digest};
+use crate::model::{Arch, Kernel, Metric, Operator, Target, TypeChoice, Variant};
+use crate::record::StepKind;
+use crate::record::event::Labels;
+use crate::record::params::{Candidate, Compiler, SelectParams};
+
+/// Share by which a paired comparison must show a variant slower before it loses its place (design, section 4).
+const MARGIN: f64 = 0.01;
+
+/// What a select node's champion is expanded with.
+#[derive(Clone)]
+pub struct Selected {
+    /// Position of the package.
+    pub package: usize,
+    /// The kernel's name.
+    pub kernel: String,
+    /// The target's name.
+    pub target: String,
+    /// The choice of types.
+    pub choice: TypeChoice,
+    /// The candidates in declared order.
+    pub builds: Vec<Build>,
+    /// The cases, for verifying ablated variants.
+    pub cases: Vec<Case>,
+    /// The calibrate step, and for each case its position there.
+    pub calibrate: Option<(String, Vec<usize>)>,
+    /// For each class in [`SelectParams::shapes`]: its name for people.
+    pub classes: BTreeMap<String, String>,
+}
+
+/// What names a variant in the lockfile: a digest of its tunables, so that reordering a manifest keeps the pin.
+pub fn identity(variant: &Variant) -> String {
+    Digest::of(variant.label.as_bytes()).short()
+}
+
+impl Planner<'_> {
+    /// Plans a kernel on a target for one choice of types.
+    pub fn kernel(
+        &mut self,
+        package: usize,
+        kernel: &Kernel,
+        operator: &Operator,
+        choice: &TypeChoice,
+        target: &Target,
+    ) -> Result<(), Diagnostic> {
+        let scope = Scope { package, kernel, operator, choice, target };
+        let variants = kernel.variants(target, choice)?;
+        let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
+        if self.input.goal == Goal::Check {
+            for build in &builds {
+                self.compile(scope, build, Self::compiler(scope, 0.0), false);
+            }
+            return Ok(());
+        }
+        let cases = self.cases(package, operator, choice)?;
+        let calibrate = self.calibrate(package, operator, choice, &cases);
+        let mut judged: Vec<(u32, usize, String)> = Vec::new();
+        let mut benched: Vec<(u32, usize, String)> = Vec::new();
+        let mut serves: Vec<Vec<u32>> = Vec::new();
+        for build in &builds {
+            let mut served = Vec::new();
+            for (at, case) in cases.iter().enumerate() {
+                let shape = &operator.shapes[case.at];
+                if !kernel.serves(&build.variant, operator, choice, shape)? {
+                    continue;
+                }
+                served.push(at as u32);
+                let calibrated = calibrate.as_ref().map(|(id, first)| (id.clone(), first[at]));
+                judged.push((build.variant.order, at, self.verify(scope, build, case, calibrated.as_ref(), false)?));
+                if let Some(bench) = self.bench(scope, build, case)? {
+                    benched.push((build.variant.order, at, bench));
+                }
+            }
+            if served.is_empty() && target.arch != Arch::Cpu {
+                self.compile(scope, build, Self::compiler(scope, 0.0), false);
+            }
+            serves.push(served);
+        }
+        if self.input.goal == Goal::Build {
+            self.select(scope, builds, cases, calibrate, &serves, &judged, &benched)?;
+        }
+        Ok(())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that is known of a kernel's variants meets here, once")]
+    fn select(
+        &mut self,
+        scope: Scope<'_>,
+        builds: Vec<Build>,
+        cases: Vec<Case>,
+        calibrate: Option<(String, Vec<usize>)>,
+        serves: &[Vec<u32>],
+        judged: &[(u32, usize, String)],
+        benched: &[(u32, usize, String)],
+    ) -> Result<(), Diagnostic> {
+        let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
+        // Classes by the position of their first shape: names of shapes stay out of keys.
+        let mut names: Vec<String> = Vec::new();
+        let mut shapes = Vec::new();
+        for case in &cases {
+            let class = kernel.class_of(operator, choice, &operator.shapes[case.at])?;
+            let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
+                names.push(class);
+                names.len() - 1
+            });
+            shapes.push(at.to_string());
+        }
+        let classes: BTreeMap<String, String> =
+            names.iter().enumerate().map(|(i, n)| (i.to_string(), n.clone())).collect();
+        let input = self.package_input(scope.package);
+        let pin = |class: &str| input.pins.get(&(kernel.name.clone(), target.name.clone(), class.to_string())).cloned();
+        let params = SelectParams {
+            candidates: builds
+                .iter()
+                .zip(serves)
+                .map(|(b, s)| Candidate { order: b.variant.order, identity: identity(&b.variant), serves: s.clone() })
+                .collect(),
+            shapes,
+            bench: (0u32..).zip(&cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
+            pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
+            margin: MARGIN,
+            hot: kernel.select.metric == Metric::Hot,
+            timed: target.arch != Arch::Cpu,
+        };
+        let package = input.package.name.clone();
+        let labels = Labels {
+            package: package.clone(),
+            kernel: Some(kernel.name.clone()),
+            operator: Some(operator.name.clone()),
+            target: Some(target.name.clone()),
+            ..Labels::default()
+        };
+        let mut node =
+            Make::new(StepKind::Select, &[&package, &kernel.name, &choice.label, &target.name], labels, &params)
+                .expands();
+        for (variant, shape, judge) in judged {
+            node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
+            // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
+            if let Some(emulated) = self.emulated(scope, &builds, *variant, *shape, &cases) {
+                node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
+            }
+        }
+        for (variant, shape, bench) in benched {
+            node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
+        }
+        let id = self.add(node.done());
+        let selected = Selected {
+            package: scope.package,
+            kernel: kernel.name.clone(),
+            target: target.name.clone(),
+            choice: choice.clone(),
+            builds,
+            cases,
+            calibrate,
+            classes,
+        };
+        self.selected.insert(id, selected);
+        Ok(())
+    }
+
+    /// The id of the judge step of the same variant and shape on `cpu`, if it was planned already.
+    fn emulated(
+        &self,
+        scope: Scope<'_>,
+        builds: &[Build],
+        variant: u32,
+        shape: usize,
+        cases: &[Case],
+    ) -> Option<String> {
+        if scope.target.arch == Arch::Cpu {
+            return None;
+        }
+        let package = self.package_input(scope.package).package;
+        let cpu = package.targets.values().find(|t| t.arch == Arch::Cpu && scope.kernel.targets.contains(&t.name))?;
+        let build = builds.iter().find(|b| b.variant.order == variant)?;
+        let shape = &scope.operator.shapes[cases[shape].at].name;
+        let id = [package.name.as_str(), &scope.kernel.name, &build.label, &cpu.name, shape, StepKind::Judge.name()];
+        let id = id.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join("/");
+        self.ids.contains(&id).then_some(id)
+    }
+
+    /// The compiler of machine code for a target, for inspection of champions.
+    pub fn machine_compiler(scope: Scope<'_>) -> Compiler {
+        Self::compiler(scope, f64::INFINITY)
+    }
+}

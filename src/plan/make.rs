@@ -1,0 +1,127 @@
+//! Makes nodes: ids, ranks, inputs. Knows the engine's node; does not know which nodes there are.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::base::Digest;
+use crate::engine::{InputRef, Node, Rank, Resources, Source};
+use crate::record::event::Labels;
+use crate::record::{Form, StepKind};
+
+/// A node in the making.
+pub struct Make(Node);
+
+impl Make {
+    /// A node of the main phase of round 0. `parts` are joined to its id, empty ones left out; the kind comes last.
+    pub fn new(kind: StepKind, parts: &[&str], labels: Labels, params: &impl Serialize) -> Self {
+        let mut id: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
+        id.push(kind.name());
+        Make(Node {
+            id: id.join("/"),
+            labels,
+            rank: Rank { round: 0, phase: 0, kind },
+            kind,
+            // Parameters are structs of numbers, texts, lists and maps with text keys: they always serialise.
+            params: serde_json::to_value(params).expect("BUG: parameters that do not serialise"),
+            inputs: BTreeMap::new(),
+            after: vec![],
+            resources: Resources {
+                cpus: u32::from(!kind.is_pure() && kind != StepKind::Generate),
+                memory_mib: 256,
+                ..Resources::default()
+            },
+            time_limit_s: 600,
+            unavailable: None,
+            expands: false,
+        })
+    }
+
+    /// In the ablation phase.
+    #[must_use]
+    pub fn ablation(mut self, ablation: bool) -> Self {
+        self.0.rank.phase = u8::from(ablation);
+        self
+    }
+
+    /// With bytes that are there already.
+    #[must_use]
+    pub fn blob(mut self, name: &str, digest: Digest) -> Self {
+        self.0.inputs.insert(name.into(), InputRef { source: Source::Blob(digest), form: Form::Blob });
+        self
+    }
+
+    /// With a tree that is there already.
+    #[must_use]
+    pub fn tree(mut self, name: &str, digest: Digest) -> Self {
+        self.0.inputs.insert(name.into(), InputRef { source: Source::Blob(digest), form: Form::Tree });
+        self
+    }
+
+    /// With a tool, or unavailable for want of it.
+    #[must_use]
+    pub fn tool(self, name: &str, tool: &super::Tool) -> Self {
+        match tool {
+            Ok(digest) => self.blob(name, *digest),
+            Err(why) => self.unavailable(why),
+        }
+    }
+
+    /// With another node's output, which it cannot do without.
+    #[must_use]
+    pub fn output(self, name: &str, node: &str, output: &str) -> Self {
+        self.from(name, node, output, Form::Blob, true)
+    }
+
+    /// With another node's output, absent if that node gave nothing.
+    #[must_use]
+    pub fn optional(self, name: &str, node: &str, output: &str) -> Self {
+        self.from(name, node, output, Form::Blob, false)
+    }
+
+    /// With another node's output as a folder.
+    #[must_use]
+    pub fn output_tree(self, name: &str, node: &str, output: &str) -> Self {
+        self.from(name, node, output, Form::Tree, true)
+    }
+
+    fn from(mut self, name: &str, node: &str, output: &str, form: Form, required: bool) -> Self {
+        let source = Source::Output { node: node.into(), name: output.into(), required };
+        self.0.inputs.insert(name.into(), InputRef { source, form });
+        self
+    }
+
+    /// Cannot run on this machine.
+    #[must_use]
+    pub fn unavailable(mut self, why: &str) -> Self {
+        self.0.unavailable.get_or_insert_with(|| why.into());
+        self
+    }
+
+    /// Ended after so many seconds.
+    #[must_use]
+    pub fn limit(mut self, seconds: u64) -> Self {
+        self.0.time_limit_s = seconds;
+        self
+    }
+
+    /// Takes up a device.
+    #[must_use]
+    pub fn device(mut self, target: &str, exclusive: bool) -> Self {
+        self.0.resources.device = Some(target.into());
+        self.0.resources.exclusive = exclusive;
+        self
+    }
+
+    /// Its result adds nodes.
+    #[must_use]
+    pub fn expands(mut self) -> Self {
+        self.0.expands = true;
+        self
+    }
+
+    /// The node.
+    pub fn done(self) -> Node {
+        self.0
+    }
+}

@@ -1,0 +1,286 @@
+//! Steps of one variant on one target: compile, inspect, verify, judge, bench. Knows the variant; does not know which is champion.
+
+use std::collections::BTreeMap;
+
+use super::context::{CHECK_WORK, Planner, Scope, is_benched};
+use super::input::{Goal, Reach};
+use super::make::Make;
+use super::operators::Case;
+use crate::base::Diagnostic;
+use crate::model::kernel::Compiler as Choice;
+use crate::model::{Arch, Kernel, Tolerance, Variant};
+use crate::record::event::Labels;
+use crate::record::params::{CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, VerifyParams};
+use crate::record::{StepKind, Unknown};
+
+/// Version of the verification protocol: raised when what is run or compared changes.
+pub const VERIFY_PROTOCOL: u32 = 1;
+
+/// What compiling a variant takes, and what it is called.
+#[derive(Clone)]
+pub struct Build {
+    /// The variant.
+    pub variant: Variant,
+    /// Its label with types: `T=f16,BLOCK=256`.
+    pub label: String,
+    /// The source to compile.
+    pub source: String,
+    /// Flags beside the kernel's.
+    pub flags: Vec<String>,
+    /// Further id part of what only ablation builds: the method left out; else empty.
+    pub without: String,
+}
+
+impl Planner<'_> {
+    /// The variant as declared.
+    pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> Build {
+        let label = [scope.choice.label.as_str(), &variant.label]
+            .iter()
+            .filter(|p| !p.is_empty())
+            .copied()
+            .collect::<Vec<_>>()
+            .join(",");
+        Build {
+            variant: variant.clone(),
+            label,
+            source: scope.kernel.source.clone(),
+            flags: vec![],
+            without: String::new(),
+        }
+    }
+
+    /// Labels of a step of that variant.
+    pub fn labels(&self, scope: Scope<'_>, build: &Build, shape: Option<&str>) -> Labels {
+        Labels {
+            package: self.package_input(scope.package).package.name.clone(),
+            kernel: Some(scope.kernel.name.clone()),
+            operator: Some(scope.operator.name.clone()),
+            variant: Some(build.label.clone()),
+            target: Some(scope.target.name.clone()),
+            shape: shape.map(String::from),
+            method: (!build.without.is_empty()).then(|| build.without.clone()),
+        }
+    }
+
+    /// The id parts of a step of that variant: package, kernel, variant, target, method left out.
+    pub fn parts<'p>(&'p self, scope: Scope<'p>, build: &'p Build) -> Vec<&'p str> {
+        vec![
+            &self.package_input(scope.package).package.name,
+            &scope.kernel.name,
+            &build.label,
+            &scope.target.name,
+            &build.without,
+        ]
+    }
+
+    /// The generate step of a source.
+    pub fn generate(&mut self, scope: Scope<'_>, source: &str) -> String {
+        let input = self.package_input(scope.package);
+        let name = input.package.name.clone();
+        let labels = Labels { package: name.clone(), kernel: Some(scope.kernel.name.clone()), ..Labels::default() };
+        let other = if source == scope.kernel.source { "" } else { source };
+        let mut node = Make::new(
+            StepKind::Generate,
+            &[&name, &scope.kernel.name, other],
+            labels,
+            &GenerateParams { main: source.into() },
+        );
+        for (file, digest) in input.sources.get(source).map(|r| &r.files).into_iter().flatten() {
+            node = node.blob(&format!("file:{file}"), *digest);
+        }
+        self.add(node.done())
+    }
+
+    /// The compile and inspect steps of a variant; gives their ids.
+    pub fn compile(&mut self, scope: Scope<'_>, build: &Build, compiler: Compiler, ablation: bool) -> (String, String) {
+        let source = self.generate(scope, &build.source);
+        let kernel = scope.kernel;
+        let input = self.package_input(scope.package);
+        let reach = input.sources.get(&build.source).cloned().unwrap_or_default();
+        let defines = visible(kernel.defines(&build.variant, scope.choice), kernel, &reach);
+        let entries = kernel.entries(&build.variant, scope.choice);
+        let flags: Vec<String> =
+            kernel.flags(&build.variant, scope.choice).into_iter().chain(build.flags.iter().cloned()).collect();
+        let arch = scope.target.arch.name().to_string();
+        let params = CompileParams {
+            compiler,
+            arch: arch.clone(),
+            main: build.source.clone(),
+            entries: entries.clone(),
+            defines,
+            std: kernel.std.clone().unwrap_or_else(|| "c++17".into()),
+            include: input.include.iter().chain(&kernel.include).cloned().collect(),
+            flags,
+        };
+        let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
+        let mut parts = self.parts(scope, build);
+        parts.push(plain);
+        let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
+            .ablation(ablation)
+            .output_tree("tree:source", &source, "source");
+        let tools = &input.toolchains;
+        node = match compiler {
+            Compiler::EmulatorCheck | Compiler::EmulatorPlain => {
+                node.tool("toolchain", &tools.cxx).tree("tree:emulator", tools.emulator)
+            }
+            Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
+            Compiler::Auto | Compiler::Nvrtc => node.tool("toolchain", &tools.cuda).tree("tree:shim", tools.shim),
+        };
+        let inspect = Make::new(
+            StepKind::Inspect,
+            &parts,
+            self.labels(scope, build, None),
+            &InspectParams { arch, entries, disassemble: false },
+        )
+        .ablation(ablation);
+        let compile = self.add(node.done());
+        let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
+        (compile, inspect)
+    }
+
+    /// The compiler of a variant on a target, for work of that size.
+    pub fn compiler(scope: Scope<'_>, work: f64) -> Compiler {
+        match (&scope.target.arch, scope.kernel.compiler) {
+            (Arch::Cpu, _) if work <= CHECK_WORK => Compiler::EmulatorCheck,
+            (Arch::Cpu, _) => Compiler::EmulatorPlain,
+            (Arch::Sm(_), Choice::Auto) => Compiler::Auto,
+            (Arch::Sm(_), Choice::Nvrtc) => Compiler::Nvrtc,
+            (Arch::Sm(_), Choice::Nvcc) => Compiler::Nvcc,
+        }
+    }
+
+    /// The verify and judge steps of a variant on a shape; gives the judge's id.
+    pub fn verify(
+        &mut self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        calibrate: Option<&(String, usize)>,
+        ablation: bool,
+    ) -> Result<String, Diagnostic> {
+        let shape = &scope.operator.shapes[case.at];
+        let emulated = scope.target.arch == Arch::Cpu;
+        let compiler = Self::compiler(scope, case.work);
+        let (compile, inspect) = self.compile(scope, build, compiler, ablation);
+        let tolerance = scope.operator.tolerances(scope.choice, shape);
+        let absent = self.absence(scope, case);
+        let mut parts = self.parts(scope, build);
+        parts.push(&shape.name);
+        let labels = self.labels(scope, build, Some(&shape.name));
+        let judge_params =
+            JudgeParams { tolerance: tolerance.clone(), case: calibrate.map_or(0, |c| c.1), absent: absent.clone() };
+        let mut judge = Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).ablation(ablation);
+        if let (None, Some((id, _))) = (&tolerance, calibrate) {
+            judge = judge.output("calibration", id, "calibration");
+        }
+        // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
+        if let Some(oracles) = &case.oracles {
+            let params = self.verify_params(scope, build, case, compiler, tolerance.unwrap_or_default())?;
+            let mut verify =
+                Make::new(StepKind::Verify, &parts, labels, &params).ablation(ablation).limit(self.input.time_limit_s);
+            for (trial, oracle) in case.trials.iter().zip(oracles) {
+                verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
+            }
+            verify = verify.output("binary", &compile, "binary").output("facts", &compile, "facts").output(
+                "inspection",
+                &inspect,
+                "inspection",
+            );
+            if !emulated {
+                verify = verify.device(&scope.target.name, false).unavailable(&self.no_device(scope));
+            }
+            let own = self.own_reference(scope.package, &case.problem);
+            if let Some((tree, tool)) = &own {
+                verify = verify.tree("tree:reference", *tree).tool("toolchain", tool);
+            }
+            let verify = verify.done();
+            let verify = self.add(verify);
+            judge = judge.optional("observation", &verify, "observation");
+        }
+        let judge = judge.done();
+        Ok(self.add(judge))
+    }
+
+    fn verify_params(
+        &self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        compiler: Compiler,
+        tolerance: BTreeMap<String, Tolerance>,
+    ) -> Result<VerifyParams, Diagnostic> {
+        let kernel = scope.kernel;
+        Ok(VerifyParams {
+            arch: scope.target.arch.name().into(),
+            compiler,
+            problem: case.problem.clone(),
+            entries: kernel.entries(&build.variant, scope.choice),
+            launches: kernel.launches(&build.variant, scope.choice, &case.problem)?,
+            workspaces: kernel.workspaces(&build.variant, scope.choice, &case.problem)?,
+            constants: kernel.constants(),
+            trials: case.trials.clone(),
+            compare: scope.operator.compare(),
+            scaled: tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(n, _)| n.clone()).collect(),
+            count_beyond: tolerance.into_iter().filter(|(_, t)| t.matched < 1.0).collect(),
+            protocol: VERIFY_PROTOCOL,
+        })
+    }
+
+    /// Why there may be no observation.
+    fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
+        match &scope.target.arch {
+            Arch::Cpu if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
+                "{:.1e} scalar operations, where the emulator's limit is {:.1e} (setting `emulator.max-work`)",
+                case.work, self.input.emulator_limit
+            ))),
+            Arch::Cpu => None,
+            Arch::Sm(_) => Some(Unknown::NoDevice(self.no_device(scope))),
+        }
+    }
+
+    /// What would have to be there to run on a target.
+    pub fn no_device(&self, scope: Scope<'_>) -> String {
+        let wanted = scope
+            .target
+            .device
+            .clone()
+            .unwrap_or_else(|| format!("device of architecture {}", scope.target.arch.name()));
+        if self.input.devices.is_empty() {
+            format!("no {wanted} here, and no evidence from one")
+        } else {
+            format!(
+                "this version of kforge runs nothing on {}; no evidence from {wanted}",
+                self.input.devices.join(", ")
+            )
+        }
+    }
+
+    /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
+    pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
+        let shape = &scope.operator.shapes[case.at];
+        if scope.target.arch == Arch::Cpu || !is_benched(shape) || self.input.goal < Goal::Bench {
+            return Ok(None);
+        }
+        let compiler = Self::compiler(scope, case.work);
+        let (compile, inspect) = self.compile(scope, build, compiler, false);
+        let params = self.verify_params(scope, build, case, compiler, BTreeMap::new())?;
+        let mut parts = self.parts(scope, build);
+        parts.push(&shape.name);
+        let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
+            .output("binary", &compile, "binary")
+            .output("facts", &compile, "facts")
+            .output("inspection", &inspect, "inspection")
+            .device(&scope.target.name, true)
+            .unavailable(&self.no_device(scope))
+            .done();
+        Ok(Some(self.add(node)))
+    }
+}
+
+/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see.
+fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) -> BTreeMap<String, String> {
+    defines
+        .into_iter()
+        .filter(|(name, _)| kernel.tune.iter().all(|(tunable, _)| tunable.value != *name) || reach.seen.contains(name))
+        .collect()
+}

@@ -1,0 +1,253 @@
+//! From steps and their documents to a [`Report`]. Knows labels and documents; does not know how steps were scheduled.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+
+use super::document::{
+    ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report, ShapeReport,
+    TargetReport,
+};
+use crate::base::Digest;
+use crate::record::event::Labels;
+use crate::record::params::{Judgement, Selection};
+use crate::record::{Inspection, Outcome, StepKind, StepResult, Verdict};
+
+/// A step that ended.
+#[derive(Clone, Copy)]
+pub struct StepView<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its kind.
+    pub kind: StepKind,
+    /// What it is about.
+    pub labels: &'a Labels,
+    /// What became of it.
+    pub outcome: &'a Outcome,
+    /// What it left, if anything.
+    pub result: Option<&'a StepResult>,
+}
+
+/// What a select step's numbers mean.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// Labels of its candidates by position.
+    pub variants: BTreeMap<u32, String>,
+    /// Names of its classes.
+    pub classes: BTreeMap<String, String>,
+    /// The choice of types.
+    pub types: String,
+}
+
+/// Reads documents of results.
+pub struct Reader<'a>(pub &'a dyn Fn(&Digest) -> Option<Vec<u8>>);
+
+impl Reader<'_> {
+    /// An output of a step as a document; none if it is not there.
+    pub fn document<T: DeserializeOwned>(&self, result: Option<&StepResult>, output: &str) -> Option<T> {
+        serde_json::from_slice(&(self.0)(result?.outputs.get(output)?)?).ok()
+    }
+}
+
+/// Assembles a report. `names` gives what a select step's numbers mean.
+pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
+    let mut report = Report { format_version: crate::record::FORMAT_VERSION, packages: vec![] };
+    for step in steps {
+        let package = package_of(&mut report, &step.labels.package);
+        match step.kind {
+            StepKind::Calibrate => operator(package, step),
+            StepKind::Select => {
+                if let Some(names) = names(step.id) {
+                    select(package, step, &names, reader);
+                }
+            }
+            _ => {}
+        }
+    }
+    // Champions are known now: what the other steps say is filed under them.
+    for step in steps {
+        let package = package_of(&mut report, &step.labels.package);
+        let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else {
+            if let Outcome::Failed(why) = step.outcome {
+                stray(package, step, why);
+            }
+            continue;
+        };
+        let operator = step.labels.operator.clone().unwrap_or_default();
+        let types = step.labels.variant.as_deref().map_or("", types_of);
+        file(target_of(package, kernel, &operator, target, types), step, reader);
+    }
+    report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
+    report
+}
+
+/// A failure of a step that belongs to no target: filed under every target of its kernel, or the package's first.
+fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
+    let of_kernel = |k: &&mut KernelReport| step.labels.kernel.as_ref().is_none_or(|n| *n == k.name);
+    if let Some(target) = package.kernels.iter_mut().find(of_kernel).and_then(|k| k.targets.first_mut()) {
+        target.failed.push((step.id.into(), why.into()));
+    }
+}
+
+/// The part of a variant's label that names types: they come first and their names are those of types, upper-case letters with a dtype.
+fn types_of(label: &str) -> &str {
+    let is_type = |part: &str| part.split_once('=').is_some_and(|(_, v)| v.parse::<crate::model::DType>().is_ok());
+    let end = label.split(',').take_while(|p| is_type(p)).map(|p| p.len() + 1).sum::<usize>();
+    label[..end.min(label.len())].trim_end_matches(',')
+}
+
+fn package_of<'r>(report: &'r mut Report, name: &str) -> &'r mut PackageReport {
+    let at = report.packages.iter().position(|p| p.name == name).unwrap_or_else(|| {
+        report.packages.push(PackageReport { name: name.into(), ..PackageReport::default() });
+        report.packages.len() - 1
+    });
+    &mut report.packages[at]
+}
+
+fn target_of<'p>(
+    package: &'p mut PackageReport,
+    kernel: &str,
+    operator: &str,
+    target: &str,
+    types: &str,
+) -> &'p mut TargetReport {
+    let at = package.kernels.iter().position(|k| k.name == kernel).unwrap_or_else(|| {
+        package.kernels.push(KernelReport { name: kernel.into(), operator: operator.into(), targets: vec![] });
+        package.kernels.len() - 1
+    });
+    let kernel = &mut package.kernels[at];
+    let at = kernel.targets.iter().position(|t| t.target == target && t.types == types).unwrap_or_else(|| {
+        kernel.targets.push(TargetReport { target: target.into(), types: types.into(), ..TargetReport::default() });
+        kernel.targets.len() - 1
+    });
+    &mut kernel.targets[at]
+}
+
+fn operator(package: &mut PackageReport, step: &StepView<'_>) {
+    let Some(result) = step.result else { return };
+    let verdict = result.verdict.clone().unwrap_or(Verdict::Pass);
+    let notes: Vec<String> = result.notes.iter().map(|n| n.message.clone()).collect();
+    if verdict != Verdict::Pass || !notes.is_empty() {
+        package.operators.push(OperatorReport {
+            name: step.labels.operator.clone().unwrap_or_default(),
+            verdict,
+            notes,
+        });
+    }
+}
+
+fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reader: &Reader<'_>) {
+    let labels = step.labels;
+    let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
+    let operator = labels.operator.clone().unwrap_or_default();
+    let report = target_of(package, kernel, &operator, target, &names.types);
+    let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
+    for champion in selection.champions {
+        report.champions.push(ChampionReport {
+            class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
+            variant: champion.variant.and_then(|v| names.variants.get(&v).cloned()),
+            provisional: champion.provisional,
+            because: champion.because,
+        });
+    }
+    let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
+    report.variants =
+        (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);
+}
+
+/// Files what a step says under its target.
+fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
+    let variant = step.labels.variant.clone().unwrap_or_default();
+    let is_champion = report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
+    match step.outcome {
+        Outcome::Unavailable(why) => {
+            let kind = step.kind.name().to_string();
+            match report.unavailable.iter_mut().find(|(k, _, w)| *k == kind && w == why) {
+                Some(entry) => entry.1 += 1,
+                None => report.unavailable.push((kind, 1, why.clone())),
+            }
+        }
+        Outcome::Failed(why) => report.failed.push((step.id.into(), why.clone())),
+        _ => {}
+    }
+    match step.kind {
+        StepKind::Judge => {
+            if let (Some(judgement), Some(shape)) =
+                (reader.document::<Judgement>(step.result, "judgement"), &step.labels.shape)
+                && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)))
+                && step.labels.method.is_none()
+            {
+                report.shapes.push(ShapeReport {
+                    shape: shape.clone(),
+                    variant,
+                    verdict: judgement.verdict,
+                    emulated: judgement.emulated,
+                    worst: judgement.worst,
+                    explanation: judgement.explanation,
+                });
+            }
+        }
+        StepKind::Inspect if is_champion && step.labels.method.is_none() => {
+            if let Some(found) = reader.document::<Inspection>(step.result, "inspection")
+                && !report.machine.iter().any(|m| m.variant == variant)
+                && found.functions.iter().any(|f| f.registers.is_some())
+            {
+                let functions = found
+                    .functions
+                    .into_iter()
+                    .map(|f| crate::record::FunctionFacts { opcodes: BTreeMap::new(), ..f })
+                    .collect();
+                report.machine.push(MachineReport { variant, architectures: found.architectures, functions });
+            }
+        }
+        StepKind::Match | StepKind::Attribute => {
+            let Some(method) = step.labels.method.clone() else { return };
+            let at =
+                report.methods.iter().position(|m| m.method == method && m.variant == variant).unwrap_or_else(|| {
+                    report.methods.push(MethodReport { method, variant, matched: None, attribution: None });
+                    report.methods.len() - 1
+                });
+            if step.kind == StepKind::Match {
+                report.methods[at].matched = reader.document(step.result, "match");
+            } else {
+                report.methods[at].attribution = reader.document(step.result, "attribution");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts what was filed into an order that does not depend on which step ended first.
+fn tidy(report: &mut TargetReport) {
+    report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
+    report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
+    report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
+    report.unavailable.sort();
+    report.failed.sort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_told_from_tunables() {
+        assert_eq!(types_of("T=f16,BLOCK=256"), "T=f16");
+        assert_eq!(types_of("T=f16"), "T=f16");
+        assert_eq!(types_of("BLOCK=256"), "");
+        assert_eq!(types_of(""), "");
+    }
+
+    #[test]
+    fn what_is_unavailable_is_counted_by_kind_and_reason() {
+        let labels =
+            Labels { package: "p".into(), kernel: Some("k".into()), target: Some("h200".into()), ..Labels::default() };
+        let outcome = Outcome::Unavailable("no device".into());
+        let view = |id| StepView { id, kind: StepKind::Bench, labels: &labels, outcome: &outcome, result: None };
+        let report = assemble(&[view("a"), view("b")], &|_| None, &Reader(&|_| None));
+        assert_eq!(
+            report.packages[0].kernels[0].targets[0].unavailable,
+            [("bench".to_string(), 2, "no device".to_string())]
+        );
+    }
+}

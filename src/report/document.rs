@@ -1,0 +1,125 @@
+//! What a build found, as one document: the thing `kforge report` shows and writes. Names as people gave them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::record::params::{Attribution, Matched};
+use crate::record::{FunctionFacts, Verdict};
+
+/// What a build found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Report {
+    /// Version of this format.
+    pub format_version: u32,
+    /// Packages in order.
+    pub packages: Vec<PackageReport>,
+}
+
+/// One package.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PackageReport {
+    /// Its name.
+    pub name: String,
+    /// Operators whose calibration says something worth reading.
+    pub operators: Vec<OperatorReport>,
+    /// Kernels, by name and types.
+    pub kernels: Vec<KernelReport>,
+}
+
+/// Whether an operator's tolerance can tell right from wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OperatorReport {
+    /// Its name, with types.
+    pub name: String,
+    /// Decisive or not.
+    pub verdict: Verdict,
+    /// What calibration noted.
+    pub notes: Vec<String>,
+}
+
+/// One kernel for one choice of types.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct KernelReport {
+    /// Its name.
+    pub name: String,
+    /// Its operator.
+    pub operator: String,
+    /// Targets in order.
+    pub targets: Vec<TargetReport>,
+}
+
+/// One kernel on one target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TargetReport {
+    /// The target.
+    pub target: String,
+    /// Types, where the operator has a choice: `T=f16`.
+    pub types: String,
+    /// Who stands for each class of shapes.
+    pub champions: Vec<ChampionReport>,
+    /// Verdicts of champions by shape, and of every variant that is wrong.
+    pub shapes: Vec<ShapeReport>,
+    /// Counts of variants: all, right, wrong.
+    pub variants: (u64, u64, u64),
+    /// Machine code of champions.
+    pub machine: Vec<MachineReport>,
+    /// Methods of champions.
+    pub methods: Vec<MethodReport>,
+    /// What could not be done here: kind of step, how many, why.
+    pub unavailable: Vec<(String, u64, String)>,
+    /// What failed without a result: step, message.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Who stands for a class of shapes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChampionReport {
+    /// The class.
+    pub class: String,
+    /// The variant; none if none serves and is right. A kernel without tunables has one variant, with an empty label.
+    pub variant: Option<String>,
+    /// Whether it stands for want of evidence.
+    pub provisional: bool,
+    /// Why it.
+    pub because: String,
+}
+
+/// The verdict on a variant at a shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ShapeReport {
+    /// The shape.
+    pub shape: String,
+    /// The variant.
+    pub variant: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether the emulator was the witness.
+    pub emulated: bool,
+    /// Largest error over what is allowed.
+    pub worst: Option<f64>,
+    /// For failures: all there is to say.
+    pub explanation: String,
+}
+
+/// Machine code of a variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MachineReport {
+    /// The variant.
+    pub variant: String,
+    /// Architectures covered.
+    pub architectures: Vec<String>,
+    /// Its functions; opcodes left out.
+    pub functions: Vec<FunctionFacts>,
+}
+
+/// A method of a champion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MethodReport {
+    /// Its id.
+    pub method: String,
+    /// The variant that uses it.
+    pub variant: String,
+    /// Whether machine code shows it; none if that step gave nothing.
+    pub matched: Option<Matched>,
+    /// What it buys; none if that step gave nothing.
+    pub attribution: Option<Attribution>,
+}

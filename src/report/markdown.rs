@@ -1,0 +1,129 @@
+//! A report as markdown: tables for pull requests and documents. Knows the document.
+
+use std::fmt::Write;
+
+use super::document::Report;
+use super::text::facts;
+use crate::record::params::Shown;
+
+/// The report as markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut out = String::from("# kforge report\n");
+    for package in &report.packages {
+        let _ = writeln!(out, "\n## {}\n", package.name);
+        for operator in &package.operators {
+            let _ = writeln!(out, "* operator `{}`: {}", operator.name, operator.verdict);
+        }
+        let _ = writeln!(out, "| kernel | target | champion | standing | why |\n|---|---|---|---|---|");
+        let targets = || package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t)));
+        for (kernel, target) in targets() {
+            for champion in &target.champions {
+                let name = match champion.variant.as_deref() {
+                    Some("") => "the only variant".into(),
+                    Some(v) => format!("`{v}`"),
+                    None => "none".to_string(),
+                };
+                let standing = if champion.provisional { "provisional" } else { "champion" };
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {name} | {standing} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&champion.because)
+                );
+            }
+        }
+        let _ = writeln!(out, "\n| kernel | target | shape | variant | verdict |\n|---|---|---|---|---|");
+        for (kernel, target) in targets() {
+            for shape in &target.shapes {
+                let emulated = if shape.emulated { " (emulated)" } else { "" };
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {}{emulated} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&shape.shape),
+                    cell(&shape.variant),
+                    cell(&shape.verdict.to_string())
+                );
+            }
+        }
+        if targets().any(|(_, t)| !t.machine.is_empty()) {
+            let _ =
+                writeln!(out, "\n| kernel | target | function | architectures | machine code |\n|---|---|---|---|---|");
+        }
+        for (kernel, target) in targets() {
+            for machine in &target.machine {
+                for function in &machine.functions {
+                    let _ = writeln!(
+                        out,
+                        "| {} | {} | `{}` | {} | {} |",
+                        cell(&kernel.name),
+                        cell(&target.target),
+                        function.entry,
+                        machine.architectures.join(", "),
+                        facts(function)
+                    );
+                }
+            }
+        }
+        if targets().any(|(_, t)| !t.methods.is_empty()) {
+            let _ = writeln!(out, "\n| kernel | target | method | machine code | effect |\n|---|---|---|---|---|");
+        }
+        for (kernel, target) in targets() {
+            for method in &target.methods {
+                let shown = match method.matched.as_ref().map(|m| &m.shown) {
+                    Some(Shown::Shown) => "shown".to_string(),
+                    Some(Shown::NotShown) => "not shown".to_string(),
+                    Some(Shown::Unknown(why)) => format!("unknown: {why}"),
+                    None => "unknown".to_string(),
+                };
+                let effect = method.attribution.as_ref().map(|a| a.because.clone()).unwrap_or_default();
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&method.method),
+                    cell(&shown),
+                    cell(&effect)
+                );
+            }
+        }
+        for (kernel, target) in targets() {
+            for (kind, count, why) in &target.unavailable {
+                let _ =
+                    writeln!(out, "\n{} on {}: {count} {kind} steps unavailable: {why}", kernel.name, target.target);
+            }
+        }
+    }
+    out
+}
+
+/// Text that stays in its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{ChampionReport, KernelReport, PackageReport, TargetReport};
+    use super::*;
+
+    #[test]
+    fn bars_and_newlines_do_not_break_tables() {
+        let champion = ChampionReport {
+            class: "all".into(),
+            variant: Some("A=1".into()),
+            provisional: true,
+            because: "a|b\nc".into(),
+        };
+        let target = TargetReport { target: "cpu".into(), champions: vec![champion], ..TargetReport::default() };
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
+        let report = Report {
+            format_version: 1,
+            packages: vec![PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }],
+        };
+        assert!(markdown(&report).contains("| k | cpu | `A=1` | provisional | a\\|b c |\n"), "{}", markdown(&report));
+    }
+}

@@ -1,0 +1,199 @@
+//! A report as people read it on a terminal. Knows the document; the caller strips colours where there is no terminal.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+
+use super::document::{KernelReport, MachineReport, MethodReport, PackageReport, Report, ShapeReport, TargetReport};
+use crate::record::params::{Fate, Shown};
+use crate::record::{FunctionFacts, Verdict};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const OPEN: Style = AnsiColor::Yellow.on_default();
+
+fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// The report with ANSI styles.
+pub fn text(report: &Report) -> String {
+    let mut out = String::new();
+    for package in &report.packages {
+        write_package(&mut out, package);
+    }
+    out
+}
+
+fn write_package(out: &mut String, package: &PackageReport) {
+    let _ = writeln!(out, "{}", paint(BOLD, &package.name));
+    for operator in package.operators.iter().filter(|o| o.verdict != Verdict::Pass) {
+        let _ = writeln!(out, "  operator {}: {}", operator.name, verdict(&operator.verdict));
+    }
+    for kernel in &package.kernels {
+        write_kernel(out, kernel);
+    }
+}
+
+fn write_kernel(out: &mut String, kernel: &KernelReport) {
+    for target in &kernel.targets {
+        let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
+        let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
+        let (all, _, wrong) = target.variants;
+        if wrong > 0 {
+            let _ = write!(out, ": {} of {all} variants are {}", wrong, paint(BAD, "wrong"));
+        }
+        out.push('\n');
+        write_target(out, target);
+    }
+}
+
+fn write_target(out: &mut String, target: &TargetReport) {
+    for champion in &target.champions {
+        let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
+        let name = match &champion.variant {
+            Some(v) => variant(v).to_string(),
+            None => paint(BAD, "none"),
+        };
+        let standing = if champion.provisional && champion.variant.is_some() {
+            paint(OPEN, "provisional")
+        } else {
+            "champion".into()
+        };
+        let _ = writeln!(out, "    {standing}{class}: {name}  {}", paint(DIM, &format!("({})", champion.because)));
+    }
+    let width = target.shapes.iter().map(|s| s.shape.len()).max().unwrap_or(0);
+    let unknown: Vec<&ShapeReport> =
+        target.shapes.iter().filter(|s| matches!(s.verdict, Verdict::Unknown(_))).collect();
+    for shape in target.shapes.iter().filter(|s| !matches!(s.verdict, Verdict::Unknown(_))) {
+        write_shape(out, shape, width, target);
+    }
+    for (why, shapes) in group(&unknown) {
+        let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unknown"), shapes.join(", "));
+    }
+    for machine in &target.machine {
+        write_machine(out, machine);
+    }
+    for method in &target.methods {
+        write_method(out, method);
+    }
+    for (step, why) in &target.failed {
+        let _ = writeln!(out, "    {} {step}: {why}", paint(BAD, "failed"));
+    }
+    let mut reasons: Vec<&str> = target.unavailable.iter().map(|u| u.2.as_str()).collect();
+    reasons.dedup();
+    for why in reasons {
+        let what: Vec<String> =
+            target.unavailable.iter().filter(|u| u.2 == why).map(|(kind, n, _)| format!("{n} {kind}")).collect();
+        let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unavailable"), what.join(", "));
+    }
+}
+
+fn variant(label: &str) -> &str {
+    if label.is_empty() { "the only variant" } else { label }
+}
+
+/// Shapes by the reason for which nothing is known of them.
+fn group<'a>(shapes: &[&'a ShapeReport]) -> Vec<(String, Vec<&'a str>)> {
+    let mut out: Vec<(String, Vec<&str>)> = Vec::new();
+    for shape in shapes {
+        let why = match &shape.verdict {
+            Verdict::Unknown(why) => why.to_string(),
+            other => other.to_string(),
+        };
+        match out.iter_mut().find(|(w, _)| *w == why) {
+            Some((_, names)) => {
+                if !names.contains(&shape.shape.as_str()) {
+                    names.push(&shape.shape);
+                }
+            }
+            None => out.push((why, vec![&shape.shape])),
+        }
+    }
+    out
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Pass => paint(GOOD, "pass"),
+        Verdict::Fail(why) => format!("{}: {why}", paint(BAD, "fail")),
+        Verdict::Unknown(why) => format!("{}: {why}", paint(OPEN, "unknown")),
+    }
+}
+
+fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport) {
+    let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict));
+    if shape.emulated {
+        let _ = write!(out, "  {}", paint(DIM, "emulated"));
+    }
+    if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
+        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {:.0} % of what is allowed", worst * 100.0)));
+    }
+    if !target.champions.iter().any(|c| c.variant.as_deref() == Some(&shape.variant)) {
+        let _ = write!(out, "  ({})", variant(&shape.variant));
+    }
+    out.push('\n');
+}
+
+fn write_machine(out: &mut String, machine: &MachineReport) {
+    for function in &machine.functions {
+        let _ = writeln!(
+            out,
+            "    {}  {}  {}",
+            machine.architectures.join(", "),
+            function.entry,
+            paint(DIM, &facts(function))
+        );
+    }
+}
+
+/// Facts of a function in one line: `32 registers, 0 B spilled, 1040 B shared`.
+pub fn facts(function: &FunctionFacts) -> String {
+    let mut parts = Vec::new();
+    if let Some(n) = function.registers {
+        parts.push(format!("{n} registers"));
+    }
+    match (function.spill_stores, function.spill_loads) {
+        (Some(0), Some(0)) => parts.push("no spills".into()),
+        (Some(stores), Some(loads)) => parts.push(format!("spills {stores} B stored, {loads} B loaded")),
+        _ => parts.push("spills unknown".into()),
+    }
+    if let Some(n) = function.shared {
+        parts.push(format!("{n} B shared"));
+    }
+    if let Some(n) = function.stack {
+        parts.push(format!("{n} B stack"));
+    }
+    parts.join(", ")
+}
+
+fn write_method(out: &mut String, method: &MethodReport) {
+    let shown = match method.matched.as_ref().map(|m| &m.shown) {
+        Some(Shown::Shown) => paint(GOOD, "shown"),
+        Some(Shown::NotShown) => paint(BAD, "not shown"),
+        Some(Shown::Unknown(why)) => format!("{} ({why})", paint(OPEN, "unknown")),
+        None => paint(OPEN, "unknown"),
+    };
+    let counts: Vec<String> = method
+        .matched
+        .iter()
+        .flat_map(|m| &m.counts)
+        .map(|(p, with, without)| format!("{p} {with} times, {without} without it"))
+        .collect();
+    let _ = write!(out, "    {}  {shown}", method.method);
+    if !counts.is_empty() {
+        let _ = write!(out, "  {}", paint(DIM, &counts.join("; ")));
+    }
+    if let Some(attribution) = &method.attribution {
+        let fate = match attribution.fate {
+            Fate::Effective => paint(GOOD, "effective"),
+            Fate::Ineffective => "ineffective".into(),
+            Fate::ImplementationFailed => paint(BAD, "implementation failed"),
+            Fate::Inconclusive => paint(OPEN, "inconclusive"),
+        };
+        let _ = write!(out, "  {fate}: {}", attribution.because);
+    }
+    out.push('\n');
+}

@@ -1,0 +1,103 @@
+//! Which CUDA, and which part of it a step needs. Ties the two sources (wheels, an installed CUDA) to one face.
+
+use std::path::{Path, PathBuf};
+
+use super::install::{Progress, Source, folder_of, install_wheels};
+use super::places::Installed;
+use super::{local, wheels};
+use crate::record::params::Toolchain;
+use crate::toolchain::DigestFile;
+use crate::workspace::lockfile::LockedWheel;
+
+/// The part of CUDA that one kind of work needs, installed together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Group {
+    /// NVRTC and the headers of runtime, crt and cccl: enough to compile device code.
+    Compile,
+    /// nvcc with its compiler and assembler, and the same headers.
+    Nvcc,
+    /// nvdisasm, and cuobjdump for people.
+    Disassemble,
+}
+
+impl Group {
+    /// Every group.
+    pub const ALL: [Group; 3] = [Group::Compile, Group::Nvcc, Group::Disassemble];
+
+    /// The name in messages: `cuda-compile`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Compile => "cuda-compile",
+            Group::Nvcc => "cuda-nvcc",
+            Group::Disassemble => "cuda-disassemble",
+        }
+    }
+}
+
+/// Which CUDA a workspace asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CudaSpec {
+    /// Wheels of this release: `13.0`.
+    Wheels(String),
+    /// A CUDA installed in this folder.
+    Path(PathBuf),
+    /// The CUDA that is installed, wherever it is.
+    System,
+}
+
+/// A CUDA whose contents are known, installed or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cuda {
+    /// Pinned wheels.
+    Wheels(Vec<LockedWheel>),
+    /// An installed CUDA.
+    Local(PathBuf),
+}
+
+impl Cuda {
+    /// What enters the keys of steps that use this group: for wheels their locked digests, so that keys exist before anything is installed; for an
+    /// installed CUDA the contents of what the group runs and includes.
+    ///
+    /// # Errors
+    /// The lockfile lacks a wheel of the group, or the installed CUDA lacks a part of it.
+    pub fn fingerprint(&self, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, String> {
+        match self {
+            Cuda::Wheels(locked) => wheels::fingerprint(locked, group),
+            Cuda::Local(root) => local::fingerprint(root, group, digest),
+        }
+    }
+
+    /// Where the group's tools are, if they are installed. Reads a folder or two; starts nothing.
+    ///
+    /// # Errors
+    /// The lockfile lacks a wheel of the group, or what is installed lacks a part.
+    pub fn installed(&self, group: Group, toolchains: &Path) -> Result<Option<Installed>, String> {
+        match self {
+            Cuda::Wheels(locked) => {
+                let folder = folder_of(&wheels::select(locked, group)?, toolchains);
+                if folder.is_dir() { Installed::of_wheels(&folder, group).map(Some) } else { Ok(None) }
+            }
+            Cuda::Local(root) => Installed::of_local(root, group).map(Some),
+        }
+    }
+
+    /// Where the group's tools are, installing them below `toolchains` if they are not. Several processes at once install once.
+    ///
+    /// # Errors
+    /// A wheel is not locked, cannot be had, or is not what was locked; or `source` is offline.
+    pub fn install(
+        &self,
+        group: Group,
+        toolchains: &Path,
+        source: Source<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Installed, String> {
+        match self {
+            Cuda::Wheels(locked) => {
+                let folder = install_wheels(&wheels::select(locked, group)?, toolchains, source, progress)?;
+                Installed::of_wheels(&folder, group)
+            }
+            Cuda::Local(root) => Installed::of_local(root, group),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where the tools of a CUDA are, in a folder of unpacked wheels or of an installed CUDA. Knows file names and layouts; runs nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Group;
+use crate::toolchain::run::is_executable;
+
+/// The tools of a group by name, as [`crate::worker::message::Places`] wants them: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`,
+/// `cuda-include` (its folder `cccl`, where there is one, is an include folder too).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Installed {
+    /// Absolute paths by name.
+    pub tools: BTreeMap<String, PathBuf>,
+}
+
+impl Installed {
+    /// The tools of a group in a folder of unpacked wheels.
+    ///
+    /// # Errors
+    /// A tool of the group is missing.
+    pub fn of_wheels(folder: &Path, group: Group) -> Result<Self, String> {
+        // One folder per major release: `nvidia/cu13`.
+        let inner = std::fs::read_dir(folder.join("nvidia"))
+            .map_err(|e| format!("could not read `{}`: {e}", folder.display()))?
+            .flatten()
+            .map(|entry| entry.path())
+            .find(|path| path.is_dir() && path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cu")))
+            .ok_or_else(|| {
+                format!("`{}` holds no `nvidia/cu*`: the wheels have an unknown layout", folder.display())
+            })?;
+        Self::of_local(&inner, group)
+    }
+
+    /// The tools of a group in an installed CUDA.
+    ///
+    /// # Errors
+    /// A tool of the group is missing.
+    pub fn of_local(root: &Path, group: Group) -> Result<Self, String> {
+        let root = std::path::absolute(root).map_err(|e| format!("`{}`: {e}", root.display()))?;
+        let program = |name: &str| Some(root.join("bin").join(name)).filter(|p| is_executable(p));
+        let include = || {
+            ["include", "targets/x86_64-linux/include"]
+                .map(|folder| root.join(folder))
+                .into_iter()
+                .find(|folder| folder.join("cuda_runtime.h").is_file())
+        };
+        let wanted: Vec<(&str, Option<PathBuf>)> = match group {
+            Group::Compile => vec![
+                ("nvrtc", library(&root, "libnvrtc.so.")),
+                ("nvrtc-builtins", library(&root, "libnvrtc-builtins.so.")),
+                ("cuda-include", include()),
+            ],
+            Group::Nvcc => vec![("nvcc", program("nvcc")), ("cuda-include", include())],
+            Group::Disassemble => vec![("nvdisasm", program("nvdisasm"))],
+        };
+        let mut tools = BTreeMap::new();
+        for (name, path) in wanted {
+            let path = path.ok_or_else(|| {
+                format!("`{}` has no {name}, which {} needs: is it a complete CUDA?", root.display(), group.name())
+            })?;
+            tools.insert(name.to_string(), path);
+        }
+        if group == Group::Disassemble {
+            tools.extend(program("cuobjdump").map(|path| ("cuobjdump".to_string(), path)));
+        }
+        Ok(Installed { tools })
+    }
+}
+
+/// The library whose file name is the prefix and a version; of several the shortest, which is the name it is loaded by.
+fn library(root: &Path, prefix: &str) -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> = ["lib64", "lib", "targets/x86_64-linux/lib"]
+        .into_iter()
+        .filter_map(|folder| std::fs::read_dir(root.join(folder)).ok())
+        .flat_map(|entries| entries.flatten().map(|entry| entry.path()))
+        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(prefix)))
+        .collect();
+    found.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    found.into_iter().next()
+}

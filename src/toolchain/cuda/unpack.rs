@@ -1,0 +1,79 @@
+//! Wheels into folders. Knows the archive's form; trusts neither its names nor its contents beyond the hash that was locked.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::workspace::lockfile::LockedWheel;
+
+/// Whether the file is the wheel that was locked, by size and SHA-256.
+///
+/// # Errors
+/// It is not, or cannot be read.
+pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), String> {
+    let cannot = |e: io::Error| format!("could not read `{}`: {e}", file.display());
+    let differs = |what: &str, got: &str, want: &str| {
+        format!("`{}` is not what `kforge.lock` pins: its {what} is {got}, expected {want}", wheel.file)
+    };
+    let mut reader = File::open(file).map_err(cannot)?;
+    let size = reader.metadata().map_err(cannot)?.len();
+    if size != wheel.digest.size {
+        return Err(differs("size", &size.to_string(), &wheel.digest.size.to_string()));
+    }
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match reader.read(&mut buffer).map_err(cannot)? {
+            0 => break,
+            n => hasher.update(&buffer[..n]),
+        }
+    }
+    let got: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    if got == wheel.digest.sha256 { Ok(()) } else { Err(differs("SHA-256 hash", &got, &wheel.digest.sha256)) }
+}
+
+/// Unpacks the wheel into a folder that may hold other wheels. Executables keep their bit, as installers do it.
+///
+/// # Errors
+/// It is not an archive, names a place outside the folder, holds a file that another wheel brought with other contents, or cannot be written.
+pub(super) fn unpack(file: &Path, into: &Path) -> Result<(), String> {
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let cannot = |e: &dyn std::fmt::Display| format!("could not unpack `{name}`: {e}");
+    let mut archive = zip::ZipArchive::new(File::open(file).map_err(|e| cannot(&e))?).map_err(|e| cannot(&e))?;
+    for index in 0..archive.len() {
+        let mut entry = archive.by_index(index).map_err(|e| cannot(&e))?;
+        let stated = entry.name().map_err(|e| cannot(&e))?.into_owned();
+        let relative = entry.enclosed_name().ok_or_else(|| cannot(&format!("`{stated}` leaves its folder")))?;
+        let target = into.join(relative);
+        if entry.is_dir() {
+            std::fs::create_dir_all(&target).map_err(|e| cannot(&e))?;
+            continue;
+        }
+        if entry.is_symlink() {
+            return Err(cannot(&format!("`{stated}` is a link")));
+        }
+        let executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
+        write_file(&mut entry, &target, executable).map_err(|e| cannot(&e))?;
+    }
+    Ok(())
+}
+
+fn write_file(contents: &mut dyn Read, target: &Path, executable: bool) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    if let Some(parent) = target.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    let mode = if executable { 0o755 } else { 0o644 };
+    match File::options().write(true).create_new(true).mode(mode).open(target) {
+        Ok(mut file) => io::copy(contents, &mut file).map(drop),
+        // Wheels of one release share files such as packages' `__init__.py`: the same bytes are no conflict.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+            let mut bytes = vec![];
+            contents.read_to_end(&mut bytes)?;
+            if std::fs::read(target)? == bytes { Ok(()) } else { Err(e) }
+        }
+        Err(e) => Err(e),
+    }
+}

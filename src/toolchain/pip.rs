@@ -1,0 +1,316 @@
+//! Package indexes, through the user's own pip or uv, so that their mirrors, proxies, certificates and credentials work. Knows how to resolve
+//! requirements to wheels and to download what was locked; does not know what the wheels are for.
+//!
+//! pip's report states hashes but no sizes. A `HEAD` request asks for them; where an index answers none (credentials, a mirror without lengths) the
+//! wheel is downloaded to be measured.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::run::{ask, on_path};
+use crate::workspace::lockfile::{LockedWheel, WheelDigest};
+
+/// Variables that reach pip and uv: where they search, how they connect, where they cache. Nothing else does.
+const PASSED: [&str; 25] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "NETRC",
+    "VIRTUAL_ENV",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_CONFIG_DIRS",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "TMPDIR",
+];
+
+/// Reads addresses (JSON) and answers their sizes, null where unknown. Uses what pip would use: its certificates and proxies.
+const SIZES: &str = r#"
+import json, os, ssl, sys, urllib.parse, urllib.request
+bundle = os.environ.get("PIP_CERT") or os.environ.get("REQUESTS_CA_BUNDLE") or None
+def size(url):
+    try:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme == "file":
+            return os.path.getsize(urllib.request.url2pathname(parts.path))
+        request = urllib.request.Request(url, method="HEAD")
+        with urllib.request.urlopen(request, timeout=15, context=ssl.create_default_context(cafile=bundle)) as answer:
+            return int(answer.headers["Content-Length"])
+    except Exception:
+        return None
+print(json.dumps([size(url) for url in json.load(sys.stdin)]))
+"#;
+
+/// A Python that has pip.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pip {
+    program: PathBuf,
+    /// What stands between the program and Python's own arguments.
+    prefix: Vec<String>,
+    environment: BTreeMap<String, String>,
+    /// What answers to `--version`.
+    pub version: String,
+}
+
+/// What pip says it would install.
+#[derive(Deserialize)]
+struct Report {
+    install: Vec<Item>,
+}
+
+#[derive(Deserialize)]
+struct Item {
+    metadata: Metadata,
+    download_info: DownloadInfo,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+    version: String,
+}
+
+#[derive(Deserialize)]
+struct DownloadInfo {
+    url: String,
+    archive_info: Option<ArchiveInfo>,
+}
+
+#[derive(Deserialize)]
+struct ArchiveInfo {
+    hash: Option<String>,
+    #[serde(default)]
+    hashes: BTreeMap<String, String>,
+}
+
+impl Pip {
+    /// The pip of `python` where it is given, else of `python3` or `python` in the folders of `PATH`, else one run by `uv`. `environment` is the whole
+    /// environment of this process; what concerns package indexes is passed on.
+    ///
+    /// # Errors
+    /// There is neither pip nor uv.
+    pub fn find(python: Option<&Path>, environment: &BTreeMap<String, String>) -> Result<Self, String> {
+        let path_var = environment.get("PATH").map_or("", String::as_str);
+        let passed = passed_on(environment);
+        let pythons = python.map(Path::to_path_buf).into_iter();
+        let found = pythons.chain(["python3", "python"].into_iter().filter_map(|name| on_path(name, path_var)));
+        let uv =
+            on_path("uv", path_var).map(|uv| (uv, vec!["run", "--no-project", "--quiet", "--with", "pip", "python"]));
+        for (program, prefix) in found.map(|p| (p, vec![])).chain(uv) {
+            let prefix: Vec<String> = prefix.into_iter().map(String::from).collect();
+            let mut pip = Pip { program, prefix, environment: passed.clone(), version: String::new() };
+            let said = pip.ask(&["-m", "pip", "--version"], "");
+            if let Ok(said) = said.as_ref().map(|s| s.out.trim())
+                && let Some(version) = said.strip_prefix("pip ").and_then(|rest| rest.split_whitespace().next())
+            {
+                pip.version = version.to_string();
+                return Ok(pip);
+            }
+        }
+        Err("neither a Python with pip nor uv is on PATH: install one of them, or set `toolchain.cuda` to an installed CUDA".into())
+    }
+
+    fn ask(&self, args: &[&str], stdin: &str) -> Result<super::run::Said, String> {
+        let args: Vec<&str> = self.prefix.iter().map(String::as_str).chain(args.iter().copied()).collect();
+        let said = ask(&self.program, &args, &self.environment, stdin)?;
+        if said.success { Ok(said) } else { Err(tail(&said.err)) }
+    }
+
+    /// The wheel that each requirement (`nvidia-cuda-nvrtc==13.0.*`) means today, for this machine, without their dependencies.
+    ///
+    /// # Errors
+    /// No index has it, or none can be reached: pip's own words.
+    pub fn resolve(&self, requirements: &[String]) -> Result<Vec<LockedWheel>, String> {
+        let asked: Vec<String> = requirements.iter().map(|r| format!("`{r}`")).collect();
+        let cannot = |why: &str| format!("could not resolve {}: {why}", asked.join(", "));
+        let mut args: Vec<&str> =
+            "-m pip install --dry-run --ignore-installed --no-deps --only-binary=:all: --quiet --no-input --report -"
+                .split(' ')
+                .collect();
+        args.extend(requirements.iter().map(String::as_str));
+        let said = self.ask(&args, "").map_err(|e| cannot(&e))?;
+        let report: Report = serde_json::from_str(&said.out)
+            .map_err(|e| cannot(&format!("pip {} gave no report (22.2 or later does): {e}", self.version)))?;
+        let urls: Vec<&str> = report.install.iter().map(|i| i.download_info.url.as_str()).collect();
+        let question = serde_json::to_string(&urls).map_err(|e| cannot(&e.to_string()))?;
+        let answer = self.ask(&["-c", SIZES], &question).map_err(|e| cannot(&e))?;
+        let sizes: Vec<Option<u64>> = serde_json::from_str(answer.out.trim()).map_err(|e| cannot(&e.to_string()))?;
+        let wheels = report.install.iter().zip(sizes).map(|(item, size)| self.locked(item, size));
+        wheels.collect::<Result<_, _>>().map_err(|e: String| cannot(&e))
+    }
+
+    fn locked(&self, item: &Item, size: Option<u64>) -> Result<LockedWheel, String> {
+        let name = normalised(&item.metadata.name);
+        let archive = item.download_info.archive_info.as_ref();
+        let sha256 = archive
+            .and_then(|a| {
+                a.hashes.get("sha256").map(String::as_str).or_else(|| a.hash.as_deref()?.strip_prefix("sha256="))
+            })
+            .ok_or_else(|| format!("the index states no SHA-256 hash of `{name}`"))?;
+        let url = item.download_info.url.split(['#', '?']).next().unwrap_or_default();
+        let file = url.rsplit('/').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
+        if !file.ends_with(".whl") {
+            return Err(format!("`{file}` is not a wheel"));
+        }
+        let digest = WheelDigest { sha256: sha256.to_string(), size: size.unwrap_or(0) };
+        let mut wheel = LockedWheel { name, version: item.metadata.version.clone(), file, digest };
+        if size.is_none() {
+            let dir = tempfile::tempdir().map_err(|e| format!("could not make a temporary folder: {e}"))?;
+            self.download(std::slice::from_ref(&wheel), dir.path(), &mut |_| {})?;
+            let measured = std::fs::metadata(dir.path().join(&wheel.file));
+            wheel.digest.size = measured.map_err(|e| format!("pip did not download `{}`: {e}", wheel.file))?.len();
+        }
+        Ok(wheel)
+    }
+
+    /// Downloads exactly these wheels into the folder `into`; pip refuses a file with another hash. `tick` is told, a few times a second, how many
+    /// bytes there are.
+    ///
+    /// # Errors
+    /// A wheel cannot be had: pip's own words.
+    pub fn download(&self, wheels: &[LockedWheel], into: &Path, tick: &mut dyn FnMut(u64)) -> Result<(), String> {
+        let io = |e: std::io::Error| format!("could not download into `{}`: {e}", into.display());
+        let scratch = tempfile::Builder::new().prefix(".pip-").tempdir_in(into).map_err(io)?;
+        let mut requirements = String::new();
+        for wheel in wheels {
+            requirements += &format!("{}=={} --hash=sha256:{}\n", wheel.name, wheel.version, wheel.digest.sha256);
+        }
+        let list = scratch.path().join("requirements.txt");
+        std::fs::write(&list, requirements).map_err(io)?;
+        let errors = scratch.path().join("errors.txt");
+        let mut child = Command::new(&self.program)
+            .args(&self.prefix)
+            .args("-m pip download --no-deps --only-binary=:all: --require-hashes --quiet --no-input".split(' '))
+            .arg("--dest")
+            .arg(into)
+            .arg("--requirement")
+            .arg(&list)
+            .env_clear()
+            .envs(&self.environment)
+            // So that what is on its way can be counted, and lies on the file system it is meant for.
+            .env("TMPDIR", scratch.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(&errors).map_err(io)?)
+            .spawn()
+            .map_err(|e| format!("could not run `{}`: {e}", self.program.display()))?;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(io)? {
+                break status;
+            }
+            tick(bytes_below(into));
+            std::thread::sleep(Duration::from_millis(100));
+        };
+        tick(bytes_below(into));
+        if status.success() {
+            return Ok(());
+        }
+        let said = std::fs::read(&errors).map_err(io)?;
+        let names: Vec<String> = wheels.iter().map(|w| format!("`{}`", w.file)).collect();
+        Err(format!("could not download {}: {}", names.join(", "), tail(&String::from_utf8_lossy(&said))))
+    }
+}
+
+/// What of the environment concerns package indexes. uv's index stands in for pip's where only uv is configured.
+fn passed_on(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let concerns = |name: &str| PASSED.contains(&name) || name.starts_with("PIP_") || name.starts_with("UV_");
+    let mut passed: BTreeMap<String, String> =
+        environment.iter().filter(|(k, _)| concerns(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
+    for (from, to) in [("UV_INDEX_URL", "PIP_INDEX_URL"), ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")] {
+        if let Some(value) = environment.get(from) {
+            passed.entry(to.to_string()).or_insert_with(|| value.clone());
+        }
+    }
+    passed.insert("PIP_DISABLE_PIP_VERSION_CHECK".into(), "1".into());
+    passed
+}
+
+/// A project's name as indexes compare it: lower case, runs of `-`, `_` and `.` as one `-`.
+fn normalised(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        match c {
+            '-' | '_' | '.' if out.ends_with('-') => {}
+            '-' | '_' | '.' => out.push('-'),
+            c => out.extend(c.to_lowercase()),
+        }
+    }
+    out
+}
+
+/// The last lines of what a tool said, its errors if it marks them.
+fn tail(said: &str) -> String {
+    let lines: Vec<&str> =
+        said.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("[notice]")).collect();
+    let errors: Vec<&str> = lines.iter().copied().filter(|l| l.starts_with("ERROR")).collect();
+    let shown = if errors.is_empty() { &lines[lines.len().saturating_sub(6)..] } else { &errors[..] };
+    if shown.is_empty() { "it said nothing".into() } else { shown.join("\n") }
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter_map(|e| e.metadata().ok());
+    files.filter(std::fs::Metadata::is_file).map(|m| m.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_concerns_indexes_reaches_pip() {
+        let all = [
+            ("PIP_INDEX_URL", "a"),
+            ("https_proxy", "b"),
+            ("SSL_CERT_FILE", "c"),
+            ("AWS_SECRET", "d"),
+            ("PYTHONPATH", "e"),
+        ];
+        let all = all.map(|(k, v)| (k.to_string(), v.to_string())).into();
+        let passed = passed_on(&all);
+        assert_eq!(passed.len(), 4, "{passed:?}");
+        assert!(!passed.contains_key("AWS_SECRET") && !passed.contains_key("PYTHONPATH"));
+    }
+
+    #[test]
+    fn the_index_of_uv_stands_in_where_pip_has_none() {
+        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        assert_eq!(passed_on(&map(&[("UV_DEFAULT_INDEX", "u")]))["PIP_INDEX_URL"], "u");
+        assert_eq!(passed_on(&map(&[("UV_DEFAULT_INDEX", "u"), ("PIP_INDEX_URL", "p")]))["PIP_INDEX_URL"], "p");
+    }
+
+    #[test]
+    fn neither_pip_nor_uv_says_what_to_do() {
+        let error = Pip::find(None, &[("PATH".to_string(), "/nowhere".to_string())].into()).unwrap_err();
+        assert!(error.contains("uv") && error.contains("toolchain.cuda"), "{error}");
+    }
+
+    #[test]
+    fn names_are_compared_as_indexes_do() {
+        assert_eq!(normalised("NVIDIA_cuda..nvrtc"), "nvidia-cuda-nvrtc");
+    }
+
+    #[test]
+    fn the_errors_of_a_tool_are_its_last_words() {
+        assert_eq!(tail("WARNING: x\nERROR: no such wheel\n[notice] new pip\n"), "ERROR: no such wheel");
+        assert_eq!(tail(""), "it said nothing");
+    }
+}

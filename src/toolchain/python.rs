@@ -1,0 +1,144 @@
+//! The Python interpreter that runs references, and its numpy. Knows how to ask one what it is; does not know what it runs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::DigestFile;
+use super::run::{ask, compiler_environment, find as find_program};
+use crate::base::Digest;
+use crate::record::params::Toolchain;
+
+/// numpy, as an interpreter imports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Numpy {
+    /// Its version.
+    pub version: String,
+    /// Its `RECORD`, which lists every installed file with its hash; none where it was not installed from a wheel.
+    pub record: Option<PathBuf>,
+}
+
+/// An interpreter found on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Python {
+    /// The executable that was named or found, absolute: run this one, for a virtual environment is known by it.
+    pub path: PathBuf,
+    /// The file behind it, links followed, and its shared library where it has one.
+    pub files: Vec<PathBuf>,
+    /// `3.11.7`.
+    pub version: String,
+    /// All that it says of its build.
+    pub version_text: String,
+    /// numpy, if it can be imported.
+    pub numpy: Option<Numpy>,
+}
+
+/// What the question prints.
+#[derive(Deserialize)]
+struct Answer {
+    files: Vec<PathBuf>,
+    version: String,
+    text: String,
+    numpy: Option<Numpy>,
+}
+
+/// Isolated (`-I`) so that neither the user's environment nor the current folder adds modules.
+const QUESTION: &str = r#"
+import json, os, platform, sys, sysconfig
+files = [os.path.realpath(sys.executable)]
+library = os.path.join(sysconfig.get_config_var("LIBDIR") or "", sysconfig.get_config_var("INSTSONAME") or "")
+if sysconfig.get_config_var("Py_ENABLE_SHARED") and os.path.isfile(library):
+    files.append(os.path.realpath(library))
+numpy = None
+try:
+    import numpy as found
+    import importlib.metadata as metadata
+    record = None
+    try:
+        for file in metadata.distribution("numpy").files or []:
+            if file.name == "RECORD":
+                record = os.path.realpath(file.locate())
+    except metadata.PackageNotFoundError:
+        pass
+    numpy = {"version": found.__version__, "record": record}
+except ImportError:
+    pass
+print(json.dumps({"files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
+"#;
+
+/// The interpreter the user named, else `python3`, else `python` in the folders of `path_var`.
+///
+/// # Errors
+/// There is none, it does not answer, or it is older than 3.8.
+pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
+    let path = find_program(explicit, &["python3", "python"], path_var, "Python interpreter")?;
+    let said = ask(&path, &["-I", "-c", QUESTION], &compiler_environment(path_var), "")?;
+    if !said.success {
+        return Err(format!("`{}` does not answer: {}", path.display(), said.err.trim()));
+    }
+    let answer: Answer = serde_json::from_str(said.out.trim())
+        .map_err(|e| format!("`{}` does not answer as Python 3.8 or later does: {e}", path.display()))?;
+    Ok(Python { path, files: answer.files, version: answer.version, version_text: answer.text, numpy: answer.numpy })
+}
+
+impl Python {
+    /// The interpreter and numpy by content: entries `python`, `version`, and `numpy` where there is one. The standard library is taken to be the one of
+    /// the version.
+    ///
+    /// # Errors
+    /// A file cannot be read any more: find again.
+    pub fn fingerprint(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
+        let mut tools = BTreeMap::new();
+        let files: Vec<Digest> = self.files.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
+        tools.insert("python".to_string(), super::digest_of_sequence(&files));
+        tools.insert("version".to_string(), Digest::of(self.version_text.as_bytes()));
+        if let Some(numpy) = &self.numpy {
+            let mut parts = vec![Digest::of(numpy.version.as_bytes())];
+            if let Some(record) = &numpy.record {
+                parts.push(digest(record)?);
+            }
+            tools.insert("numpy".to_string(), super::digest_of_sequence(&parts));
+        }
+        Ok(Toolchain { tools })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn stand_in(dir: &Path, numpy: &str) -> PathBuf {
+        let path = dir.join("python3");
+        let answer =
+            format!(r#"{{"files":["{}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#, path.display());
+        std::fs::write(&path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn another_numpy_is_another_fingerprint() {
+        let dir = tempfile::tempdir().unwrap();
+        let python = find(Some(&stand_in(dir.path(), "null")), "/usr/bin:/bin").unwrap();
+        assert_eq!((python.version.as_str(), &python.numpy), ("3.12.1", &None));
+        let with =
+            |version: &str| Python { numpy: Some(Numpy { version: version.into(), record: None }), ..python.clone() };
+        let fingerprints: Vec<Toolchain> = [python.clone(), with("1.26"), with("2.0")]
+            .iter()
+            .map(|p| p.fingerprint(&|p: &Path| Digest::of_file(p)).unwrap())
+            .collect();
+        assert_ne!(fingerprints[0], fingerprints[1]);
+        assert_ne!(fingerprints[1], fingerprints[2]);
+        assert_eq!(fingerprints[0].tools["python"], fingerprints[2].tools["python"]);
+    }
+
+    #[test]
+    fn a_program_that_is_no_interpreter_is_refused() {
+        let error = find(Some(Path::new("/bin/echo")), "/usr/bin:/bin").unwrap_err();
+        assert!(error.contains("/bin/echo"), "{error}");
+        assert!(find(None, "/nowhere").unwrap_err().contains("`python3`, `python`"));
+    }
+}

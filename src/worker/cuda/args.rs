@@ -1,0 +1,143 @@
+//! Whether launches pass what the binary takes. Knows parameters' offsets and sizes; does not know what arguments mean.
+
+use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
+use crate::record::{Finding, FindingKind, FunctionFacts, Inspection};
+
+/// What is wrong with the launches' arguments, one finding an entry at most; empty where every count and size is the binary's. A kernel that misses an
+/// argument would read what lies behind it.
+pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = vec![];
+    for launch in launches {
+        let Launch::Kernel(launch) = launch else { continue };
+        let Some(function) = inspection.functions.iter().find(|f| f.entry == launch.entry) else {
+            continue;
+        };
+        if let Some(why) = mismatch(launch, function) {
+            let message = format!("entry `{}`: {why}", launch.entry);
+            if findings.iter().all(|f| f.message != message) {
+                findings.push(Finding::new(FindingKind::LaunchRefused, message));
+            }
+        }
+    }
+    findings
+}
+
+fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
+    let takes: Vec<u32> = function.params.iter().map(|(_, size)| *size).collect();
+    if launch.args.len() != takes.len() {
+        let sizes: Vec<String> = takes.iter().map(u32::to_string).collect();
+        let sizes = if sizes.is_empty() { String::new() } else { format!(" (of {} bytes)", sizes.join(", ")) };
+        return Some(format!(
+            "`args` has {}, the kernel takes {}{sizes}",
+            count(launch.args.len()),
+            count(takes.len())
+        ));
+    }
+    if let Some((i, (arg, takes))) =
+        launch.args.iter().zip(&takes).enumerate().find(|(_, (arg, takes))| size_of(arg) != u64::from(**takes))
+    {
+        return Some(format!(
+            "argument {i} ({}) has {} bytes, the kernel's parameter has {takes}",
+            name_of(arg),
+            size_of(arg)
+        ));
+    }
+    let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
+    match function.max_threads {
+        Some(most) if threads > u64::from(most) => {
+            Some(format!("a block has {threads} threads, the kernel's launch bounds allow {most}"))
+        }
+        _ => None,
+    }
+}
+
+fn count(n: usize) -> String {
+    if n == 1 { "1 argument".into() } else { format!("{n} arguments") }
+}
+
+/// Bytes of an argument as C lays it out.
+fn size_of(arg: &Arg) -> u64 {
+    match arg {
+        Arg::Pointer { .. } | Arg::Pointers(_) => 8,
+        Arg::Scalar { dtype, .. } => dtype.bytes(),
+        Arg::Struct(fields) => struct_size(fields),
+    }
+}
+
+/// Each field at a multiple of its own size, the whole a multiple of the largest.
+fn struct_size(fields: &[StructField]) -> u64 {
+    let sizes = fields.iter().map(|f| f.dtype.bytes());
+    let end = sizes.clone().fold(0u64, |end, size| end.next_multiple_of(size) + size);
+    end.next_multiple_of(sizes.max().unwrap_or(1))
+}
+
+fn name_of(arg: &Arg) -> String {
+    match arg {
+        Arg::Pointer { buffer, .. } => format!("`{buffer}`"),
+        Arg::Scalar { dtype, .. } => format!("{dtype}"),
+        Arg::Struct(_) => "a struct".into(),
+        Arg::Pointers(_) => "an array of pointers".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::DType;
+    use crate::model::bound::Scalar;
+
+    fn launch(args: Vec<Arg>) -> Vec<Launch> {
+        let kernel =
+            KernelLaunch { entry: "k".into(), grid: [1; 3], block: [64, 2, 1], shared: 0, args, cooperative: false };
+        vec![Launch::Kernel(kernel.clone()), Launch::Memset { buffer: "y".into(), value: 0 }, Launch::Kernel(kernel)]
+    }
+
+    fn inspection(params: &[(u32, u32)], max_threads: Option<u32>) -> Inspection {
+        let function = FunctionFacts { entry: "k".into(), params: params.to_vec(), max_threads, ..Default::default() };
+        Inspection { functions: vec![function], ..Default::default() }
+    }
+
+    fn scalar(dtype: DType) -> Arg {
+        Arg::Scalar { dtype, value: Scalar::Int(1) }
+    }
+
+    fn pointer() -> Arg {
+        Arg::Pointer { buffer: "x".into(), offset: 0 }
+    }
+
+    #[test]
+    fn arguments_as_the_binary_takes_them_are_fine() {
+        let fields = [DType::I32, DType::I64, DType::U8].map(|dtype| StructField { dtype, value: Scalar::Int(0) });
+        let launches = launch(vec![pointer(), scalar(DType::F16), Arg::Struct(fields.to_vec())]);
+        assert_eq!(check(&launches, &inspection(&[(0, 8), (8, 2), (16, 24)], Some(128))), []);
+    }
+
+    #[test]
+    fn a_missing_argument_is_counted_and_said_once() {
+        let findings = check(&launch(vec![pointer()]), &inspection(&[(0, 8), (8, 4)], None));
+        assert_eq!(findings.len(), 1, "two launches of the same entry");
+        assert!(
+            findings[0].message.contains("1 argument, the kernel takes 2 arguments (of 8, 4 bytes)"),
+            "{findings:?}"
+        );
+        assert_eq!(findings[0].kind, FindingKind::LaunchRefused);
+    }
+
+    #[test]
+    fn another_size_names_the_argument() {
+        let findings = check(&launch(vec![pointer(), scalar(DType::I32)]), &inspection(&[(0, 8), (8, 8)], None));
+        assert!(
+            findings[0].message.contains("argument 1 (i32) has 4 bytes, the kernel's parameter has 8"),
+            "{findings:?}"
+        );
+    }
+
+    #[test]
+    fn launch_bounds_are_held() {
+        let findings = check(&launch(vec![pointer()]), &inspection(&[(0, 8)], Some(64)));
+        assert!(
+            findings[0].message.contains("128 threads") && findings[0].message.contains("allow 64"),
+            "{findings:?}"
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! What a cubin's ELF sections say: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and takes nothing on trust, for the bytes
+//! may be anything.
+//!
+//! An attribute is a format byte, an attribute byte, and two bytes of value (formats 1 to 3) or a length and that many bytes (format 4). Those read here:
+//!
+//! | attribute | where | what |
+//! |---|---|---|
+//! | 0x2f | `.nv.info` | symbol, registers a thread |
+//! | 0x11 | `.nv.info` | symbol, bytes of its own stack frame |
+//! | 0x12 | `.nv.info` | symbol, bytes of stack with everything it calls |
+//! | 0x17 | `.nv.info.F` | index, ordinal, offset, size << 18 of a parameter |
+//! | 0x45 | `.nv.info.F` | the same with a size of its own, for large parameters |
+//! | 0x19 | `.nv.info.F` | bytes of all parameters |
+//! | 0x05 | `.nv.info.F` | launch bounds: most threads along x, y, z |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolIndex};
+
+/// What the sections say of one function.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Function {
+    pub(super) registers: Option<u32>,
+    pub(super) stack: Option<u64>,
+    /// Static shared memory as the section has it, what the system reserves included.
+    pub(super) shared: u64,
+    /// (offset, size), in order.
+    pub(super) params: Vec<(u32, u32)>,
+    pub(super) max_threads: Option<u32>,
+}
+
+/// A cubin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Cubin {
+    /// The compute capability: 90.
+    pub(super) capability: u32,
+    /// `sm_90a`: with the suffix where the assembler's own note states it.
+    pub(super) architecture: String,
+    /// Functions with code of their own, by symbol.
+    pub(super) functions: BTreeMap<String, Function>,
+}
+
+/// Bytes of shared memory that the system keeps from every block of this capability on: part of a function's section where it has one.
+pub(super) const RESERVED_SHARED: (u32, u64) = (90, 1024);
+
+type Elf<'a> = ElfFile64<'a, Endianness>;
+
+fn parse(bytes: &[u8]) -> Result<Elf<'_>, String> {
+    let elf = Elf::parse(bytes).map_err(|e| format!("the binary is not a cubin: {e}"))?;
+    let machine = elf.elf_header().e_machine.get(elf.endian());
+    if machine == object::elf::EM_CUDA {
+        Ok(elf)
+    } else {
+        Err(format!("the binary is not a cubin: it is for machine {}", machine.0))
+    }
+}
+
+/// The symbols of functions that have code.
+pub(super) fn functions(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
+    let elf = parse(bytes)?;
+    let names = elf
+        .sections()
+        .filter(|s| s.size() > 0)
+        .filter_map(|s| Some(s.name().ok()?.strip_prefix(".text.")?.to_string()));
+    Ok(names.collect())
+}
+
+/// All that the sections say.
+pub(super) fn read(bytes: &[u8]) -> Result<Cubin, String> {
+    let elf = parse(bytes)?;
+    let mut found: BTreeMap<String, Function> =
+        functions(bytes)?.into_iter().map(|name| (name, Function::default())).collect();
+    let mut note = None;
+    for section in elf.sections() {
+        let name = section.name().map_err(|e| format!("a section has no name: {e}"))?;
+        let data = || section.data().map_err(|e| format!("`{name}` cannot be read: {e}"));
+        if name == ".nv.info" {
+            for (attribute, value) in attributes(data()?).map_err(|e| format!("`{name}`: {e}"))? {
+                let (Some(symbol), Some(number)) = (word(value, 0), word(value, 4)) else { continue };
+                let Some(symbol) = symbol_name(&elf, symbol) else { continue };
+                let Some(function) = found.get_mut(&symbol) else { continue };
+                match attribute {
+                    0x2f => function.registers = Some(number),
+                    // All ones: the assembler cannot tell, as with recursion.
+                    0x11 | 0x12 if number != u32::MAX => {
+                        function.stack = Some(function.stack.unwrap_or(0).max(u64::from(number)));
+                    }
+                    _ => {}
+                }
+            }
+        } else if let Some(function) = name.strip_prefix(".nv.info.").and_then(|symbol| found.get_mut(symbol)) {
+            entry_attributes(data()?, function).map_err(|e| format!("`{name}`: {e}"))?;
+        } else if let Some(function) = name.strip_prefix(".nv.shared.").and_then(|symbol| found.get_mut(symbol)) {
+            function.shared = section.size();
+        } else if name == ".note.nv.tkinfo" {
+            note = stated_architecture(data()?);
+        }
+    }
+    let flags = elf.elf_header().e_flags.get(elf.endian()).0;
+    // From version 8 of the interface (CUDA 13) on the capability stands in the second byte, before in the first.
+    let capability = if elf.elf_header().e_ident.abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff };
+    let plain = format!("sm_{capability}");
+    let architecture = note.filter(|stated| stated.trim_end_matches(['a', 'f']) == plain).unwrap_or(plain);
+    Ok(Cubin { capability, architecture, functions: found })
+}
+
+fn symbol_name(elf: &Elf<'_>, index: u32) -> Option<String> {
+    let symbol = elf.symbol_by_index(SymbolIndex(index as usize)).ok()?;
+    Some(symbol.name().ok()?.to_string())
+}
+
+fn entry_attributes(data: &[u8], function: &mut Function) -> Result<(), String> {
+    let mut params: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
+    let mut bytes = None;
+    for (attribute, value) in attributes(data)? {
+        match attribute {
+            0x17 | 0x45 => {
+                let (Some(place), Some(size)) = (word(value, 4), word(value, 8)) else {
+                    return Err("a parameter is cut short".into());
+                };
+                let size = if attribute == 0x17 { size >> 18 } else { size };
+                params.insert(place as u16, (place >> 16, size));
+            }
+            0x19 => bytes = value.get(..2).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]]))),
+            0x05 => {
+                let product = (0..3).map(|i| word(value, 4 * i)).try_fold(1u32, |all, n| all.checked_mul(n?));
+                function.max_threads = product.filter(|n| *n > 0);
+            }
+            _ => {}
+        }
+    }
+    function.params = params.into_values().collect();
+    // In 64 bits, where what any bytes say cannot overflow.
+    let end = function.params.last().map_or(0, |(offset, size)| u64::from(*offset) + u64::from(*size));
+    match bytes {
+        Some(bytes) if end > u64::from(bytes) => Err(format!("parameters end at {end}, beyond their {bytes} bytes")),
+        _ => Ok(()),
+    }
+}
+
+/// Each attribute and its value.
+fn attributes(data: &[u8]) -> Result<Vec<(u8, &[u8])>, String> {
+    let mut found = vec![];
+    let mut rest = data;
+    while let [format, attribute, low, high, after @ ..] = rest {
+        let value = u16::from_le_bytes([*low, *high]);
+        match format {
+            1..=3 => {
+                found.push((*attribute, &rest[2..4]));
+                rest = after;
+            }
+            4 => {
+                let (value, after) = after.split_at_checked(usize::from(value)).ok_or("an attribute is cut short")?;
+                found.push((*attribute, value));
+                rest = after;
+            }
+            other => return Err(format!("attribute {attribute:#04x} has the unknown format {other}")),
+        }
+    }
+    if rest.is_empty() { Ok(found) } else { Err("it ends within an attribute".into()) }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+/// The architecture in the assembler's options, which its note quotes: `-v -arch sm_90a`.
+fn stated_architecture(note: &[u8]) -> Option<String> {
+    let text: String = note.iter().map(|b| if b.is_ascii_graphic() { char::from(*b) } else { ' ' }).collect();
+    let (_, after) = text.split_once("-arch")?;
+    let name = after.trim_start_matches(['=', ' ']).split(' ').next()?;
+    name.starts_with("sm_").then(|| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_of_every_format_are_walked() {
+        let data = [1, 0x36, 0, 0, 3, 0x19, 0x14, 0, 4, 0x2f, 8, 0, 12, 0, 0, 0, 14, 0, 0, 0];
+        let found = attributes(&data).unwrap();
+        assert_eq!(found.iter().map(|(a, v)| (*a, v.len())).collect::<Vec<_>>(), [(0x36, 2), (0x19, 2), (0x2f, 8)]);
+    }
+
+    #[test]
+    fn damaged_attributes_are_errors_not_panics() {
+        for data in [&[4, 0x2f, 9, 0, 1][..], &[9, 0, 0, 0], &[1, 2, 3]] {
+            assert!(attributes(data).is_err(), "{data:?}");
+        }
+    }
+
+    #[test]
+    fn the_suffix_comes_from_the_assemblers_options() {
+        assert_eq!(stated_architecture(b"ptxas\0-v  -arch sm_90a \0").as_deref(), Some("sm_90a"));
+        assert_eq!(stated_architecture(b"-arch=sm_100f -m 64").as_deref(), Some("sm_100f"));
+        assert_eq!(stated_architecture(b"nothing"), None);
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        assert!(read(b"not an ELF").unwrap_err().contains("not a cubin"));
+        let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        assert!(read(&own).unwrap_err().contains("not a cubin"));
+    }
+}

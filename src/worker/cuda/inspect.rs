@@ -1,0 +1,105 @@
+//! What a cubin says of itself. Knows how facts are put together from ELF sections, the compiler's log and the disassembler; does not judge them.
+//!
+//! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::elf;
+use crate::record::params::{CompileFacts, InspectParams};
+use crate::record::{FunctionFacts, Inspection};
+
+/// Inspects a cubin that a compile step made with these facts. `nvdisasm` is used if `params` ask for opcodes.
+///
+/// Shared memory is what the kernel declares: from sm_90 on the system keeps 1024 bytes of every block, which are part of the section where a function has
+/// one, and are taken off. Opcodes are those of the entry's section, with the functions it calls that were not inlined.
+///
+/// # Errors
+/// The binary is no cubin, lacks an entry, or cannot be disassembled.
+pub fn inspect(
+    params: &InspectParams,
+    cubin: &[u8],
+    facts: &CompileFacts,
+    nvdisasm: Option<&Path>,
+) -> Result<Inspection, String> {
+    let read = elf::read(cubin)?;
+    if facts.symbols.len() != params.entries.len() {
+        return Err(format!("{} symbols are recorded for {} entries", facts.symbols.len(), params.entries.len()));
+    }
+    let mut opcodes = match (params.disassemble, nvdisasm) {
+        (false, _) => BTreeMap::new(),
+        (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin)?,
+        (true, None) => return Err("the toolchain has no nvdisasm here".into()),
+    };
+    let mut functions = vec![];
+    for (entry, symbol) in params.entries.iter().zip(&facts.symbols) {
+        let function = read
+            .functions
+            .get(symbol)
+            .ok_or_else(|| format!("the binary has no function `{symbol}`, which is entry `{entry}`"))?;
+        let spills = facts.spills.get(symbol);
+        let (from, reserved) = elf::RESERVED_SHARED;
+        let reserved = if read.capability >= from { reserved } else { 0 };
+        functions.push(FunctionFacts {
+            entry: entry.clone(),
+            symbol: symbol.clone(),
+            registers: function.registers,
+            spill_stores: spills.map(|s| s.0),
+            spill_loads: spills.map(|s| s.1),
+            stack: function.stack,
+            shared: Some(function.shared.saturating_sub(reserved)),
+            params: function.params.clone(),
+            max_threads: function.max_threads,
+            opcodes: opcodes.remove(symbol).unwrap_or_default(),
+        });
+    }
+    Ok(Inspection { architectures: vec![read.architecture], functions, disassembled: params.disassemble })
+}
+
+/// Opcodes with their modifiers, counted, by function.
+fn disassemble(nvdisasm: &Path, cubin: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, String> {
+    let cannot = |e: &dyn std::fmt::Display| format!("could not disassemble with `{}`: {e}", nvdisasm.display());
+    let mut file = tempfile::NamedTempFile::new().map_err(|e| cannot(&e))?;
+    file.write_all(cubin).map_err(|e| cannot(&e))?;
+    let output = Command::new(nvdisasm)
+        .arg("-json")
+        .arg(file.path())
+        .env_clear()
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| cannot(&e))?;
+    if !output.status.success() {
+        return Err(cannot(&String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    opcodes(&output.stdout).map_err(|e| cannot(&e))
+}
+
+/// Reads what `nvdisasm -json` prints: a header, then a list of functions with their instructions.
+fn opcodes(json: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    struct Function {
+        function_name: String,
+        sass_instructions: Vec<Instruction>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Instruction {
+        opcode: String,
+    }
+    let (_, functions): (serde_json::Value, Vec<Function>) =
+        serde_json::from_slice(json).map_err(|e| format!("its output has an unknown form: {e}"))?;
+    let mut all: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
+    for function in functions {
+        let counts = all.entry(function.function_name).or_default();
+        for instruction in function.sass_instructions {
+            *counts.entry(instruction.opcode).or_default() += 1;
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+#[path = "inspect_tests.rs"]
+mod tests;

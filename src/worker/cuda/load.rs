@@ -1,0 +1,196 @@
+//! NVRTC's library, loaded from the place it was installed in. Knows its C interface; does not know what is compiled.
+//!
+//! It is not loaded through cudarc: that looks for `libnvrtc.so` on the loader's path first, where a system's own CUDA would win over the pinned one
+//! whose digest is in the key, and it panics where there is none. Driver calls do go through cudarc.
+//!
+//! `libnvrtc-builtins` must be loaded before: NVRTC asks for it by name only, and the loader then gives it the one that is there. Both stay loaded for
+//! ever, and a process has one of each; asked for another, it says so, and a fresh process is needed.
+#![expect(unsafe_code, reason = "a C library is loaded and called")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+
+type Program = *mut c_void;
+
+/// NVRTC's functions. The library they are from is never unloaded.
+pub(super) struct Nvrtc {
+    place: PathBuf,
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
+    error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+    create: unsafe extern "C" fn(
+        *mut Program,
+        *const c_char,
+        *const c_char,
+        c_int,
+        *const *const c_char,
+        *const *const c_char,
+    ) -> c_int,
+    destroy: unsafe extern "C" fn(*mut Program) -> c_int,
+    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int,
+    log_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    log: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    cubin_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    cubin: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    add_name: unsafe extern "C" fn(Program, *const c_char) -> c_int,
+    lowered_name: unsafe extern "C" fn(Program, *const c_char, *mut *const c_char) -> c_int,
+}
+
+/// What NVRTC made.
+pub(super) struct Made {
+    /// Machine code and the symbol of each entry; none if it failed.
+    pub(super) result: Option<(Vec<u8>, Vec<String>)>,
+    /// What it said.
+    pub(super) log: String,
+}
+
+/// Why it was not even asked.
+pub(super) enum LoadError {
+    /// This process holds another one.
+    Another(PathBuf),
+    /// It cannot be loaded.
+    Broken(String),
+}
+
+/// The NVRTC at this place, loading it unless it is loaded.
+pub(super) fn load(nvrtc: &Path, builtins: &Path) -> Result<&'static Nvrtc, LoadError> {
+    static LOADED: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
+    match LOADED.get_or_init(|| open(nvrtc, builtins)) {
+        Ok(loaded) if loaded.place == nvrtc => Ok(loaded),
+        Ok(loaded) => Err(LoadError::Another(loaded.place.clone())),
+        Err(why) => Err(LoadError::Broken(why.clone())),
+    }
+}
+
+fn open(nvrtc: &Path, builtins: &Path) -> Result<Nvrtc, String> {
+    let library = |path: &Path| {
+        // SAFETY: loading runs the library's initialisers; these are NVIDIA's, verified against the lockfile or named by the user.
+        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }
+            .map_err(|e| format!("could not load `{}`: {e}", path.display()))
+    };
+    std::mem::forget(library(builtins)?);
+    let library = library(nvrtc)?;
+    macro_rules! function {
+        ($name:literal) => {{
+            // SAFETY: the field that takes it has the type that NVRTC's header gives this function, and the library is never unloaded.
+            *unsafe { library.get($name) }.map_err(|e| format!("`{}` is no NVRTC: {e}", nvrtc.display()))?
+        }};
+    }
+    let loaded = Nvrtc {
+        place: nvrtc.to_path_buf(),
+        version: function!("nvrtcVersion"),
+        error_string: function!("nvrtcGetErrorString"),
+        create: function!("nvrtcCreateProgram"),
+        destroy: function!("nvrtcDestroyProgram"),
+        compile: function!("nvrtcCompileProgram"),
+        log_size: function!("nvrtcGetProgramLogSize"),
+        log: function!("nvrtcGetProgramLog"),
+        cubin_size: function!("nvrtcGetCUBINSize"),
+        cubin: function!("nvrtcGetCUBIN"),
+        add_name: function!("nvrtcAddNameExpression"),
+        lowered_name: function!("nvrtcGetLoweredName"),
+    };
+    std::mem::forget(library);
+    Ok(loaded)
+}
+
+/// Destroys the program when it goes out of scope.
+struct Guard<'a>(&'a Nvrtc, Program);
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the program was created and is destroyed here only.
+        unsafe { (self.0.destroy)(&mut self.1) };
+    }
+}
+
+impl Nvrtc {
+    /// Its release: (13, 0).
+    pub(super) fn version(&self) -> (i32, i32) {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: both point to integers that live across the call.
+        unsafe { (self.version)(&mut major, &mut minor) };
+        (major, minor)
+    }
+
+    fn check(&self, code: c_int, what: &str) -> Result<(), String> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: NVRTC gives a static string for every code, known or not.
+        let text = unsafe { CStr::from_ptr((self.error_string)(code)) };
+        Err(format!("NVRTC could not {what}: {}", text.to_string_lossy()))
+    }
+
+    /// Compiles `source`, called `name`, for the entries. Files are looked up in this thread's working directory.
+    ///
+    /// # Errors
+    /// NVRTC fails otherwise than by a message in its log.
+    pub(super) fn compile(
+        &self,
+        source: &[u8],
+        name: &str,
+        options: &[String],
+        entries: &[&str],
+    ) -> Result<Made, String> {
+        let c = |text: &[u8], what: &str| CString::new(text).map_err(|_| format!("{what} holds a zero byte"));
+        let (source, name) = (c(source, "the source")?, c(name.as_bytes(), "the name of the source")?);
+        let options: Vec<CString> = options.iter().map(|o| c(o.as_bytes(), "a flag")).collect::<Result<_, _>>()?;
+        let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
+        let entries: Vec<CString> = entries.iter().map(|e| c(e.as_bytes(), "an entry")).collect::<Result<_, _>>()?;
+        let count = c_int::try_from(pointers.len()).map_err(|_| "too many flags".to_string())?;
+
+        let mut program: Program = std::ptr::null_mut();
+        // SAFETY: all pointers are valid for the call; source and name live until after the program is destroyed, by order of declaration.
+        let code = unsafe {
+            (self.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, std::ptr::null(), std::ptr::null())
+        };
+        self.check(code, "take the source")?;
+        let guard = Guard(self, program);
+        for entry in &entries {
+            // SAFETY: the program is alive, the string ends with a zero.
+            self.check(unsafe { (self.add_name)(guard.1, entry.as_ptr()) }, "take an entry")?;
+        }
+        // SAFETY: `pointers` holds `count` strings that live across the call.
+        let compiled = unsafe { (self.compile)(guard.1, count, pointers.as_ptr()) };
+        let log = self.bytes(guard.1, self.log_size, self.log, "give its log")?;
+        let log = String::from_utf8_lossy(log.strip_suffix(b"\0").unwrap_or(&log)).into_owned();
+        if compiled != 0 {
+            // A log says more than the code; an empty one (an internal error) leaves only the code.
+            if log.trim().is_empty() {
+                self.check(compiled, "compile")?;
+            }
+            return Ok(Made { result: None, log });
+        }
+        let mut symbols = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let mut symbol: *const c_char = std::ptr::null();
+            // SAFETY: the program is alive and was compiled with this name expression; NVRTC points `symbol` at a string of the program's.
+            self.check(unsafe { (self.lowered_name)(guard.1, entry.as_ptr(), &mut symbol) }, "name an entry's symbol")?;
+            // SAFETY: the call succeeded, and the program, which owns the string, is alive.
+            symbols.push(unsafe { CStr::from_ptr(symbol) }.to_string_lossy().into_owned());
+        }
+        let cubin = self.bytes(guard.1, self.cubin_size, self.cubin, "give machine code")?;
+        Ok(Made { result: Some((cubin, symbols)), log })
+    }
+
+    fn bytes(
+        &self,
+        program: Program,
+        size_of: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+        get: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+        what: &str,
+    ) -> Result<Vec<u8>, String> {
+        let mut size = 0;
+        // SAFETY: the program is alive, `size` lives across the call.
+        self.check(unsafe { size_of(program, &mut size) }, what)?;
+        let mut bytes = vec![0u8; size];
+        if size > 0 {
+            // SAFETY: the buffer has the size NVRTC asked for.
+            self.check(unsafe { get(program, bytes.as_mut_ptr().cast()) }, what)?;
+        }
+        Ok(bytes)
+    }
+}

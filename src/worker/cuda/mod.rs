@@ -1,0 +1,18 @@
+//! CUDA C++ to machine code, and what machine code says of itself. For worker processes; knows compilers and ELF, no packages, plans or caches, and
+//! launches nothing.
+
+pub mod arch;
+pub mod args;
+pub mod compile;
+mod elf;
+pub mod inspect;
+mod load;
+mod log;
+mod nvcc;
+mod nvrtc;
+pub mod shim;
+mod stage;
+
+pub use compile::{CudaCompileError, CudaCompiled, compile};
+pub use inspect::inspect;
+pub use shim::shim_headers;

@@ -1,0 +1,2 @@
+// `printf` is the compiler's own.
+#pragma once

@@ -1,0 +1,226 @@
+//! Loads the workspace that a manifest belongs to: its root, its members, what each inherits, its lockfile. Knows files and manifests; does not plan.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::find::{MANIFEST, root_above, tidy};
+use super::lockfile::Lockfile;
+use super::members;
+use crate::base::{Diagnostic, SourceFile};
+use crate::model::{self, Manifest, Package};
+
+/// A package and where it is.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The package.
+    pub package: Package,
+    /// Its folder, absolute.
+    pub folder: PathBuf,
+}
+
+/// A workspace, or a package on its own, which is a workspace of one.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// The folder of the root manifest, absolute: the lockfile and `target` stand here.
+    pub root: PathBuf,
+    /// Packages in order of their folders.
+    pub members: Vec<Member>,
+    /// Positions of the members that commands in the root act on.
+    pub default: Vec<usize>,
+    /// The manifest at hand.
+    pub manifest: PathBuf,
+    /// The lockfile; empty if there is none.
+    pub lock: Lockfile,
+}
+
+/// Loads the workspace of `manifest`. All errors of all manifests come at once; the workspace is none if there is any.
+pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
+    let mut found = Vec::new();
+    let manifest = tidy(&std::path::absolute(manifest).unwrap_or_else(|_| manifest.to_path_buf()));
+    let own = read(&manifest, &manifest, &mut found);
+    let root_path = match &own {
+        Some(m) if m.workspace.is_some() => manifest.clone(),
+        _ => root_above(&manifest, |p| claims(p, &manifest)).unwrap_or_else(|| manifest.clone()),
+    };
+    let Some(folder) = root_path.parent().map(Path::to_path_buf) else { return (None, found) };
+    let root = if root_path == manifest { own.clone() } else { read(&root_path, &root_path, &mut found) };
+    let mut manifests: Vec<(PathBuf, Manifest)> = Vec::new();
+    let mut default = None;
+    if let Some(root) = &root {
+        if root.package.is_some() {
+            manifests.push((root_path.clone(), root.clone()));
+        }
+        if let Some(table) = &root.workspace {
+            match members::expand(&folder, table) {
+                Ok(expanded) => {
+                    for path in &expanded.members {
+                        if let Some(member) = read(path, &root_path, &mut found) {
+                            manifests.push((path.clone(), member));
+                        }
+                    }
+                    default = Some(expanded.default);
+                }
+                Err(diagnostics) => found.extend(diagnostics),
+            }
+        }
+    }
+    let root = root.filter(|r| r.workspace.is_some());
+    let mut loaded = Vec::new();
+    for (path, manifest) in &manifests {
+        let (package, diagnostics) = model::inherit(manifest, root.as_ref());
+        found.extend(diagnostics);
+        if let (Some(package), Some(folder)) = (package, path.parent()) {
+            loaded.push(Member { package, folder: folder.to_path_buf() });
+        }
+    }
+    check(&loaded, &mut found);
+    let lock = Lockfile::read(&folder).unwrap_or_else(|e| {
+        found.push(
+            Diagnostic::error("workspace.lockfile", e.to_string())
+                .hint("delete kforge.lock to have it made anew, or restore it from version control"),
+        );
+        Lockfile::default()
+    });
+    if found.iter().any(|d| d.severity == crate::base::Severity::Error) {
+        return (None, found);
+    }
+    let is_default = |m: &Member| default.as_ref().is_none_or(|d| d.is_empty() || d.contains(&m.folder.join(MANIFEST)));
+    let default = loaded.iter().enumerate().filter(|(_, m)| is_default(m)).map(|(i, _)| i).collect();
+    (Some(Workspace { root: folder, members: loaded, default, manifest, lock }), found)
+}
+
+/// Reads and parses a manifest; none if it is wrong, which is said.
+fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifest> {
+    let folder = root.parent().unwrap_or(root);
+    let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            found.push(Diagnostic::error("workspace.unreadable", format!("cannot read `{}`: {error}", path.display())));
+            return None;
+        }
+    };
+    let (manifest, diagnostics) = model::parse(&Arc::new(SourceFile { name, text }));
+    let wrong = diagnostics.iter().any(|d| d.severity == crate::base::Severity::Error);
+    found.extend(diagnostics);
+    manifest.filter(|_| !wrong)
+}
+
+/// Whether a manifest is a workspace's root and counts `member` among its members. A root that cannot be parsed is taken for one if it says `[workspace]`, so
+/// that its errors are shown rather than its members built without it.
+fn claims(root: &Path, member: &Path) -> bool {
+    let Ok(text) = std::fs::read_to_string(root) else { return false };
+    let (manifest, _) = model::parse(&Arc::new(SourceFile { name: String::new(), text }));
+    let (Some(table), Some(folder)) = (manifest.and_then(|m| m.workspace), root.parent()) else { return false };
+    members::expand(folder, &table).is_ok_and(|e| e.members.iter().any(|m| m == member))
+}
+
+/// What holds across packages.
+fn check(members: &[Member], found: &mut Vec<Diagnostic>) {
+    for (i, member) in members.iter().enumerate() {
+        let name = &member.package.name;
+        if let Some(other) = members[..i].iter().find(|m| m.package.name == *name) {
+            found.push(
+                Diagnostic::error("workspace.same-name", format!("two packages are named `{name}`"))
+                    .note(format!("in `{}` and `{}`", other.folder.display(), member.folder.display()))
+                    .hint("rename one of them in its [package] table"),
+            );
+        }
+        if let Some(wanted) = &member.package.kforge
+            && !new_enough(wanted)
+        {
+            found.push(
+                Diagnostic::error(
+                    "workspace.kforge-too-old",
+                    format!("package `{name}` needs kforge {wanted}, and this is {}", env!("CARGO_PKG_VERSION")),
+                )
+                .hint("install a newer kforge"),
+            );
+        }
+    }
+}
+
+/// Whether this kforge is at least `wanted`: `0.1`, `1.2.3`.
+fn new_enough(wanted: &str) -> bool {
+    let parts = |text: &str| -> Vec<u64> { text.split('.').map(|p| p.parse().unwrap_or(0)).collect() };
+    let (mut own, mut wanted) = (parts(env!("CARGO_PKG_VERSION")), parts(wanted));
+    own.resize(3, 0);
+    wanted.resize(3, 0);
+    own >= wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKAGE: &str = "[package]\nname = \"NAME\"\nversion = \"0.1.0\"\n";
+
+    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        dir
+    }
+
+    fn package(name: &str) -> String {
+        PACKAGE.replace("NAME", name)
+    }
+
+    fn names(w: &Workspace) -> Vec<&str> {
+        w.members.iter().map(|m| m.package.name.as_str()).collect()
+    }
+
+    #[test]
+    fn members_are_found_from_the_root_and_from_a_member() {
+        let root = "[workspace]\nmembers = [\"kernels/*\"]\nexclude = [\"kernels/old\"]\n";
+        let dir = tree(&[
+            ("kernel.toml", root),
+            ("kernels/a/kernel.toml", &package("a")),
+            ("kernels/b/kernel.toml", &package("b")),
+            ("kernels/old/kernel.toml", &package("old")),
+            ("kernels/notes.txt", ""),
+        ]);
+        for from in ["kernel.toml", "kernels/b/kernel.toml"] {
+            let (w, d) = load(&dir.path().join(from));
+            let w = w.unwrap_or_else(|| panic!("{d:?}"));
+            assert_eq!(names(&w), ["a", "b"]);
+            assert_eq!(w.root, dir.path());
+        }
+        let (w, _) = load(&dir.path().join("kernels/old/kernel.toml"));
+        assert_eq!(names(&w.unwrap()), ["old"]);
+    }
+
+    #[test]
+    fn errors_of_all_members_come_at_once() {
+        let dir = tree(&[
+            ("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n"),
+            ("a/kernel.toml", "[package]\nnam = \"a\"\n"),
+            ("b/kernel.toml", "[package]\nname = \"b\"\nversio = \"1\"\n"),
+        ]);
+        let (w, d) = load(&dir.path().join("kernel.toml"));
+        assert!(w.is_none());
+        let files: std::collections::BTreeSet<_> =
+            d.iter().filter_map(|d| d.position().map(|p| p.0.name.clone())).collect();
+        assert_eq!(files.into_iter().collect::<Vec<_>>(), ["a/kernel.toml", "b/kernel.toml"]);
+    }
+
+    #[test]
+    fn two_packages_of_one_name_and_a_missing_member_are_errors() {
+        let dir = tree(&[
+            ("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n"),
+            ("a/kernel.toml", &package("x")),
+            ("b/kernel.toml", &package("x")),
+        ]);
+        assert!(load(&dir.path().join("kernel.toml")).1.iter().any(|d| d.code == "workspace.same-name"));
+        let dir = tree(&[("kernel.toml", "[workspace]\nmembers = [\"gone\"]\n")]);
+        assert!(load(&dir.path().join("kernel.toml")).1.iter().any(|d| d.code == "workspace.no-member"));
+    }
+
+    #[test]
+    fn a_manifest_for_a_newer_kforge_is_refused() {
+        assert!(new_enough("0.1") && new_enough("0.0.9") && !new_enough("0.2") && !new_enough("1.0.0"));
+    }
+}
