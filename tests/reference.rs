@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kforge::model::{DType, Problem};
+use kforge::model::{DType, Init, Problem, Role, Tensor};
+use kforge::record::params::Trial;
 use kforge::reference::oracle::expected;
-use kforge::reference::{Values, check, cost, float, names};
+use kforge::reference::{Values, check, cost, float, generate, names};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -165,5 +166,38 @@ fn every_builtin_is_tested_here() {
         .collect();
     for name in names() {
         assert!(all.contains(&format!(r#""builtin":{{"name":"{name}""#)), "no case of {name}");
+    }
+}
+
+#[derive(Deserialize)]
+struct Draws {
+    cases: Vec<DrawCase>,
+}
+
+#[derive(Deserialize)]
+struct DrawCase {
+    distribution: String,
+    dtype: DType,
+    seed: u64,
+    ordinal: u32,
+    values: Vec<Value>,
+}
+
+#[test]
+fn generated_inputs_are_the_documented_function_of_seed_tensor_and_index() {
+    let file: Draws = serde_json::from_str(include_str!("reference/data/draws.json")).unwrap();
+    for case in file.cases {
+        let tensor = Tensor {
+            name: "x".into(),
+            role: Role::Input,
+            dtype: case.dtype,
+            shape: vec![case.values.len() as u64],
+            strides: vec![1],
+            align: 256,
+            init: Init::Auto,
+        };
+        let trial = Trial { trial: 0, seed: case.seed, distribution: case.distribution.clone() };
+        let got = generate::tensor_values(&tensor, case.ordinal, None, &trial).unwrap();
+        assert_eq!(got, values(case.dtype, &case.values), "{} {}", case.distribution, case.dtype);
     }
 }

@@ -6,7 +6,14 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 /// Cargo for GPU kernels.
 #[derive(Debug, Parser)]
-#[command(name = "kforge", version, about = "Cargo for GPU kernels", disable_help_subcommand = false, propagate_version = true, max_term_width = 120)]
+#[command(
+    name = "kforge",
+    version,
+    about = "Cargo for GPU kernels",
+    disable_help_subcommand = false,
+    propagate_version = true,
+    max_term_width = 120
+)]
 pub struct Cli {
     /// What every command takes.
     #[command(flatten)]

@@ -55,7 +55,8 @@ impl Console {
         let show = manner.volume > Volume::Quiet && (manner.progress.0 || (!manner.progress.1 && terminal && !plain));
         let bar = show.then(|| {
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
-            let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("=> "));
             bar
         });

@@ -1,6 +1,11 @@
 //! The command line: one thin file a command; the only room that prints.
 
-/// Runs the command line of this process.
-pub fn run() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
-}
+mod args;
+mod commands;
+mod console;
+mod dispatch;
+mod exit;
+mod session;
+
+pub use args::Cli;
+pub use dispatch::run;

@@ -40,39 +40,15 @@ impl Environment {
         self.get("HOME").map(PathBuf::from)
     }
 
-    /// The variables a package installer needs so that users' mirrors and proxies work, and nothing else.
-    pub fn for_installers(&self) -> BTreeMap<String, String> {
-        let wanted = |name: &str| {
-            let upper = name.to_ascii_uppercase();
-            upper.starts_with("PIP_")
-                || upper.starts_with("UV_")
-                || upper.starts_with("SSL_CERT_")
-                || matches!(
-                    upper.as_str(),
-                    "HTTP_PROXY" | "HTTPS_PROXY" | "ALL_PROXY" | "NO_PROXY" | "REQUESTS_CA_BUNDLE" | "CURL_CA_BUNDLE"
-                )
-                || matches!(name, "HOME" | "PATH" | "TMPDIR" | "XDG_CONFIG_HOME" | "XDG_CACHE_HOME" | "LANG" | "NETRC")
-        };
-        self.vars.iter().filter(|(k, _)| wanted(k)).map(|(k, v)| (k.clone(), v.clone())).collect()
-    }
-
-    /// Variables whose names start with `prefix`.
-    pub fn starting_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
-        self.vars.iter().filter(move |(k, _)| k.starts_with(prefix)).map(|(k, v)| (k.as_str(), v.as_str()))
+    /// All of it, for what filters it further.
+    pub fn all(&self) -> &BTreeMap<String, String> {
+        &self.vars
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn installers_get_mirrors_and_proxies_and_no_secrets() {
-        let all = ["PIP_INDEX_URL", "https_proxy", "HOME", "AWS_SECRET_ACCESS_KEY", "CPATH"]
-            .map(|k| (k.to_string(), "x".to_string()));
-        let kept = Environment::of(all).for_installers();
-        assert_eq!(kept.keys().map(String::as_str).collect::<Vec<_>>(), ["HOME", "PIP_INDEX_URL", "https_proxy"]);
-    }
 
     #[test]
     fn empty_variables_count_as_unset() {

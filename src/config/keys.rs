@@ -61,7 +61,6 @@ pub const KEYS: &[Key] = &[
     key("term.progress", Kind::Text, "auto", "auto, always or never"),
     key("term.quiet", Kind::Bool, "false", "print errors only"),
     key("toolchain.cxx", Kind::Path, "", "the host's C++ compiler; by default g++, c++ or clang++ on PATH"),
-    key("toolchain.pip", Kind::Text, "pip", "what installs toolchains: pip or uv"),
     key("toolchain.python", Kind::Path, "", "the Python interpreter; by default python3 on PATH"),
 ];
 
@@ -86,7 +85,6 @@ impl Key {
             Kind::Path => !text.is_empty(),
             Kind::Text => match self.name {
                 "term.color" | "term.progress" => matches!(text, "auto" | "always" | "never"),
-                "toolchain.pip" => matches!(text, "pip" | "uv"),
                 _ => true,
             },
         };
@@ -96,7 +94,6 @@ impl Key {
             Kind::Size => "a size such as `20GiB`",
             Kind::Span => "a time span such as `30d`",
             Kind::Path => "a path",
-            Kind::Text if self.name == "toolchain.pip" => "`pip` or `uv`",
             Kind::Text => "`auto`, `always` or `never`",
         };
         (!fine).then(|| format!("`{text}` is no value of `{}`: expected {expected}", self.name))

@@ -1,7 +1,7 @@
 //! The journal: what a workspace remembers from build to build. Knows frames, names and rows; does not know what steps do or when one is stale.
 //!
 //! One file, read whole at start, only ever appended to: the cheapest thing to load and to write while steps end, and the simplest to get right when the
-//! process dies. [`frame`] is the file's outer form, [`row`] what its records say.
+//! process dies. `frame` is the file's outer form, `row` what its records say.
 //!
 //! **Crash safety.** Records gather in memory and are written in batches, in order, each with its length and a check, and synced when the build ends and
 //! every few seconds. A process that dies loses what it had not written; the torn record at the end, if any, is cut off by the next writer, who says so
@@ -87,11 +87,11 @@ impl Journal {
         Ok((Journal::of(path, index, Some(out)), warnings))
     }
 
-    /// The journal at `path` as it is now, for reading only, without a lock. What is recorded in it stays in memory.
-    pub fn view(path: &Path) -> io::Result<(Journal, Vec<String>)> {
-        let mut warnings = Vec::new();
-        let (index, _) = load(path, &mut warnings)?;
-        Ok((Journal::of(path, index, None), warnings))
+    /// The journal at `path` as it is now, for reading only, without a lock. What is recorded in it stays in memory. Gives no warnings: a torn tail may be
+    /// one that is being written.
+    pub fn view(path: &Path) -> io::Result<Journal> {
+        let (index, _) = load(path, &mut Vec::new())?;
+        Ok(Journal::of(path, index, None))
     }
 
     fn of(path: &Path, index: Index, out: Option<File>) -> Journal {

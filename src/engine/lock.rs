@@ -74,8 +74,7 @@ impl Lock {
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent).map_err(fail)?;
             }
-            let file =
-                OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(fail)?;
+            let file = open(path).map_err(fail)?;
             let held = match attempt(&file, mode) {
                 Ok(()) => true,
                 Err(TryLockError::Error(e)) if unsupported(&e) => false,
@@ -117,6 +116,16 @@ impl Lock {
             let _ = std::fs::remove_file(&self.path);
         }
         drop(self.file);
+    }
+}
+
+/// Opens the lock's file, made if need be; in a home that only others may write, for reading, which suffices to lock it.
+fn open(path: &Path) -> io::Result<File> {
+    match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
+            File::open(path).map_err(|_| e)
+        }
+        other => other,
     }
 }
 

@@ -8,6 +8,8 @@ pub mod explain;
 pub mod graph;
 pub mod action;
 pub mod blobs;
+pub mod collect;
+pub mod evidence;
 pub mod home;
 pub mod journal;
 pub mod lock;
@@ -16,6 +18,7 @@ pub mod resources;
 mod schedule;
 pub mod services;
 pub mod state;
+pub mod stat;
 pub mod traits;
 mod work;
 

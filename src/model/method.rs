@@ -81,6 +81,11 @@ pub struct Method {
 }
 
 impl Method {
+    /// The source without it, where turning it off takes another file.
+    pub fn other_source(&self) -> Option<&str> {
+        self.off.as_ref()?.source.as_deref()
+    }
+
     /// What shows it in machine code for `arch`: patterns for exactly that architecture, else for it without its suffix, else the common ones.
     pub fn signature_for(&self, arch: &str) -> Option<&SassPatterns> {
         let plain = arch.strip_suffix(['a', 'f']).unwrap_or(arch);

@@ -33,12 +33,12 @@ impl Place {
     /// The place of `value` within this one, which holds it as a TOML string: exact where the string is written without escapes, else the whole.
     pub(crate) fn within(&self, value: &str, part: Span) -> Place {
         let raw = self.text();
-        let quote = raw.bytes().take_while(|b| matches!(b, b'"' | b'\'')).count();
-        let start = match quote {
-            0 => None,
+        let quote = raw.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let start = quote.and_then(|quote| {
             // Three quotes: a newline right after them is not part of the string.
-            n => raw.get(n.min(3)..).and_then(|rest| rest.find(value)).map(|at| at + n.min(3)),
-        };
+            let opening = if raw.starts_with(&[quote; 3].iter().collect::<String>()) { 3 } else { 1 };
+            raw.get(opening..).and_then(|rest| rest.find(value)).map(|at| at + opening)
+        });
         match start {
             Some(start) if !value.is_empty() => {
                 let from = (self.span.start + start + part.start).min(self.span.end);

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::builtin::{Builtin, Use};
 use super::float::round_to;
 use super::registry;
+use super::rows::length;
 use super::values::{Values, logical_len, logical_shape};
 use crate::model::{DType, Init, Param, Problem, Reference, Role, Scalar, Tensor};
 
@@ -59,21 +60,32 @@ impl<'a> Bound<'a> {
         self.tensor(slot).map_or(0, logical_len)
     }
 
-    /// The param that stands for a setting.
+    /// The param that stands for a setting: of its name, or that its attribute names.
     pub(super) fn param(&self, setting: &str) -> Option<&'a Param> {
-        self.problem.param(self.own_name(setting))
+        match self.attributes.get(setting) {
+            Some(Value::String(name)) if !self.problem.dims.contains_key(name) => self.problem.param(name),
+            Some(_) => None,
+            None => self.problem.param(self.own_name(setting)),
+        }
     }
 
-    /// A setting as the attribute says, else as the param of that name says (rounded to its dtype, which is what a kernel gets).
+    /// A setting as the attribute says (where that names a dim or param: its value), else as the param of that name says. A param's value is
+    /// rounded to its dtype, which is what a kernel gets.
     fn value(&self, setting: &str) -> Option<Value> {
-        if let Some(value) = self.attributes.get(setting) {
-            return Some(value.clone());
+        let dim = |value: &Value| match value {
+            Value::String(name) => self.problem.dims.get(name).map_or_else(|| value.clone(), |dim| Value::from(*dim)),
+            other => other.clone(),
+        };
+        match (self.param(setting), self.attributes.get(setting)) {
+            (Some(param), _) => Some(match param.value {
+                Scalar::Bool(b) => Value::from(b),
+                Scalar::Int(i) if !param.dtype.is_float() => Value::from(i),
+                other => Value::from(round_to(param.dtype, other.as_f64())),
+            }),
+            (None, Some(Value::Array(list))) => Some(list.iter().map(dim).collect()),
+            (None, Some(value)) => Some(dim(value)),
+            (None, None) => None,
         }
-        self.param(setting).map(|param| match param.value {
-            Scalar::Bool(b) => Value::from(b),
-            Scalar::Int(i) if !param.dtype.is_float() => Value::from(i),
-            other => Value::from(round_to(param.dtype, other.as_f64())),
-        })
     }
 
     /// A number, as f64.
@@ -110,7 +122,7 @@ impl<'a> Bound<'a> {
 
     /// A word, or the default.
     pub(super) fn word(&self, setting: &str, default: &'static str) -> String {
-        self.value(setting).and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_else(|| default.to_owned())
+        self.attributes.get(setting).and_then(Value::as_str).unwrap_or(default).to_owned()
     }
 
     /// Axes of a shape of `rank`, sorted and free of repeats, the last by default. Errors: an axis out of range.
@@ -127,6 +139,17 @@ impl<'a> Bound<'a> {
         }
         axes.sort_unstable();
         Ok(axes)
+    }
+
+    /// How many values of `x` lie along the setting `axis`, 1 if that is out of range.
+    pub(super) fn row_length(&self) -> u64 {
+        let shape = self.dims("x");
+        self.axes(shape.len()).map_or(1, |axes| length(&shape, &axes) as u64)
+    }
+
+    /// Whether the tensor of that name may be drawn from `large`.
+    pub(super) fn takes_large(&self, tensor: &str) -> bool {
+        self.builtin.large.iter().any(|slot| self.own_name(slot) == tensor)
     }
 
     /// The hint of the built-in for the tensor of that name.

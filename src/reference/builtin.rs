@@ -16,10 +16,10 @@ pub struct Builtin {
     pub doc: &'static str,
     /// Its tensors. Empty for `elementwise`, whose tensors are the operator's own.
     pub slots: &'static [Slot],
-    /// Its settings: each may be an attribute of the reference or a param of the operator.
+    /// Its settings: each may be an attribute of the reference (a value, or the name of a dim or param) or a param of the operator.
     pub settings: &'static [Setting],
-    /// Whether inputs of magnitude 256 leave results finite and accurate (`large` of [`super::generate`]).
-    pub large: bool,
+    /// The slots that may hold magnitudes of 128 without harm to the result's accuracy (`large` of [`super::generate`]); others stay normal then.
+    pub large: &'static [&'static str],
     /// Checks shapes, dtypes and settings beyond what slots and settings say.
     pub(super) check: fn(&mut Check<'_>),
     /// Computes every written slot; the scale too if asked.

@@ -118,7 +118,11 @@ impl Check<'_> {
             }
         }
         for param in &bound.problem.params {
-            if !settings.iter().any(|setting| bound.own_name(setting) == param.name) {
+            let used = |setting: &&str| {
+                bound.own_name(setting) == param.name
+                    || bound.param(setting).is_some_and(|used| used.name == param.name)
+            };
+            if !settings.iter().any(used) {
                 let hint = nearest(&param.name, settings.iter().copied());
                 self.error(format!(
                     "the reference does not use param `{}`{hint}; rename it or say which it is",
@@ -177,7 +181,7 @@ impl Check<'_> {
         for setting in bound.builtin.settings {
             let name = setting.name;
             let given = bound.attributes.contains_key(name);
-            if given && bound.param(name).is_some() {
+            if given && bound.problem.param(bound.own_name(name)).is_some() && bound.param(name).is_none() {
                 self.error(format!("`{name}` is given twice, as attribute and as param; keep one"));
             }
             if !given && bound.param(name).is_none() {
@@ -190,8 +194,8 @@ impl Check<'_> {
                 SettingKind::Number => (bound.number(name).is_some(), "a number".to_owned()),
                 SettingKind::Integer => (bound.integer(name).is_some(), "an integer".to_owned()),
                 SettingKind::Flag => {
-                    let boolean = bound.attributes.get(name).is_none_or(serde_json::Value::is_boolean);
-                    (boolean, "true or false".to_owned())
+                    let stated = bound.attributes.get(name).filter(|_| bound.param(name).is_none());
+                    (stated.is_none_or(serde_json::Value::is_boolean), "true or false".to_owned())
                 }
                 SettingKind::Integers => {
                     (bound.integers(name).is_some(), "an integer or a list of integers".to_owned())

@@ -58,3 +58,45 @@ pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fixed sequence of values that are not exact in few bits.
+    fn values(count: usize) -> Vec<f64> {
+        (0..count).map(|i| ((i * 7919 + 13) % 1009) as f64 / 997.0 - 0.5).collect()
+    }
+
+    #[test]
+    fn a_product_adds_256_terms_in_order_with_fused_multiply_adds_and_then_the_blocks() {
+        #[cfg(target_arch = "x86_64")]
+        if !is_x86_feature_detected!("fma") {
+            return;
+        }
+        for (m, k, n) in [(1, 1, 1), (3, 5, 2), (17, 600, 13), (70, 256, 33), (9, 1030, 40)] {
+            let (a, b) = (values(m * k), values(k * n + 5));
+            let mut c = vec![f64::NAN; m * n];
+            let left = Matrix { values: &a, start: 0, row: 1, column: m };
+            let right = Matrix { values: &b, start: 5, row: n, column: 1 };
+            multiply(m, k, n, left, right, &mut c);
+            for i in 0..m {
+                for j in 0..n {
+                    let terms: Vec<usize> = (0..k).collect();
+                    let want = terms.chunks(256).fold(0.0, |total, block| {
+                        total + block.iter().fold(0.0f64, |sum, l| a[l * m + i].mul_add(b[5 + l * n + j], sum))
+                    });
+                    assert_eq!(c[i * n + j].to_bits(), want.to_bits(), "{m} x {k} x {n} at {i}, {j}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_sum_is_zero() {
+        let mut c = vec![f64::NAN; 6];
+        let empty = Matrix { values: &[], start: 0, row: 1, column: 1 };
+        multiply(2, 0, 3, empty, empty, &mut c);
+        assert_eq!(c, [0.0; 6]);
+    }
+}

@@ -13,7 +13,7 @@
 //! | `positive` | (0, 1] | sums that grow: lost carries, half accumulators |
 //! | `wide` | sign, exponent and mantissa uniform: magnitudes over the dtype's range below 2 | lower precision, flushed small values |
 //! | `sparse` | three in four exactly zero, else normal | divisions by zero, skipped work, ties |
-//! | `large` | [-256, 256), only for operators whose result stays finite and accurate | missing maximum subtraction, overflowing squares |
+//! | `large` | [-128, 128) for the tensors whose magnitude an operator takes away again, the rest normal; other operators do not take it | missing maximum subtraction, overflowing squares |
 //!
 //! Nothing infinite or NaN is drawn. Magnitudes are such that a product of 4096 terms stays finite in `f16`. Integers: `wide` and `large`
 //! span ±1000 (the whole type where it is narrower), `positive` 1 to 16, `sparse` is zero three times in four, the rest -8 to 8; unsigned types take 0 to 16.
@@ -34,7 +34,7 @@ pub const DISTRIBUTIONS: [&str; 6] = ["normal", "wide", "sparse", "large", "unif
 
 /// The distributions that suit a problem, in the order trials take them; `large` only where the built-in stays accurate on it.
 pub fn distributions(problem: &Problem) -> Vec<&'static str> {
-    let large = Bound::new(problem).is_ok_and(|bound| bound.builtin.large);
+    let large = Bound::new(problem).is_ok_and(|bound| !bound.builtin.large.is_empty());
     DISTRIBUTIONS.into_iter().filter(|name| *name != "large" || large).collect()
 }
 
@@ -65,7 +65,10 @@ pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Value
         if tensor.role == crate::model::Role::Output {
             continue;
         }
-        let hint = bound.as_ref().and_then(|bound| bound.hint(&tensor.name));
+        let hint = bound.as_ref().and_then(|bound| {
+            let small = || (trial.distribution == "large" && !bound.takes_large(&tensor.name)).then_some(Init::Normal);
+            bound.hint(&tensor.name).or_else(small)
+        });
         values.insert(tensor.name.clone(), tensor_values(tensor, ordinal as u32, hint, trial)?);
     }
     Ok(values)
@@ -149,6 +152,17 @@ impl Draw {
             }
             Init::Constant(value) => Rule::Constant(value),
         };
+        let ends = match rule {
+            Rule::Range(a, b) => Some((a, b)),
+            Rule::Constant(value) if value.is_finite() => Some((value, value)),
+            _ => None,
+        };
+        if let Some((a, b)) = ends
+            && float
+            && !(round_to(tensor.dtype, a).is_finite() && round_to(tensor.dtype, b).is_finite())
+        {
+            return Err(format!("`{name}`: values from {a} to {b} do not fit in {}", tensor.dtype));
+        }
         let largest = match rule {
             Rule::IntRange(a, b) => Some((a, b)),
             Rule::Permutation(n) => Some((0, n as i64 - 1)),
@@ -173,6 +187,7 @@ impl Draw {
         match self.rule {
             Rule::Positive if rounded == 0.0 => super::float::ulp(self.dtype, 0.0),
             Rule::Uniform if rounded >= 1.0 && self.dtype != DType::F8e8m0 => -1.0,
+            Rule::Range(a, b) if rounded >= b && a < b => round_to(self.dtype, a),
             _ => rounded,
         }
     }
@@ -186,7 +201,7 @@ impl Draw {
             Rule::Uniform => 2.0 * self.unit(index) - 1.0,
             Rule::Normal => self.normal(index),
             Rule::Positive => 1.0 - self.unit(index),
-            Rule::Large => 256.0 * (2.0 * self.unit(index) - 1.0),
+            Rule::Large => 128.0 * (2.0 * self.unit(index) - 1.0),
             Rule::Range(a, b) => a + (b - a) * self.unit(index),
             Rule::Wide => self.wide(index),
             Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0.0,
@@ -215,7 +230,7 @@ impl Draw {
         };
         match self.rule {
             Rule::Uniform | Rule::Normal => self.between(index, low, high),
-            Rule::Positive => self.between(index, 1, if high < 16 { high.max(1) } else { 16 }),
+            Rule::Positive => self.between(index, 1, widest_high.min(16)),
             Rule::Wide | Rule::Large => self.between(index, widest_low, widest_high),
             Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0,
             Rule::Sparse => self.between(index, low, high),

@@ -17,6 +17,8 @@ pub mod oracle;
 pub mod philox;
 mod registry;
 mod rows;
+#[cfg(test)]
+mod tests;
 mod values;
 
 pub use bind::Bound;

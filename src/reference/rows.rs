@@ -18,6 +18,11 @@ pub(super) struct Rows {
     offsets: Vec<usize>,
 }
 
+/// How many values a row along these axes has.
+pub(super) fn length(shape: &[usize], axes: &[usize]) -> usize {
+    axes.iter().map(|axis| shape[*axis]).product()
+}
+
 impl Rows {
     /// Rows of a row-major tensor of this shape along these (sorted) axes.
     pub(super) fn new(shape: &[usize], axes: &[usize]) -> Self {
@@ -31,7 +36,7 @@ impl Rows {
             places
         };
         let trailing = axes.iter().copied().eq(shape.len() - axes.len()..shape.len());
-        let len = axes.iter().map(|axis| shape[*axis]).product();
+        let len = length(shape, axes);
         let count = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).product();
         if trailing {
             Rows { count, len, bases: None, offsets: Vec::new() }

@@ -53,6 +53,16 @@ impl Values {
         }
     }
 
+    /// The values of [`Values::to_le_bytes`] for a tensor of that dtype; trailing bytes that make no whole value are ignored.
+    pub fn from_le_bytes(dtype: DType, bytes: &[u8]) -> Values {
+        let words = bytes.as_chunks::<8>().0.iter();
+        if dtype.is_float() {
+            Values::Float(words.map(|word| f64::from_le_bytes(*word)).collect())
+        } else {
+            Values::Int(words.map(|word| i64::from_le_bytes(*word)).collect())
+        }
+    }
+
     /// Eight little-endian bytes a value: what digests of expectations are taken of.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         match self {

@@ -1,6 +1,7 @@
 //! Who runs candidate code and who judges it: messages between processes, the emulator, buffers. Does not know packages, plans or caches.
 
 pub mod compare;
+pub mod compiled;
 pub mod confine;
 pub mod cuda;
 pub mod emulator;

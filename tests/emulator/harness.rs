@@ -223,3 +223,7 @@ pub(crate) fn run(built: &Built, launch: KernelLaunch, data: &[Data]) -> Ran {
 pub(crate) fn line_of(text: &str, mark: &str) -> u32 {
     text.lines().position(|l| l.contains(mark)).unwrap_or_else(|| panic!("no line with {mark}")) as u32 + 1
 }
+
+pub(crate) fn long(value: i64) -> Arg {
+    Arg::Scalar { dtype: DType::I64, value: Scalar::Int(value) }
+}

@@ -381,6 +381,56 @@ def formats():
     (HERE / "formats.json").write_text(json.dumps(dict(versions=VERSIONS, tables=tables)) + "\n")
 
 
+def draws():
+    """The generator's documented rules, over randomgen's Philox."""
+    def block(seed, ordinal, i, draw):
+        counter = i | ordinal << 64 | draw << 96
+        g = randomgen.Philox(key=seed, counter=(counter - 1) % 2**128, number=4, width=32)
+        return [int(v) for v in g.random_raw(4)]
+
+    def unit(b):
+        return ((b[0] | b[1] << 32) >> 11) * 2.0**-53
+
+    def normal(f):
+        return (sum(f(0)) + sum(f(1)) - 4 * (2**32 - 1)) * (math.sqrt(12 / 8) * 2.0**-32)
+
+    def wide(b, lowest):
+        e = lowest + (b[0] * (1 - lowest) >> 32)
+        return math.ldexp((1 + ((b[1] | b[2] << 32) >> 12) * 2.0**-52) * (-1 if b[3] & 1 else 1), e)
+
+    def below(b, count):
+        return (b[0] | b[1] << 32) * count >> 64
+
+    rules = {
+        "uniform": lambda f, low: 2 * unit(f(0)) - 1,
+        "normal": lambda f, low: normal(f),
+        "positive": lambda f, low: 1 - unit(f(0)),
+        "wide": lambda f, low: wide(f(0), low),
+        "sparse": lambda f, low: 0.0 if f(2)[0] & 3 else normal(f),
+        "large": lambda f, low: 128 * (2 * unit(f(0)) - 1),
+    }
+    whole = {
+        "uniform": lambda f: below(f(0), 17) - 8,
+        "normal": lambda f: below(f(0), 17) - 8,
+        "positive": lambda f: below(f(0), 16) + 1,
+        "wide": lambda f: below(f(0), 2001) - 1000,
+        "sparse": lambda f: 0 if f(2)[0] & 3 else below(f(0), 17) - 8,
+        "large": lambda f: below(f(0), 2001) - 1000,
+    }
+    lowest = dict(f64=-60, f32=-30, f16=-14, bf16=-30)
+    types = dict(f64=np.float64, f32=np.float32, f16=np.float16, bf16=ml_dtypes.bfloat16)
+    cases = []
+    for k, name in enumerate(rules):
+        for dtype in types:
+            seed, ordinal = 0x9E3779B97F4A7C15 * (k + 1) % 2**64, k + 1
+            raw = [rules[name](lambda d: block(seed, ordinal, i, d), lowest[dtype]) for i in range(12)]
+            values = np.array(raw).astype(types[dtype]).astype(np.float64)
+            cases.append(dict(distribution=name, dtype=dtype, seed=seed, ordinal=ordinal, values=plain(values)))
+        raw = [whole[name](lambda d: block(seed, ordinal, i, d)) for i in range(12)]
+        cases.append(dict(distribution=name, dtype="i32", seed=seed, ordinal=ordinal, values=raw))
+    (HERE / "draws.json").write_text(json.dumps(dict(versions=VERSIONS, cases=cases)) + "\n")
+
+
 HERE.mkdir(exist_ok=True)
-for make in (reductions, softmaxes, norms, matmuls, scans_and_losses, attentions, convolutions, moves, elementwise, formats):
+for make in (reductions, softmaxes, norms, matmuls, scans_and_losses, attentions, convolutions, moves, elementwise, formats, draws):
     make()

@@ -27,7 +27,8 @@ impl Leaves {
             return Ok(Some(bytes.clone()));
         }
         let Some(path) = self.files.get(digest) else { return Ok(None) };
-        let bytes = std::fs::read(path).map_err(|e| io::Error::new(e.kind(), format!("cannot read `{}`: {e}", path.display())))?;
+        let bytes = std::fs::read(path)
+            .map_err(|e| io::Error::new(e.kind(), format!("cannot read `{}`: {e}", path.display())))?;
         if Digest::of(&bytes) != *digest {
             return Err(io::Error::other(format!("`{}` changed while the build ran; run it again", path.display())));
         }

@@ -49,7 +49,7 @@ impl Remembered {
 
 impl Memory for Remembered {
     fn last_key(&self, id: &str) -> Option<Digest> {
-        self.journal.last_key(id)
+        self.journal.last(id).map(|row| row.key)
     }
 
     fn last(&self, id: &str) -> Option<Last> {
@@ -63,7 +63,11 @@ impl Memory for Remembered {
     }
 
     fn remember(&self, row: &Row<'_>) -> io::Result<()> {
-        let beside = Beside { explanation: row.explanation.to_vec(), forgotten: row.result.is_none(), because: row.because.to_vec() };
+        let beside = Beside {
+            explanation: row.explanation.to_vec(),
+            forgotten: row.result.is_none(),
+            because: row.because.to_vec(),
+        };
         let bytes = serde_json::to_vec(&beside).map_err(io::Error::other)?;
         let explanation = Some(self.blobs.put(&bytes)?);
         let duration_ms = row.duration_ms.or_else(|| self.journal.duration(row.id)).unwrap_or(0);

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod leaves;
+pub mod libraries;
 pub mod locks;
 pub mod memory;
 pub mod open;

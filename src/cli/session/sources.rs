@@ -32,7 +32,9 @@ pub type Libraries = BTreeMap<(String, String), PathBuf>;
 /// Reads leaves once each, through the stat cache and the journal's memo of scans.
 pub struct Leaf<'a> {
     /// Digests by stat.
-    pub stats: &'a StatCache,
+    pub stats: &'a StatCache<'a>,
+    /// The workspace's root: rows of files below it stay valid when it moves.
+    pub root: &'a Path,
     /// The memo of scans.
     pub journal: &'a Journal,
     /// Files by digest, for the store.
@@ -42,13 +44,14 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// A reader.
-    pub fn new(stats: &'a StatCache, journal: &'a Journal) -> Self {
-        Leaf { stats, journal, files: HashMap::new(), seen: HashMap::new() }
+    pub fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
+        Leaf { stats, root, journal, files: HashMap::new(), seen: HashMap::new() }
     }
 
     /// The digest of a file; none if it is not there.
     pub fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
-        let digest = self.stats.digest(path)?;
+        let asked = path.strip_prefix(self.root).unwrap_or(path).to_path_buf();
+        let digest = self.stats.digests(&[asked]).pop().unwrap_or(Ok(None))?;
         if let Some(d) = digest {
             self.files.entry(d).or_insert_with(|| path.to_path_buf());
         }
@@ -82,7 +85,12 @@ impl Reader for Leaf<'_> {
 }
 
 /// Finds everything a member's kernels and references can reach.
-pub fn find(workspace: &Workspace, member: &Member, libraries: &Libraries, leaf: &mut Leaf<'_>) -> Result<Sources, Vec<Diagnostic>> {
+pub fn find(
+    workspace: &Workspace,
+    member: &Member,
+    libraries: &Libraries,
+    leaf: &mut Leaf<'_>,
+) -> Result<Sources, Vec<Diagnostic>> {
     let mut out = Sources::default();
     let mut wrong = Vec::new();
     let mut mounts = vec![Mount { name: String::new(), folder: member.folder.clone() }];
@@ -97,7 +105,11 @@ pub fn find(workspace: &Workspace, member: &Member, libraries: &Libraries, leaf:
         };
         let mount = format!("@{name}");
         let include = include.trim_start_matches("./").trim_matches('/');
-        out.include.push(if include.is_empty() || include == "." { mount.clone() } else { format!("{mount}/{include}") });
+        out.include.push(if include.is_empty() || include == "." {
+            mount.clone()
+        } else {
+            format!("{mount}/{include}")
+        });
         mounts.push(Mount { name: mount, folder });
     }
     for kernel in &member.package.kernels {
@@ -106,7 +118,12 @@ pub fn find(workspace: &Workspace, member: &Member, libraries: &Libraries, leaf:
         for source in std::iter::once(kernel.source.as_str()).chain(others) {
             match closure::closure(source, &include, &mounts, leaf) {
                 Ok(found) => {
-                    let seen = kernel.tune.iter().map(|(n, _)| n.value.clone()).filter(|n| found.sees(n)).collect::<std::collections::BTreeSet<_>>();
+                    let seen = kernel
+                        .tune
+                        .iter()
+                        .map(|(n, _)| n.value.clone())
+                        .filter(|n| found.sees(n))
+                        .collect::<std::collections::BTreeSet<_>>();
                     let reach = out.sources.entry(source.to_string()).or_default();
                     reach.files.extend(found.files);
                     reach.seen.extend(seen);
@@ -127,9 +144,17 @@ pub fn find(workspace: &Workspace, member: &Member, libraries: &Libraries, leaf:
                     out.references.insert(file.clone(), (Digest::of(&bytes), tree));
                 }
                 Ok(None) => wrong.push(
-                    operator.place.error("package.no-reference", format!("the reference `{file}` of operator `{}` does not exist", operator.name)).expected("a file of the package"),
+                    operator
+                        .place
+                        .error(
+                            "package.no-reference",
+                            format!("the reference `{file}` of operator `{}` does not exist", operator.name),
+                        )
+                        .expected("a file of the package"),
                 ),
-                Err(e) => wrong.push(operator.place.error("package.unreadable", format!("cannot read the files beside `{file}`: {e}"))),
+                Err(e) => wrong.push(
+                    operator.place.error("package.unreadable", format!("cannot read the files beside `{file}`: {e}")),
+                ),
             }
         }
     }
@@ -153,11 +178,16 @@ fn kin(package: &Path, file: &str, leaf: &mut Leaf<'_>) -> io::Result<Option<Tre
     }
     let python = path.extension().is_some_and(|e| e == "py");
     let ours = |p: &Path| {
-        p.extension().and_then(|e| e.to_str()).is_some_and(|e| if python { e == "py" } else { matches!(e, "h" | "hpp" | "hh" | "hxx" | "inl" | "inc") })
+        p.extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| if python { e == "py" } else { matches!(e, "h" | "hpp" | "hh" | "hxx" | "inl" | "inc") })
     };
     let mut tree = Tree::default();
     let folder = path.parent().unwrap_or(package);
-    let skip = |e: &walkdir::DirEntry| e.depth() > 0 && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target" || n == "__pycache__");
+    let skip = |e: &walkdir::DirEntry| {
+        e.depth() > 0
+            && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target" || n == "__pycache__")
+    };
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|e| !skip(e)) {
         let entry = entry.map_err(io::Error::from)?;
         if entry.file_type().is_file()

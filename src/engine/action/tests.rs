@@ -185,3 +185,77 @@ fn two_processes_never_execute_one_key() {
         assert_eq!(times, 1, "key {i}");
     }
 }
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn child_remembers_without_end() {
+    let Some((dir, _)) = testing::orders() else { return };
+    let (cache, store) = open(&dir);
+    for i in 0u64.. {
+        let spec = spec(StepKind::Compile, serde_json::json!({"n": i}));
+        let output = store.put(&i.to_le_bytes().repeat(100)).unwrap();
+        let result = StepResult { outputs: [("binary".to_string(), output)].into(), ..result(&store) };
+        cache.put(&spec.key(), &spec, &result).unwrap();
+        if i == 5 {
+            testing::say("under way");
+        }
+    }
+}
+
+#[test]
+fn a_writer_killed_at_any_moment_leaves_only_whole_entries_with_their_outputs() {
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..4 {
+        let mut child = testing::spawn("engine::action::tests::child_remembers_without_end", dir.path(), "");
+        testing::hear(&mut child, "under way");
+        testing::kill(child);
+        let (cache, store) = open(dir.path());
+        let entries = crate::engine::home::sharded(&cache.root).unwrap();
+        assert!(entries.len() > 5);
+        for entry in entries {
+            let Read::Entry(body) = parse(&std::fs::read(&entry).unwrap()) else {
+                panic!("{} is not whole", entry.display());
+            };
+            let read = |digest| store.get(digest).unwrap().is_some();
+            assert!(body.result.outputs.values().all(read) && read(&body.explanation));
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_and_leaves_no_entry() {
+    let Some(disk) = testing::SmallDisk::mount("a_full_disk_is_named_and_leaves_no_entry") else { return };
+    let (cache, store) = open(disk.path());
+    let spec = compile();
+    let large = StepResult { summary: "x".repeat(2 << 20), ..result(&store) };
+    let error = cache.put(&spec.key(), &spec, &large).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    assert!(error.to_string().contains("`kforge cache gc`"), "{error}");
+    assert_eq!(cache.get(&spec.key(), &spec).unwrap(), None);
+    assert_eq!(crate::engine::home::files_in(&cache.tmp).unwrap().len(), 0);
+    cache.put(&spec.key(), &spec, &result(&store)).unwrap();
+    assert!(cache.get(&spec.key(), &spec).unwrap().is_some());
+}
+
+#[test]
+fn a_home_that_cannot_be_written_still_answers() {
+    let Some(disk) = testing::SmallDisk::mount("a_home_that_cannot_be_written_still_answers") else { return };
+    let (cache, store) = open(disk.path());
+    let spec = compile();
+    cache.put(&spec.key(), &spec, &result(&store)).unwrap();
+    let old = SystemTime::now() - 9 * TOUCH;
+    File::open(cache.root.join(shard(&spec.key()))).unwrap().set_modified(old).unwrap();
+    drop(Home::open(disk.path()).unwrap().lock_cache(Mode::Shared, Wait::No).unwrap());
+    disk.make_read_only();
+    let (cache, store) = open(disk.path());
+    let home = Home::open(disk.path()).unwrap();
+    assert!(home.lock_cache(Mode::Shared, Wait::No).unwrap().is_held());
+    let hit = cache.get(&spec.key(), &spec).unwrap().unwrap();
+    assert_eq!(store.get(&hit.result.outputs["binary"]).unwrap().unwrap(), b"binary");
+    store.put(b"binary").unwrap();
+    for error in [store.put(b"new").unwrap_err(), cache.put(&spec.key(), &spec, &hit.result).unwrap_err()] {
+        assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
+        assert!(error.to_string().contains("`KFORGE_HOME`"), "{error}");
+    }
+    assert!(matches!(cache.try_key_lock(&Digest::of(b"k")), Err(LockError::Io { .. })));
+}

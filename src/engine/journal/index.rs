@@ -119,8 +119,12 @@ impl Index {
             kind::NAME => {
                 let number = u32::try_from(self.names.len()).ok()?;
                 match self.numbers.entry(mix(0, fields.0)) {
-                    Entry::Vacant(free) => drop(free.insert(number)),
-                    Entry::Occupied(_) => drop(self.clashes.insert(fields.0.into(), number)),
+                    Entry::Vacant(free) => {
+                        free.insert(number);
+                    }
+                    Entry::Occupied(_) => {
+                        self.clashes.insert(fields.0.into(), number);
+                    }
                 }
                 self.names.push(frame);
                 self.places.push(Places::default());
@@ -300,7 +304,9 @@ impl Index {
     pub(super) fn compacted(&self) -> Index {
         let mut frames: Vec<Frame> = self.scans.values().copied().chain(self.certificate).collect();
         for places in &self.places {
-            let good = places.good.filter(|g| places.last != Some(*g));
+            // A row kept only for its result counts no more once that is taken back.
+            let has_result = |g: &Frame| self.step(*g).is_some_and(|row| row.result.is_some());
+            let good = places.good.filter(|g| places.last != Some(*g) && has_result(g));
             frames.extend([places.last, good, places.stat, places.meta].into_iter().flatten());
         }
         frames.sort_unstable_by_key(|frame| frame.start());

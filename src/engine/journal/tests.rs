@@ -34,7 +34,7 @@ fn row(n: u64) -> StepRow {
     let result = StepResult {
         outputs: (0..n % 3).map(|i| (format!("output{i}"), digest(n + i))).collect(),
         verdict,
-        notes: if n % 5 == 0 { vec![note] } else { vec![] },
+        notes: if n.is_multiple_of(5) { vec![note] } else { vec![] },
         summary: format!("{n} registers"),
         duration_ms: n,
     };
@@ -86,7 +86,7 @@ fn what_was_recorded_is_there_in_the_next_process() {
     fill(&journal, 0, 20);
     let before = answers(&journal);
     journal.flush().unwrap();
-    assert_eq!(answers(&Journal::view(&path).unwrap().0), before);
+    assert_eq!(answers(&Journal::view(&path).unwrap()), before);
     drop(journal);
     assert_eq!(answers(&open(&path)), before);
     let journal = open(&path);
@@ -111,7 +111,7 @@ fn many_records_are_written_before_anyone_asks() {
     let path = dir.path().join("journal");
     let journal = open(&path);
     fill(&journal, 0, BATCH as u64);
-    let seen = Journal::view(&path).unwrap().0;
+    let seen = Journal::view(&path).unwrap();
     assert!(seen.last("kernel/variant/0").is_some());
     drop(journal);
 }
@@ -161,7 +161,7 @@ fn no_flipped_bit_goes_unseen() {
         let mut flipped = whole.clone();
         flipped[at] ^= 1 << (at % 8);
         std::fs::write(&path, &flipped).unwrap();
-        let (journal, warnings) = Journal::view(&path).unwrap();
+        let (journal, warnings) = Journal::open(&path).unwrap();
         assert_eq!(warnings.len(), 1, "at {at}");
         // Exactly what stood before the damaged record is left.
         let kept = ends.iter().rev().find(|end| **end <= at).copied().unwrap_or(HEADER.len());
@@ -250,6 +250,11 @@ fn a_forgotten_key_answers_no_more_until_it_is_recorded_again() {
     let journal = open(&path);
     check(&journal);
     check(&Journal::of(&path, journal.inner().index.compacted(), None));
+    // A good row behind a failed one is not kept for the result that it has lost.
+    journal.record_step("b", &row(1)).unwrap();
+    journal.record_step("b", &row(6)).unwrap();
+    journal.forget(&digest(1)).unwrap();
+    assert_eq!(journal.inner().index.compacted().dead(), 0);
     journal.record_step("a", &row(1)).unwrap();
     assert_eq!(journal.by_key(&digest(1)), row(1).result);
 }
@@ -315,7 +320,7 @@ fn a_full_disk_is_named_and_what_waits_is_written_when_there_is_room() {
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(error.to_string().contains("journal`: "), "{error}");
     // Meanwhile a reader sees what is whole, and a crash would leave it so.
-    assert_eq!(Journal::view(&path).unwrap().0.last("before"), Some(row(1)));
+    assert_eq!(Journal::view(&path).unwrap().last("before"), Some(row(1)));
     std::fs::remove_file(&ballast).unwrap();
     journal.flush().unwrap();
     drop(journal);
@@ -411,7 +416,7 @@ fn call() -> impl Strategy<Value = Call> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
 
     #[test]
     fn over_random_records_it_says_what_a_plain_map_says(calls in prop::collection::vec(call(), 0..60)) {

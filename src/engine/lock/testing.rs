@@ -79,6 +79,12 @@ impl SmallDisk {
         None
     }
 
+    /// Nobody can write to it any more, root neither.
+    pub(crate) fn make_read_only(&self) {
+        let done = Command::new("mount").args(["-o", "remount,ro"]).arg(self.0.path()).status();
+        assert!(done.is_ok_and(|s| s.success()));
+    }
+
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }

@@ -104,3 +104,10 @@ fn a_place_that_cannot_be_written_is_named() {
     let error = exclusive(&dir.path().join("file/lock")).unwrap_err().to_string();
     assert!(error.contains("file/lock`"), "{error}");
 }
+
+#[test]
+fn only_what_says_that_there_are_no_locks_is_taken_for_that() {
+    for (code, no_locks) in [(libc::ENOLCK, true), (libc::EOPNOTSUPP, true), (libc::ENOSYS, true), (libc::EIO, false)] {
+        assert_eq!(unsupported(&io::Error::from_raw_os_error(code)), no_locks, "{code}");
+    }
+}

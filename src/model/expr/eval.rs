@@ -380,10 +380,33 @@ fn check_functions(words: &[Token<'_>], want: Want) -> Result<(), (Range<usize>,
     Ok(())
 }
 
-/// Whether the operand from word `from` to word `to` stands beside an arithmetic operator.
+/// Whether the operand from word `from` to word `to` is one of arithmetic: it stands beside an operator, or it is what a group beside one gives.
 fn is_number(words: &[Token<'_>], from: usize, to: usize) -> bool {
-    let arithmetic = |w: Option<&Token<'_>>| w.is_some_and(|w| w.kind == Kind::Arithmetic);
-    (from > 0 && arithmetic(words.get(from - 1))) || arithmetic(words.get(to + 1))
+    let before = from.checked_sub(1).and_then(|i| words.get(i));
+    let after = words.get(to + 1);
+    if before.into_iter().chain(after).any(|w| w.kind == Kind::Arithmetic) {
+        return true;
+    }
+    let starts = before.is_some_and(|w| w.kind == Kind::Open || w.text == "else");
+    let ends = after.is_some_and(|w| w.kind == Kind::Close || w.text == "if");
+    match around(words, from, to) {
+        Some((open, close)) if starts && ends => is_number(words, open, close),
+        _ => false,
+    }
+}
+
+/// The parentheses around an operand, unless they are a call's.
+fn around(words: &[Token<'_>], from: usize, to: usize) -> Option<(usize, usize)> {
+    let mut depth = 0i32;
+    let closed = |w: &Token<'_>, depth: &mut i32, inner: Kind, outer: Kind| {
+        *depth += i32::from(w.kind == inner) - i32::from(w.kind == outer);
+        *depth < 0
+    };
+    let open = (0..from).rev().find(|i| closed(&words[*i], &mut depth, Kind::Close, Kind::Open))?;
+    depth = 0;
+    let close = (to + 1..words.len()).find(|i| closed(&words[*i], &mut depth, Kind::Open, Kind::Close))?;
+    let call = open > 0 && words[open - 1].kind == Kind::Function;
+    (!call).then_some((open, close))
 }
 
 /// Truth values used as numbers, unbalanced parentheses, an `if` without `else`.
@@ -412,7 +435,8 @@ fn check_operands(words: &[Token<'_>]) -> Result<(), (Range<usize>, String)> {
                 "if" => top.3 += 1,
                 "else" if top.3 == 0 => return Err((word.at.clone(), "an `else` without its `if`".into())),
                 "else" => top.3 -= 1,
-                _ => top.2 = true,
+                // The condition of an `if` is not what the group gives.
+                _ => top.2 = top.2 || top.3 == 0,
             },
             _ => {}
         }

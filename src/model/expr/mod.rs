@@ -6,6 +6,8 @@
 mod eval;
 mod functions;
 mod lex;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use eval::list;
 pub use eval::{Expr, Scope, Value, Want};

@@ -8,9 +8,15 @@ use crate::reference::registry::nearest;
 /// Deepest nesting: far beyond what people write, far below what a thread's stack holds.
 const DEEPEST: usize = 64;
 
+/// Most tokens: operators in a row nest too, to the left.
+const LONGEST: usize = 1000;
+
 /// Parses an expression. Gives the names it reads in order of first use; [`Expr::Name`] counts in that list.
 pub(in crate::reference) fn parse(text: &str) -> Result<(Expr, Vec<String>), String> {
     let tokens = tokens(text)?;
+    if tokens.len() > LONGEST {
+        return Err(format!("an expression of {} words and signs, expected at most {LONGEST}", tokens.len()));
+    }
     let mut parser = Parser { text, tokens, next: 0, names: Vec::new() };
     let expr = parser.comparison(0)?;
     match parser.peek() {

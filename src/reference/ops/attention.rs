@@ -36,7 +36,7 @@ pub(in crate::reference) static ATTENTION: Builtin = Builtin {
         setting("causal", SettingKind::Flag, "whether later keys are hidden; false unless given"),
         setting("layout", SettingKind::Word(&["bhsd", "bshd"]), "the order of axes without pages; `bhsd` unless given"),
     ],
-    large: false,
+    large: &[],
     check,
     run,
     work: |bound| match Dims::new(bound) {

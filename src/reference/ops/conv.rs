@@ -33,7 +33,7 @@ pub(in crate::reference) static CONV2D: Builtin = Builtin {
         setting("groups", SettingKind::Integer, "into how many groups the channels fall; 1 unless given"),
         setting("activation", SettingKind::Word(&ACTIVATIONS), "applied last; `none` unless given"),
     ],
-    large: false,
+    large: &[],
     check: check_conv,
     run: run_conv,
     work: |bound| {
@@ -68,7 +68,7 @@ pub(in crate::reference) static MAX_POOL2D: Builtin = Builtin {
         PADDING,
         DILATION,
     ],
-    large: true,
+    large: &["x"],
     check: check_pool,
     run: run_pool,
     work: |bound| {

@@ -31,7 +31,7 @@ pub(in crate::reference) static DROPOUT: Builtin = Builtin {
         setting("seed", SettingKind::Integer, "the key, without a mask; 0 unless given"),
         setting("offset", SettingKind::Integer, "the upper half of the counter, without a mask; 0 unless given"),
     ],
-    large: true,
+    large: &["x"],
     check,
     run,
     work: |bound| Work { flops: 2.0 * bound.len("x") as f64, reduction: 1 },

@@ -23,7 +23,7 @@ pub(in crate::reference) static ELEMENTWISE: Builtin = Builtin {
           divides; scale: sums and differences add magnitudes",
     slots: &[],
     settings: &[],
-    large: false,
+    large: &[],
     check,
     run,
     work: |bound| Work {

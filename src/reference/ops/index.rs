@@ -13,7 +13,7 @@ pub(in crate::reference) static TRANSPOSE: Builtin = Builtin {
     doc: "axis k of `y` is axis axes[k] of `x`; scale: |y|",
     slots: &[read("x", Kind::Any, "any shape"), written("y", Kind::Any, "the extents of `x` in their new order")],
     settings: &[setting("axes", SettingKind::Integers, "where each axis comes from; reversed unless given")],
-    large: true,
+    large: &["x"],
     check: check_transpose,
     run: |call, scale| {
         let shape = call.bound.dims("x");
@@ -38,7 +38,7 @@ pub(in crate::reference) static GATHER: Builtin = Builtin {
         written("y", Kind::Any, "the shape of `index`"),
     ],
     settings: &[setting("axis", SettingKind::Integer, "the axis; -1 unless given")],
-    large: true,
+    large: &["x"],
     check: check_gather,
     run: run_gather,
     work: |_| Work { flops: 0.0, reduction: 1 },
@@ -59,7 +59,7 @@ pub(in crate::reference) static EMBEDDING: Builtin = Builtin {
         written("y", Kind::Any, "the shape of `ids`, then width"),
     ],
     settings: &[],
-    large: true,
+    large: &["w"],
     check: check_embedding,
     run: run_embedding,
     work: |_| Work { flops: 0.0, reduction: 1 },

@@ -30,16 +30,20 @@ pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
         ),
         setting("ignore_index", SettingKind::Integer, "the label that does not count; none unless given"),
     ],
-    large: true,
+    large: &["x"],
     check,
     run,
     work: |bound| Work {
         flops: 3.0 * bound.len("x") as f64,
         // A mean over rows is a sum over rows of sums over classes.
-        reduction: (bound.len("labels") as u64).max(rows(bound).map_or(1, |rows| rows.len as u64)),
+        reduction: if bound.word("reduction", "mean") == "none" {
+            bound.row_length()
+        } else {
+            bound.row_length().max(bound.len("labels") as u64)
+        },
     },
     hint: |bound, slot| {
-        let classes = rows(bound).map_or(1, |rows| rows.len);
+        let classes = bound.row_length();
         (slot == "labels").then_some(Init::Range(0.0, classes.saturating_sub(1) as f64))
     },
 };

@@ -27,7 +27,7 @@ pub(in crate::reference) static MATMUL: Builtin = Builtin {
         setting("beta", SettingKind::Number, "the factor of `c` as it was; 0 unless given"),
         setting("activation", SettingKind::Word(&ACTIVATIONS), "applied last; `none` unless given"),
     ],
-    large: false,
+    large: &[],
     check,
     run,
     work: |bound| match Dims::new(bound) {
@@ -144,7 +144,10 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     let (a, b, bias) = (call.float("a")?, call.float("b")?, call.float_if("bias")?);
     let old = if beta == 0.0 { None } else { call.float_if("c")? };
     let shape = dims.shape();
-    let bias_places = broadcast_places(&shape, &bound.dims("bias"));
+    let bias_places = match &bias {
+        Some(_) => broadcast_places(&shape, &bound.dims("bias")),
+        None => Vec::new(),
+    };
     let apply = activation(&activation_name);
     let finish = |mut c: Vec<f64>, absolute: bool| {
         let magnitude = |x: f64| if absolute { x.abs() } else { x };
@@ -190,13 +193,15 @@ fn product(dims: &Dims, a: &[f64], b: &[f64]) -> Vec<f64> {
 /// Integers, wrapping in 64 bits.
 fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64]) -> Result<Produced, String> {
     let (m, n, k) = (dims.m, dims.n, dims.k);
-    let bias = if call.slot("bias")?.is_some() { Some(call.ints("bias")?) } else { None };
-    let bias_places = broadcast_places(&dims.shape(), &call.bound.dims("bias"));
+    let bias = match call.slot("bias")? {
+        Some(_) => Some((call.ints("bias")?, broadcast_places(&dims.shape(), &call.bound.dims("bias")))),
+        None => None,
+    };
     let (of_a, of_b) = (broadcast_places(&dims.batch, &dims.batch_a), broadcast_places(&dims.batch, &dims.batch_b));
     let mut c = Vec::with_capacity(dims.batches() * m * n);
     for batch in 0..dims.batches() {
         for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
-            let mut total = bias.map_or(0, |bias| bias[bias_places[c.len()]]);
+            let mut total = bias.as_ref().map_or(0, |(bias, places)| bias[places[c.len()]]);
             for l in 0..k {
                 let left = if dims.transposed[0] { l * m + i } else { i * k + l };
                 let right = if dims.transposed[1] { j * k + l } else { l * n + j };

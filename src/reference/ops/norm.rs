@@ -6,7 +6,7 @@ use crate::reference::builtin::{
     AXIS, Builtin, Kind, Produced, SettingKind, Use, Work, no_hint, optional, read, setting, written,
 };
 use crate::reference::check::Check;
-use crate::reference::rows::{Rows, sum};
+use crate::reference::rows::{Rows, length, sum};
 use crate::reference::values::Values;
 
 /// `y = (x - mean) / sqrt(var + eps) * w + b`.
@@ -23,7 +23,7 @@ pub(in crate::reference) static LAYER_NORM: Builtin = Builtin {
         optional("rstd", Use::Out, Kind::Float, "1 / sqrt(var + eps), shaped as `mean`"),
     ],
     settings: &[AXIS, setting("eps", SettingKind::Number, "added to the variance; 1e-5 unless given")],
-    large: true,
+    large: &["x"],
     check: check_norm,
     run: run_layer_norm,
     work: |bound| work(bound, 7.0),
@@ -48,7 +48,7 @@ pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
         ),
     ],
     settings: &[AXIS, setting("eps", SettingKind::Number, "added to the mean square; 1e-6 unless given")],
-    large: true,
+    large: &["x"],
     check: check_norm,
     run: run_rms_norm,
     work: |bound| work(bound, 4.0),
@@ -76,7 +76,7 @@ pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
         setting("eps", SettingKind::Number, "added to the variance; 1e-5 unless given"),
         setting("momentum", SettingKind::Number, "the weight of the batch in running statistics; 0.1 unless given"),
     ],
-    large: true,
+    large: &["x"],
     check: check_batch_norm,
     run: run_batch_norm,
     work: |bound| work(bound, 7.0),
@@ -102,7 +102,8 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
 }
 
 fn work(bound: &Bound<'_>, per_element: f64) -> Work {
-    Work { flops: per_element * bound.len("x") as f64, reduction: rows(bound).map_or(1, |rows| rows.len as u64) }
+    let length = axes(bound).map_or(1, |axes| length(&bound.dims("x"), &axes) as u64);
+    Work { flops: per_element * bound.len("x") as f64, reduction: length }
 }
 
 fn check_norm(check: &mut Check<'_>) {

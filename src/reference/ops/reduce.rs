@@ -15,7 +15,7 @@ const fn reduction(
     name: &'static str,
     doc: &'static str,
     slots: &'static [Slot],
-    large: bool,
+    large: &'static [&'static str],
     run: fn(&Call<'_>, bool) -> Result<Produced, String>,
     work: fn(&Bound<'_>) -> Work,
 ) -> Builtin {
@@ -24,28 +24,34 @@ const fn reduction(
 
 /// `y = sum(x)`. Scale: `sum(|x|)`.
 pub(in crate::reference) static SUM: Builtin =
-    reduction("sum", "the sum of `x` along axes; scale: the sum of |x|", &[X, Y], false, run_sum, adds);
+    reduction("sum", "the sum of `x` along axes; scale: the sum of |x|", &[X, Y], &[], run_sum, adds);
 /// `y = mean(x)`. Scale: `mean(|x|)`.
 pub(in crate::reference) static MEAN: Builtin =
-    reduction("mean", "the mean of `x` along axes; scale: the mean of |x|", &[X, Y], false, run_mean, adds);
+    reduction("mean", "the mean of `x` along axes; scale: the mean of |x|", &[X, Y], &[], run_mean, adds);
 /// `y = max(x)`. Scale: `|y|`.
 pub(in crate::reference) static MAX: Builtin = reduction(
     "max",
     "the largest of `x` along axes, NaN if there is one; scale: |y|",
     &[X, Y],
-    true,
+    &["x"],
     run_max,
     compares,
 );
 /// `y = min(x)`. Scale: `|y|`.
-pub(in crate::reference) static MIN: Builtin =
-    reduction("min", "the least of `x` along axes, NaN if there is one; scale: |y|", &[X, Y], true, run_min, compares);
+pub(in crate::reference) static MIN: Builtin = reduction(
+    "min",
+    "the least of `x` along axes, NaN if there is one; scale: |y|",
+    &[X, Y],
+    &["x"],
+    run_min,
+    compares,
+);
 /// `y = argmax(x)`, the first of equal ones.
 pub(in crate::reference) static ARGMAX: Builtin = reduction(
     "argmax",
     "the index along one axis of the first largest value of `x`, or of the first NaN; no scale",
     &[X, INDEX],
-    true,
+    &["x"],
     run_argmax,
     compares,
 );
@@ -54,7 +60,7 @@ pub(in crate::reference) static ARGMIN: Builtin = reduction(
     "argmin",
     "the index along one axis of the first least value of `x`, or of the first NaN; no scale",
     &[X, INDEX],
-    true,
+    &["x"],
     run_argmin,
     compares,
 );
@@ -86,7 +92,7 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
 }
 
 fn adds(bound: &Bound<'_>) -> Work {
-    Work { flops: bound.len("x") as f64, reduction: rows(bound).map_or(1, |rows| rows.len as u64) }
+    Work { flops: bound.len("x") as f64, reduction: bound.row_length() }
 }
 
 fn compares(bound: &Bound<'_>) -> Work {

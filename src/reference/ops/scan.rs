@@ -16,10 +16,10 @@ pub(in crate::reference) static CUMSUM: Builtin = Builtin {
         setting("exclusive", SettingKind::Flag, "whether a place's own value is left out; false unless given"),
         setting("reverse", SettingKind::Flag, "whether sums run from the end; false unless given"),
     ],
-    large: false,
+    large: &[],
     check,
     run,
-    work: |bound| Work { flops: bound.len("x") as f64, reduction: rows(bound).map_or(1, |rows| rows.len as u64) },
+    work: |bound| Work { flops: bound.len("x") as f64, reduction: bound.row_length() },
     hint: no_hint,
 };
 

@@ -15,7 +15,7 @@ pub(in crate::reference) static SOFTMAX: Builtin = Builtin {
     doc: "exp(x) over its sum along axes; scale: y, whose terms are all positive",
     slots: &[X, Y],
     settings: &[AXIS],
-    large: true,
+    large: &["x"],
     check,
     run: run_softmax,
     work: |bound| work(bound, 4.0),
@@ -28,7 +28,7 @@ pub(in crate::reference) static LOG_SOFTMAX: Builtin = Builtin {
     doc: "x less the logarithm of the sum of exp(x) along axes; scale: |x| + |that logarithm|",
     slots: &[X, Y],
     settings: &[AXIS],
-    large: true,
+    large: &["x"],
     check,
     run: run_log_softmax,
     work: |bound| work(bound, 4.0),
@@ -48,7 +48,7 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
 }
 
 fn work(bound: &Bound<'_>, per_element: f64) -> Work {
-    Work { flops: per_element * bound.len("x") as f64, reduction: rows(bound).map_or(1, |rows| rows.len as u64) }
+    Work { flops: per_element * bound.len("x") as f64, reduction: bound.row_length() }
 }
 
 /// The maximum and the sum of exp(x - maximum).

@@ -54,6 +54,8 @@ pub(super) const WRITE: u32 = 1;
 pub(super) const VOLATILE: u32 = 2;
 pub(super) const ATOMIC: u32 = 4;
 pub(super) const UNALIGNED: u32 = 8;
+/// An atomic operation that writes without looking at what was there.
+pub(super) const EXCHANGE: u32 = 16;
 
 /// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as sixth argument; the thread
 /// sanitizer's hooks as accesses; compare-and-swap; and the one area that all `dynamic` names (undefined thread-local arrays) stand for.

@@ -107,6 +107,9 @@ impl Block {
         (self.epoch, self.events, self.stamp, self.at_grid, self.generation) = (0, 0, 0, 0, 0);
         self.saved_context = (0, 0);
         self.saved_shared = None;
+        if let Some(watch) = &mut self.watch {
+            watch.begin();
+        }
     }
 
     /// Thread `thread` has reached the barrier; whether all have, so that it need not wait.
@@ -166,9 +169,6 @@ impl Block {
         self.barrier.waiting = 0;
         self.epoch += 1;
         self.events += 1;
-        if let Some(watch) = &mut self.watch {
-            watch.barrier();
-        }
         let skip = running.unwrap_or(u32::MAX);
         let threads = &mut self.threads;
         let ready = &mut self.ready;

@@ -18,6 +18,7 @@ use super::abi::Context;
 use super::block::{Block, State};
 use super::job::{Job, finding};
 use super::stack::ThreadStack;
+use super::watch::BlockWatch;
 use crate::record::FindingKind;
 
 /// No thread, no coroutine.
@@ -135,6 +136,17 @@ impl Core {
         self.fibers.get(self.running as usize).is_some_and(|f| (f.stack.0..f.stack.1).contains(&address))
     }
 
+    /// Whether `address` lies on any thread's stack of this core.
+    pub(super) fn on_any_stack(&self, address: usize) -> bool {
+        self.fibers.iter().any(|f| (f.stack.0..f.stack.1).contains(&address))
+    }
+
+    /// Whether `address` lies in the context, which kernels read for their indices.
+    pub(super) fn is_own(&self, address: usize) -> bool {
+        let start = ptr::from_ref(self) as usize;
+        (start..start + size_of::<Context>()).contains(&address)
+    }
+
     fn save(&mut self, block: &mut Block) {
         block.saved_context = (self.ctx.next, self.ctx.exited);
         let bytes = self.shared_bytes();
@@ -145,7 +157,7 @@ impl Core {
     fn shared_bytes(&self) -> usize {
         // SAFETY: set for the time of a launch by `run_job`.
         let job = unsafe { &*self.job };
-        (job.loaded.image.dynamic.0 + job.shared) as usize
+        job.shared_bytes()
     }
 
     /// Makes `block` the one whose threads run.
@@ -226,6 +238,12 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
                 // SAFETY: only this OS thread uses `core`.
                 let c = unsafe { &mut *core };
                 let mut block = c.spare.pop().unwrap_or_default();
+                if job.watch.is_some() {
+                    let (threads, bytes) = (c.ctx.count as usize, job.shared_bytes());
+                    if !block.watch.as_ref().is_some_and(|w| w.fits(threads, bytes)) {
+                        block.watch = Some(Box::new(BlockWatch::new(threads, bytes)));
+                    }
+                }
                 block.begin(linear, c.ctx.count);
                 if c.fibers.len() - c.free.len() + c.ctx.count as usize > job.most_fibers && !resident.is_empty() {
                     job.notebook.not_emulated(format!(

@@ -94,13 +94,14 @@ unsafe extern "C" fn land(core: *mut Core) {
                 Some(region) => {
                     let offset = fault.address as i64 - region.start as i64;
                     let index = offset.div_euclid(region.element as i64);
-                    let what = if (0..region.bytes as i64).contains(&offset) {
-                        "write to the read-only buffer"
+                    let inside = (0..region.bytes as i64).contains(&offset);
+                    let (kind, what) = if inside {
+                        (FindingKind::InputModified, "write to the read-only buffer")
                     } else {
-                        "access outside the buffer"
+                        (FindingKind::OutOfBounds, "access outside the buffer")
                     };
                     let message = format!("{what} `{}` at element {index}, at {}", region.name, job.at(pc));
-                    let mut found = finding(job, FindingKind::OutOfBounds, message, pc, block, thread);
+                    let mut found = finding(job, kind, message, pc, block, thread);
                     (found.buffer, found.index, found.space) =
                         (Some(region.name.clone()), Some(index), Some(Space::Global));
                     found

@@ -142,6 +142,21 @@ unsafe extern "C" fn converge(site: u32, _: u64, _: u64, _: u64, _: u64, pc: usi
     }
 }
 
+/// The lanes of the running thread's warp that are at the same place, once no other can come.
+///
+/// # Safety
+/// Called on a coroutine of `core`.
+pub(super) unsafe fn together(core: *mut Core, pc: usize) -> u32 {
+    // SAFETY: as stated; the block is not touched across the switch.
+    unsafe {
+        let thread = (*core).ctx.linear;
+        let at = &mut (&mut (*(*core).block).threads)[thread as usize];
+        (at.state, at.site, at.pc) = (State::Converge, pc as u32, pc);
+        park(core, thread);
+        (&(*(*core).block).threads)[thread as usize].result as u32
+    }
+}
+
 unsafe extern "C" fn fence(_scope: u32, _: u64, _: u64, _: u64, _: u64, _pc: usize) {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as for `barrier`.
@@ -240,6 +255,9 @@ unsafe extern "C" fn out_of_bounds(data: *const c_void, index: u64, _: u64, _: u
         let message = format!("index {index} of an array of type `{array}` at {}", job.at(pc));
         let mut found = finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread);
         found.index = Some(index);
+        if let Some(name) = watch::shared_of_type(job, &array) {
+            (found.buffer, found.space) = (Some(name.to_owned()), Some(crate::record::Space::Shared));
+        }
         job.notebook.add(found);
         end(core, job, thread);
     }

@@ -40,6 +40,12 @@ pub(super) struct Image {
     pub(super) shared: Vec<Variable>,
     /// Where the dynamic area begins in the TLS segment, and whether any name stands for it.
     pub(super) dynamic: (u64, bool),
+    /// A name of the dynamic area.
+    pub(super) dynamic_name: String,
+    /// Thread-local bytes of the compiler's own, by offset in the TLS segment.
+    exempt: Vec<(u64, u64)>,
+    /// Whether volatile accesses to shared memory step the lanes of a warp together.
+    pub(super) warp_synchronous: bool,
     /// `__device__` and `__constant__` variables by address in the image.
     pub(super) globals: Vec<Variable>,
     /// Writable ranges to be reset before each trial: address and size.
@@ -66,6 +72,8 @@ impl Image {
                 image.dynamic.0 = symbol.address();
             } else if name == "kf_targets" {
                 image.targets = symbol.address();
+            } else if name == "kf_warp_synchronous" {
+                image.warp_synchronous = true;
             } else if let Some(index) = name.strip_prefix("kf_params_").and_then(|n| n.parse::<usize>().ok()) {
                 if let Some(slot) = image.entries.get_mut(index) {
                     *slot =
@@ -75,7 +83,9 @@ impl Image {
             } else if symbol.kind() == SymbolKind::Tls {
                 let variable = variable(name, &symbol);
                 // g++ guards arrays of class types by thread-local bytes of its own.
-                if !name.starts_with("_ZGV") && !name.starts_with("__tls_guard") {
+                if name.starts_with("_ZGV") || name.starts_with("__tls_guard") {
+                    image.exempt.push((variable.start, variable.size));
+                } else {
                     image.shared.push(variable);
                 }
             } else if symbol.kind() == SymbolKind::Data && symbol.size() > 0 && !name.starts_with("_ZGV") {
@@ -87,7 +97,10 @@ impl Image {
         }
         image.shared.retain(|v| {
             let dynamic = v.start == image.dynamic.0;
-            dynamic_names += usize::from(dynamic);
+            if dynamic {
+                dynamic_names += 1;
+                image.dynamic_name.clone_from(&v.name);
+            }
             !dynamic
         });
         image.dynamic.1 = dynamic_names > 0;
@@ -106,6 +119,11 @@ impl Image {
     /// The static shared variable at an offset of the TLS segment.
     pub(super) fn shared_at(&self, offset: u64) -> Option<&Variable> {
         at(&self.shared, offset)
+    }
+
+    /// Whether an offset of the TLS segment is the compiler's own.
+    pub(super) fn is_exempt(&self, offset: u64) -> bool {
+        self.exempt.iter().any(|(start, size)| (*start..start + size).contains(&offset))
     }
 
     /// The global at an address of the image.

@@ -81,6 +81,11 @@ impl Job {
         self.place(pc).map_or_else(|| "an unknown place".to_owned(), lines::mark)
     }
 
+    /// Bytes of a block's shared memory: static variables, then the dynamic area.
+    pub(super) fn shared_bytes(&self) -> usize {
+        (self.loaded.image.dynamic.0 + self.shared) as usize
+    }
+
     /// Argument addresses as the trampoline takes them.
     pub(super) fn arguments(&self) -> *mut *mut c_void {
         self.args.as_ptr().cast_mut().cast()

@@ -18,6 +18,7 @@ mod job;
 pub mod lines;
 mod memory;
 pub mod run;
+mod shadow;
 mod stack;
 mod warp;
 mod watch;

@@ -206,6 +206,9 @@ impl Session<'_> {
             match launch {
                 Launch::Memset { buffer, value } => memset(&arena, buffer, *value, watch.as_ref()),
                 Launch::Kernel(kernel) => {
+                    if let Some(watch) = &watch {
+                        watch.next_phase();
+                    }
                     let job = self.job(number, position, trial, kernel, values, &arena, &notebook, watch.take());
                     let job = Arc::new(job);
                     run(Arc::clone(&job))?;
@@ -393,11 +396,11 @@ fn refuse_shape(kernel: &KernelLaunch) -> Result<(), String> {
 }
 
 fn memset(arena: &Arena, buffer: &str, value: u8, watch: Option<&Watch>) {
-    if let Some(region) = arena.region(buffer) {
+    if let Some((position, region)) = arena.regions.iter().enumerate().find(|(_, r)| r.name == buffer) {
         // SAFETY: mapped writable, as `prepare` checked; no launch runs.
         unsafe { ptr::write_bytes(region.start as *mut u8, value, region.bytes) };
         if let Some(watch) = watch {
-            watch.filled(region.start, region.bytes);
+            watch.filled(position);
         }
     }
 }

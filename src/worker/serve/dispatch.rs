@@ -2,6 +2,7 @@
 
 use super::emulated;
 use crate::record::{Spec, StepKind};
+use crate::worker::compiled;
 use crate::worker::judge;
 use crate::worker::message::Response;
 use crate::worker::oracle;
@@ -37,6 +38,8 @@ pub const TABLE: &[Row] = &[
     Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run },
     Row { kind: StepKind::Compile, on: On::Cpu, run: emulated::compile },
     Row { kind: StepKind::Inspect, on: On::Cpu, run: emulated::inspect },
+    Row { kind: StepKind::Compile, on: On::Device, run: compiled::compile },
+    Row { kind: StepKind::Inspect, on: On::Device, run: compiled::inspect },
     Row { kind: StepKind::Verify, on: On::Cpu, run: judge::run },
 ];
 

@@ -29,9 +29,10 @@ KF_INLINE void kf_polled() {
 #endif
 }
 
-template <class T, class F> KF_INLINE T kf_rmw(T *address, F f) {
+template <class T, class F> KF_INLINE T kf_rmw(T *address, F f, uint32_t more = 0) {
   typedef typename kf_word<sizeof(T)>::type W;
-  KF_WATCH(address, sizeof(T), KF_WRITE | KF_ATOMIC);
+  (void)more;
+  KF_WATCH(address, sizeof(T), KF_WRITE | KF_ATOMIC | more);
   W *p = reinterpret_cast<W *>(address);
   W old = kf_load(p);
   for (;;) {
@@ -50,7 +51,12 @@ template <class T, class F> KF_INLINE T kf_rmw(T *address, F f) {
 #ifdef KF_CHECK
 #define KF_FETCH(builtin, p, v, expression) kf_rmw(p, [=](auto kf_old) { return static_cast<decltype(kf_old)>(expression); })
 #else
-#define KF_FETCH(builtin, p, v, expression) builtin(p, v, __ATOMIC_RELAXED)
+#define KF_FETCH(builtin, p, v, expression)                                                                            \
+  ({                                                                                                                   \
+    auto kf_old = builtin(p, v, __ATOMIC_RELAXED);                                                                     \
+    if (__builtin_expect(static_cast<decltype(kf_old)>(expression) == kf_old, 0)) kf_polled();                         \
+    kf_old;                                                                                                            \
+  })
 #endif
 
 #define KF_ATOMIC_INTEGER(T)                                                                                           \
@@ -61,7 +67,7 @@ template <class T, class F> KF_INLINE T kf_rmw(T *address, F f) {
   KF_INLINE T atomicXor(T *p, T v) { return KF_FETCH(__atomic_fetch_xor, p, v, kf_old ^ v); }                          \
   KF_INLINE T atomicMin(T *p, T v) { return kf_rmw(p, [=](T o) { return v < o ? v : o; }); }                           \
   KF_INLINE T atomicMax(T *p, T v) { return kf_rmw(p, [=](T o) { return o < v ? v : o; }); }                           \
-  KF_INLINE T atomicExch(T *p, T v) { return kf_rmw(p, [=](T) { return v; }); }                                        \
+  KF_INLINE T atomicExch(T *p, T v) { return kf_rmw(p, [=](T) { return v; }, KF_EXCHANGE); }                                        \
   KF_INLINE T atomicCAS(T *p, T e, T v) { return kf_rmw(p, [=](T o) { return o == e ? v : o; }); }
 
 KF_ATOMIC_INTEGER(int)
@@ -83,8 +89,8 @@ KF_INLINE unsigned int atomicDec(unsigned int *p, unsigned int v) {
 }
 KF_INLINE float atomicAdd(float *p, float v) { return kf_rmw(p, [=](float o) { return o + v; }); }
 KF_INLINE double atomicAdd(double *p, double v) { return kf_rmw(p, [=](double o) { return o + v; }); }
-KF_INLINE float atomicExch(float *p, float v) { return kf_rmw(p, [=](float) { return v; }); }
-KF_INLINE double atomicExch(double *p, double v) { return kf_rmw(p, [=](double) { return v; }); }
+KF_INLINE float atomicExch(float *p, float v) { return kf_rmw(p, [=](float) { return v; }, KF_EXCHANGE); }
+KF_INLINE double atomicExch(double *p, double v) { return kf_rmw(p, [=](double) { return v; }, KF_EXCHANGE); }
 
 #define KF_ATOMIC_SCOPES(name)                                                                                         \
   template <class T, class... V> KF_INLINE T name##_block(T *p, V... v) { return name(p, static_cast<T>(v)...); }      \

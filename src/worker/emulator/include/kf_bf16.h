@@ -1,6 +1,8 @@
-// CUDA's __nv_bfloat16 and __nv_bfloat162 as cuda_bf16.h spells them.
-// Knows this format's names and widths; what it shares with binary16 is in kf_narrow_types.h and kf_narrow_ops.h.
+// CUDA's __nv_bfloat16 and __nv_bfloat162 as cuda_bf16.h spells them. Includes binary16, to and from which it
+// converts, as CUDA's header does. Knows this format's names and widths; what it shares with binary16 is in
+// kf_narrow_types.h and kf_narrow_ops.h.
 #pragma once
+#include "kf_half.h"
 #include "kf_narrow.h"
 
 struct __nv_bfloat16_raw { unsigned short x; };
@@ -8,12 +10,14 @@ struct KF_ALIGNED(4) __nv_bfloat162_raw { unsigned short x, y; };
 
 #define KF_T __nv_bfloat16
 #define KF_T2 __nv_bfloat162
+#define KF_OTHER __half
 #define KF_RAW __nv_bfloat16_raw
 #define KF_RAW2 __nv_bfloat162_raw
 #define KF_NAME bfloat16
 #define KF_NAME2 bfloat162
 #define KF_FROM kf_bf16_from
 #define KF_TO kf_bf16_to
+#define KF_INFINITY 0x7f80
 #define KF_ONE 0x3f80
 #ifdef __CUDA_NO_BFLOAT16_CONVERSIONS__
 #define KF_NO_CONVERSIONS 1
@@ -30,17 +34,22 @@ struct KF_ALIGNED(4) __nv_bfloat162_raw { unsigned short x, y; };
 #else
 #define KF_NO_OPERATORS2 0
 #endif
-// Not float: its subnormals begin where this format's do, so a float product there would have been rounded already.
-#define KF_WIDE double
 
 #include "kf_narrow_types.h"
 #include "kf_narrow_ops.h"
 #include "kf_narrow_undef.h"
 
+// Between the two formats: exact to float, rounded once from it.
+#ifndef __CUDA_NO_HALF_CONVERSIONS__
+inline __half::__half(const __nv_bfloat16& v) : __x(kf_f16_from(kf_bf16_to(v.__x))) {}
+#endif
+#ifndef __CUDA_NO_BFLOAT16_CONVERSIONS__
+inline __nv_bfloat16::__nv_bfloat16(const __half& v) : __x(kf_bf16_from(kf_f16_to(v.__x))) {}
+#endif
+
+#define __CUDA_BF16_TYPES_EXIST__
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
-
-KF_FN __nv_bfloat16 __float2bfloat16(float f) { return __float2bfloat16_rn(f); }
 
 #define CUDART_INF_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7f80u))
 #define CUDART_NAN_BF16 __ushort_as_bfloat16(static_cast<unsigned short>(0x7fffu))

@@ -3,17 +3,22 @@
 #pragma once
 #include "kf_narrow.h"
 
+// Of cuda_bf16.h, which one constructor names.
+struct __nv_bfloat16;
+
 struct __half_raw { unsigned short x; };
 struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 
 #define KF_T __half
 #define KF_T2 __half2
+#define KF_OTHER __nv_bfloat16
 #define KF_RAW __half_raw
 #define KF_RAW2 __half2_raw
 #define KF_NAME half
 #define KF_NAME2 half2
 #define KF_FROM kf_f16_from
 #define KF_TO kf_f16_to
+#define KF_INFINITY 0x7c00
 #define KF_ONE 0x3c00
 #ifdef __CUDA_NO_HALF_CONVERSIONS__
 #define KF_NO_CONVERSIONS 1
@@ -30,13 +35,12 @@ struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 #else
 #define KF_NO_OPERATORS2 0
 #endif
-// Sums, products and quotients of two 11-bit values round right through float: 24 >= 2 * 11 + 2.
-#define KF_WIDE float
 
 #include "kf_narrow_types.h"
 #include "kf_narrow_ops.h"
 #include "kf_narrow_undef.h"
 
+#define __CUDA_FP16_TYPES_EXIST__
 typedef __half half;
 typedef __half2 half2;
 typedef __half nv_half;
@@ -45,8 +49,6 @@ typedef __half __nv_half;
 typedef __half2 __nv_half2;
 typedef __half_raw __nv_half_raw;
 typedef __half2_raw __nv_half2_raw;
-
-KF_FN __half __float2half(float f) { return __float2half_rn(f); }
 
 #define CUDART_INF_FP16 __ushort_as_half(static_cast<unsigned short>(0x7c00u))
 #define CUDART_NAN_FP16 __ushort_as_half(static_cast<unsigned short>(0x7fffu))

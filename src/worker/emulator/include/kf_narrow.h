@@ -1,9 +1,10 @@
 // Rounding to the formats narrower than float, and from floating point to integers: bit patterns in, bit patterns out.
 // Knows IEEE 754 and how CUDA treats NaN and overflow; not the class types, which the headers above it define.
 //
-// All of it rests on rounding to odd: a value that is cut to more bits than the target has (at least two more), and whose
-// last bit is set whenever the cut lost something, still rounds right in every mode. So an exact sum is rounded to odd to
-// double, that to odd to float, and only the last step rounds by the mode asked for: no double rounding anywhere.
+// All of it rests on rounding to odd: a value that is cut to more bits than the target has (at least two more), and
+// whose last bit is set whenever the cut lost something, still rounds right in every mode. So an exact sum is rounded
+// to odd to double, that to odd to float, and only the last step rounds by the mode asked for: no rounding
+// twice.
 #pragma once
 #include <stdint.h>
 #include "kf_vector_types.h"
@@ -19,7 +20,8 @@ KF_FN float kf_odd_float(double d) {
   double back = static_cast<double>(f);
   if (back == d || d != d) return f;
   uint32_t u = kf_bits<uint32_t>(f);
-  if (__builtin_fabs(back) > __builtin_fabs(d)) u -= 1; // back to the cut value; infinity becomes the largest finite one
+  if (__builtin_fabs(back) > __builtin_fabs(d))
+    u -= 1;  // back to the cut value; infinity becomes the largest finite one
   return kf_bits<float>(u | 1u);
 }
 
@@ -35,16 +37,16 @@ KF_FN double kf_odd_sum(double a, double b) {
 }
 
 // An integer as double, rounded to odd (exact below 2^53).
-KF_FN double kf_odd_double(uint64_t v) {
+KF_FN double kf_odd_unsigned(uint64_t v) {
   int over = 11 - (v ? __builtin_clzll(v) : 64);
   if (over > 0) {
     uint64_t lost = v & ((uint64_t(1) << over) - 1);
-    v = (v >> over << over) | (lost ? uint64_t(1) << over : 0);
+    v = (v >> over | (lost ? 1 : 0)) << over;
   }
   return static_cast<double>(v);
 }
-KF_FN double kf_odd_double(int64_t v) {
-  return v < 0 ? -kf_odd_double(uint64_t(0) - static_cast<uint64_t>(v)) : kf_odd_double(static_cast<uint64_t>(v));
+KF_FN double kf_odd_signed(int64_t v) {
+  return v < 0 ? -kf_odd_unsigned(uint64_t(0) - static_cast<uint64_t>(v)) : kf_odd_unsigned(static_cast<uint64_t>(v));
 }
 
 // Whether a magnitude `base` with lost bits `low` (of which `half` is the middle) is rounded up.
@@ -72,7 +74,8 @@ KF_BIG uint16_t kf_f16_from(float f, kf_round mode) {
     base = (a - 0x38000000u) >> 13, low = a & 0x1fffu, half = 0x1000u;
   } else {
     uint32_t m = exponent ? (a & 0x7fffffu) | 0x800000u : 0u, shift = 126 - exponent;
-    if (shift > 25) shift = 25, m = a ? 1 : 0; // below a quarter of the least subnormal: only that it is not zero counts
+    if (shift > 25)
+      shift = 25, m = a ? 1 : 0;  // below a quarter of the least subnormal: only that it is not zero counts
     base = m >> shift, low = m & ((1u << shift) - 1), half = 1u << (shift - 1);
   }
   return static_cast<uint16_t>(sign | (base + (kf_rounds_up(base, low, half, sign != 0, mode) ? 1u : 0u)));
@@ -103,17 +106,22 @@ KF_FN float kf_bf16_to(uint16_t b) { return kf_bits<float>(static_cast<uint32_t>
 
 // `v` rounded to an integral value by the mode.
 KF_FN double kf_integral(double v, kf_round mode) {
-  return mode == kf_rn ? __builtin_rint(v) : mode == kf_rz ? __builtin_trunc(v) : mode == kf_ru ? __builtin_ceil(v) : __builtin_floor(v);
+  return mode == kf_rn   ? __builtin_rint(v)
+         : mode == kf_rz ? __builtin_trunc(v)
+         : mode == kf_ru ? __builtin_ceil(v)
+                         : __builtin_floor(v);
 }
 
-// An integral value as `I`, saturating as the hardware does; `nan` is what NaN gives.
-template <class I> KF_FN I kf_saturate(double v, I nan) {
+// `v` as an integer: rounded by the mode, then saturated. NaN gives 0; in 64 bits, and (PTX ISA 9.0, cvt) from double
+// in any width, the value whose only set bit is the topmost.
+template <class I> KF_BIG I kf_to_int(double v, kf_round mode, bool from_double = sizeof(I) == 8) {
+  constexpr int bits = 8 * static_cast<int>(sizeof(I));
   constexpr bool is_signed = I(-1) < I(0);
-  constexpr I top = is_signed ? static_cast<I>((uint64_t(1) << (8 * sizeof(I) - 1)) - 1) : static_cast<I>(~uint64_t(0));
-  constexpr double above = 2.0 * static_cast<double>(uint64_t(1) << (8 * sizeof(I) - (is_signed ? 2 : 1)));
-  constexpr double least = is_signed ? -above : 0.0;
-  if (v != v) return nan;
-  if (v < least) return static_cast<I>(is_signed ? static_cast<I>(-top - 1) : I(0));
+  constexpr I top = is_signed ? static_cast<I>((uint64_t(1) << (bits - 1)) - 1) : static_cast<I>(~uint64_t(0));
+  constexpr double above = 2.0 * static_cast<double>(uint64_t(1) << (bits - (is_signed ? 2 : 1)));
+  if (v != v) return from_double ? static_cast<I>(uint64_t(1) << (bits - 1)) : I(0);
+  v = kf_integral(v, mode);
   if (v >= above) return top;
+  if (v < (is_signed ? -above : 0.0)) return is_signed ? static_cast<I>(-top - 1) : I(0);
   return static_cast<I>(v);
 }

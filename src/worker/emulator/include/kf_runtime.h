@@ -42,7 +42,7 @@ KF_CALL uint64_t kf_cas8(void *address, uint64_t expected, uint64_t desired);
 KF_CALL uint16_t kf_cas2(void *address, uint16_t expected, uint16_t desired);
 KF_CALL uint64_t kf_peek(const void *address, size_t size);
 
-enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8 };
+enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16 };
 
 #ifdef KF_CHECK
 // Not watched themselves: what they touch is the emulator's.

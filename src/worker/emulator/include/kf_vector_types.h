@@ -1,5 +1,5 @@
-// CUDA's vector types with CUDA's sizes and alignments, their make_* functions, and dim3. As in CUDA they have no operators.
-// Knows the names, layouts and alignments only; not half types, not thread indices.
+// CUDA's vector types with CUDA's sizes and alignments, their make_* functions, and dim3. As in CUDA they have no
+// operators. Knows the names, layouts and alignments only; not half types, not thread indices.
 #pragma once
 
 #ifndef __host__
@@ -15,8 +15,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #endif
 
-// What every small function of these headers is declared with: internal linkage, so that two variants of one kernel share
-// nothing, and inlined even in unoptimised check builds, so that reports name the user's line.
+// What every small function of these headers is declared with: internal linkage, so that two variants of one kernel
+// share nothing, and inlined even in unoptimised check builds, so that reports name the user's line.
 #define KF_FN static inline __attribute__((always_inline))
 // The same for bodies too large to be copied into every caller.
 #define KF_BIG static inline

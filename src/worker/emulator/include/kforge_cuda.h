@@ -71,6 +71,12 @@ KF_ATOMIC_NARROW(__nv_bfloat16, __nv_bfloat162)
 #endif
 #include "kf_device.h"
 
+#ifdef KFORGE_WARP_SYNCHRONOUS
+// Declares that the source counts on lanes running in step at volatile accesses to shared memory: check builds then step them together.
+extern "C" __attribute__((visibility("default"), used)) char kf_warp_synchronous;
+char kf_warp_synchronous = 1;
+#endif
+
 // Macros over words of C++ come last.
 #define __shared__ thread_local
 #define alignas(...) __attribute__((aligned(kf_align_of<__VA_ARGS__>())))

@@ -1,13 +1,11 @@
-//! The compile and inspect steps in a worker: from a staged tree to a binary and what it says of itself. Knows which compiler is asked for; the compilers are
-//! in `emulator` and `cuda`.
+//! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and what it says of itself. The compilers are in `cuda`.
 
 use super::cuda::{self, CudaCompileError};
-use super::emulator;
 use super::message::Response;
 use super::task::{self, Task};
 use crate::base::Severity;
 use crate::record::Note;
-use crate::record::params::{CompileFacts, CompileParams, Compiler, InspectParams};
+use crate::record::params::{CompileFacts, CompileParams, InspectParams};
 
 /// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
 pub const NEEDS_NVCC: &str = "nvcc is needed: ";
@@ -17,41 +15,8 @@ fn said(code: &str, severity: Severity, log: &str) -> Vec<Note> {
     if log.is_empty() { vec![] } else { vec![Note { severity, code: code.into(), message: log.into() }] }
 }
 
-/// Compiles for the emulator.
-pub fn for_cpu(task: &Task) -> Response {
-    compile_for_cpu(task).unwrap_or_else(|r| r)
-}
-
-fn compile_for_cpu(task: &Task) -> Result<Response, Response> {
-    let params: CompileParams = task.params()?;
-    let what = emulator::build::EmulatorCompile {
-        cxx: task.tool("c++")?,
-        source: &task.required("tree:source")?,
-        headers: &task.required("tree:emulator")?,
-        main: &params.main,
-        entries: &params.entries,
-        defines: &params.defines,
-        include: &params.include,
-        flags: &params.flags,
-        std: &params.std,
-        check: params.compiler == Compiler::EmulatorCheck,
-        time_limit: task.left(),
-    };
-    match emulator::build::compile(&what, &task.output) {
-        Ok(compiled) => {
-            task.write_document("facts", &compiled.facts)?;
-            task.write("log", compiled.log.as_bytes())?;
-            Ok(task::done(String::new(), said("compile.log", Severity::Warning, &compiled.log)))
-        }
-        Err(refused) => Ok(Response::Failed {
-            message: format!("could not compile `{}` for the emulator", params.main),
-            notes: said("compile.refused", Severity::Error, &refused.log),
-        }),
-    }
-}
-
 /// Compiles machine code.
-pub fn for_device(task: &Task) -> Response {
+pub fn compile(task: &Task) -> Response {
     compile_for_device(task).unwrap_or_else(|r| r)
 }
 
@@ -76,30 +41,22 @@ fn compile_for_device(task: &Task) -> Result<Response, Response> {
             Ok(Response::Failed { message, notes: said("compile.refused", Severity::Error, &log) })
         }
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::Unavailable { why: format!("{NEEDS_NVCC}{why}") }),
-        Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(task::failed(format!("a fresh worker is needed: {why}"))),
+        Err(CudaCompileError::NeedsFreshProcess { why }) => {
+            Ok(task::failed(format!("a fresh worker is needed: {why}")))
+        }
         Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),
     }
 }
 
-/// Inspects an emulated binary.
-pub fn inspect_cpu(task: &Task) -> Response {
-    let run = || {
-        let params: InspectParams = task.params()?;
-        let found = emulator::inspect(&task.read("binary")?, &params.entries).map_err(task::failed)?;
-        task.write_document("inspection", &found)?;
-        Ok(task::done(String::new(), vec![]))
-    };
-    run().unwrap_or_else(|r: Response| r)
-}
-
 /// Inspects machine code.
-pub fn inspect_device(task: &Task) -> Response {
+pub fn inspect(task: &Task) -> Response {
     let run = || {
         let params: InspectParams = task.params()?;
         let facts: CompileFacts = task.document("facts")?;
         let nvdisasm = if params.disassemble { Some(task.tool("nvdisasm")?) } else { None };
         let found = cuda::inspect(&params, &task.read("binary")?, &facts, nvdisasm).map_err(task::failed)?;
-        let registers: Vec<String> = found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
+        let registers: Vec<String> =
+            found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
         task.write_document("inspection", &found)?;
         Ok(task::done(registers.join(", "), vec![]))
     };

@@ -1,0 +1,324 @@
+//! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build to different ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::base::{Digest, Severity};
+use crate::cli::args::BuildArgs;
+use crate::cli::exit::Exit;
+use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::{Context, Opened};
+use crate::engine::{self, Blobs, BuildOutcome, INTERRUPTED};
+use crate::plan::Goal;
+use crate::record::event::{Event, StepFinished};
+use crate::record::params::Selection;
+use crate::record::{Outcome, StepKind, Verdict};
+use crate::report::{self, Report, StepView};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit> {
+    let began = Instant::now();
+    let mut opened = context.open()?;
+    let selected = context.select(&opened.workspace, &args.select)?;
+    let interrupted = interrupts(context)?;
+    let asked = Asked {
+        selected,
+        goal,
+        jobs: args.jobs,
+        keep_going: args.keep_going,
+        remeasure: args.remeasure,
+        overlay: args.overlay.clone(),
+        write: !args.dry_run,
+    };
+    let packages = context.packages(&opened, &asked)?;
+    let ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;
+    if args.dry_run {
+        return Ok(dry_run(context, &opened, &ready));
+    }
+    let run = format!(
+        "{:016x}",
+        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
+            .iter()
+            .fold(0u64, |n, b| n << 8 | u64::from(*b))
+    );
+    context.console.event(&Event::BuildStarted {
+        format_version: crate::record::FORMAT_VERSION,
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        run,
+    });
+    let outcome = execute(context, &opened, &ready);
+    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    let report = assemble(&ready, &outcome);
+    finish(context, &opened, args, &ready, &outcome, &report, began)
+}
+
+/// Sets a flag on the first Ctrl-C; the second ends this process, and with it every child.
+fn interrupts(context: &Context) -> Result<Arc<AtomicBool>, Exit> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let second = || -> std::io::Result<()> {
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(&flag))?;
+            signal_hook::flag::register(signal, Arc::clone(&flag))?;
+        }
+        Ok(())
+    };
+    second().map_err(|e| context.fail(&format!("cannot listen for signals: {e}")))?;
+    Ok(flag)
+}
+
+fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
+    let graph = ready.graph.clone();
+    let plan = ready.with_services(context, opened, |services| engine::dry_run(graph, &ready.options, services));
+    let console = &context.console;
+    let plus = |id: &String| if plan.adds.contains(id) { " +" } else { "" };
+    for (id, why) in &plan.will {
+        console.out(&format!("will {id}{}\n", plus(id)));
+        if console.verbose() {
+            console.out(&format!("     {}\n", reason(why)));
+        }
+    }
+    for id in &plan.may {
+        console.out(&format!("may  {id}{}\n", plus(id)));
+    }
+    for (id, why) in &plan.unavailable {
+        if console.verbose() {
+            console.out(&format!("cannot {id}: {why}\n"));
+        }
+    }
+    console.status(
+        "Planned",
+        &format!(
+            "{} will run, {} may, {} fresh, {} unavailable",
+            plan.will.len(),
+            plan.may.len(),
+            plan.fresh,
+            plan.unavailable.len()
+        ),
+    );
+    Exit::Done
+}
+
+/// Why a step runs, in a line.
+pub fn reason(why: &crate::record::event::Why) -> String {
+    match (&why.field, &why.before, &why.after) {
+        (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
+        (Some(field), None, Some(after)) => format!("{}: {field} is now {after}", why.code),
+        (Some(field), Some(before), None) => format!("{}: {field} was {before}, is gone", why.code),
+        (Some(field), None, None) => format!("{}: {field}", why.code),
+        (None, ..) => why.code.clone(),
+    }
+}
+
+fn execute(context: &Context, opened: &Opened, ready: &Ready<'_>) -> BuildOutcome {
+    let graph = ready.graph.clone();
+    let console = &context.console;
+    let mut total = graph.len() as u64;
+    let mut ended = 0u64;
+    let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
+    let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
+    let mut on_event = |event: Event| {
+        match &event {
+            Event::StepStarted { id, kind } => {
+                running.insert(id.clone(), *kind);
+                let what = headline(id);
+                // One line a kind and kernel, not one a step; each step with -v.
+                let count = said.entry((*kind, what.clone())).or_default();
+                *count += 1;
+                if console.verbose() {
+                    console.status(kind.verb(), id);
+                } else if *count == 1 && !kind.is_pure() && *kind != StepKind::Generate {
+                    console.status(kind.verb(), &what);
+                }
+            }
+            Event::StepFinished(step) => {
+                running.remove(&step.id);
+                ended += 1;
+                total = total.max(ended);
+                tell(context, step);
+            }
+            Event::Diagnostic { message, .. } => console.warn(message),
+            _ => {}
+        }
+        let first =
+            running.iter().next().map(|(id, kind)| format!("{} {id}", kind.verb().to_lowercase())).unwrap_or_default();
+        let more = if running.len() > 1 { format!(" and {} more", running.len() - 1) } else { String::new() };
+        console.progress(ended, total, &format!("{first}{more}"));
+        console.event(&event);
+    };
+    let outcome =
+        ready.with_services(context, opened, |services| engine::build(graph, &ready.options, services, &mut on_event));
+    console.finish();
+    outcome
+}
+
+/// What a status line names: package and kernel or operator.
+fn headline(id: &str) -> String {
+    id.split('/').take(2).collect::<Vec<_>>().join("/")
+}
+
+/// Says what went wrong with a step, with the tool's own words and how to run just that again.
+fn tell(context: &Context, step: &StepFinished) {
+    let console = &context.console;
+    if console.verbose()
+        && let Some(why) = &step.why
+    {
+        console.status("Because", &format!("{}: {}", step.id, reason(why)));
+    }
+    let loud = |severity: Severity| {
+        severity == Severity::Error
+            || (severity == Severity::Warning && step.outcome == Outcome::Executed)
+            || console.verbose()
+    };
+    match &step.outcome {
+        Outcome::Failed(message) => {
+            console.error(&format!("{} failed: {message}", step.id));
+            step.notes.iter().for_each(|n| console.err(&indented(&n.message)));
+            console.err(&again(step));
+        }
+        Outcome::Skipped(why) if why == INTERRUPTED => {}
+        _ => {
+            if let Some(Verdict::Fail(why)) = &step.verdict
+                && step.kind != StepKind::Match
+            {
+                console.error(&format!("{}: {why}", step.id));
+            }
+            for note in step.notes.iter().filter(|n| loud(n.severity)) {
+                console.err(&indented(&note.message));
+            }
+            if matches!(step.verdict, Some(Verdict::Fail(_))) && step.kind != StepKind::Match {
+                console.err(&again(step));
+            }
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|l| format!("  {l}\n")).collect()
+}
+
+/// How to run just that again.
+fn again(step: &StepFinished) -> String {
+    let mut words = vec!["kforge verify".to_string(), format!("-p {}", step.labels.package)];
+    let mut push = |flag: &str, value: &Option<String>| {
+        if let Some(value) = value {
+            words.push(format!("{flag} {value}"));
+        }
+    };
+    push("--kernel", &step.labels.kernel);
+    push("--shape", &step.labels.shape);
+    push("--target", &step.labels.target);
+    format!("  to run just that again: {}\n", words.join(" "))
+}
+
+fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
+    let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
+    let views: Vec<StepView<'_>> = nodes
+        .iter()
+        .zip(&outcome.steps)
+        .map(|(node, done)| StepView {
+            id: &node.id,
+            kind: node.kind,
+            labels: &node.labels,
+            outcome: &done.outcome,
+            result: done.result.as_ref(),
+        })
+        .collect();
+    let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
+    report::assemble(&views, &|id| ready.names(id), &report::assemble::Reader(&read))
+}
+
+fn finish(
+    context: &Context,
+    opened: &Opened,
+    args: &BuildArgs,
+    ready: &Ready<'_>,
+    outcome: &BuildOutcome,
+    report: &Report,
+    began: Instant,
+) -> Result<Exit, Exit> {
+    let console = &context.console;
+    champions(context, ready, outcome);
+    let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
+    let place = opened.target.join("report.json");
+    crate::base::files::write_atomically(&place, &json, false)
+        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
+    if !console.json() {
+        console.err(&report::text::text(report));
+    }
+    let exit = exit_of(args, outcome, ready.options.interrupted.load(Ordering::Relaxed));
+    let c = &outcome.counts;
+    let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
+    for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    let v = &outcome.verdicts;
+    let text = format!(
+        "{}; verdicts: {} pass, {} fail, {} unknown; {:.1} s",
+        parts.join(", "),
+        v.pass,
+        v.fail,
+        v.unknown,
+        began.elapsed().as_secs_f64()
+    );
+    match exit {
+        Exit::Done => console.status("Finished", &text),
+        Exit::Interrupted => console.error(&format!("interrupted; {text}")),
+        Exit::NoEvidence => console.error(&format!("evidence from a device was required and is missing; {text}")),
+        _ => console.error(&text),
+    }
+    console.event(&Event::BuildFinished {
+        success: exit == Exit::Done,
+        steps: outcome.counts,
+        verdicts: outcome.verdicts,
+    });
+    Ok(exit)
+}
+
+/// Events of champions.
+fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
+    if !context.console.json() {
+        return;
+    }
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps).filter(|(n, _)| n.kind == StepKind::Select) {
+        let Some(names) = ready.names(&node.id) else { continue };
+        let digest = done.result.as_ref().and_then(|r| r.outputs.get("selection"));
+        let bytes = digest.and_then(|d| ready.leaves.get(d).ok().flatten());
+        let Some(selection) = bytes.and_then(|b| serde_json::from_slice::<Selection>(&b).ok()) else { continue };
+        for champion in selection.champions {
+            let Some(variant) = champion.variant.and_then(|v| names.variants.get(&v).cloned()) else { continue };
+            context.console.event(&Event::Champion {
+                package: node.labels.package.clone(),
+                kernel: node.labels.kernel.clone().unwrap_or_default(),
+                target: node.labels.target.clone().unwrap_or_default(),
+                class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
+                variant,
+                provisional: champion.provisional,
+            });
+        }
+    }
+}
+
+/// The exit code: several reasons at once give the first of 101, 100, 103.
+fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit {
+    if interrupted || outcome.interrupted {
+        return Exit::Interrupted;
+    }
+    if outcome.counts.failed > 0 {
+        return Exit::NotBuilt;
+    }
+    // Machine code that does not show a method is no wrong kernel.
+    let wrong = outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| {
+        let verdict = done.result.as_ref().and_then(|r| r.verdict.as_ref());
+        node.kind != StepKind::Match && matches!(verdict, Some(Verdict::Fail(_)))
+    });
+    if wrong {
+        return Exit::Wrong;
+    }
+    let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
+    let missing = outcome.graph.nodes().zip(&outcome.steps).any(|(n, d)| on_device(n) && d.result.is_none());
+    if args.require_evidence && missing { Exit::NoEvidence } else { Exit::Done }
+}

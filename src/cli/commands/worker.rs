@@ -1,0 +1,27 @@
+//! `kforge worker`: what this program does when another kforge starts it.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::config::{Environment, Settings};
+use crate::worker::message::Places;
+use crate::worker::{OnceLimits, Parts, emulator, serve, worker_main};
+
+/// Runs a worker with the words after `worker`.
+pub fn run(words: &[OsString]) -> ExitCode {
+    let parts = Parts { table: serve::dispatch::TABLE, run: emulator::run::run_trials };
+    let environment = Environment::of_process();
+    let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
+    // `--once` finds tools by itself: a person runs it.
+    let places = || {
+        let settings = settings();
+        let cxx = crate::toolchain::cxx::find(settings.path("toolchain.cxx").as_deref(), environment.path())
+            .map(|c| ("c++".to_string(), c.path));
+        let python = crate::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
+            .map(|p| ("python".to_string(), p.path));
+        Places { tools: cxx.into_iter().chain(python).collect(), scratch: None }
+    };
+    let limits = OnceLimits { time: Duration::from_secs(600), memory: 8 << 30 };
+    worker_main(words, &parts, places, limits)
+}

@@ -1,0 +1,92 @@
+//! From the words of the command line to a command. Knows which command is which file; does nothing itself.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches};
+
+use super::args::{Cli, Command, When};
+use super::commands;
+use super::console::{Console, Manner, Volume};
+use super::exit::Exit;
+use super::session::Context;
+use crate::config::{Environment, Settings};
+
+/// Runs the command line of this process.
+pub fn run() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    // Workers start often and must start fast: their words are not parsed as people's are.
+    if words.get(1).is_some_and(|w| w == "worker") {
+        return commands::worker::run(&words[2..]);
+    }
+    let environment = Environment::of_process();
+    match parse(&words, &environment) {
+        Ok(cli) => ExitCode::from(of_cli(cli, environment)),
+        Err(error) => {
+            // clap prints help to standard output with code 0 and mistakes to standard error with code 2.
+            let _ = error.print();
+            ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+        }
+    }
+}
+
+/// Parses the words, aliases of the settings replaced: built-in commands win, and an alias is looked up once.
+fn parse(words: &[OsString], environment: &Environment) -> Result<Cli, clap::Error> {
+    let cli = from_words(words)?;
+    let Command::External(external) = &cli.command else { return Ok(cli) };
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let (settings, _) = Settings::load(&cwd, environment, &cli.global.config);
+    let Some(name) = external.first() else { return Ok(cli) };
+    let Some(alias) = settings.alias.get(name) else { return Ok(cli) };
+    let at = words.iter().position(|w| w.to_string_lossy() == *name).unwrap_or(1);
+    let replaced =
+        words[..at].iter().cloned().chain(alias.iter().map(OsString::from)).chain(words[at + 1..].iter().cloned());
+    from_words(&replaced.collect::<Vec<_>>())
+}
+
+fn from_words(words: &[OsString]) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&Cli::command().try_get_matches_from(words)?)
+}
+
+fn of_cli(cli: Cli, environment: Environment) -> Exit {
+    let global = cli.global;
+    let cwd = match (std::env::current_dir(), &global.directory) {
+        (Ok(cwd), Some(directory)) => cwd.join(directory),
+        (Ok(cwd), None) => cwd,
+        (Err(_), directory) => directory.clone().unwrap_or_else(|| ".".into()),
+    };
+    let mut flags = global.config.clone();
+    if let Some(when) = global.color {
+        let word = match when {
+            When::Auto => "auto",
+            When::Always => "always",
+            When::Never => "never",
+        };
+        flags.push(format!("term.color={word}"));
+    }
+    let (settings, diagnostics) = Settings::load(&cwd, &environment, &flags);
+    let volume = match (global.quiet || settings.flag("term.quiet"), global.verbose) {
+        (true, _) => Volume::Quiet,
+        (false, 0) => Volume::Normal,
+        (false, _) => Volume::Verbose,
+    };
+    let of = |name: &str| (settings.word(name) == Some("always"), settings.word(name) == Some("never"));
+    let plain = environment.get("NO_COLOR").is_some() || environment.get("TERM") == Some("dumb");
+    let forced = environment.get("CLICOLOR_FORCE").is_some_and(|v| v != "0") && of("term.color") == (false, false);
+    let color = if forced { (true, false) } else { of("term.color") };
+    let progress = if environment.get("CI").is_some() && of("term.progress") == (false, false) {
+        (false, true)
+    } else {
+        of("term.progress")
+    };
+    let json = commands::wants_json(&cli.command);
+    let console = Console::new(Manner { volume, json, color, progress }, plain);
+    let context = Context { environment, settings, cwd, global, console };
+    if !context.cwd.is_dir() {
+        return context.fail(&format!("`{}` is not a folder", context.cwd.display()));
+    }
+    if context.say(&diagnostics).is_err() {
+        return Exit::NotBuilt;
+    }
+    commands::run(&context, cli.command)
+}

@@ -1,0 +1,371 @@
+//! From an open workspace to a finished build: sources, toolchains, plan, engine. Prints through the console; the rooms do the work.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::leaves::Leaves;
+use super::locks::Shared;
+use super::memory::Remembered;
+use super::open::{Context, Opened, make_target};
+use super::sources::{self, Leaf, Libraries, Sources};
+use super::tools::{self, Host, Tools, Wanted};
+use super::workers::Workers;
+use crate::base::Digest;
+use crate::cli::exit::Exit;
+use crate::engine::action::ActionCache;
+use crate::engine::journal::{Journal, JournalCache};
+use crate::engine::lock::{Lock, LockError, Mode, Wait};
+use crate::engine::stat::StatCache;
+use crate::engine::{Blobs, BuildOptions, Cache, Capacity, Graph, Runner, Services};
+use crate::model::{self, Package, Reference};
+use crate::plan::expand::Expander;
+use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
+use crate::process::Command;
+use crate::record::StepKind;
+use crate::step::Runners;
+use crate::toolchain::{Cuda, Pip, cuda};
+use crate::worker::Pool;
+use crate::workspace::select::Selected;
+
+/// What a build is asked.
+pub struct Asked {
+    /// What was selected.
+    pub selected: Selected,
+    /// How far to go.
+    pub goal: Goal,
+    /// Steps at once.
+    pub jobs: Option<i64>,
+    /// Go on after failures.
+    pub keep_going: bool,
+    /// Measure again.
+    pub remeasure: bool,
+    /// A private manifest.
+    pub overlay: Option<PathBuf>,
+    /// Whether to write: the lock, the journal, the output folder. A dry run does not.
+    pub write: bool,
+}
+
+/// Everything a build needs, made ready.
+pub struct Ready<'a> {
+    /// The plan's nodes, as a graph.
+    pub graph: Graph,
+    /// Adds nodes when champions are known.
+    pub expander: Expander<'a>,
+    /// The store with leaves before it.
+    pub leaves: Arc<Leaves>,
+    /// How to build.
+    pub options: BuildOptions,
+    /// The toolchains.
+    pub tools: Tools,
+    /// This workspace's journal.
+    pub journal: Arc<Journal>,
+    /// The shared action cache.
+    pub actions: ActionCache,
+    /// The engine's memory.
+    pub memory: Remembered,
+    /// The worker processes.
+    pub pool: Pool,
+    /// Held while the build runs.
+    _locks: Vec<Lock>,
+}
+
+/// The packages of a build, kept while the plan borrows them.
+pub struct Packages {
+    members: Vec<crate::workspace::Member>,
+}
+
+impl Context {
+    /// The selected members, with a private manifest laid over them.
+    pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Exit> {
+        let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
+        if let Some(path) = &asked.overlay {
+            let path = self.cwd.join(path);
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
+            let file = Arc::new(crate::base::SourceFile { name: path.display().to_string(), text });
+            let (manifest, diagnostics) = model::parse(&file);
+            self.say(&diagnostics)?;
+            let manifest = manifest.ok_or(Exit::NotBuilt)?;
+            for member in &mut members {
+                let diagnostics = model::overlay(&mut member.package, &manifest);
+                self.say(&diagnostics)?;
+            }
+        }
+        Ok(Packages { members })
+    }
+
+    /// Locks the workspace, says so if it must wait.
+    fn lock(&self, opened: &Opened, interrupted: &AtomicBool) -> Result<Vec<Lock>, Exit> {
+        let path = opened.target.join(".lock");
+        let mut blocked =
+            || self.console.status("Blocking", "waiting for another kforge to finish with this workspace");
+        let wait = if self.global.no_wait { Wait::No } else { Wait::Unless(interrupted, &mut blocked) };
+        let own = Lock::acquire(&path, Mode::Exclusive, wait).map_err(|e| match e {
+            LockError::Busy(_) => {
+                self.console.error("another kforge works in this workspace, and --no-wait was given");
+                Exit::Busy
+            }
+            LockError::Interrupted(_) => Exit::Interrupted,
+            LockError::Io { .. } => self.fail(&e.to_string()),
+        })?;
+        let mut blocked = || self.console.status("Blocking", "waiting for the shared cache to be collected");
+        let wait = if self.global.no_wait { Wait::No } else { Wait::Unless(interrupted, &mut blocked) };
+        let cache = opened.home.lock_cache(Mode::Shared, wait).map_err(|e| match e {
+            LockError::Busy(_) => Exit::Busy,
+            LockError::Interrupted(_) => Exit::Interrupted,
+            LockError::Io { .. } => self.fail(&e.to_string()),
+        })?;
+        Ok(vec![own, cache])
+    }
+
+    /// Makes a build ready: locks, reads sources, resolves toolchains, plans.
+    pub fn ready<'p>(
+        &self,
+        opened: &mut Opened,
+        packages: &'p Packages,
+        asked: &Asked,
+        interrupted: &Arc<AtomicBool>,
+    ) -> Result<Ready<'p>, Exit> {
+        let locks = if asked.write {
+            make_target(&opened.target)
+                .map_err(|e| self.fail(&format!("cannot make `{}`: {e}", opened.target.display())))?;
+            self.lock(opened, interrupted)?
+        } else {
+            vec![]
+        };
+        let path = opened.target.join("journal");
+        let opened_journal = if asked.write { Journal::open(&path) } else { Journal::view(&path).map(|j| (j, vec![])) };
+        let (journal, warnings) = opened_journal.map_err(|e| self.fail(&e.to_string()))?;
+        warnings.iter().for_each(|w| self.console.warn(w));
+        let journal = Arc::new(journal);
+        if asked.write {
+            // Collection must know of this workspace before it has results to lose.
+            opened.home.register(&path).map_err(|e| self.fail(&e.to_string()))?;
+        }
+        let cudas = self.cudas(opened, packages, asked)?;
+        let libraries = self.libraries(opened, packages, asked)?;
+        let root = opened.workspace.root.clone();
+        let stats = StatCache::new(&journal, &root, true);
+        let mut leaf = Leaf::new(&stats, &root, &journal);
+        let mut found: Vec<Sources> = Vec::new();
+        let mut wrong = Vec::new();
+        for member in &packages.members {
+            match sources::find(&opened.workspace, member, &libraries, &mut leaf) {
+                Ok(sources) => found.push(sources),
+                Err(diagnostics) => wrong.extend(diagnostics),
+            }
+        }
+        self.say(&wrong)?;
+        let files = std::mem::take(&mut leaf.files);
+        let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
+        let stats_of = |path: &Path| -> io::Result<Digest> {
+            let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
+            stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
+        };
+        let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
+        let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
+        let host =
+            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
+        let mut inputs = Vec::new();
+        for (member, sources) in packages.members.iter().zip(found) {
+            let cuda_of = |p: &Package| {
+                cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()))
+            };
+            let toolchains = tools.of_package(&member.package, &host, &cuda_of, &stats_of);
+            let pins = opened.workspace.lock.champions.iter().filter(|(s, _)| s.package == member.package.name);
+            inputs.push(PackageInput {
+                package: &member.package,
+                sources: sources.sources,
+                references: sources.references,
+                include: sources.include,
+                toolchains,
+                pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
+            });
+        }
+        let mut planner = Planner::plan(PlanInput {
+            packages: inputs,
+            selection: Selection {
+                kernels: asked.selected.kernels.clone(),
+                operators: asked.selected.operators.clone(),
+                shapes: asked.selected.shapes.clone(),
+                targets: asked.selected.targets.clone(),
+            },
+            goal: asked.goal,
+            emulator_limit: self.settings.number("emulator.max-work") as f64,
+            time_limit_s: self.settings.number("build.time-limit"),
+            devices: vec![],
+        });
+        self.say(&std::mem::take(&mut planner.diagnostics))?;
+        let nodes = std::mem::take(&mut planner.nodes);
+        if nodes.is_empty() {
+            self.console.error("the selection matches no step");
+            return Err(Exit::NothingSelected);
+        }
+        let graph = Graph::new(nodes).map_err(|e| {
+            self.console.error(&format!("BUG: {e}"));
+            Exit::Bug
+        })?;
+        let mut documents: BTreeMap<Digest, Vec<u8>> = tools.documents().clone();
+        documents.extend(std::mem::take(&mut planner.documents));
+        let leaves =
+            Arc::new(Leaves::new(opened.store.clone(), files.into_iter().collect::<HashMap<_, _>>(), documents));
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let jobs = match asked.jobs {
+            Some(0) => {
+                self.console.error(
+                    "`-j 0` runs nothing: expected a positive number, or a negative one for cores less that many",
+                );
+                return Err(Exit::Usage);
+            }
+            Some(n) if n > 0 => n as usize,
+            Some(n) => cores.saturating_sub(n.unsigned_abs() as usize).max(1),
+            None => self.settings.jobs(cores),
+        };
+        let remeasure = asked
+            .remeasure
+            .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
+        let options = BuildOptions {
+            keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
+            capacity: Capacity { cpus: jobs as u32, ..Capacity::default() },
+            interrupted: interrupted.clone(),
+            remeasure,
+            quiet_fresh: !self.console.json(),
+        };
+        let blobs: Arc<dyn Blobs> = leaves.clone();
+        let memory = Remembered::new(journal.clone(), blobs.clone());
+        let actions = ActionCache::new(&opened.home, blobs);
+        let program = std::env::current_exe().map_err(|e| self.fail(&format!("cannot find this program: {e}")))?;
+        let pool = Pool::new(Command::new(program).arg("worker"));
+        Ok(Ready {
+            graph,
+            expander: Expander::new(planner),
+            leaves,
+            options,
+            tools,
+            journal,
+            actions,
+            memory,
+            pool,
+            _locks: locks,
+        })
+    }
+
+    /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed.
+    fn cudas(
+        &self,
+        opened: &mut Opened,
+        packages: &Packages,
+        asked: &Asked,
+    ) -> Result<BTreeMap<String, Result<Cuda, String>>, Exit> {
+        let mut out = BTreeMap::new();
+        let mut lock = opened.workspace.lock.clone();
+        for member in &packages.members {
+            if member.package.targets.values().all(|t| t.arch == model::Arch::Cpu) {
+                continue;
+            }
+            let base = if member.package.from_root.contains("toolchain.cuda") {
+                &opened.workspace.root
+            } else {
+                &member.folder
+            };
+            let cuda = match tools::wanted(&member.package, base, self.environment.all()) {
+                Wanted::Local(cuda) => cuda,
+                Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
+                    Some(cuda) => Ok(cuda),
+                    None if self.offline() || !asked.write => Err(format!(
+                        "kforge.lock names no wheels for CUDA {release}: run `kforge update` with a network"
+                    )),
+                    None if self.locked() => {
+                        self.console.error(&format!(
+                            "kforge.lock must change: it names no wheels for CUDA {release}, and --locked was given"
+                        ));
+                        return Err(Exit::NotBuilt);
+                    }
+                    None => {
+                        self.console.status("Resolving", &format!("CUDA {release}"));
+                        let resolved =
+                            Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
+                        resolved.map(|wheels| {
+                            lock.wheels.insert(tools::lock_name(&release), wheels.clone());
+                            Cuda::Wheels(wheels)
+                        })
+                    }
+                },
+            };
+            if let Err(why) = &cuda {
+                self.console.warn(&format!("no machine code can be made for package `{}`: {why}", member.package.name));
+            }
+            out.insert(member.package.name.clone(), cuda);
+        }
+        if lock != opened.workspace.lock {
+            lock.write(&opened.workspace.root, self.locked()).map_err(|e| self.fail(&e.to_string()))?;
+            self.console.status("Locking", "kforge.lock");
+            opened.workspace.lock = lock;
+        }
+        Ok(out)
+    }
+
+    /// Header libraries from wheels: locked, and installed now, because their headers are part of what is planned.
+    fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Exit> {
+        let mut lock = opened.workspace.lock.clone();
+        let mut out = Libraries::new();
+        for member in &packages.members {
+            for (name, dependency) in &member.package.dependencies {
+                let model::Dependency::Pypi { requirement, .. } = dependency else { continue };
+                let seat = (member.package.name.clone(), name.clone());
+                let folder = super::libraries::install(self, opened, &mut lock, &seat, requirement, asked.write)?;
+                out.insert(seat, folder);
+            }
+        }
+        if lock != opened.workspace.lock {
+            lock.write(&opened.workspace.root, self.locked()).map_err(|e| self.fail(&e.to_string()))?;
+            opened.workspace.lock = lock;
+        }
+        Ok(out)
+    }
+}
+
+fn uses_python(package: &Package) -> bool {
+    package.operators.iter().any(|o| matches!(o.reference, Reference::Python { .. }) || o.generate_inputs.is_some())
+}
+
+impl Ready<'_> {
+    /// Calls `with` with everything the engine is given.
+    pub fn with_services<R>(&self, context: &Context, opened: &Opened, with: impl FnOnce(&Services<'_>) -> R) -> R {
+        let workers = Workers {
+            pool: &self.pool,
+            tools: &self.tools,
+            console: &context.console,
+            scratch: opened.home.tmp().join("steps"),
+            expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
+            memory_limit: context.settings.number("build.memory-limit"),
+        };
+        let runners = Runners { workers };
+        let runner: &dyn Runner = &runners;
+        let blobs: Arc<dyn Blobs> = self.leaves.clone();
+        let from_journal = JournalCache::new(self.journal.clone(), blobs);
+        let caches: Vec<&dyn Cache> = vec![&from_journal, &self.actions];
+        let services = Services {
+            runners: StepKind::ALL.into_iter().map(|k| (k, runner)).collect(),
+            caches,
+            blobs: &*self.leaves,
+            memory: &self.memory,
+            locks: &Shared { actions: &self.actions },
+            expand: &self.expander,
+        };
+        with(&services)
+    }
+
+    /// Names of what select steps number.
+    pub fn names(&self, id: &str) -> Option<crate::report::Names> {
+        let selected = self.expander.selected(id)?;
+        Some(crate::report::Names {
+            variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
+            classes: selected.classes,
+            types: selected.choice.label,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! Opens what a command works on: settings, the workspace at hand, the home. Says what is wrong and ends with the right exit code.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::{Diagnostic, Severity};
+use crate::cli::args::{Global, Select};
+use crate::cli::console::Console;
+use crate::cli::exit::Exit;
+use crate::config::{Environment, Settings};
+use crate::engine::blobs::Store;
+use crate::engine::home::Home;
+use crate::workspace::select::{Selected, Words, select};
+use crate::workspace::{self, Workspace, find};
+
+/// What every command has.
+pub struct Context {
+    /// The environment.
+    pub environment: Environment,
+    /// The settings in force.
+    pub settings: Settings,
+    /// Where the command works.
+    pub cwd: PathBuf,
+    /// The global options.
+    pub global: Global,
+    /// The printer.
+    pub console: Console,
+}
+
+/// A workspace that is open.
+pub struct Opened {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// Its output folder: `target/kforge`.
+    pub target: PathBuf,
+    /// The home.
+    pub home: Home,
+    /// Its store.
+    pub store: Arc<Store>,
+}
+
+impl Context {
+    /// Whether the network is forbidden.
+    pub fn offline(&self) -> bool {
+        self.global.offline || self.global.frozen || self.settings.flag("net.offline")
+    }
+
+    /// Whether the lockfile may not change.
+    pub fn locked(&self) -> bool {
+        self.global.locked || self.global.frozen
+    }
+
+    /// Prints diagnostics; an exit code if any is an error.
+    pub fn say(&self, diagnostics: &[Diagnostic]) -> Result<(), Exit> {
+        for diagnostic in diagnostics {
+            self.console.diagnostic(diagnostic);
+        }
+        let wrong = diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
+        match wrong {
+            0 => Ok(()),
+            1 => Err(Exit::NotBuilt),
+            n => {
+                self.console.error(&format!("{n} errors; nothing was done"));
+                Err(Exit::NotBuilt)
+            }
+        }
+    }
+
+    /// Prints an error in one line.
+    pub fn fail(&self, text: &str) -> Exit {
+        self.console.error(text);
+        Exit::NotBuilt
+    }
+
+    /// The manifest at hand.
+    pub fn manifest(&self) -> Result<PathBuf, Exit> {
+        let found = match &self.global.manifest_path {
+            Some(path) => find::manifest_named(&self.cwd.join(path)),
+            None => find::manifest_at(&self.cwd),
+        };
+        found.map_err(|d| {
+            self.console.diagnostic(&d);
+            Exit::NotBuilt
+        })
+    }
+
+    /// The workspace at hand.
+    pub fn workspace(&self) -> Result<Workspace, Exit> {
+        let (workspace, diagnostics) = workspace::load(&self.manifest()?);
+        self.say(&diagnostics)?;
+        workspace.ok_or(Exit::NotBuilt)
+    }
+
+    /// The home, made if it is not there.
+    pub fn home(&self) -> Result<Home, Exit> {
+        Home::open(&self.settings.home).map_err(|e| {
+            self.console.error(&format!("cannot use `{}`: {e}", self.settings.home.display()));
+            self.console.err("help: set KFORGE_HOME to a folder that can be written\n");
+            Exit::NotBuilt
+        })
+    }
+
+    /// The output folder of a workspace.
+    pub fn target(&self, workspace: &Workspace) -> PathBuf {
+        let named = self
+            .global
+            .target_dir
+            .as_ref()
+            .map(|d| self.cwd.join(d))
+            .or_else(|| self.settings.path("build.target-dir"));
+        named.unwrap_or_else(|| workspace.root.join("target")).join("kforge")
+    }
+
+    /// The workspace, its outputs and the home.
+    pub fn open(&self) -> Result<Opened, Exit> {
+        let workspace = self.workspace()?;
+        let target = self.target(&workspace);
+        let home = self.home()?;
+        let store = Arc::new(Store::new(&home));
+        Ok(Opened { workspace, target, home, store })
+    }
+
+    /// What the words of the command line select.
+    pub fn select(&self, workspace: &Workspace, words: &Select) -> Result<Selected, Exit> {
+        let words = Words {
+            packages: words.package.clone(),
+            workspace: words.workspace,
+            exclude: words.exclude.clone(),
+            kernels: words.kernel.clone(),
+            operators: words.operator.clone(),
+            shapes: words.shape.clone(),
+            targets: words.target.clone(),
+        };
+        select(workspace, &words).map_err(|diagnostics| {
+            diagnostics.iter().for_each(|d| self.console.diagnostic(d));
+            Exit::NothingSelected
+        })
+    }
+}
+
+/// Makes the output folder with what keeps version control and backups out of it.
+pub fn make_target(target: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(target)?;
+    let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is made by kforge; see https://bford.info/cachedir/\n";
+    let outer = target.parent().unwrap_or(target);
+    if !outer.join("CACHEDIR.TAG").exists() {
+        std::fs::write(outer.join("CACHEDIR.TAG"), tag)?;
+    }
+    if !outer.join(".gitignore").exists() {
+        std::fs::write(outer.join(".gitignore"), "*\n")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! The toolchains of this machine and of the lockfile, by content and by place. Knows how to ask for them; finding and installing is `toolchain`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::base::Digest;
+use crate::cli::console::Console;
+use crate::engine::journal::Journal;
+use crate::model::{Arch, CudaSpec as Asked, Package};
+use crate::plan::{Tool, Toolchains};
+use crate::record::params::Toolchain;
+use crate::record::spec::Tree;
+use crate::toolchain::cuda::{Progress, Source};
+use crate::toolchain::{Cuda, Group, Pip, cxx, python};
+use crate::worker::cuda::shim_headers;
+use crate::worker::emulator;
+use crate::workspace::lockfile::LockedWheel;
+
+/// System headers that the emulator's headers reach, surveyed with the compiler.
+const PRELUDE: &str = "#include <cassert>\n#include <climits>\n#include <cmath>\n#include <cstdarg>\n#include <cstddef>\n#include <cstdint>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <type_traits>\n";
+
+/// CUDA that a package without `[toolchain]` is compiled with.
+pub const DEFAULT_CUDA: &str = "13.0";
+
+/// Where the tools behind a toolchain's digest are, or what would install them.
+#[derive(Clone)]
+enum Behind {
+    /// Here.
+    Here(BTreeMap<String, PathBuf>),
+    /// In a group of a CUDA, installed or not.
+    Cuda(Cuda, Group),
+}
+
+/// All toolchains of a build.
+pub struct Tools {
+    documents: BTreeMap<Digest, Vec<u8>>,
+    behind: HashMap<Digest, Behind>,
+    toolchains: PathBuf,
+    offline: bool,
+    environment: BTreeMap<String, String>,
+    installing: Mutex<()>,
+}
+
+/// The path of the CUDA a package asks for, or its locked wheels, or why there are none.
+pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, String>;
+
+impl Tools {
+    /// No toolchains yet; they install below `toolchains`.
+    pub fn new(toolchains: &Path, offline: bool, environment: &BTreeMap<String, String>) -> Self {
+        Tools {
+            documents: BTreeMap::new(),
+            behind: HashMap::new(),
+            toolchains: toolchains.to_path_buf(),
+            offline,
+            environment: environment.clone(),
+            installing: Mutex::new(()),
+        }
+    }
+
+    /// The documents that specs name: toolchains, trees of headers and the headers.
+    pub fn documents(&self) -> &BTreeMap<Digest, Vec<u8>> {
+        &self.documents
+    }
+
+    fn keep(&mut self, bytes: Vec<u8>) -> Digest {
+        let digest = Digest::of(&bytes);
+        self.documents.insert(digest, bytes);
+        digest
+    }
+
+    fn tree(&mut self, files: impl Iterator<Item = (&'static str, &'static [u8])>) -> Digest {
+        let files = files.map(|(name, bytes)| (name.to_string(), self.keep(bytes.to_vec()))).collect();
+        let bytes = serde_json::to_vec(&Tree { files }).unwrap_or_default();
+        self.keep(bytes)
+    }
+
+    fn toolchain(&mut self, toolchain: &Toolchain, behind: Behind) -> Digest {
+        let digest = self.keep(serde_json::to_vec(toolchain).unwrap_or_default());
+        self.behind.insert(digest, behind);
+        digest
+    }
+
+    /// What a package is built with. `digest` gives the digest of a file.
+    pub fn of_package(
+        &mut self,
+        package: &Package,
+        host: &Host,
+        cuda: CudaOf<'_>,
+        digest: &dyn Fn(&Path) -> io::Result<Digest>,
+    ) -> Toolchains {
+        let emulator = self.tree(emulator::headers().into_iter());
+        let shim = self.tree(shim_headers().iter().map(|(n, t)| (*n, t.as_bytes())));
+        let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
+        let none = || Err("the package has no device target".to_string());
+        let cuda = if wants_cuda { cuda(package) } else { none() };
+        let mut group = |group: Group, with: &[Group]| -> Tool {
+            let cuda = cuda.clone()?;
+            let mut found = cuda.fingerprint(group, digest)?;
+            // What `auto` may go over to decides its result too.
+            for other in with {
+                found.tools.extend(cuda.fingerprint(*other, digest)?.tools);
+            }
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, group)))
+        };
+        let (compile, nvcc, disassembler) =
+            (group(Group::Compile, &[Group::Nvcc]), group(Group::Nvcc, &[]), group(Group::Disassemble, &[]));
+        let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
+            let (toolchain, places) = found.clone()?;
+            Ok(self.toolchain(&toolchain, Behind::Here(places)))
+        };
+        Toolchains {
+            cxx: of_host(&host.cxx),
+            cuda: compile,
+            nvcc,
+            disassembler,
+            python: of_host(&host.python),
+            emulator,
+            shim,
+        }
+    }
+
+    /// Where the tools behind a toolchain's digest are; installs them if they are not there and that is allowed.
+    pub fn places(&self, toolchain: &Digest, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
+        match self.behind.get(toolchain) {
+            Some(Behind::Here(places)) => Ok(places.clone()),
+            Some(Behind::Cuda(cuda, group)) => self.installed(cuda, *group, console),
+            None => Err("BUG: a toolchain that nobody knows".into()),
+        }
+    }
+
+    /// The same for nvcc, beside NVRTC, which found that it is needed.
+    pub fn nvcc(&self, toolchain: &Digest, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
+        let mut places = self.places(toolchain, console)?;
+        if let Some(Behind::Cuda(cuda, _)) = self.behind.get(toolchain) {
+            places.extend(self.installed(cuda, Group::Nvcc, console)?);
+        }
+        Ok(places)
+    }
+
+    fn installed(&self, cuda: &Cuda, group: Group, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
+        if let Some(installed) = cuda.installed(group, &self.toolchains)? {
+            return Ok(installed.tools);
+        }
+        // One thread installs; the others find it installed.
+        let _alone = self.installing.lock().map_err(|_| "BUG: installing panicked before")?;
+        install(cuda, group, &self.toolchains, self.offline, &self.environment, console).map(|i| i.tools)
+    }
+}
+
+/// Installs a group, saying so.
+pub fn install(
+    cuda: &Cuda,
+    group: Group,
+    toolchains: &Path,
+    offline: bool,
+    environment: &BTreeMap<String, String>,
+    console: &Console,
+) -> Result<crate::toolchain::cuda::Installed, String> {
+    let mut said = false;
+    let mut progress = |p: Progress| match p {
+        Progress::Waiting => console.status("Blocking", "waiting for another kforge that installs the same toolchain"),
+        Progress::Downloading { names, .. } if !said => {
+            said = true;
+            console.status("Downloading", &names.join(", "));
+        }
+        Progress::Downloading { .. } => {}
+        Progress::Unpacking { name } => console.status("Installing", &name),
+    };
+    if offline {
+        return cuda.install(group, toolchains, Source::Offline, &mut progress);
+    }
+    let pip = Pip::find(None, environment)?;
+    cuda.install(group, toolchains, Source::Pip(&pip), &mut progress)
+}
+
+/// What this machine has by itself.
+pub struct Host {
+    /// The C++ compiler.
+    pub cxx: Result<(Toolchain, BTreeMap<String, PathBuf>), String>,
+    /// Python with numpy.
+    pub python: Result<(Toolchain, BTreeMap<String, PathBuf>), String>,
+}
+
+impl Host {
+    /// Looks for tools. What a compiler consists of is remembered in the journal under the digest of its driver. Python is looked for only where a package
+    /// has a reference in it.
+    pub fn find(
+        cxx_named: Option<&Path>,
+        python_named: Option<&Path>,
+        path_var: &str,
+        wants_python: bool,
+        journal: &Journal,
+        digest: &dyn Fn(&Path) -> io::Result<Digest>,
+    ) -> Self {
+        let python = if wants_python {
+            python::find(python_named, path_var).and_then(|p| {
+                let toolchain = p.fingerprint(digest).map_err(|e| e.to_string())?;
+                Ok((toolchain, [("python".to_string(), p.path)].into()))
+            })
+        } else {
+            Err("no reference of this build is written in Python".into())
+        };
+        Host { cxx: host_cxx(cxx_named, path_var, journal, digest), python }
+    }
+}
+
+fn host_cxx(
+    named: Option<&Path>,
+    path_var: &str,
+    journal: &Journal,
+    digest: &dyn Fn(&Path) -> io::Result<Digest>,
+) -> Result<(Toolchain, BTreeMap<String, PathBuf>), String> {
+    let compiler = cxx::find(named, path_var)?;
+    let driver = digest(&compiler.path).map_err(|e| e.to_string())?;
+    let name = format!("cxx {driver} {} {path_var}", compiler.path.display());
+    let remembered = journal.meta(&name).and_then(|b| serde_json::from_slice::<cxx::Survey>(&b).ok());
+    let known = remembered.filter(|s| s.compiler == compiler && s.prelude == Digest::of(PRELUDE.as_bytes()));
+    // A file of the survey that is gone means that the compiler is another one now.
+    if let Some(toolchain) = known.as_ref().and_then(|s| s.fingerprint(digest).ok()) {
+        return Ok((toolchain, [("c++".to_string(), compiler.path)].into()));
+    }
+    let survey = compiler.survey(PRELUDE)?;
+    let toolchain = survey.fingerprint(digest).map_err(|e| e.to_string())?;
+    if let Ok(bytes) = serde_json::to_vec(&survey) {
+        // A memo that cannot be written costs time, nothing else.
+        let _ = journal.record_meta(&name, &bytes);
+    }
+    Ok((toolchain, [("c++".to_string(), compiler.path)].into()))
+}
+
+/// The name under which the lockfile holds the wheels of a release.
+pub fn lock_name(release: &str) -> String {
+    format!("cuda {release}")
+}
+
+/// The CUDA a package asks for: locked wheels (which may still be missing), or a folder.
+pub enum Wanted {
+    /// Wheels of a release.
+    Release(String),
+    /// A folder.
+    Local(Result<Cuda, String>),
+}
+
+/// What a package asks for.
+pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, String>) -> Wanted {
+    match &package.toolchain.cuda {
+        None => Wanted::Release(DEFAULT_CUDA.into()),
+        Some(Asked::Version(version)) => Wanted::Release(version.clone()),
+        Some(Asked::Path(path)) => Wanted::Local(Ok(Cuda::Local(folder.join(path)))),
+        Some(Asked::System) => Wanted::Local(crate::toolchain::cuda::find_root(environment).map(Cuda::Local)),
+    }
+}
+
+/// Wheels of a release from the lockfile.
+pub fn locked(lock: &BTreeMap<String, Vec<LockedWheel>>, release: &str) -> Option<Cuda> {
+    lock.get(&lock_name(release)).map(|wheels| Cuda::Wheels(wheels.clone()))
+}

@@ -1,0 +1,52 @@
+//! Hands steps to worker processes, with the tools that their toolchain's digest stands for. Installs a toolchain when the first step needs it.
+
+use std::path::{Path, PathBuf};
+
+use super::tools::Tools;
+use crate::cli::console::Console;
+use crate::engine::{Job, Ran, RunError};
+use crate::step::runners::Remote;
+use crate::worker::compiled::NEEDS_NVCC;
+use crate::worker::message::Places;
+use crate::worker::{Executor, Pool};
+
+/// The workers of a build.
+pub struct Workers<'a> {
+    /// The processes.
+    pub pool: &'a Pool,
+    /// What toolchains stand for.
+    pub tools: &'a Tools,
+    /// Says what is installed.
+    pub console: &'a Console,
+    /// Folders of steps.
+    pub scratch: PathBuf,
+    /// Expected outputs by digest, and how many bytes of them to keep.
+    pub expected: (PathBuf, u64),
+    /// Bytes of memory that candidate code may take.
+    pub memory_limit: u64,
+}
+
+impl Workers<'_> {
+    fn executor<'e>(&'e self, tools: std::collections::BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
+        let places = Places { tools, scratch: Some(self.expected.clone()) };
+        Executor { pool: self.pool, places, scratch, memory_limit: self.memory_limit }
+    }
+}
+
+impl Remote for Workers<'_> {
+    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+        let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
+        let places = match toolchain {
+            Some(digest) => self.tools.places(&digest, self.console).map_err(RunError::Unavailable)?,
+            None => std::collections::BTreeMap::new(),
+        };
+        match (self.executor(places, &self.scratch).execute(job), toolchain) {
+            (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {
+                let places =
+                    self.tools.nvcc(&digest, self.console).map_err(|e| RunError::Unavailable(format!("{why}; {e}")))?;
+                self.executor(places, &self.scratch).execute(job)
+            }
+            (result, _) => result,
+        }
+    }
+}

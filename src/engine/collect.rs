@@ -1,0 +1,251 @@
+//! Keeps the stores small and whole: collection by age and size, what they take up, and rehashing all. Knows the stores' files; prints nothing.
+//!
+//! **Roots** are the results used within the greatest age, all evidence, and what the living rows of the registered workspaces' journals speak of. What is
+//! reachable from a root stays: contents name other contents (a tree its files) in documents whose forms this room does not know, so every text of the form
+//! of a digest inside a JSON document counts. That keeps too much now and then, and never too little.
+//!
+//! **Order.** First results go, then contents that nothing reaches any more: a crash between leaves contents without results, never the other way round.
+//! Contents younger than [`GRACE`] stay, whatever reaches them. Builds hold the cache's lock shared and collection holds it exclusively, so that nobody
+//! looks for what is being removed; if a build runs, collection does not.
+//!
+//! **Size.** If what is reachable is larger than allowed, results go in the order of their last use, oldest first, until the rest fits. Evidence and
+//! workspaces' own contents do not go: they count first.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::action::{Read, parse};
+use super::home::{Home, hash_of, named, shard, sharded};
+use super::journal::Journal;
+use super::lock::{Lock, LockError, Mode, Wait};
+use crate::base::Digest;
+
+mod check;
+mod usage;
+
+pub use check::{Checked, verify};
+pub use usage::{Tally, Usage, usage};
+
+/// Contents stay at least so long.
+pub const GRACE: Duration = Duration::from_secs(3600);
+
+/// A document that is larger is not searched for digests: it is data.
+const DOCUMENT: u64 = 4 << 20;
+
+/// What to keep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Results unused for longer go.
+    pub max_age: Duration,
+    /// Bytes that all contents and results together may take.
+    pub max_size: u64,
+}
+
+/// What a collection did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Results removed.
+    pub results_removed: Tally,
+    /// Results kept.
+    pub results_kept: Tally,
+    /// Contents removed.
+    pub contents_removed: Tally,
+    /// Contents kept.
+    pub contents_kept: Tally,
+    /// Files and folders of dead writers removed, and lock files nobody holds.
+    pub litter_removed: u64,
+}
+
+/// What became of a wish to collect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collected {
+    /// It was done.
+    Done(Report),
+    /// A build runs, or the file system knows no locks so that one might.
+    Busy,
+}
+
+/// A result in the cache.
+struct Used {
+    path: PathBuf,
+    size: u64,
+    at: SystemTime,
+    outputs: Vec<Digest>,
+}
+
+/// Removes what is old, and then what is least recently used until the rest fits; `now` is the time to reckon ages by.
+pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Collected> {
+    let _lock = match home.lock_cache(Mode::Exclusive, Wait::No) {
+        Ok(lock) if lock.is_held() => lock,
+        Ok(_) | Err(LockError::Busy(_)) => return Ok(Collected::Busy),
+        Err(e) => return Err(io::Error::other(e)),
+    };
+    let mut report = Report { litter_removed: home.sweep(now)? + free_locks(home)?, ..Report::default() };
+
+    let mut reached = Reached { cas: home.cas(), seen: HashSet::new(), trail: vec![], bytes: 0 };
+    for seen in evidence(home)? {
+        reached.mark(seen);
+    }
+    for journal in home.journals()? {
+        // One that cannot be read keeps nothing alive; its workspace computes again what it misses.
+        if let Ok(journal) = Journal::view(&journal) {
+            journal.contents().into_iter().for_each(|digest| reached.mark(digest));
+        }
+    }
+
+    let mut results = results(home)?;
+    results.sort_by(|a, b| b.at.cmp(&a.at).then_with(|| a.path.cmp(&b.path)));
+    let mut full = false;
+    for result in results {
+        let old = now.duration_since(result.at).is_ok_and(|age| age > limits.max_age);
+        if !old && !full {
+            let before = reached.trail.len();
+            result.outputs.iter().for_each(|digest| reached.mark(*digest));
+            if reached.bytes + result.size <= limits.max_size {
+                reached.bytes += result.size;
+                report.results_kept.add(result.size);
+                continue;
+            }
+            reached.undo(before);
+            full = true;
+        }
+        std::fs::remove_file(&result.path).map_err(|e| named(e, "remove", &result.path))?;
+        report.results_removed.add(result.size);
+    }
+
+    for path in sharded(&home.cas())? {
+        let Some(hash) = hash_of(&path) else { continue };
+        let Ok(metadata) = path.symlink_metadata() else { continue };
+        let young = metadata.modified().is_ok_and(|t| now.duration_since(t).map_or(true, |age| age <= GRACE));
+        if young || reached.seen.contains(&hash) {
+            report.contents_kept.add(metadata.len());
+        } else {
+            std::fs::remove_file(&path).map_err(|e| named(e, "remove", &path))?;
+            report.contents_removed.add(metadata.len());
+        }
+    }
+    Ok(Collected::Done(report))
+}
+
+/// All outputs of all evidence.
+fn evidence(home: &Home) -> io::Result<Vec<Digest>> {
+    let mut outputs = Vec::new();
+    for folder in super::evidence::folders(&home.evidence())? {
+        for path in super::home::files_in(&folder)? {
+            outputs.extend(super::evidence::read(&path).iter().flat_map(|s| s.record.result.outputs.values().copied()));
+        }
+    }
+    Ok(outputs)
+}
+
+/// All results in the action cache; what is damaged is removed, what is of another version is taken to reach nothing.
+fn results(home: &Home) -> io::Result<Vec<Used>> {
+    let mut results = Vec::new();
+    for path in sharded(&home.actions())? {
+        let (Ok(metadata), Ok(bytes)) = (path.metadata(), std::fs::read(&path)) else { continue };
+        let outputs = match parse(&bytes) {
+            Read::Entry(body) => body.result.outputs.values().copied().chain([body.explanation]).collect(),
+            Read::Foreign => vec![],
+            Read::Corrupt => {
+                let _ = std::fs::remove_file(&path);
+                continue;
+            }
+        };
+        let at = metadata.modified().map_err(|e| named(e, "read", &path))?;
+        results.push(Used { path, size: metadata.len(), at, outputs });
+    }
+    Ok(results)
+}
+
+/// Removes lock files of keys that nobody holds: their processes died. Gives how many.
+fn free_locks(home: &Home) -> io::Result<u64> {
+    let folder = home.locks().join("keys");
+    if !folder.is_dir() {
+        return Ok(0);
+    }
+    let mut removed = 0;
+    for path in sharded(&folder)? {
+        if let Ok(lock) = Lock::acquire(&path, Mode::Exclusive, Wait::No) {
+            lock.remove();
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// What a document in the store speaks of.
+fn mentioned(bytes: &[u8]) -> Vec<Digest> {
+    if !bytes.first().is_some_and(|first| begins_document(*first)) {
+        return vec![];
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return vec![] };
+    let digest = |(at, _): (usize, &str)| {
+        let rest = &text[at..];
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == ':')).unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    };
+    text.match_indices("blake3:").filter_map(digest).collect()
+}
+
+/// The contents that roots reach.
+struct Reached {
+    cas: PathBuf,
+    seen: HashSet<[u8; 32]>,
+    /// The same with their sizes, in the order in which they were reached.
+    trail: Vec<([u8; 32], u64)>,
+    /// Bytes of all of them, and of the results that reach them.
+    bytes: u64,
+}
+
+impl Reached {
+    /// Reaches a content, and all that it speaks of.
+    fn mark(&mut self, root: Digest) {
+        let mut open = vec![root];
+        while let Some(digest) = open.pop() {
+            let path = self.cas.join(shard(&digest));
+            if self.seen.contains(digest.hash()) {
+                continue;
+            }
+            // Much is spoken of that is not kept: expected outputs, tools.
+            let Ok(metadata) = path.metadata() else { continue };
+            self.seen.insert(*digest.hash());
+            self.trail.push((*digest.hash(), metadata.len()));
+            self.bytes += metadata.len();
+            if metadata.len() <= DOCUMENT && digest.size() == metadata.len() {
+                open.extend(document(&path));
+            }
+        }
+    }
+
+    /// Unreaches all but the first `length` contents.
+    fn undo(&mut self, length: usize) {
+        for (hash, size) in self.trail.drain(length..) {
+            self.seen.remove(&hash);
+            self.bytes -= size;
+        }
+    }
+}
+
+/// What the document in a file speaks of; nothing, if its first byte is that of data.
+fn document(path: &Path) -> Vec<Digest> {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let mut bytes = vec![0];
+        file.read_exact(&mut bytes)?;
+        if begins_document(bytes[0]) {
+            file.read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    };
+    read().map(|bytes| mentioned(&bytes)).unwrap_or_default()
+}
+
+fn begins_document(first: u8) -> bool {
+    matches!(first, b'{' | b'[')
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Rehashing all that the stores hold, and removing what is wrong. Knows the stores' files; does not make anything again.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+
+use rayon::prelude::*;
+
+use super::super::action::{Read, parse};
+use super::super::home::{Home, files_in, hash_of, named, sharded};
+use super::super::{blobs::Store, evidence};
+use super::Tally;
+use crate::base::Digest;
+use crate::engine::Blobs;
+use crate::record::spec::Tree;
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Contents that are right.
+    pub contents: Tally,
+    /// Contents whose bytes were not those of their name; removed.
+    pub corrupt: Vec<PathBuf>,
+    /// Trees that name a file which is not there; removed, so that what made them is done again.
+    pub incomplete_trees: u64,
+    /// Results that are whole and whose outputs are there.
+    pub results: Tally,
+    /// Results that were damaged or lead to something missing; removed.
+    pub results_removed: u64,
+    /// Records of evidence that are whole and whose outputs are there.
+    pub evidence: Tally,
+    /// Records of evidence that are damaged, or have lost outputs: left, since nobody can make them again, but they do not answer.
+    pub evidence_unusable: Vec<PathBuf>,
+}
+
+/// Rehashes all. Builds may run meanwhile: what is removed here they would have removed when they came to it.
+pub fn verify(home: &Home) -> io::Result<Checked> {
+    let store = Store::new(home);
+    let mut checked = Checked::default();
+    let mut trees = Vec::new();
+    let files = sharded(&home.cas())?;
+    let looked: Vec<io::Result<(PathBuf, Option<Look>)>> =
+        files.into_par_iter().map(|path| look(&path).map(|l| (path, l))).collect();
+    for look in looked {
+        match look? {
+            (_, Some(Look::Right(size, tree))) => {
+                checked.contents.add(size);
+                trees.extend(tree);
+            }
+            (path, Some(Look::Corrupt)) => {
+                remove(&path)?;
+                checked.corrupt.push(path);
+            }
+            // No content, or gone since.
+            (_, None) => {}
+        }
+    }
+
+    for (digest, tree) in trees {
+        if !tree.files.values().all(|file| store.has(file)) {
+            remove(&store.place(&digest))?;
+            checked.incomplete_trees += 1;
+        }
+    }
+
+    for path in sharded(&home.actions())? {
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        let whole = match parse(&bytes) {
+            Read::Entry(body) => body.result.outputs.values().all(|output| store.has(output)),
+            Read::Foreign => continue,
+            Read::Corrupt => false,
+        };
+        if whole {
+            checked.results.add(bytes.len() as u64);
+        } else {
+            remove(&path)?;
+            checked.results_removed += 1;
+        }
+    }
+
+    for folder in evidence::folders(&home.evidence())? {
+        for path in files_in(&folder)? {
+            let outputs: Option<HashSet<Digest>> =
+                evidence::read(&path).map(|seen| seen.record.result.outputs.into_values().collect());
+            if outputs.is_some_and(|outputs| outputs.iter().all(|output| store.has(output))) {
+                checked.evidence.add(path.metadata().map_or(0, |m| m.len()));
+            } else {
+                checked.evidence_unusable.push(path);
+            }
+        }
+    }
+    Ok(checked)
+}
+
+/// What a file in the content store turned out to be.
+enum Look {
+    /// What its name says: its size, and the tree it is, if it is one.
+    Right(u64, Option<(Digest, Tree)>),
+    Corrupt,
+}
+
+fn look(path: &std::path::Path) -> io::Result<Option<Look>> {
+    let Some(hash) = hash_of(path) else { return Ok(None) };
+    let digest = match Digest::of_file(path) {
+        Ok(digest) => digest,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(named(e, "read", path)),
+    };
+    if *digest.hash() != hash {
+        return Ok(Some(Look::Corrupt));
+    }
+    let tree = (digest.size() <= super::DOCUMENT).then(|| std::fs::read(path).ok().and_then(|b| tree(&b))).flatten();
+    Ok(Some(Look::Right(digest.size(), tree.map(|tree| (digest, tree)))))
+}
+
+/// The tree that a document is: an object of nothing but files.
+fn tree(bytes: &[u8]) -> Option<Tree> {
+    if !bytes.starts_with(b"{") {
+        return None;
+    }
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    if value.as_object()?.keys().ne(["files"]) {
+        return None;
+    }
+    serde_json::from_value(value).ok()
+}
+
+fn remove(path: &std::path::Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(named(e, "remove", path)),
+        _ => Ok(()),
+    }
+}

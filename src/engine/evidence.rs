@@ -1,0 +1,205 @@
+//! The evidence index: what real devices were seen to do, under the questions that were asked of them. Knows questions, records and files; does not know
+//! what was asked.
+//!
+//! A question is a key, and a key leaves the device out; so under one question lies a set of records, each with its provenance. [`choose`] says which of
+//! them answers. Records are only ever added. Each is a file named by its own digest, `evidence/QUESTION/RECORD.json`, or `RECORD@BUNDLE.json` if it was
+//! imported from a bundle of that name: damage shows, and the same record twice is one.
+//!
+//! Unlike all else in the home a record cannot be made again without the device, so it and its outputs are synced, and one that is damaged is passed over
+//! but left where it is.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::home::{Home, TEMP_PREFIX, files_in, named, persist};
+use super::{Blobs, Cache, Hit};
+use crate::base::Digest;
+use crate::record::event::{CacheOrigin, EvidenceSeen};
+use crate::record::{Provenance, Spec, StepResult};
+
+mod choose;
+
+pub use choose::{Answer, Validity, Wanted, choose};
+
+/// The output under which a step that observes a device says where: a [`Provenance`] as JSON.
+pub const PROVENANCE: &str = "provenance";
+
+/// Where records come from that were observed on this machine.
+pub const HERE: &str = "here";
+
+/// What one device was seen to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Record {
+    /// The key of the step, which leaves the device out.
+    pub question: Digest,
+    /// Where and how it was observed.
+    pub provenance: Provenance,
+    /// What was observed.
+    pub result: StepResult,
+}
+
+/// A record in the index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// What it says.
+    pub record: Record,
+    /// The digest of its file.
+    pub digest: Digest,
+    /// The bundle it was imported from, or [`HERE`].
+    pub origin: String,
+}
+
+/// The evidence index of a [`Home`].
+#[derive(Clone)]
+pub struct Index {
+    root: PathBuf,
+    tmp: PathBuf,
+    blobs: Arc<dyn Blobs>,
+}
+
+impl Index {
+    /// The index of that home; outputs lie in `blobs`.
+    pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
+        Index { root: home.evidence(), tmp: home.tmp(), blobs }
+    }
+
+    /// Adds a record that was observed here; its outputs are in the store already. Gives the digest that names it.
+    pub fn add(&self, record: &Record) -> io::Result<Digest> {
+        self.keep(record, "")
+    }
+
+    /// Adds a record from the bundle of that name (letters, digits, `.`, `-` and `_`; others are replaced by `_`).
+    pub fn import(&self, record: &Record, bundle: &str) -> io::Result<Digest> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+        self.keep(record, &format!("@{}", bundle.chars().map(plain).collect::<String>()))
+    }
+
+    fn keep(&self, record: &Record, suffix: &str) -> io::Result<Digest> {
+        let bytes = serde_json::to_vec(record)?;
+        let digest = Digest::of(&bytes);
+        let folder = self.root.join(record.question.hex());
+        if files_in(&folder)?.iter().any(|path| read(path).is_some_and(|seen| seen.digest == digest)) {
+            return Ok(digest);
+        }
+        for output in record.result.outputs.values() {
+            let path = self.blobs.path(output)?.ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!("the observation's output {output} is not in the store"),
+                )
+            })?;
+            File::open(&path).and_then(|file| file.sync_data()).map_err(|e| named(e, "sync", &path))?;
+        }
+        let place = folder.join(format!("{}{suffix}.json", digest.hex()));
+        let mut temp = tempfile::Builder::new()
+            .prefix(TEMP_PREFIX)
+            .tempfile_in(&self.tmp)
+            .map_err(|e| named(e, "write in", &self.tmp))?;
+        io::Write::write_all(&mut temp, &bytes)
+            .and_then(|()| temp.as_file().sync_data())
+            .map_err(|e| named(e, "write", &place))?;
+        persist(temp, &place)?;
+        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(|e| named(e, "sync", &folder))?;
+        Ok(digest)
+    }
+
+    /// All records under a question that are whole and whose outputs are in the store, in the order of their digests.
+    pub fn records(&self, question: &Digest) -> io::Result<Vec<Seen>> {
+        let mut records = self.under(&self.root.join(question.hex()))?;
+        records.retain(|seen| seen.record.question == *question);
+        records.retain(|seen| seen.record.result.outputs.values().all(|output| self.blobs.has(output)));
+        Ok(records)
+    }
+
+    /// All whole records, in the order of their questions.
+    pub fn all(&self) -> io::Result<Vec<Seen>> {
+        let mut all = Vec::new();
+        for folder in folders(&self.root)? {
+            all.extend(self.under(&folder)?);
+        }
+        Ok(all)
+    }
+
+    fn under(&self, folder: &Path) -> io::Result<Vec<Seen>> {
+        Ok(files_in(folder)?.iter().filter_map(|path| read(path)).collect())
+    }
+
+    /// Which record answers, for whoever wants that.
+    pub fn lookup(&self, question: &Digest, wanted: &Wanted) -> io::Result<Answer> {
+        Ok(choose(&self.records(question)?, wanted))
+    }
+}
+
+/// The folders in the index, one a question, in order.
+pub(super) fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(root).map_err(|e| named(e, "read", root))?;
+    let mut folders: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    Ok(folders)
+}
+
+/// The record in a file; none if it is damaged, or no record.
+pub(super) fn read(path: &Path) -> Option<Seen> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
+    let (hex, origin) = name.split_once('@').unwrap_or((name, HERE));
+    let bytes = std::fs::read(path).ok()?;
+    let digest = Digest::of(&bytes);
+    if digest.hex() != hex {
+        return None;
+    }
+    Some(Seen { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
+}
+
+/// Says whose answer counts.
+type Wants = dyn Fn(&Spec) -> Option<Wanted> + Send + Sync;
+
+/// The evidence index as a cache: answers specs that ask a device.
+pub struct EvidenceCache {
+    index: Index,
+    wanted: Box<Wants>,
+}
+
+impl EvidenceCache {
+    /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device and nothing for any other.
+    pub fn new(index: Index, wanted: impl Fn(&Spec) -> Option<Wanted> + Send + Sync + 'static) -> EvidenceCache {
+        EvidenceCache { index, wanted: Box::new(wanted) }
+    }
+}
+
+impl Cache for EvidenceCache {
+    fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
+        let Some(wanted) = (self.wanted)(spec) else { return Ok(None) };
+        let Answer::Found(seen) = self.index.lookup(key, &wanted)? else { return Ok(None) };
+        let Seen { record, origin, .. } = *seen;
+        let evidence = EvidenceSeen {
+            origin,
+            measured_at: record.provenance.measured_at,
+            device_class: record.provenance.device.to_string(),
+        };
+        Ok(Some(Hit { result: record.result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
+    }
+
+    /// Adds a record, with the provenance that the result's output [`PROVENANCE`] holds. Ignores specs that ask no device.
+    fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> io::Result<()> {
+        if !super::action::asks_device(spec) {
+            return Ok(());
+        }
+        let bytes = match result.outputs.get(PROVENANCE) {
+            Some(digest) => self.index.blobs.get(digest)?,
+            None => None,
+        };
+        let wrong = |why: &str| {
+            io::Error::new(io::ErrorKind::InvalidData, format!("a {} step's output `{PROVENANCE}` {why}", spec.kind))
+        };
+        let bytes = bytes.ok_or_else(|| wrong("is missing: what was observed cannot be kept as evidence"))?;
+        let provenance = serde_json::from_slice(&bytes).map_err(|e| wrong(&format!("is not a provenance: {e}")))?;
+        self.index.add(&Record { question: *key, provenance, result: result.clone() }).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Which record answers a question. Pure: knows classes and times; does not touch files.
+//!
+//! 1. The local device, if it matches the target, is the class that answers: the newest record of its class, or none yet, and then it must be asked.
+//! 2. Else the target's `device`: a record of that product.
+//! 3. Else the only product there is evidence for.
+//! 4. Else it is unknown, and the products are listed.
+//!
+//! A verification is valid for product and architecture. A timing is valid for driver major and MIG profile too; where no local device says which of them
+//! counts, whole devices come before slices, newer drivers before older ones, then profiles and architectures in the order of their names. That order
+//! looks at no time, so that the questions of one build are answered by one class as far as its records reach. Within a class the newest record wins.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use super::{Record, Seen};
+use crate::record::{DeviceClass, StepKind};
+
+/// For what a kind of observation is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Validity {
+    /// Product and architecture: what a kernel computes.
+    Product,
+    /// Driver major and MIG profile too: how long it takes.
+    Timing,
+}
+
+impl Validity {
+    /// Of the observations that steps of a kind make.
+    pub fn of(kind: StepKind) -> Validity {
+        if kind == StepKind::Verify { Validity::Product } else { Validity::Timing }
+    }
+
+    /// Whether what was observed on one device holds on another.
+    fn holds(self, seen: &DeviceClass, on: &DeviceClass) -> bool {
+        let same = (&seen.product, &seen.arch) == (&on.product, &on.arch);
+        same && (self == Validity::Product || (seen.driver_major, &seen.mig) == (on.driver_major, &on.mig))
+    }
+}
+
+/// Whose answer counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The local device, if there is one that could be asked: it can run the target's code.
+    pub here: Option<DeviceClass>,
+    /// The product named as the target's `device`.
+    pub device: Option<String>,
+    /// For what an answer is valid.
+    pub validity: Validity,
+}
+
+/// What is known.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// This.
+    Found(Box<Seen>),
+    /// Nothing for the local device, whose answer counts: ask it.
+    AskHere,
+    /// Nothing, and there is nobody here to ask; these other products have answered.
+    Unknown {
+        /// Their names, in order.
+        products: Vec<String>,
+    },
+}
+
+/// Which of the records under one question answers it. Their order does not matter.
+pub fn choose(records: &[Seen], wanted: &Wanted) -> Answer {
+    // A device that is not the one the target names does not match the target.
+    let here = wanted.here.as_ref().filter(|here| wanted.device.as_ref().is_none_or(|device| *device == here.product));
+    if let Some(here) = here {
+        let valid = |seen: &&Seen| wanted.validity.holds(device(seen), here);
+        return match records.iter().filter(valid).max_by(|a, b| newer(a, b)) {
+            Some(seen) => Answer::Found(Box::new(seen.clone())),
+            None => Answer::AskHere,
+        };
+    }
+    let products: BTreeSet<&str> = records.iter().map(|seen| device(seen).product.as_str()).collect();
+    let product = match &wanted.device {
+        Some(device) => Some(device.as_str()),
+        None if products.len() == 1 => products.first().copied(),
+        None => None,
+    };
+    let of_product = records.iter().filter(|seen| Some(device(seen).product.as_str()) == product);
+    match of_product.max_by(|a, b| better(wanted.validity, a, b)) {
+        Some(seen) => Answer::Found(Box::new(seen.clone())),
+        None => Answer::Unknown { products: products.into_iter().map(str::to_string).collect() },
+    }
+}
+
+fn device(seen: &Seen) -> &DeviceClass {
+    &seen.record.provenance.device
+}
+
+fn better(validity: Validity, a: &Seen, b: &Seen) -> Ordering {
+    let (x, y) = (device(a), device(b));
+    let arch = x.arch.cmp(&y.arch).reverse();
+    let class = match validity {
+        Validity::Product => arch,
+        Validity::Timing => (x.mig.is_none().cmp(&y.mig.is_none()))
+            .then(x.driver_major.cmp(&y.driver_major))
+            .then(x.mig.cmp(&y.mig).reverse())
+            .then(arch),
+    };
+    class.then_with(|| newer(a, b))
+}
+
+/// By time; of two of the same time, by digest, so that the answer does not hang on the order of files.
+fn newer(a: &Seen, b: &Seen) -> Ordering {
+    time(&a.record).cmp(&time(&b.record)).then(a.digest.cmp(&b.digest))
+}
+
+/// When it was measured; a record that does not say so legibly is older than any other.
+fn time(record: &Record) -> Option<jiff::Timestamp> {
+    record.provenance.measured_at.parse().ok()
+}

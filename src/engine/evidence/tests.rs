@@ -1,0 +1,243 @@
+//! Which record answers, and records that are damaged, doubled or incomplete.
+
+use super::*;
+use crate::engine::blobs::Store;
+use crate::record::{DeviceClass, StepKind, Verdict};
+
+fn class(product: &str, driver_major: u32, mig: Option<&str>) -> DeviceClass {
+    DeviceClass { product: product.into(), arch: "sm_90".into(), driver_major, mig: mig.map(str::to_string) }
+}
+
+fn record(device: DeviceClass, measured_at: &str) -> Record {
+    let provenance = Provenance {
+        driver: format!("{}.1", device.driver_major),
+        device,
+        kforge: "0.1.0".into(),
+        protocol: 1,
+        measured_at: measured_at.into(),
+        clocks_mhz: Some((1980, 3201)),
+        temperature_c: None,
+        throttle: vec![],
+    };
+    let result = StepResult {
+        outputs: [].into(),
+        verdict: Some(Verdict::Pass),
+        notes: vec![],
+        summary: measured_at.into(),
+        duration_ms: 3,
+    };
+    Record { question: Digest::of(b"question"), provenance, result }
+}
+
+fn seen(product: &str, driver_major: u32, mig: Option<&str>, day: &str) -> Seen {
+    let record = record(class(product, driver_major, mig), &format!("2026-11-{day}T00:00:00Z"));
+    Seen { digest: Digest::of(&serde_json::to_vec(&record).unwrap()), record, origin: HERE.into() }
+}
+
+const H200: &str = "NVIDIA H200";
+const A100: &str = "NVIDIA A100";
+
+/// The day of the record that answers, or what else is said.
+fn day(records: &[Seen], here: Option<DeviceClass>, device: Option<&str>, validity: Validity) -> String {
+    let wanted = Wanted { here, device: device.map(str::to_string), validity };
+    let text = |answer: &Answer| match answer {
+        Answer::Found(seen) => seen.record.provenance.measured_at[8..10].to_string(),
+        Answer::AskHere => "ask".into(),
+        Answer::Unknown { products } => format!("unknown: {}", products.join(", ")),
+    };
+    let answer = choose(records, &wanted);
+    let backwards: Vec<Seen> = records.iter().rev().cloned().collect();
+    assert_eq!(choose(&backwards, &wanted), answer, "the order of records must not matter");
+    text(&answer)
+}
+
+use Validity::{Product, Timing};
+
+#[test]
+fn the_local_device_answers_with_its_newest() {
+    let records = [
+        seen(H200, 580, None, "01"),
+        seen(H200, 580, None, "03"),
+        seen(H200, 580, None, "02"),
+        seen(A100, 580, None, "09"),
+    ];
+    let here = || Some(class(H200, 580, None));
+    for device in [None, Some(H200)] {
+        assert_eq!(day(&records, here(), device, Timing), "03");
+        assert_eq!(day(&records, here(), device, Product), "03");
+    }
+}
+
+#[test]
+fn a_timing_is_valid_for_driver_and_profile_a_verification_for_any() {
+    let others = [seen(H200, 570, None, "01"), seen(H200, 580, Some("1g.18gb"), "02")];
+    let here = || Some(class(H200, 580, None));
+    assert_eq!(day(&others, here(), None, Timing), "ask");
+    assert_eq!(day(&others, here(), None, Product), "02");
+    assert_eq!(day(&others, Some(class(H200, 580, Some("1g.18gb"))), None, Timing), "02");
+    assert_eq!(day(&others, Some(class(H200, 580, Some("2g.35gb"))), None, Timing), "ask");
+    let other_arch = DeviceClass { arch: "sm_100".into(), ..class(H200, 580, None) };
+    assert_eq!(day(&others, Some(other_arch), None, Product), "ask");
+}
+
+#[test]
+fn the_local_device_is_asked_rather_than_another_product_believed() {
+    let records = [seen(A100, 580, None, "01")];
+    assert_eq!(day(&records, Some(class(H200, 580, None)), None, Product), "ask");
+    assert_eq!(day(&[], Some(class(H200, 580, None)), None, Timing), "ask");
+}
+
+#[test]
+fn a_local_device_that_the_target_does_not_name_does_not_count() {
+    let records = [seen(A100, 580, None, "01"), seen(H200, 580, None, "02")];
+    assert_eq!(day(&records, Some(class(A100, 580, None)), Some(H200), Timing), "02");
+    assert_eq!(day(&records[..1], Some(class(A100, 580, None)), Some(H200), Timing), format!("unknown: {A100}"));
+}
+
+#[test]
+fn without_a_device_the_targets_product_answers() {
+    let records = [seen(A100, 580, None, "09"), seen(H200, 580, None, "01")];
+    assert_eq!(day(&records, None, Some(H200), Timing), "01");
+    assert_eq!(day(&records, None, Some("NVIDIA B200"), Timing), format!("unknown: {A100}, {H200}"));
+}
+
+#[test]
+fn with_neither_the_only_product_answers_and_several_do_not() {
+    let records = [seen(H200, 580, None, "01"), seen(H200, 570, None, "02"), seen(A100, 580, None, "03")];
+    assert_eq!(day(&records[..2], None, None, Product), "02");
+    assert_eq!(day(&records, None, None, Product), format!("unknown: {A100}, {H200}"));
+    assert_eq!(day(&[], None, None, Product), "unknown: ");
+}
+
+#[test]
+fn among_a_products_classes_whole_devices_and_newer_drivers_come_first() {
+    let records = [
+        seen(H200, 580, Some("1g.18gb"), "09"),
+        seen(H200, 570, None, "08"),
+        seen(H200, 580, None, "01"),
+        seen(H200, 580, None, "02"),
+        seen(H200, 590, Some("1g.18gb"), "07"),
+    ];
+    assert_eq!(day(&records, None, None, Timing), "02");
+    assert_eq!(day(&records, None, Some(H200), Product), "09");
+    let slices = [seen(H200, 580, Some("2g.35gb"), "05"), seen(H200, 580, Some("1g.18gb"), "01")];
+    assert_eq!(day(&slices, None, None, Timing), "01");
+}
+
+#[test]
+fn an_illegible_time_is_older_than_any_and_equal_times_are_decided() {
+    let mut illegible = seen(H200, 580, None, "01");
+    illegible.record.provenance.measured_at = "yesterday!".into();
+    let records = [illegible, seen(H200, 580, None, "01")];
+    assert_eq!(day(&records, None, None, Timing), "01");
+    let mut offset = seen(H200, 580, None, "02");
+    // The same day in another zone, an hour earlier than it looks.
+    offset.record.provenance.measured_at = "2026-11-02T00:30:00+01:00".into();
+    assert_eq!(
+        choose(&[offset.clone(), seen(H200, 580, None, "02")], &Wanted { here: None, device: None, validity: Timing }),
+        Answer::Found(Box::new(seen(H200, 580, None, "02")))
+    );
+    let mut twin = seen(H200, 580, None, "02");
+    twin.record.result.summary = "twin".into();
+    twin.digest = Digest::of(b"twin");
+    day(&[twin, seen(H200, 580, None, "02")], None, None, Timing);
+}
+
+fn index(dir: &Path) -> (Index, Arc<Store>) {
+    let home = Home::open(dir).unwrap();
+    let store = Arc::new(Store::new(&home));
+    (Index::new(&home, store.clone()), store)
+}
+
+fn days(index: &Index) -> Vec<String> {
+    let mut days: Vec<String> =
+        index.records(&Digest::of(b"question")).unwrap().into_iter().map(|s| s.record.result.summary).collect();
+    days.sort();
+    days
+}
+
+#[test]
+fn records_add_up_and_the_same_record_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, _) = index(dir.path());
+    let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
+    let digest = index.add(&one).unwrap();
+    assert_eq!(index.import(&one, "bundle").unwrap(), digest);
+    index.import(&two, "../a bundle").unwrap();
+    index.add(&two).unwrap();
+    assert_eq!(days(&index), ["1", "2"]);
+    let origins: Vec<String> = index.all().unwrap().into_iter().map(|s| s.origin).collect();
+    assert_eq!(origins.iter().filter(|o| *o == HERE).count(), 1);
+    assert_eq!(origins.iter().filter(|o| *o == ".._a_bundle").count(), 1);
+    assert!(index.records(&Digest::of(b"another")).unwrap().is_empty());
+}
+
+#[test]
+fn damaged_and_misplaced_records_are_passed_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, _) = index(dir.path());
+    index.add(&record(class(H200, 580, None), "1")).unwrap();
+    let digest = index.add(&record(class(H200, 580, None), "2")).unwrap();
+    let folder = index.root.join(Digest::of(b"question").hex());
+    let path = folder.join(format!("{}.json", digest.hex()));
+    let whole = std::fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 1;
+        std::fs::write(&path, &flipped).unwrap();
+        assert_eq!(days(&index), ["1"]);
+    }
+    std::fs::write(&path, &whole[..9]).unwrap();
+    std::fs::write(folder.join("README"), "x").unwrap();
+    assert_eq!(days(&index), ["1"]);
+    let other = index.root.join(Digest::of(b"other").hex());
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join(path.file_name().unwrap()), &whole).unwrap();
+    assert!(index.records(&Digest::of(b"other")).unwrap().is_empty());
+    // Adding it again repairs it.
+    index.add(&record(class(H200, 580, None), "2")).unwrap();
+    assert_eq!(days(&index), ["1", "2"]);
+}
+
+#[test]
+fn a_record_without_its_outputs_does_not_answer_and_is_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, store) = index(dir.path());
+    let mut with = record(class(H200, 580, None), "1");
+    with.result.outputs = [("samples".to_string(), Digest::of(b"samples"))].into();
+    assert!(index.add(&with).unwrap_err().to_string().contains("not in the store"));
+    store.put(b"samples").unwrap();
+    index.add(&with).unwrap();
+    assert_eq!(days(&index), ["1"]);
+    std::fs::remove_file(store.place(&Digest::of(b"samples"))).unwrap();
+    assert!(days(&index).is_empty());
+}
+
+#[test]
+fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, store) = index(dir.path());
+    let spec = |kind, arch| Spec { kind, version: 1, params: serde_json::json!({"arch": arch}), inputs: [].into() };
+    let wanted = |spec: &Spec| {
+        let validity = Validity::of(spec.kind);
+        (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: None, validity })
+    };
+    let cache = EvidenceCache::new(index, wanted);
+    let bench = spec(StepKind::Bench, "sm_90a");
+    let Record { provenance, mut result, .. } = record(class(H200, 580, None), "2026-11-01T00:00:00Z");
+    let refused = cache.put(&bench.key(), &bench, &result).unwrap_err().to_string();
+    assert!(refused.contains("`provenance` is missing"), "{refused}");
+    let kept = store.put(&serde_json::to_vec(&provenance).unwrap()).unwrap();
+    result.outputs.insert(PROVENANCE.into(), kept);
+    assert_eq!(cache.get(&bench.key(), &bench).unwrap(), None);
+    cache.put(&bench.key(), &bench, &result).unwrap();
+    let hit = cache.get(&bench.key(), &bench).unwrap().unwrap();
+    assert_eq!((&hit.result, hit.origin), (&result, CacheOrigin::Evidence));
+    let evidence = hit.evidence.unwrap();
+    assert_eq!((evidence.origin.as_str(), evidence.measured_at.as_str()), (HERE, "2026-11-01T00:00:00Z"));
+    assert_eq!(evidence.device_class, "NVIDIA H200 (sm_90, driver 580)");
+    for other in [spec(StepKind::Compile, "sm_90a"), spec(StepKind::Verify, "cpu")] {
+        cache.put(&other.key(), &other, &result).unwrap();
+        assert_eq!(cache.get(&other.key(), &other).unwrap(), None);
+    }
+}

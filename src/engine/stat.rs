@@ -1,0 +1,143 @@
+//! The stat cache: digests of leaf files, read again only where they may have changed. Knows files and the journal; does not know what the files are for.
+//!
+//! A row is believed only if size, modification time, change time and inode are what they were, *and* both times are older than the moment the contents
+//! were begun to be read, by more than the granularity of the file system's clock. Otherwise somebody may have written again within the tick in which the
+//! row was made, and the times would not show it. Setting a file's times back does not deceive it: that sets the change time.
+//!
+//! | file system | granularity taken |
+//! |---|---|
+//! | both times are whole seconds (FAT, some network file systems) | 2 s |
+//! | any other | 20 ms: a kernel's tick is at most 10 ms |
+//!
+//! So a file that was just checked out is read by the first build and the next, then never again. No time ever enters a key.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rayon::prelude::*;
+
+use super::Blobs;
+use super::home::named;
+use super::journal::{Journal, StatRow};
+use crate::base::Digest;
+
+const SECOND: i128 = 1_000_000_000;
+const FINE: Duration = Duration::from_millis(20);
+const COARSE: Duration = Duration::from_secs(2);
+
+/// How often a file that changes while it is read is read again.
+const ATTEMPTS: u32 = 3;
+
+/// What a file's metadata say of its contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stat {
+    size: u64,
+    mtime_ns: i128,
+    ctime_ns: i128,
+    inode: u64,
+}
+
+impl Stat {
+    fn of(metadata: &Metadata) -> Stat {
+        let ns = |s: i64, ns: i64| i128::from(s) * SECOND + i128::from(ns);
+        Stat {
+            size: metadata.size(),
+            mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+            ctime_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+        }
+    }
+
+    /// Whether a row still says what is in the file.
+    fn agrees_with(&self, row: &StatRow) -> bool {
+        let coarse = row.mtime_ns % SECOND == 0 && row.ctime_ns % SECOND == 0;
+        let granularity = if coarse { COARSE } else { FINE }.as_nanos() as i128;
+        let then = Stat { size: row.size, mtime_ns: row.mtime_ns, ctime_ns: row.ctime_ns, inode: row.inode };
+        *self == then && row.mtime_ns.max(row.ctime_ns) + granularity < row.recorded_ns
+    }
+}
+
+/// Digests of the leaf files below a folder.
+#[derive(Debug)]
+pub struct StatCache<'a> {
+    journal: &'a Journal,
+    root: PathBuf,
+    trust: bool,
+}
+
+impl<'a> StatCache<'a> {
+    /// Of files whose paths are relative to `root`, which may move without harm, or absolute. Rows are kept in `journal`. Without `trust` every file is
+    /// read: for file systems whose times cannot be relied on.
+    pub fn new(journal: &'a Journal, root: &Path, trust: bool) -> StatCache<'a> {
+        StatCache { journal, root: root.to_path_buf(), trust }
+    }
+
+    /// The digest of each file, in the order of `paths`; none for one that is not there.
+    pub fn digests(&self, paths: &[PathBuf]) -> Vec<io::Result<Option<Digest>>> {
+        paths.par_iter().map(|path| self.one(path, None)).collect()
+    }
+
+    /// The same, and keeps the contents in `blobs`: what a step will read is what was hashed, whatever becomes of the file.
+    pub fn keep(&self, paths: &[PathBuf], blobs: &dyn Blobs) -> Vec<io::Result<Option<Digest>>> {
+        paths.par_iter().map(|path| self.one(path, Some(blobs))).collect()
+    }
+
+    fn one(&self, path: &Path, blobs: Option<&dyn Blobs>) -> io::Result<Option<Digest>> {
+        let place = self.root.join(path);
+        let seen = match std::fs::metadata(&place) {
+            Ok(metadata) => Stat::of(&metadata),
+            Err(e) if absent(&e) => return Ok(None),
+            Err(e) => return Err(named(e, "read", &place)),
+        };
+        let row = self.journal.stat(path).filter(|row| self.trust && seen.agrees_with(row));
+        if let Some(row) = row.filter(|row| blobs.is_none_or(|blobs| blobs.has(&row.digest))) {
+            return Ok(Some(row.digest));
+        }
+        match self.read(path, &place, blobs) {
+            Err(e) if absent(&e) => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Reads the file and records what it holds, if it held still.
+    fn read(&self, path: &Path, place: &Path, blobs: Option<&dyn Blobs>) -> io::Result<Digest> {
+        let mut attempt = 1;
+        loop {
+            let recorded_ns =
+                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
+            let mut file = File::open(place).map_err(|e| named(e, "read", place))?;
+            let look = |file: &File| file.metadata().map(|m| Stat::of(&m)).map_err(|e| named(e, "read", place));
+            let before = look(&file)?;
+            let digest = match blobs {
+                None => Digest::of_reader(&file).map_err(|e| named(e, "read", place))?,
+                Some(blobs) => {
+                    let mut bytes = Vec::new();
+                    io::Read::read_to_end(&mut file, &mut bytes).map_err(|e| named(e, "read", place))?;
+                    blobs.put(&bytes)?
+                }
+            };
+            let Stat { size, mtime_ns, ctime_ns, inode } = before;
+            if look(&file)? == before && size == digest.size() {
+                let row = StatRow { size, mtime_ns, ctime_ns, inode, recorded_ns, digest };
+                // Only a memo: a journal that cannot be written says so when the build flushes it.
+                let _ = self.journal.record_stat(path, &row);
+                return Ok(digest);
+            }
+            if attempt == ATTEMPTS {
+                return Ok(digest);
+            }
+            attempt += 1;
+        }
+    }
+}
+
+/// Whether the error says that there is no such file.
+fn absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Null candidates: which there are, what they hold, which are left out.
+
+use std::collections::BTreeMap;
+
+use super::{DType, Problem, Role, Value, problem, read, tensor, trial, written};
+use crate::reference::generate::inputs;
+use crate::reference::nulls::{candidates, lower_precision};
+use crate::reference::oracle::expected;
+use crate::reference::values::Values;
+
+fn of(problem: &Problem) -> (BTreeMap<String, BTreeMap<String, Values>>, BTreeMap<String, Values>) {
+    let values = inputs(problem, &trial(1, "normal")).unwrap();
+    let want = expected(problem, &values, false).unwrap().outputs;
+    let other = expected(problem, &inputs(problem, &trial(2, "normal")).unwrap(), false).unwrap().outputs;
+    (candidates(problem, &values, &want, &other).unwrap().into_iter().collect(), values)
+}
+
+#[test]
+fn an_f32_operator_is_tried_with_every_kind_of_candidate() {
+    let bias = problem(
+        "elementwise",
+        vec![read("x", &[4, 6]), read("b", &[6]), read("s", &[]), written("y", &[4, 6])],
+        &[("y", Value::from("x * s + b"))],
+    );
+    let (found, values) = of(&bias);
+    let names: Vec<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [
+            "another seed",
+            "constant 1",
+            "constant mean",
+            "copy of b",
+            "copy of s",
+            "copy of x",
+            "inputs rounded to f16",
+            "zeros"
+        ]
+    );
+    assert_eq!(found["copy of x"]["y"], values["x"]);
+    assert_eq!(found["copy of b"]["y"], values["b"].take((0..24).map(|i| i % 6)));
+    assert_eq!(found["zeros"]["y"], Values::Float(vec![0.0; 24]));
+}
+
+#[test]
+fn a_candidate_lists_only_outputs_that_differ_from_the_expectation() {
+    // An identity in f32: a copy is right, and only the other output can show what a copy does wrong.
+    let tensors = vec![read("x", &[5]), written("same", &[5]), written("twice", &[5])];
+    let both = problem("elementwise", tensors, &[("same", Value::from("x")), ("twice", Value::from("2 * x"))]);
+    let (found, _) = of(&both);
+    assert!(found["copy of x"].keys().eq(["twice"]));
+    assert!(found["zeros"].keys().eq(["same", "twice"]));
+
+    let x = tensor("x", Role::Input, DType::I32, &[2, 3]);
+    let moved = problem("transpose", vec![x, tensor("y", Role::Output, DType::I32, &[3, 2])], &[]);
+    let (found, _) = of(&moved);
+    assert!(found.contains_key("copy of x") && !found.keys().any(|name| name.contains("rounded")));
+}
+
+#[test]
+fn an_expectation_that_is_constant_leaves_no_constant_out() {
+    // Zeros everywhere: the operator cannot tell zeros from work, so zeros are no candidate, and none of the rest may be hidden by it.
+    let zero = problem("elementwise", vec![read("x", &[4]), written("y", &[4])], &[("y", Value::from("0 * x"))]);
+    let (found, _) = of(&zero);
+    assert!(!found.contains_key("zeros") && !found.contains_key("constant mean") && found.contains_key("constant 1"));
+}
+
+#[test]
+fn inputs_are_rounded_to_the_next_narrower_format() {
+    for (dtype, lower) in [
+        (DType::F64, Some("inputs rounded to f32")),
+        (DType::F32, Some("inputs rounded to f16")),
+        (DType::F16, Some("inputs rounded to f8e4m3")),
+        (DType::Bf16, Some("inputs rounded to f8e4m3")),
+        (DType::F8e4m3, None),
+    ] {
+        let tensors = vec![tensor("x", Role::Input, dtype, &[64]), written("y", &[64])];
+        let softmax = problem("softmax", tensors, &[]);
+        let values = inputs(&softmax, &trial(1, "normal")).unwrap();
+        let rounded = lower_precision(&softmax, &values);
+        assert_eq!(rounded.as_ref().map(|(name, _)| name.as_str()), lower);
+        assert!(rounded.is_none_or(|(_, rounded)| rounded["x"] != values["x"]));
+    }
+    // Only what is as wide as the widest: an f16 weight beside f32 data stays.
+    let tensors = vec![read("x", &[4, 8]), tensor("w", Role::Input, DType::F16, &[8]), written("y", &[4, 8])];
+    let norm = problem("rms_norm", tensors, &[]);
+    let values = inputs(&norm, &trial(1, "normal")).unwrap();
+    let (_, rounded) = lower_precision(&norm, &values).unwrap();
+    assert!(rounded["w"] == values["w"] && rounded["x"] != values["x"]);
+}

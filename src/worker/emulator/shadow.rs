@@ -1,0 +1,221 @@
+//! What is remembered of accesses to a few bytes, and when two accesses are a race. Pure: knows epochs, clocks and byte ranges, not addresses or names.
+//!
+//! Two accesses are ordered when they are of one thread, when a barrier of their block stands between (epochs), when lanes of one warp synchronised between
+//! (a clock for each lane, and what each lane knows of the others' clocks), when a launch or grid barrier stands between (phases), or when their blocks handed
+//! over by fence and atomic (releases and what a block knows of them). All else that overlaps and writes, and is not atomic on both sides, is a race.
+
+use std::collections::HashMap;
+
+/// An access by one thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Record {
+    /// The launch and stretch between grid barriers, or the block's run for shared memory; zero for none.
+    pub(super) phase: u32,
+    pub(super) block: u32,
+    pub(super) thread: u32,
+    /// Barriers of the block passed before.
+    pub(super) epoch: u32,
+    /// The lane's clock.
+    pub(super) clock: u32,
+    /// Hand-overs of the block before.
+    pub(super) release: u32,
+    pub(super) pc: u32,
+    /// First byte and length in the granule.
+    pub(super) from: u8,
+    pub(super) bytes: u8,
+    pub(super) atomic: bool,
+
+}
+
+/// The last write and two of the last reads of a granule: enough that, of two readers, one is another than the writer to come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Cell {
+    write: Record,
+    reads: [Record; 2],
+}
+
+/// What the running thread knows of others.
+pub(super) struct Knowledge<'a> {
+    /// Clocks of the lanes of its warp, as far as it has synchronised with them.
+    pub(super) lanes: &'a [u32; 32],
+    /// Releases of other blocks, as far as its block has acquired them.
+    pub(super) blocks: &'a HashMap<u32, u32>,
+}
+
+fn ordered(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
+    if old.phase != new.phase {
+        return true;
+    }
+    if old.block != new.block {
+        return knows.blocks.get(&old.block).is_some_and(|seen| old.release < *seen);
+    }
+    old.thread == new.thread
+        || old.epoch < new.epoch
+        || (old.thread / 32 == new.thread / 32 && knows.lanes[old.thread as usize % 32] >= old.clock)
+}
+
+fn conflicts(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
+    old.phase != 0
+        && !(old.atomic && new.atomic)
+        && old.from < new.from + new.bytes
+        && new.from < old.from + old.bytes
+        && !ordered(old, new, knows)
+}
+
+impl Cell {
+    /// Remembers a write; gives what it races with, and whether that was a write.
+    pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
+        let race = if conflicts(&self.write, &new, knows) {
+            Some((self.write, true))
+        } else {
+            self.reads.iter().find(|r| conflicts(r, &new, knows)).map(|r| (*r, false))
+        };
+        self.write = new;
+        race
+    }
+
+    /// Remembers a read; gives the write it races with.
+    pub(super) fn read(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Record> {
+        let race = conflicts(&self.write, &new, knows).then_some(self.write);
+        // A reader that is ordered before this one need not be kept: what is ordered after this read is ordered after that one.
+        let gone = |r: &Record| r.phase == 0 || (ordered(r, &new, knows) && r.from >= new.from && r.from + r.bytes <= new.from + new.bytes);
+        if gone(&self.reads[0]) {
+            self.reads[0] = new;
+        } else if gone(&self.reads[1]) {
+            self.reads[1] = new;
+        } else {
+            self.reads = [new, self.reads[0]];
+        }
+        race
+    }
+}
+
+/// Clocks of a block's lanes: for each thread, what it knows of its warp.
+#[derive(Debug, Clone)]
+pub(super) struct Clocks(Vec<[u32; 32]>);
+
+impl Clocks {
+    /// For `threads` threads that know of nothing; each one's own clock starts at one.
+    pub(super) fn new(threads: usize) -> Self {
+        Clocks(
+            (0..threads)
+                .map(|t| {
+                    let mut own = [0; 32];
+                    own[t % 32] = 1;
+                    own
+                })
+                .collect(),
+        )
+    }
+
+    /// What `thread` knows; its own clock among it.
+    pub(super) fn of(&self, thread: usize) -> &[u32; 32] {
+        &self.0[thread]
+    }
+
+    /// For how many threads.
+    pub(super) fn of_threads(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The lanes of `mask` of a warp have synchronised: each knows what any knew.
+    pub(super) fn join(&mut self, warp: usize, mask: u32) {
+        let mut all = [0u32; 32];
+        for lane in super::warp::lanes(mask) {
+            if let Some(known) = self.0.get(warp * 32 + lane) {
+                for (a, k) in all.iter_mut().zip(known) {
+                    *a = (*a).max(*k);
+                }
+            }
+        }
+        for lane in super::warp::lanes(mask) {
+            if let Some(known) = self.0.get_mut(warp * 32 + lane) {
+                *known = all;
+                known[lane] += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(block: u32, thread: u32, epoch: u32, clocks: &Clocks) -> Record {
+        let clock = clocks.of(thread as usize)[thread as usize % 32];
+        Record { phase: 1, block, thread, epoch, clock, bytes: 4, ..Record::default() }
+    }
+
+    fn race(clocks: &Clocks, old: Record, new: Record) -> bool {
+        let none = HashMap::new();
+        let mut cell = Cell::default();
+        cell.write(old, &Knowledge { lanes: clocks.of(old.thread as usize), blocks: &none });
+        cell.write(new, &Knowledge { lanes: clocks.of(new.thread as usize), blocks: &none }).is_some()
+    }
+
+    #[test]
+    fn a_barrier_orders_and_nothing_else_does() {
+        let c = Clocks::new(64);
+        assert!(race(&c, at(0, 1, 0, &c), at(0, 2, 0, &c)));
+        assert!(!race(&c, at(0, 1, 0, &c), at(0, 2, 1, &c)));
+        assert!(!race(&c, at(0, 1, 0, &c), at(0, 1, 0, &c)));
+        assert!(race(&c, at(0, 1, 0, &c), at(1, 1, 5, &c)));
+        let mut other = at(0, 2, 0, &c);
+        other.phase = 2;
+        assert!(!race(&c, at(1, 1, 0, &c), other));
+    }
+
+    #[test]
+    fn lanes_that_synchronised_are_ordered_and_others_are_not() {
+        let mut c = Clocks::new(64);
+        let before = at(0, 1, 0, &c);
+        c.join(0, 0b0110);
+        assert!(!race(&c, before, at(0, 2, 0, &c)));
+        assert!(race(&c, before, at(0, 3, 0, &c)));
+        assert!(race(&c, at(0, 1, 0, &c), at(0, 2, 0, &c)), "after the synchronisation nothing orders them");
+        // Through a third lane.
+        c.join(0, 0b1100);
+        assert!(!race(&c, before, at(0, 3, 0, &c)));
+        assert!(race(&c, before, at(0, 33, 0, &c)), "another warp");
+    }
+
+    #[test]
+    fn atomics_race_with_plain_accesses_only() {
+        let c = Clocks::new(64);
+        let atomic = |t| Record { atomic: true, ..at(0, t, 0, &c) };
+        assert!(!race(&c, atomic(1), atomic(2)));
+        assert!(race(&c, atomic(1), at(0, 2, 0, &c)));
+    }
+
+    #[test]
+    fn parts_of_a_granule_are_kept_apart() {
+        let c = Clocks::new(64);
+        let part = |t, from| Record { from, bytes: 2, ..at(0, t, 0, &c) };
+        assert!(!race(&c, part(1, 0), part(2, 2)));
+        assert!(race(&c, part(1, 2), part(2, 2)));
+    }
+
+    #[test]
+    fn a_write_after_reads_of_others_is_a_race_even_if_it_read_itself() {
+        let c = Clocks::new(64);
+        let none = HashMap::new();
+        let mut cell = Cell::default();
+        for reader in [5, 7, 3] {
+            assert!(cell.read(at(0, reader, 0, &c), &Knowledge { lanes: c.of(reader as usize), blocks: &none }).is_none());
+        }
+        assert!(cell.write(at(0, 3, 0, &c), &Knowledge { lanes: c.of(3), blocks: &none }).is_some());
+    }
+
+    #[test]
+    fn a_block_that_acquired_a_release_is_ordered_after_what_came_before_it() {
+        let c = Clocks::new(64);
+        let old = at(4, 0, 9, &c);
+        let new = at(5, 0, 0, &c);
+        let knows = HashMap::from([(4, 1)]);
+        let mut cell = Cell::default();
+        cell.write(old, &Knowledge { lanes: c.of(0), blocks: &knows });
+        assert!(cell.read(new, &Knowledge { lanes: c.of(0), blocks: &knows }).is_none());
+        cell.write(Record { release: 1, ..old }, &Knowledge { lanes: c.of(0), blocks: &knows });
+        assert!(cell.read(new, &Knowledge { lanes: c.of(0), blocks: &knows }).is_some());
+    }
+}
