@@ -7,7 +7,7 @@ use super::input::{Goal, Reach};
 use super::make::Make;
 use super::operators::Case;
 use crate::base::Diagnostic;
-use crate::model::kernel::Compiler as Choice;
+use crate::model::kernel::{Compiler as Choice, LaunchAction};
 use crate::model::{Arch, Kernel, Tolerance, Variant};
 use crate::record::event::Labels;
 use crate::record::params::{CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, VerifyParams};
@@ -277,10 +277,19 @@ impl Planner<'_> {
     }
 }
 
-/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see.
+/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
+/// that template's argument and not as a macro too, which would make nonsense of `template <int BLOCK>`.
 fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) -> BTreeMap<String, String> {
-    defines
-        .into_iter()
-        .filter(|(name, _)| kernel.tune.iter().all(|(tunable, _)| tunable.value != *name) || reach.seen.contains(name))
-        .collect()
+    let entries: Vec<&str> = kernel
+        .launches
+        .iter()
+        .filter_map(|l| match &l.action {
+            LaunchAction::Kernel { entry, .. } => Some(entry.value.as_str()),
+            LaunchAction::Memset { .. } => None,
+        })
+        .flat_map(|e| e.split(|c: char| !(c.is_alphanumeric() || c == '_')))
+        .collect();
+    let tunable = |name: &str| kernel.tune.iter().any(|(t, _)| t.value == name);
+    let needed = |name: &str| !tunable(name) || (reach.seen.contains(name) && !entries.contains(&name));
+    defines.into_iter().filter(|(name, _)| needed(name)).collect()
 }
