@@ -6,6 +6,8 @@
 mod candidates;
 #[path = "sandbox/confined.rs"]
 mod confined;
+#[path = "sandbox/judged.rs"]
+mod judged;
 #[path = "sandbox/pooled.rs"]
 mod pooled;
 
@@ -27,7 +29,7 @@ fn main() -> ExitCode {
         let limits = OnceLimits { time: Duration::from_secs(60), memory: 1 << 30 };
         return worker_main(&args[1..], &parts, Places::default, limits);
     }
-    let tests: Vec<Test> = [confined::TESTS, pooled::TESTS].concat();
+    let tests: Vec<Test> = [confined::TESTS, pooled::TESTS, judged::TESTS].concat();
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if words.iter().any(|word| word == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));

@@ -9,11 +9,15 @@ use std::os::fd::FromRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 
+use kforge::worker::emulator::run::run_trials;
 use kforge::worker::message::{RunnerReport, RunnerRequest};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-/// Does the deed and says what came of it: `ok`, or the system's refusal.
+/// Runs a compiled kernel where there is one; else does the deed and says what came of it: `ok`, or the system's refusal.
 pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), String> {
+    if request.binary_fd >= 0 {
+        return run_trials(request, report);
+    }
     for entry in &request.entries {
         let (deed, object) = entry.split_once(' ').unwrap_or((entry, ""));
         let text = match deed_of(deed, object) {

@@ -58,7 +58,7 @@ class Call {
     }
 
     void finish() const {
-        for (const auto* all : {&outputs_, &scales_})
+        for (const Tensors* all : {&outputs_, static_cast<const Tensors*>(&scales_)})
             for (const auto& [name, made] : *all) {
                 std::ofstream file(made.file, std::ios::binary);
                 file.write(reinterpret_cast<const char*>(made.words.data()), static_cast<std::streamsize>(made.words.size() * 8));

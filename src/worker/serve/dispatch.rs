@@ -23,6 +23,7 @@ pub enum On {
 }
 
 /// One row of the table.
+#[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The kind of step.
     pub kind: StepKind,

@@ -9,7 +9,7 @@ use crate::worker::message::Response;
 use crate::worker::task::{Task, done, failed};
 
 /// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
-pub fn compile(task: &Task) -> Response {
+pub(super) fn compile(task: &Task) -> Response {
     compiled(task).unwrap_or_else(|response| response)
 }
 
@@ -44,7 +44,7 @@ fn compiled(task: &Task) -> Result<Response, Response> {
 }
 
 /// Does an inspect step on `cpu`.
-pub fn inspect(task: &Task) -> Response {
+pub(super) fn inspect(task: &Task) -> Response {
     inspected(task).unwrap_or_else(|response| response)
 }
 

@@ -1,0 +1,476 @@
+//! Kernels that are right, wrong or hostile, compiled for the emulator and judged as a build would: by a judge, in runners of their own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use kforge::base::Digest;
+use kforge::model::bound::{Arg, Buffer, Fill, contiguous};
+use kforge::model::{Compare, DType, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, Tensor};
+use kforge::record::params::{CompileParams, Compiler, Expected, OracleParams, Trial, VerifyParams};
+use kforge::record::{Determinism, FindingKind, Form, Input, Spec, StepKind, Verdict, VerifyObservation};
+use kforge::worker::Task;
+use kforge::worker::emulator::headers;
+use kforge::worker::message::{Places, Response};
+use kforge::worker::serve::dispatch::TABLE;
+use kforge::worker::serve::perform;
+
+use crate::Test;
+
+pub(crate) const TESTS: &[Test] = &[
+    ("a_right_kernel_leaves_an_observation_without_findings", right),
+    ("a_wrong_kernel_is_compared_whole", wrong),
+    ("elements_that_nobody_wrote_are_named", unwritten),
+    ("a_write_beside_a_buffer_is_found_in_a_plain_build", beside),
+    ("inputs_cannot_be_changed", inputs),
+    ("a_kernel_that_depends_on_thread_order_is_found", ordered),
+    ("a_kernel_that_hangs_times_out_and_is_forgotten", hangs),
+    ("a_kernel_that_ends_the_process_fails", exits),
+    ("forged_reports_do_not_save_a_wrong_kernel", forges),
+    ("what_is_not_emulated_is_neither_pass_nor_fail", not_emulated),
+    ("a_kernel_reads_no_file_and_opens_no_socket", reaches_out),
+    ("buffers_beyond_the_memory_limit_are_unavailable", too_large),
+    ("expectations_that_were_lost_are_made_again", lost_scratch),
+    ("a_workspace_that_must_be_zero_again_is_checked", workspace),
+    ("a_cpp_reference_and_its_scale_are_taken", cpp_reference),
+    ("a_cpp_reference_that_fails_says_so", cpp_failure),
+    ("a_python_reference_is_taken", python_reference),
+    ("inputs_and_checks_in_python_are_taken", python_inputs),
+];
+
+const ROWS: u64 = 3;
+const COLS: u64 = 70;
+
+/// y = x * w + 1 by row, as a C++ reference would have it.
+const REFERENCE: &str = r#"
+extern "C" void scale_rows(const kforge::Call& call) {
+    const double *x = call.floats("x"), *w = call.floats("w");
+    double *y = call.out_floats("y"), *s = call.scale("y");
+    const int64_t rows = call.dim("rows"), cols = call.dim("cols");
+    for (int64_t i = 0; i < rows * cols; ++i) {
+        y[i] = x[i] * w[i % cols] + call.param("bias");
+        s[i] = std::abs(x[i] * w[i % cols]) + 1;
+    }
+}
+"#;
+
+/// A kernel with that body, launched with one block a row.
+fn kernel(body: &str) -> String {
+    format!(
+        "__global__ void k(const float* x, const float* w, float* y, int rows, int cols, float bias) {{\n\
+         int row = blockIdx.x; (void)row; {body} }}\n"
+    )
+}
+
+const GOOD: &str =
+    "for (int i = threadIdx.x; i < cols; i += blockDim.x) y[row * cols + i] = x[row * cols + i] * w[i] + bias;";
+
+fn tensor(name: &str, role: Role, shape: &[u64]) -> Tensor {
+    let (name, shape, strides) = (name.to_string(), shape.to_vec(), contiguous(shape));
+    Tensor { name, role, dtype: DType::F32, shape, strides, align: 256, init: Init::Auto }
+}
+
+fn problem() -> Problem {
+    Problem {
+        dims: [("rows".to_string(), ROWS as i64), ("cols".to_string(), COLS as i64)].into(),
+        tensors: vec![
+            tensor("x", Role::Input, &[ROWS, COLS]),
+            tensor("w", Role::Input, &[COLS]),
+            tensor("y", Role::Output, &[ROWS, COLS]),
+        ],
+        params: vec![Param { name: "bias".into(), dtype: DType::F32, value: Scalar::Float(1.0) }],
+        reference: Reference::Cpp { file: "ref.cpp".into(), function: "scale_rows".into() },
+        generate_inputs: None,
+    }
+}
+
+fn trial() -> Trial {
+    Trial { trial: 0, seed: 7, distribution: "normal".into() }
+}
+
+/// A folder in which steps are done one after another.
+struct Bench {
+    dir: tempfile::TempDir,
+    problem: Problem,
+    check: bool,
+    workspaces: Vec<Buffer>,
+    compare: BTreeMap<String, Compare>,
+    time: Duration,
+    memory: u64,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let bench = Bench {
+            dir,
+            problem: problem(),
+            check: true,
+            workspaces: vec![],
+            compare: BTreeMap::new(),
+            time: Duration::from_secs(60),
+            memory: 1 << 30,
+        };
+        bench.file("in/tree-reference/ref.cpp", REFERENCE.as_bytes());
+        for (name, bytes) in headers() {
+            bench.file(&format!("in/tree-emulator/{name}"), bytes);
+        }
+        fs::create_dir_all(bench.dir.path().join("out")).unwrap();
+        bench
+    }
+
+    fn plain() -> Self {
+        Bench { check: false, ..Bench::new() }
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn step(&self, kind: StepKind, params: serde_json::Value) -> Response {
+        let all = ["tree:reference", "tree:source", "tree:emulator", "binary", "facts", "lines", "expected:0"];
+        let there = |name: &&str| self.dir.path().join("in").join(name.replace(':', "-")).exists();
+        let input = |name: &str| (name.to_string(), Input { digest: Some(Digest::of(b"x")), form: Form::Blob });
+        let task = Task {
+            spec: Spec { kind, version: 1, params, inputs: all.into_iter().filter(there).map(input).collect() },
+            input: self.dir.path().join("in"),
+            output: self.dir.path().join("out"),
+            places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
+            time_limit: self.time,
+            memory_limit: self.memory,
+            started: Instant::now(),
+        };
+        perform(&task, TABLE)
+    }
+
+    /// Does a step that has to succeed, and hands its outputs to the next.
+    fn made(&self, kind: StepKind, params: serde_json::Value, outputs: &[(&str, &str)]) {
+        let response = self.step(kind, params);
+        assert!(matches!(response, Response::Done { .. }), "{response:?}");
+        for (output, input) in outputs {
+            fs::copy(self.dir.path().join("out").join(output), self.dir.path().join("in").join(input)).unwrap();
+        }
+    }
+
+    fn oracle(&self) {
+        let params = OracleParams { problem: self.problem.clone(), trial: trial(), scale: true, nulls: true };
+        self.made(StepKind::Oracle, serde_json::to_value(params).unwrap(), &[("expected", "expected-0")]);
+    }
+
+    fn compiler(&self) -> Compiler {
+        if self.check { Compiler::EmulatorCheck } else { Compiler::EmulatorPlain }
+    }
+
+    fn compile(&self, source: &str) {
+        self.file("in/tree-source/k.cu", source.as_bytes());
+        let params = CompileParams {
+            compiler: self.compiler(),
+            arch: "cpu".into(),
+            main: "k.cu".into(),
+            entries: vec!["k".into()],
+            defines: BTreeMap::new(),
+            std: "c++17".into(),
+            include: vec![],
+            flags: vec![],
+        };
+        let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
+        self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);
+    }
+
+    fn verify(&self) -> Response {
+        let scalar = |dtype, value| Arg::Scalar { dtype, value };
+        let pointer = |name: &str| Arg::Pointer { buffer: name.into(), offset: 0 };
+        let mut args = vec![pointer("x"), pointer("w"), pointer("y")];
+        args.extend([ROWS, COLS].map(|dim| scalar(DType::I32, Scalar::Int(dim as i64))));
+        args.push(scalar(DType::F32, Scalar::Float(1.0)));
+        args.extend(self.workspaces.iter().map(|workspace| pointer(&workspace.name)));
+        let launch = KernelLaunch {
+            entry: "k".into(),
+            grid: [ROWS as u32, 1, 1],
+            block: [64, 1, 1],
+            shared: 0,
+            args,
+            cooperative: false,
+        };
+        let params = VerifyParams {
+            arch: "cpu".into(),
+            compiler: self.compiler(),
+            problem: self.problem.clone(),
+            entries: vec!["k".into()],
+            launches: vec![Launch::Kernel(launch)],
+            workspaces: self.workspaces.clone(),
+            constants: vec![],
+            trials: vec![trial()],
+            compare: self.compare.clone(),
+            scaled: vec!["y".into()],
+            count_beyond: BTreeMap::new(),
+            protocol: 1,
+        };
+        self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
+    }
+
+    fn observation(&self) -> VerifyObservation {
+        serde_json::from_slice(&fs::read(self.dir.path().join("out/observation")).unwrap()).unwrap()
+    }
+
+    /// Compiles, verifies, and gives what was seen; the step has to end well.
+    fn see(&self, body: &str) -> VerifyObservation {
+        self.see_source(&kernel(body))
+    }
+
+    fn see_source(&self, source: &str) -> VerifyObservation {
+        self.oracle();
+        self.compile(source);
+        match self.verify() {
+            Response::Done { verdict: None, forget: false, .. } => self.observation(),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn on_path(name: &str) -> Option<PathBuf> {
+    ["/usr/local/bin", "/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists())
+}
+
+/// A Python with numpy: the one that KFORGE_TEST_PYTHON names, else that of the system.
+#[expect(clippy::disallowed_methods, reason = "tests are told by the environment where a Python with numpy is")]
+fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("KFORGE_TEST_PYTHON").map(PathBuf::from).or_else(|| on_path("python3"))?;
+    let status = std::process::Command::new(&python).args(["-c", "import numpy"]).output().ok()?.status;
+    status.success().then_some(python)
+}
+
+fn tools() -> BTreeMap<String, PathBuf> {
+    let cxx = on_path("g++").expect("these tests need g++");
+    let python = python().map(|python| ("python".to_string(), python));
+    [("c++".to_string(), cxx)].into_iter().chain(python).collect()
+}
+
+fn kinds(seen: &VerifyObservation) -> Vec<FindingKind> {
+    seen.findings.iter().map(|finding| finding.kind).collect()
+}
+
+fn right() {
+    for bench in [Bench::new(), Bench::plain()] {
+        let seen = bench.see(GOOD);
+        assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
+        assert_eq!(seen.determinism, Determinism::Stable);
+        assert!(seen.emulated);
+        // Every run gave the same bytes, so one comparison stands for all.
+        let [trial] = &seen.trials[..] else { panic!("{seen:?}") };
+        assert_eq!((trial.outputs[0].elements, trial.outputs[0].class_differing), (ROWS * COLS, 0));
+        assert!(trial.outputs[0].front.iter().all(|point| point.error < 1e-5 && point.scale.is_some()));
+    }
+}
+
+fn wrong() {
+    let seen = Bench::new().see(&GOOD.replace("+ bias", "+ bias + (i == 69 ? 1 : 0)"));
+    assert_eq!(kinds(&seen), []);
+    let output = &seen.trials[0].outputs[0];
+    let gross = output.gross.as_ref().unwrap();
+    assert_eq!((gross.count, gross.first.index), (ROWS, COLS - 1));
+    assert!((output.front[0].error - 1.0).abs() < 1e-5);
+}
+
+fn unwritten() {
+    let seen = Bench::plain().see(&GOOD.replace("i < cols", "i < 64"));
+    let found = &seen.findings[0];
+    assert_eq!((found.kind, found.index, found.count), (FindingKind::Unwritten, Some(64), ROWS * 6));
+}
+
+fn beside() {
+    // 840 bytes lie eight bytes from the end of their page, or at its start: one element too many is in reach.
+    let seen = Bench::plain().see(&format!("{GOOD} if (row == 2 && threadIdx.x == 0) y[rows * cols] = 1;"));
+    assert!(kinds(&seen).contains(&FindingKind::Canary), "{:?}", seen.findings);
+}
+
+fn inputs() {
+    let seen = Bench::plain().see(&format!("{GOOD} if (threadIdx.x == 0) const_cast<float*>(x)[row] = 3;"));
+    assert!(!seen.findings.is_empty(), "{:?}", seen.findings);
+}
+
+fn ordered() {
+    // Every thread of a block writes the first element of its row; the last one stays.
+    let seen = Bench::plain().see(&format!("{GOOD} y[row * cols] = 100 * threadIdx.x;"));
+    assert_eq!(kinds(&seen), [FindingKind::OrderDependent]);
+    let Determinism::Differs { output, spread } = &seen.determinism else { panic!("{:?}", seen.determinism) };
+    assert_eq!((output.as_str(), *spread), ("y", 6300.0));
+    // Runs that differ from the first are compared too, each under its own name.
+    assert!(seen.trials.iter().any(|trial| trial.distribution == "normal, threads reversed"));
+}
+
+fn hangs() {
+    let bench = Bench { time: Duration::from_secs(4), ..Bench::plain() };
+    bench.oracle();
+    bench.compile(&format!("extern \"C\" int pause(void);\n{}", kernel("pause();")));
+    match bench.verify() {
+        Response::Done { verdict: Some(Verdict::Fail(why)), forget: true, .. } => {
+            assert!(why.starts_with("the kernel timed out after "), "{why}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(kinds(&bench.observation()), [FindingKind::NoProgress]);
+}
+
+fn exits() {
+    for (status, kind) in [(0, FindingKind::Exited), (5, FindingKind::Exited)] {
+        let source = format!("extern \"C\" void _exit(int);\n{}", kernel(&format!("_exit({status});")));
+        assert_eq!(kinds(&Bench::plain().see_source(&source)), [kind]);
+    }
+}
+
+fn forges() {
+    let source = r#"
+        extern "C" long write(int, const void*, unsigned long);
+        extern "C" void _exit(int);
+        __global__ void k(const float* x, const float* w, float* y, int rows, int cols, float bias) {
+            const char all[] = "{\"trial-done\":{\"trial\":0}}\n{\"trial-done\":{\"trial\":1}}\n{\"trial-done\":{\"trial\":2}}\n";
+            for (int fd = 1; fd < 64; ++fd) write(fd, all, sizeof all - 1);
+            _exit(0);
+        }"#;
+    let seen = Bench::plain().see_source(source);
+    assert!(kinds(&seen).contains(&FindingKind::Unwritten), "{:?}", seen.findings);
+}
+
+fn not_emulated() {
+    let seen = Bench::new().see(&format!("asm volatile(\"bar.sync 0;\"); {GOOD}"));
+    assert_eq!((kinds(&seen), seen.trials.len()), (vec![], 0), "{:?}", seen.findings);
+    assert!(seen.not_emulated.as_ref().unwrap().contains("k.cu"), "{:?}", seen.findings);
+}
+
+fn reaches_out() {
+    // The output is right where each attempt was refused.
+    let source = format!(
+        "extern \"C\" int open(const char*, int, ...); extern \"C\" int socket(int, int, int); extern \"C\" int fork(void);\n{}",
+        kernel(&GOOD.replace(
+            "+ bias",
+            "+ (open(\"/etc/passwd\", 0) < 0 && open(\"/tmp/kforge-was-here\", 66, 0600) < 0 && socket(2, 1, 0) < 0 && fork() < 0 ? bias : 100)"
+        ))
+    );
+    let seen = Bench::plain().see_source(&source);
+    assert_eq!(kinds(&seen), []);
+    assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
+}
+
+fn too_large() {
+    let bench = Bench { memory: 1000, ..Bench::plain() };
+    bench.oracle();
+    bench.compile(&kernel(GOOD));
+    assert!(matches!(bench.verify(), Response::Unavailable { .. }));
+}
+
+fn lost_scratch() {
+    let bench = Bench::plain();
+    bench.oracle();
+    bench.compile(&kernel(GOOD));
+    fs::remove_dir_all(bench.dir.path().join("scratch")).unwrap();
+    assert!(matches!(bench.verify(), Response::Done { .. }));
+    assert_eq!(bench.observation().trials.len(), 1);
+    // A reference that now says something else is not believed.
+    fs::remove_dir_all(bench.dir.path().join("scratch")).unwrap();
+    bench.file("in/tree-reference/ref.cpp", REFERENCE.replace("* w", "+ w").as_bytes());
+    let Response::Failed { message, .. } = bench.verify() else { panic!("it was believed") };
+    assert!(message.contains("other values than when they were first computed"), "{message}");
+}
+
+fn workspace() {
+    let buffer = Buffer { name: "ws".into(), dtype: DType::I32, elements: 5, fill: Fill::ZeroOnce };
+    let source = |value: u32| {
+        let body = format!("{GOOD} if (threadIdx.x == 0) atomicExch(ws + row, {value});");
+        kernel(&body).replace("float bias)", "float bias, int* ws)")
+    };
+    let bench = Bench { workspaces: vec![buffer], ..Bench::plain() };
+    assert_eq!(kinds(&bench.see_source(&source(0))), []);
+    assert_eq!(kinds(&bench.see_source(&source(1))), [FindingKind::WorkspaceDirty]);
+}
+
+fn cpp_reference() {
+    let bench = Bench::plain();
+    bench.oracle();
+    let read = |name: &str| fs::read(bench.dir.path().join("out").join(name)).unwrap();
+    let expected: Expected = serde_json::from_slice(&read("expected")).unwrap();
+    assert_eq!(expected.outputs["y"].size(), ROWS * COLS * 8);
+    assert_eq!(expected.scales["y"].size(), ROWS * COLS * 8);
+    let nulls: kforge::record::params::NullsObserved = serde_json::from_slice(&read("nulls")).unwrap();
+    let names: Vec<_> = nulls.candidates.keys().map(String::as_str).collect();
+    for name in ["another seed", "constant 1", "copy of x", "inputs rounded to f16", "zeros"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert_eq!(nulls.candidates["zeros"][0].gross.as_ref().unwrap().first.got, "0");
+}
+
+fn cpp_failure() {
+    let bench = Bench::plain();
+    let failure = |reference: &str| {
+        bench.file("in/tree-reference/ref.cpp", reference.as_bytes());
+        let params = OracleParams { problem: problem(), trial: trial(), scale: false, nulls: false };
+        match bench.step(StepKind::Oracle, serde_json::to_value(params).unwrap()) {
+            Response::Failed { message, notes } => {
+                (message, notes.first().map(|n| n.message.clone()).unwrap_or_default())
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let (message, said) = failure(&REFERENCE.replace("\"w\"", "\"v\""));
+    assert_eq!(
+        (message.as_str(), said.as_str()),
+        ("`ref.cpp::scale_rows` exited with 1", "there is no float input `v`")
+    );
+    let (message, said) = failure("not C++");
+    assert!(message.starts_with("cannot compile the reference `ref.cpp`: the compiler exited with 1"), "{message}");
+    assert!(said.contains("error"), "{said}");
+    let network =
+        format!("#include <sys/socket.h>\n{}", REFERENCE.replace("= call.dim", "= socket(2, 1, 0) * call.dim"));
+    assert!(failure(&network).0.contains("ref.cpp::scale_rows"));
+}
+
+/// A bench whose reference is in Python; none on a machine without numpy.
+fn python_bench(reference: &str) -> Option<Bench> {
+    python()?;
+    let mut bench = Bench::plain();
+    bench.problem.reference = Reference::Python { file: "ref.py".into(), function: "scale_rows".into() };
+    bench.file("in/tree-reference/ref.py", reference.as_bytes());
+    bench.file("in/tree-reference/helper.py", b"def add(a, b):\n    return a + b\n");
+    Some(bench)
+}
+
+fn python_reference() {
+    let good = "import numpy\nimport helper\ndef scale_rows(x, w, bias):\n    return {'y': helper.add(x * w, bias), 'y.scale': numpy.abs(x * w) + 1}\n";
+    let Some(bench) = python_bench(good) else { return };
+    let seen = bench.see(GOOD);
+    assert_eq!(kinds(&seen), []);
+    assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
+    let refused = |reference: &str| {
+        bench.file("in/tree-reference/ref.py", reference.as_bytes());
+        let params = OracleParams { problem: bench.problem.clone(), trial: trial(), scale: false, nulls: false };
+        match bench.step(StepKind::Oracle, serde_json::to_value(params).unwrap()) {
+            Response::Failed { notes, .. } => notes[0].message.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        refused(&good.replace("(x, w, bias)", "(x, v)")),
+        "`scale_rows` asks for `v`; there are bias, cols, rows, w, x"
+    );
+    assert_eq!(refused("def scale_rows(x):\n    return x[0]\n"), "`y` has the shape [70], expected [3, 70]");
+    assert!(refused("import socket\ndef scale_rows(x):\n    socket.socket()\n").contains("PermissionError"));
+    assert!(refused("def scale_rows(x):\n    open('/etc/passwd')\n").contains("PermissionError"));
+}
+
+fn python_inputs() {
+    let reference = "import numpy\n\
+        def scale_rows(x, w, bias):\n    return x * w + bias\n\
+        def inputs(seed, distribution, cols):\n    return {'w': numpy.full(cols, 0.1)}\n\
+        def check(got, want):\n    return numpy.abs(got - want) < 1\n";
+    let Some(mut bench) = python_bench(reference) else { return };
+    bench.problem.generate_inputs = Some(("ref.py".into(), "inputs".into()));
+    let seen = bench.see(&GOOD.replace("w[i]", "0.1f"));
+    assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
+    bench.compare = [("y".to_string(), Compare::Python("ref.py".into(), "check".into()))].into();
+    let seen = bench.see(&GOOD.replace("+ bias", "+ bias + (i == 3 ? 0.5f : i == 4 ? 2 : 0)"));
+    let gross = seen.trials[0].outputs[0].gross.as_ref().unwrap();
+    assert_eq!((gross.count, gross.first.index), (ROWS, 4), "{:?}", seen.findings);
+}
