@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use super::testing::{FakeExpand, World, blob, node, output, with};
+use super::testing::{FakeCache, FakeExpand, World, blob, node, output, with};
 use super::*;
 use crate::base::{Digest, Severity};
-use crate::record::event::{CacheOrigin, Event, StepFinished};
-use crate::record::{Form, Outcome, StepKind, Verdict};
+use crate::record::event::{CacheOrigin, Event, EvidenceSeen, StepFinished};
+use crate::record::{Form, Outcome, Spec, StepKind, StepResult, Verdict};
 
 fn source(world: &World, id: &str, text: &str) -> Node {
     node(id, StepKind::Generate, &[("file", world.store(text))])
@@ -285,7 +285,7 @@ fn a_broken_cache_costs_work_and_one_warning_but_no_result() {
 
 #[test]
 fn an_interrupted_build_starts_nothing_more_and_says_so() {
-    let mut world = World::default();
+    let world = World::default();
     first(&world, "a");
     let a = with(source(&world, "a", "x"), json!({"interrupt": true}));
     let built = world.build(&[a, source(&world, "b", "y"), reads("c", StepKind::Judge, "b")]);
@@ -328,9 +328,8 @@ fn slots_bound_how_many_run_at_once_and_pure_steps_take_none() {
 
 fn grown(node: &Node, text: &str) -> Vec<Node> {
     let rank = Rank { phase: 1, ..node.rank };
-    let pair = super::testing::node("pair", StepKind::Pairs, &[("in", output(&node.id, true))]);
-    let seen =
-        super::testing::node(&format!("seen {}", text.len()), StepKind::Attribute, &[("p", output("pair", true))]);
+    let pair = testing::node("pair", StepKind::Pairs, &[("in", output(&node.id, true))]);
+    let seen = testing::node(&format!("seen {}", text.len()), StepKind::Attribute, &[("p", output("pair", true))]);
     let phase = |n: Node| Node { rank: Rank { kind: n.kind, ..rank }, ..n };
     vec![phase(seen), phase(pair)]
 }
@@ -341,12 +340,13 @@ fn a_result_may_add_steps_and_they_belong_to_the_same_build() {
     let select = Node { expands: true, ..with(source(&world, "a", "x"), json!({"modulo": 1})) };
     let other = Node { id: "b".into(), ..select.clone() };
     for turn in 0..2 {
-        // `b` has the key of `a`, and adds nodes that are the same but for whom they read: an error of its own, which costs `b` alone.
         let built = world.build(std::slice::from_ref(&select));
         assert_eq!((built.counts.total, built.graph.len()), (3, 3));
-        assert_eq!(built.step("seen 1").unwrap().result.is_some(), true);
+        assert_eq!(world.options.total.load(Ordering::SeqCst), 3);
+        assert!(built.step("seen 1").unwrap().result.is_some());
         assert_eq!(world.runner.take().len(), if turn == 0 { 3 } else { 0 });
     }
+    // `other` has the key of `select` and adds nodes of the same names that read it instead: its own error, which costs it alone.
     let built = world.build(&[select, other]);
     let failed: Vec<&Done> = built.steps.iter().filter(|d| matches!(d.outcome, Outcome::Failed(_))).collect();
     assert_eq!((failed.len(), built.counts.total), (1, 4));
@@ -378,15 +378,16 @@ fn the_reason_is_followed_to_the_file_that_changed() {
     let asked =
         |text: &str, id: &str| explain(world.graph(&plan(text)), &world.options, &world.services(), id).unwrap();
     let before = asked("two", "compile");
-    assert!(before.stale);
+    assert_eq!(before.standing, Standing::WillRun);
     assert_eq!(before.because[0].why.field.as_deref(), Some("inputs.source"));
     assert_eq!(before.because[1].what, "inputs.source/x.cu");
     let pending = asked("two", "verify");
+    assert_eq!(pending.standing, Standing::MayRun);
     assert_eq!(pending.because[0].why.code, "input-pending");
     assert_eq!(pending.because.last().unwrap().what, "inputs.source/x.cu");
     world.build(&plan("two"));
     let after = asked("two", "verify");
-    assert!(!after.stale);
+    assert_eq!(after.standing, Standing::Fresh);
     let whats: Vec<&str> = after.because.iter().map(|b| b.what.as_str()).collect();
     assert_eq!(whats, ["verify", "compile", "inputs.source/x.cu"]);
     assert_eq!(after.because[0].why.field.as_deref(), Some("inputs.binary"));
@@ -431,4 +432,151 @@ fn a_dry_run_writes_nothing() {
     world.memory.rows.borrow_mut().clear();
     assert_eq!(world.dry_run(&plan).fresh, 1);
     assert!(world.memory.rows.borrow().is_empty());
+}
+
+/// Gives every key to another process first, which keeps a result under it.
+struct Overtaken<'a>(&'a FakeCache);
+
+impl KeyLocks for Overtaken<'_> {
+    fn lock(&self, key: &Digest, _: &std::sync::atomic::AtomicBool) -> std::io::Result<Option<KeyGuard>> {
+        let out = Digest::of(b"theirs");
+        let result = gives(out);
+        self.0.rows.lock().unwrap().insert(*key, result);
+        Ok(Some(Box::new(())))
+    }
+}
+
+#[test]
+fn a_key_that_another_process_computed_meanwhile_is_not_computed_again() {
+    let world = World::default();
+    let plan = [source(&world, "a", "x")];
+    let locks = Overtaken(&world.cache);
+    let services = Services { locks: &locks, ..world.services() };
+    let built = build(world.graph(&plan), &world.options, &services, &mut |_| {});
+    assert_eq!(outcome(&built, "a"), &Outcome::Fresh);
+    assert_eq!(built.step("a").unwrap().result.as_ref().unwrap().outputs["out"], Digest::of(b"theirs"));
+    assert!(world.runner.take().is_empty());
+    assert_eq!(world.memory.last_key("a"), built.step("a").unwrap().key, "it is remembered");
+}
+
+/// As when a signal comes while another process computes the key.
+struct NeverFree;
+
+impl KeyLocks for NeverFree {
+    fn lock(&self, _: &Digest, flag: &std::sync::atomic::AtomicBool) -> std::io::Result<Option<KeyGuard>> {
+        flag.store(true, Ordering::SeqCst);
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_wait_for_another_process_ends_with_the_build() {
+    let world = World::default();
+    let services = Services { locks: &NeverFree, ..world.services() };
+    let built = build(world.graph(&[source(&world, "a", "x")]), &world.options, &services, &mut |_| {});
+    assert!(built.interrupted && built.step("a").unwrap().stopped && world.runner.take().is_empty());
+}
+
+/// Answers with the records so far, as evidence does.
+#[derive(Default)]
+struct Records(std::sync::Mutex<Vec<Digest>>);
+
+impl Cache for Records {
+    fn get(&self, _: &Digest, _: &Spec) -> std::io::Result<Option<Hit>> {
+        let records = self.0.lock().unwrap();
+        let all: Vec<String> = records.iter().map(Digest::to_string).collect();
+        let outputs = [("out".to_string(), Digest::of(all.join(" ").as_bytes()))].into();
+        let evidence = EvidenceSeen { origin: "here".into(), measured_at: "now".into(), device_class: "any".into() };
+        let result = StepResult { outputs, ..gives(Digest::of(b"")) };
+        Ok((!records.is_empty()).then_some(Hit { result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
+    }
+    fn put(&self, _: &Digest, _: &Spec, result: &StepResult) -> std::io::Result<()> {
+        self.0.lock().unwrap().push(result.outputs["out"]);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_measurement_gives_is_what_all_records_together_say() {
+    let mut world = World::default();
+    let records = Records::default();
+    let bench = node("b", StepKind::Bench, &[]);
+    let measure = |world: &World| {
+        let services = Services { caches: vec![&records], ..world.services() };
+        build(world.graph(std::slice::from_ref(&bench)), &world.options, &services, &mut |_| {})
+    };
+    measure(&world);
+    world.options.remeasure = Some(std::sync::Arc::new(|_: &Node| true));
+    let again = measure(&world).step("b").unwrap().clone();
+    world.options.remeasure = None;
+    let fresh = measure(&world).step("b").unwrap().clone();
+    assert_eq!((&again.outcome, &fresh.outcome), (&Outcome::Executed, &Outcome::Fresh));
+    assert_eq!(again.result.unwrap().outputs, fresh.result.unwrap().outputs);
+    assert_eq!(again.evidence.unwrap().origin, "here");
+    assert_eq!(world.runner.take().len(), 2);
+}
+
+#[test]
+fn a_device_is_measured_by_one_step_at_a_time() {
+    let mut world = World::default();
+    world.options.capacity = Capacity { cpus: 16, ..Capacity::default() };
+    let bench = |i: usize| {
+        let mut bench = node(&format!("b{i}"), StepKind::Bench, &[("in", world.store(&i.to_string()))]);
+        bench.resources = Resources { device: Some("h200".into()), exclusive: true, ..Resources::default() };
+        bench
+    };
+    let plan: Vec<Node> = (0..30).map(bench).collect();
+    assert_eq!(world.build(&plan).counts.executed, 30);
+    assert_eq!(world.runner.most.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn a_step_that_shares_a_run_is_explained_like_the_one_that_runs() {
+    let world = World::default();
+    let plan = [source(&world, "a", "x"), source(&world, "b", "x")];
+    let asked = |id: &str| explain(world.graph(&plan), &world.options, &world.services(), id).unwrap();
+    for id in ["a", "b"] {
+        let now = asked(id);
+        assert_eq!((now.standing, now.because[0].why.code.as_str()), (Standing::WillRun, "new"));
+        assert!(now.fields.iter().any(|f| f.0 == "inputs.file"));
+    }
+    assert!(explain(world.graph(&plan), &world.options, &world.services(), "c").is_none());
+}
+
+fn gives(out: Digest) -> StepResult {
+    let outputs = [("out".to_string(), out)].into();
+    StepResult { outputs, verdict: None, notes: vec![], summary: String::new(), duration_ms: 0 }
+}
+
+#[test]
+fn a_failed_expansion_costs_nothing_but_the_step_that_asked_for_it() {
+    let world =
+        World { expand: FakeExpand(|n, _| vec![n.clone(), Node { id: "x".into(), ..n.clone() }]), ..World::default() };
+    let plain = source(&world, "b", "x");
+    let expanding = Node { id: "a".into(), expands: true, ..plain.clone() };
+    for plan in [[expanding.clone(), plain.clone()], [plain, expanding]] {
+        world.cache.rows.lock().unwrap().clear();
+        let built = world.build(&plan);
+        assert!(matches!(outcome(&built, "a"), Outcome::Failed(_)) && built.step("a").unwrap().result.is_none());
+        assert!(built.step("b").unwrap().result.is_some());
+    }
+}
+
+#[test]
+fn a_step_that_waits_for_another_does_not_hide_one_with_the_same_key_that_does_not() {
+    let world = World::default();
+    let known =
+        [source(&world, "f1", "x"), reads("f2", StepKind::Generate, "f1"), reads("f3", StepKind::Generate, "f2")];
+    let built = world.build(&known);
+    world.runner.take();
+    let contents = built.step("f3").unwrap().result.as_ref().unwrap().outputs["out"];
+    let same = InputRef { source: Source::Blob(contents), form: Form::Blob };
+    let late = Node { after: vec!["new".into()], ..node("late", StepKind::Compile, &[("in", same)]) };
+    let mut plan = vec![source(&world, "new", "y"), late, reads("now", StepKind::Compile, "f3")];
+    plan.extend(known);
+    let dry = world.dry_run(&plan);
+    assert_eq!(dry.will.iter().map(|w| w.0.as_str()).collect::<BTreeSet<_>>(), BTreeSet::from(["new", "now"]));
+    assert_eq!(dry.may, ["late"]);
+    world.build(&plan);
+    assert_eq!(world.runner.take().into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["new".into(), "now".into()]));
 }

@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use rayon::prelude::*;
 
 use super::Blobs;
-use super::home::{Home, TEMP_PREFIX, files_in, hash_of, named, persist, publish, shard};
+use super::home::{Home, TEMP_PREFIX, hash_of, named, persist, publish, shard};
 use crate::base::Digest;
 
 /// The mode of every content.
@@ -48,9 +48,16 @@ impl Store {
     /// Reads the store's listing once, so that `has` needs no system call for what was there: worth it for those who ask about thousands. Valid as
     /// long as the cache's lock is held, without which contents may be collected.
     pub fn preload(&self) -> io::Result<()> {
-        let shards: io::Result<Vec<Vec<PathBuf>>> =
-            (0..256u32).into_par_iter().map(|shard| files_in(&self.root.join(format!("{shard:02x}")))).collect();
-        let listing = shards?.iter().flatten().filter_map(|path| hash_of(path)).collect();
+        let list = |shard: u32| -> io::Result<Vec<[u8; 32]>> {
+            let folder = self.root.join(format!("{shard:02x}"));
+            match std::fs::read_dir(&folder) {
+                Ok(entries) => Ok(entries.filter_map(|entry| hash_of(&entry.ok()?.file_name())).collect()),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(vec![]),
+                Err(e) => Err(named(e, "read", &folder)),
+            }
+        };
+        let shards: io::Result<Vec<_>> = (0..256u32).into_par_iter().map(list).collect();
+        let listing = shards?.into_iter().flatten().collect();
         *self.listing.write().unwrap_or_else(PoisonError::into_inner) = listing;
         Ok(())
     }
@@ -86,7 +93,7 @@ impl Store {
             _ => false,
         };
         if same {
-            if let Some(hash) = hash_of(path) {
+            if let Some(hash) = path.file_name().and_then(hash_of) {
                 self.listing.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
             }
             match std::fs::remove_file(path) {

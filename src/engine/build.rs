@@ -257,7 +257,7 @@ impl Coordinator<'_, '_, '_> {
             && let Some(result) = &done.result
             && let Err(error) = self.walk.expand(index, result)
         {
-            done = Done { result: None, outcome: Outcome::Failed(error), ..done };
+            done = done.not_expanded(error);
         }
         self.count(&done);
         self.tell(index, &done);

@@ -32,6 +32,12 @@ pub use usage::{Tally, Usage, usage};
 /// Contents stay at least so long.
 pub const GRACE: Duration = Duration::from_secs(3600);
 
+/// How often builds collect.
+pub const EVERY: Duration = Duration::from_secs(24 * 3600);
+
+/// Last written when collection ended.
+const STAMP: &str = "collected";
+
 /// A document that is larger is not searched for digests: it is data.
 const DOCUMENT: u64 = 4 << 20;
 
@@ -117,7 +123,7 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
     }
 
     for path in sharded(&home.cas())? {
-        let Some(hash) = hash_of(&path) else { continue };
+        let Some(hash) = path.file_name().and_then(hash_of) else { continue };
         let Ok(metadata) = path.symlink_metadata() else { continue };
         let young = metadata.modified().is_ok_and(|t| now.duration_since(t).map_or(true, |age| age <= GRACE));
         if young || reached.seen.contains(&hash) {
@@ -127,7 +133,15 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
             report.contents_removed.add(metadata.len());
         }
     }
+    // Without the stamp the next build tries again: no harm.
+    let _ = std::fs::write(home.root().join(STAMP), "");
     Ok(Collected::Done(report))
+}
+
+/// Whether the last collection is [`EVERY`] ago or more, so that a build should collect when it has ended.
+pub fn due(home: &Home, now: SystemTime) -> bool {
+    let last = std::fs::metadata(home.root().join(STAMP)).and_then(|m| m.modified());
+    last.map_or(true, |last| now.duration_since(last).is_ok_and(|ago| ago >= EVERY))
 }
 
 /// All outputs of all evidence.

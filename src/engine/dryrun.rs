@@ -10,7 +10,7 @@
 //! What *will* run is within what then runs, provided that nothing fails on the way; what runs is within *will* and *may*, and steps that are added by the
 //! expansion of one of [`DryRun::adds`].
 
-use super::explain::{Explanation, chain, plain};
+use super::explain::{Explanation, Standing, chain, plain};
 use super::services::{Because, BuildOptions, Services};
 use super::state::{Checked, Done, State, Walk};
 use super::{Graph, Index, NodeId, Source};
@@ -69,24 +69,22 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
     let dry = Dry::walk(graph, &keep_going, services);
     let index = dry.walk.graph.find(id)?;
     let last = services.memory.last(id);
-    let id = id.to_string();
-    if let Some((_, because)) = dry.will.iter().find(|w| w.0 == index) {
-        let fields = dry.fields(index).unwrap_or_default();
-        return Some(Explanation { id, stale: true, because: because.clone(), fields });
-    }
-    let stale = dry.may.contains(&index);
-    let fields = dry.fields(index).or(last.as_ref().map(|l| l.explanation.clone())).unwrap_or_default();
-    let because = match (stale, last) {
-        (true, _) => dry.pending(index),
-        (false, last) => last.map(|l| l.because).unwrap_or_default(),
+    let standing = dry.standing(index);
+    let because = match (dry.runs(index), &standing) {
+        (Some(because), _) => because.clone(),
+        (None, Standing::MayRun) => dry.pending(index),
+        (None, _) => last.as_ref().map(|l| l.because.clone()).unwrap_or_default(),
     };
-    Some(Explanation { id, stale, because, fields })
+    let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
+    Some(Explanation { id: id.to_string(), standing, because, fields })
 }
 
 struct Dry<'a> {
     walk: Walk<'a>,
     will: Vec<(Index, Vec<Because>)>,
     may: Vec<Index>,
+    /// Nodes that share the run of one that will.
+    shares: Vec<(Index, Vec<Because>)>,
     /// Nodes that end only after something has run.
     late: Vec<bool>,
 }
@@ -94,7 +92,7 @@ struct Dry<'a> {
 impl<'a> Dry<'a> {
     fn walk(graph: Graph, options: &'a BuildOptions, services: &'a Services<'a>) -> Dry<'a> {
         let walk = Walk::new(graph, options, services, false);
-        let mut dry = Dry { walk, will: vec![], may: vec![], late: vec![] };
+        let mut dry = Dry { walk, will: vec![], may: vec![], shares: vec![], late: vec![] };
         while let Some(index) = dry.walk.queue.pop_front() {
             dry.late.resize(dry.walk.graph.len(), false);
             let waits = |d: Index| matches!(dry.walk.states[d as usize], State::Unknown) || dry.late[d as usize];
@@ -115,10 +113,11 @@ impl<'a> Dry<'a> {
                     // A step that comes before may turn out to have the same key, and then this one has its result.
                     return State::Unknown;
                 }
+                let mut done = done;
                 if let Some(result) = done.result.as_ref().filter(|_| expands)
-                    && self.walk.expand(index, result).is_err()
+                    && let Err(error) = self.walk.expand(index, result)
                 {
-                    return State::Done(Done::nothing(Outcome::Failed("could not be expanded".into()), done.key));
+                    done = done.not_expanded(error);
                 }
                 if done.fails() && !late && !self.walk.options.keep_going && self.walk.stopping.is_none() {
                     self.walk.stopping = Some(format!("the build ended at `{}`", self.walk.graph.node(index).id));
@@ -135,7 +134,10 @@ impl<'a> Dry<'a> {
                 self.will.push((index, todo.because));
                 State::Unknown
             }
-            Checked::Twin(..) => State::Unknown,
+            Checked::Twin(_, todo) => {
+                self.shares.push((index, todo.because));
+                State::Unknown
+            }
             Checked::Unknown => {
                 if can_run {
                     self.may.push(index);
@@ -145,9 +147,20 @@ impl<'a> Dry<'a> {
         }
     }
 
-    /// The fields that are hashed, where all inputs are known.
-    fn fields(&self, index: Index) -> Option<Vec<(String, String)>> {
-        self.walk.spec(index).map(|spec| spec.explain())
+    /// Why a node runs, if it does for certain.
+    fn runs(&self, index: Index) -> Option<&Vec<Because>> {
+        self.will.iter().chain(&self.shares).find(|w| w.0 == index).map(|w| &w.1)
+    }
+
+    fn standing(&self, index: Index) -> Standing {
+        let missing = self.walk.graph.node(index).unavailable.clone();
+        match &self.walk.states[index as usize] {
+            State::Done(Done { outcome: Outcome::Unavailable(missing), .. }) => Standing::Unavailable(missing.clone()),
+            State::Done(Done { outcome: Outcome::Skipped(root), .. }) => Standing::Skipped(root.clone()),
+            State::Done(_) => Standing::Fresh,
+            _ if self.runs(index).is_some() => Standing::WillRun,
+            _ => missing.map_or(Standing::MayRun, Standing::Unavailable),
+        }
     }
 
     /// The chain from a step that may run through the inputs that are still to be made to a step that will.
@@ -155,7 +168,7 @@ impl<'a> Dry<'a> {
         let mut out = vec![];
         let mut at = index;
         loop {
-            if let Some((_, because)) = self.will.iter().find(|w| w.0 == at) {
+            if let Some(because) = self.runs(at) {
                 out.extend(because.iter().cloned());
                 return out;
             }

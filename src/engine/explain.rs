@@ -57,10 +57,7 @@ fn difference(
     let mut left = gone.next();
     for (path, value) in after.iter().filter(|(p, _)| counts(p)) {
         // What stood before this field and is gone now comes first.
-        while let Some((old_path, old_value)) = left {
-            if new.contains_key(old_path.as_str()) {
-                break;
-            }
+        if let Some((old_path, old_value)) = left.filter(|(p, _)| !new.contains_key(p.as_str())) {
             return Some((old_path.clone(), Some(old_value.clone()), None));
         }
         match old.get(path.as_str()) {
@@ -130,14 +127,41 @@ pub fn result_digest(result: &StepResult) -> Digest {
     hasher.finish()
 }
 
+/// What would become of a step now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It would run, or share the run of a step with the same key.
+    WillRun,
+    /// It runs if what it reads turns out otherwise than before.
+    MayRun,
+    /// Its result is known.
+    Fresh,
+    /// This machine cannot run it; what is missing.
+    Unavailable(String),
+    /// Something it needs gives nothing; where that began.
+    Skipped(String),
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Standing::WillRun => write!(f, "would run now"),
+            Standing::MayRun => write!(f, "would run now if what it reads turns out otherwise than before"),
+            Standing::Fresh => write!(f, "is fresh"),
+            Standing::Unavailable(missing) => write!(f, "is unavailable: {missing}"),
+            Standing::Skipped(root) => write!(f, "would be skipped because of `{root}`"),
+        }
+    }
+}
+
 /// What `kforge explain STEP` shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The step.
     pub id: NodeId,
-    /// Whether it would run now; if not, the chain says why it has the key that it has.
-    pub stale: bool,
-    /// From the step to the root cause.
+    /// What would become of it now.
+    pub standing: Standing,
+    /// Why it would run, or else why it has the key that it has: from the step to the root cause.
     pub because: Vec<Because>,
     /// The fields that are hashed; those of last time where not all inputs are known yet.
     pub fields: Vec<(String, String)>,
@@ -145,8 +169,7 @@ pub struct Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = if self.stale { "would run now" } else { "is fresh" };
-        writeln!(f, "`{}` {state}", self.id)?;
+        writeln!(f, "`{}` {}", self.id, self.standing)?;
         for (depth, because) in self.because.iter().enumerate() {
             let lead = if depth == 0 { "" } else { "because " };
             writeln!(f, "{:width$}{lead}{}", "", because, width = 2 + 2 * depth)?;

@@ -249,3 +249,46 @@ struct Resolved {
     sources: Vec<Index>,
     first: Vec<u32>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::testing::{node, output};
+    use crate::record::StepKind;
+
+    fn reads(id: &str, kind: StepKind, from: &str) -> Node {
+        node(id, kind, &[("in", output(from, true))])
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_refused_and_named() {
+        let a = || node("a", StepKind::Compile, &[]);
+        let refused = |nodes: Vec<Node>| Graph::new(nodes).map(|g| g.len()).unwrap_err();
+        assert_eq!(refused(vec![a(), a()]), GraphError::Twice("a".into()));
+        let (node, names) = ("b".to_string(), "x".to_string());
+        assert_eq!(refused(vec![reads("b", StepKind::Verify, "x")]), GraphError::NoSuch { node: node.clone(), names });
+        let dependency = "a".to_string();
+        assert_eq!(
+            refused(vec![a(), reads("b", StepKind::Generate, "a")]),
+            GraphError::Backwards { node: node.clone(), dependency }
+        );
+        let circle = vec![reads("b", StepKind::Verify, "c"), reads("c", StepKind::Verify, "b")];
+        assert!(matches!(refused(circle), GraphError::Cycle(at) if at == "b" || at == "c"));
+        let after = Node { after: vec!["b".into()], ..a() };
+        assert!(matches!(refused(vec![after, reads("b", StepKind::Verify, "a")]), GraphError::Backwards { .. }));
+    }
+
+    #[test]
+    fn an_expansion_comes_after_its_node_and_may_name_what_is_there() {
+        let mut graph = Graph::new(vec![node("a", StepKind::Compile, &[])]).unwrap();
+        let low = node("low", StepKind::Compile, &[]);
+        let refused = graph.expand(0, vec![reads("b", StepKind::Verify, "a"), low]).unwrap_err();
+        assert_eq!(refused, GraphError::NotAfter { node: "low".into(), expander: "a".into() });
+        assert_eq!((graph.len(), graph.find("b")), (1, None));
+        assert_eq!(graph.expand(0, vec![reads("b", StepKind::Verify, "a")]).unwrap(), 1..2);
+        assert_eq!(graph.expand(0, vec![reads("b", StepKind::Verify, "a")]).unwrap(), 2..2, "the same again");
+        let other = reads("b", StepKind::Bench, "a");
+        assert_eq!(graph.expand(0, vec![other]).unwrap_err(), GraphError::Twice("b".into()));
+        assert_eq!((graph.find("b"), graph.dependents(0).collect::<Vec<_>>()), (Some(1), vec![1]));
+    }
+}

@@ -11,6 +11,7 @@
 //! | `workspaces/` | which workspaces' journals keep contents alive |
 //! | `tmp/` | files being written; on the same file system as the stores, so that a rename publishes them |
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -119,7 +120,7 @@ impl Home {
         let mut journals = Vec::new();
         for entry in files_in(&self.root.join("workspaces"))? {
             let Ok(bytes) = std::fs::read(&entry) else { continue };
-            let journal = PathBuf::from(std::ffi::OsStr::from_bytes(&bytes));
+            let journal = PathBuf::from(OsStr::from_bytes(&bytes));
             match journal.try_exists() {
                 Ok(true) => journals.push(journal),
                 // Gone, or its folder is; a file system that does not answer is no reason to forget.
@@ -233,9 +234,18 @@ pub(super) fn sharded(folder: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The hash that a file in a sharded store is named by; none if it is not named so.
-pub(super) fn hash_of(path: &Path) -> Option<[u8; 32]> {
-    let name = path.file_name()?.to_str()?;
-    format!("blake3:{name}:0").parse::<Digest>().ok().map(|d| *d.hash())
+pub(super) fn hash_of(name: &OsStr) -> Option<[u8; 32]> {
+    let digits: &[u8; 64] = name.as_encoded_bytes().try_into().ok()?;
+    let value = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut hash = [0; 32];
+    for (byte, [high, low]) in hash.iter_mut().zip(digits.as_chunks().0) {
+        *byte = value(*high)? << 4 | value(*low)?;
+    }
+    Some(hash)
 }
 
 /// `xx/HEX` below a store.
@@ -322,6 +332,16 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let error = Home::open(&file).unwrap_err().to_string();
         assert!(error.contains(&*file.join("cas").to_string_lossy()), "{error}");
+    }
+
+    #[test]
+    fn names_of_contents_are_read_and_no_others() {
+        let digest = Digest::of(b"x");
+        assert_eq!(hash_of(OsStr::new(&digest.hex())), Some(*digest.hash()));
+        let hex = digest.hex();
+        for other in ["", "README", &hex[1..], &format!("{hex}0"), &hex.to_uppercase(), &format!("{}g", &hex[1..])] {
+            assert_eq!(hash_of(OsStr::new(other)), None, "{other}");
+        }
     }
 
     #[test]

@@ -261,4 +261,6 @@ fn load(path: &Path, warnings: &mut Vec<String>) -> io::Result<(Index, Start)> {
 }
 
 #[cfg(test)]
+mod random;
+#[cfg(test)]
 mod tests;

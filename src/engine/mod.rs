@@ -34,7 +34,7 @@ mod testing;
 
 pub use build::{BuildOutcome, build};
 pub use dryrun::{DryRun, dry_run, explain};
-pub use explain::{Explanation, result_digest, why};
+pub use explain::{Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::{Deserialize, Serialize};
 
@@ -133,6 +133,8 @@ pub struct BuildOptions {
     pub interrupted: Arc<AtomicBool>,
     /// Steps to run although their result is known (`--remeasure`).
     pub remeasure: Option<Chosen>,
+    /// Set to how many steps there are; it grows while results add steps. For a progress bar.
+    pub total: Arc<AtomicU64>,
     /// Leave out the events of fresh steps that have neither notes nor a failing verdict: for terminals, where they would show nothing.
     pub quiet_fresh: bool,
 }

@@ -51,6 +51,8 @@ pub struct Done {
     pub stopped: bool,
     /// Whether its result is of the kind that is not kept.
     pub forgotten: bool,
+    /// The result of a step that failed only because its expansion did: another step with the same key may be content with it.
+    pub(super) unexpanded: Option<Box<StepResult>>,
 }
 
 impl Done {
@@ -68,6 +70,7 @@ impl Done {
             duration_ms: 0,
             stopped: false,
             forgotten: false,
+            unexpanded: None,
         }
     }
 
@@ -88,14 +91,21 @@ impl Done {
         wrong || matches!(self.outcome, Outcome::Failed(_))
     }
 
+    /// The same where the step's result could not be expanded.
+    pub(super) fn not_expanded(self, error: String) -> Done {
+        Done { outcome: Outcome::Failed(error), unexpanded: self.result.map(Box::new), result: None, ..self }
+    }
+
     /// What another step with the same key becomes through this one.
     fn twin(&self) -> Done {
-        let outcome = match self.result {
-            Some(_) => Outcome::Fresh,
-            None => self.outcome.clone(),
+        let result = self.result.as_ref().or(self.unexpanded.as_deref()).cloned();
+        let (outcome, cache) = match result {
+            Some(_) => (Outcome::Fresh, CacheOrigin::Journal),
+            None => (self.outcome.clone(), CacheOrigin::None),
         };
-        let cache = if self.result.is_some() { CacheOrigin::Journal } else { CacheOrigin::None };
-        Done { outcome, cache, started_ms: None, duration_ms: 0, because: vec![], ..self.clone() }
+        let (evidence, notes) = (self.evidence.clone(), self.notes.clone());
+        let (stopped, forgotten) = (self.stopped, self.forgotten);
+        Done { result, cache, evidence, notes, stopped, forgotten, ..Done::nothing(outcome, self.key) }
     }
 }
 
@@ -179,6 +189,7 @@ impl<'a> Walk<'a> {
     /// Takes nodes of the graph in that are new.
     fn take_in(&mut self, nodes: Range<Index>) {
         self.states.resize_with(nodes.end as usize, || State::Open);
+        self.options.total.store(u64::from(nodes.end), Ordering::Relaxed);
         for node in nodes {
             let open =
                 self.graph.dependencies(node).filter(|d| matches!(self.states[*d as usize], State::Open)).count();

@@ -89,41 +89,47 @@ impl Kernel {
 
     /// The variants for a target and a choice of types, in declared order. Fails where `where` cannot be evaluated or the space is larger than a million.
     pub fn variants(&self, target: &Target, choice: &TypeChoice) -> Result<Vec<Variant>, Diagnostic> {
-        let size = self
-            .tune
-            .iter()
-            .try_fold(1usize, |n, (_, values)| n.checked_mul(values.len()).filter(|n| *n <= MOST_VARIANTS));
-        let Some(size) = size else {
-            let error = self.place.error(
-                "manifest.too-many-variants",
-                format!("kernel `{}` has more than {MOST_VARIANTS} variants", self.name),
-            );
+        self.space(target, choice)?.collect()
+    }
+
+    /// As [`Kernel::variants`], one at a time.
+    pub(crate) fn space(
+        &self,
+        target: &Target,
+        choice: &TypeChoice,
+    ) -> Result<impl Iterator<Item = Result<Variant, Diagnostic>>, Diagnostic> {
+        let bounded = |n: usize, values: &Vec<_>| n.checked_mul(values.len()).filter(|n| *n <= MOST_VARIANTS);
+        let Some(size) = self.tune.iter().try_fold(1usize, |n, (_, values)| bounded(n, values)) else {
+            let message = format!("kernel `{}` has more than {MOST_VARIANTS} variants", self.name);
+            let error = self.place.error("manifest.too-many-variants", message);
             return Err(error.expected("fewer values of its tunables"));
         };
-        let mut out = vec![];
-        for index in 0..size {
+        let mut scope = Scope::new();
+        self.tunables(&Variant { values: BTreeMap::new(), label: String::new(), order: 0 }, choice, &mut scope);
+        scope.insert("target".into(), Value::Str(target.name.clone()));
+        scope.insert("arch".into(), Value::Str(target.arch.name().into()));
+        let mut order = 0;
+        Ok((0..size).filter_map(move |index| {
             let mut rest = index;
             let mut values = BTreeMap::new();
             for (name, of) in self.tune.iter().rev() {
-                values.insert(name.value.clone(), of[rest % of.len()].clone());
+                let value = &of[rest % of.len()];
                 rest /= of.len();
+                scope.insert(name.value.clone(), value.to_value());
+                values.insert(name.value.clone(), value.clone());
             }
-            // `order` fits: MOST_VARIANTS is below 2^32.
-            let variant = self.labelled(values, out.len() as u32);
-            let mut scope = Scope::new();
-            self.tunables(&variant, choice, &mut scope);
-            scope.insert("target".into(), Value::Str(target.name.clone()));
-            scope.insert("arch".into(), Value::Str(target.arch.name().into()));
-            let mut exists = true;
             for condition in &self.conditions {
-                exists = exists
-                    && condition.truth(&scope).map_err(|e| e.note(format!("for variant `{}`", variant.label)))?;
+                match condition.truth(&scope) {
+                    Ok(true) => {}
+                    Ok(false) => return None,
+                    Err(e) => {
+                        return Some(Err(e.note(format!("for variant `{}`", self.labelled(values, order).label))));
+                    }
+                }
             }
-            if exists {
-                out.push(variant);
-            }
-        }
-        Ok(out)
+            order += 1;
+            Some(Ok(self.labelled(values, order - 1)))
+        }))
     }
 
     /// Whether a variant serves a shape: all of `requires`.
@@ -134,6 +140,9 @@ impl Kernel {
         choice: &TypeChoice,
         shape: &Shape,
     ) -> Result<bool, Diagnostic> {
+        if self.requires.is_empty() {
+            return Ok(true);
+        }
         let mut scope = operator.scope(choice, shape)?;
         self.tunables(variant, choice, &mut scope);
         for condition in &self.requires {

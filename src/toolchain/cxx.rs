@@ -11,8 +11,8 @@
 //! | `crt:NAME` | start-up objects and runtime libraries linked in | their bytes are in the result |
 //! | `headers` | every system header that the prelude and the standard library's own list reach, in order of inclusion, without paths | they are compiled |
 //!
-//! Asking costs processes (0.3 s), so the answer is a [`Survey`]: a value that can be kept. It stays true while every file it names is what it was, which
-//! is what [`Survey::fingerprint`] looks at through the digest function it is given.
+//! Asking costs processes (0.3 s), so the answer is a [`Survey`]: a value that can be kept ([`recall`]). It stays true while every file it names is what it
+//! was, which is seen through the digest function that is given. A header that a later installation puts in front of another is not seen until then.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,6 +24,11 @@ use super::run::{Said, ask, compiler_environment, find as find_program, on_path}
 use super::{DigestFile, digest_of_sequence};
 use crate::base::Digest;
 use crate::record::params::Toolchain;
+
+const WHAT: &str = "C++ compiler";
+
+/// Drivers that are looked for, in order.
+const NAMES: [&str; 3] = ["g++", "c++", "clang++"];
 
 /// Sub-tools that a driver names with `-print-prog-name`.
 const SUB_TOOLS: [&str; 4] = ["cc1plus", "as", "ld", "collect2"];
@@ -57,12 +62,47 @@ pub struct Survey {
     pub headers: Vec<PathBuf>,
 }
 
+/// A survey and what it came to, for keeping between builds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What the compiler consists of.
+    pub survey: Survey,
+    /// By content.
+    pub fingerprint: Toolchain,
+}
+
+/// The compiler that [`find`] finds, surveyed: what was kept if all of it is as it was, else anew. Starts no process in the first case.
+///
+/// # Errors
+/// As [`find`] and [`Cxx::survey`]; or a file cannot be read.
+pub fn recall(
+    kept: Option<Kept>,
+    explicit: Option<&Path>,
+    path_var: &str,
+    prelude: &str,
+    digest: DigestFile<'_>,
+) -> Result<Kept, String> {
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
+    if let Some(kept) = kept
+        && kept.survey.compiler.path == path
+        && kept.survey.compiler.path_var == path_var
+        && kept.survey.prelude == Digest::of(prelude.as_bytes())
+        && kept.survey.fingerprint(digest).is_ok_and(|now| now == kept.fingerprint)
+    {
+        return Ok(kept);
+    }
+    let survey = find(explicit, path_var)?.survey(prelude)?;
+    let fingerprint =
+        survey.fingerprint(digest).map_err(|e| format!("could not read `{}`'s files: {e}", path.display()))?;
+    Ok(Kept { survey, fingerprint })
+}
+
 /// The C++ compiler the user named, else the first of `g++`, `c++`, `clang++` in the folders of `path_var`, by absolute path.
 ///
 /// # Errors
 /// There is none, or it does not answer `--version`.
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, String> {
-    let path = find_program(explicit, &["g++", "c++", "clang++"], path_var, "C++ compiler")?;
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let said = ask(&path, &["--version"], &compiler_environment(path_var), "")?;
     let version = said.out.lines().next().unwrap_or_default().trim().to_string();
     if !said.success || version.is_empty() {
@@ -205,6 +245,24 @@ mod tests {
                 .unwrap();
             assert_ne!(before, after, "{}", changed.display());
         }
+    }
+
+    #[test]
+    fn a_kept_survey_is_taken_while_nothing_changed_and_no_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = find(None, path_var()).unwrap();
+        let body = format!("echo x >> {}/asked\nexec {} \"$@\"", dir.path().display(), real.path.display());
+        let path = wrapper(dir.path(), "g++", &body);
+        let asked = || std::fs::read_to_string(dir.path().join("asked")).unwrap_or_default().len();
+        let ask = |kept, prelude| recall(kept, Some(&path), path_var(), prelude, &of_file).unwrap();
+        let kept = ask(None, "");
+        let before = asked();
+        assert_eq!(ask(Some(kept.clone()), ""), kept);
+        assert_eq!(asked(), before, "no process");
+        ask(Some(kept.clone()), "#include <stdint.h>");
+        assert!(asked() > before, "another prelude");
+        wrapper(dir.path(), "g++", &format!("{body} # changed"));
+        assert_ne!(ask(Some(kept.clone()), "").fingerprint, kept.fingerprint);
     }
 
     #[test]

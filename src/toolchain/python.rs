@@ -11,6 +11,11 @@ use super::run::{ask, compiler_environment, find as find_program};
 use crate::base::Digest;
 use crate::record::params::Toolchain;
 
+const WHAT: &str = "Python interpreter";
+
+/// Interpreters that are looked for, in order.
+const NAMES: [&str; 2] = ["python3", "python"];
+
 /// numpy, as an interpreter imports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numpy {
@@ -23,7 +28,9 @@ pub struct Numpy {
 /// An interpreter found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Python {
-    /// The executable that was named or found, absolute: run this one, for a virtual environment is known by it.
+    /// What was named or found on `PATH`; a version manager's wrapper where there is one.
+    pub asked: PathBuf,
+    /// The executable as it names itself, absolute: behind version managers' wrappers, but before links, for a virtual environment is known by it.
     pub path: PathBuf,
     /// The file behind it, links followed, and its shared library where it has one.
     pub files: Vec<PathBuf>,
@@ -38,6 +45,7 @@ pub struct Python {
 /// What the question prints.
 #[derive(Deserialize)]
 struct Answer {
+    executable: PathBuf,
     files: Vec<PathBuf>,
     version: String,
     text: String,
@@ -65,7 +73,7 @@ try:
     numpy = {"version": found.__version__, "record": record}
 except ImportError:
     pass
-print(json.dumps({"files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
+print(json.dumps({"executable": os.path.abspath(sys.executable), "files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
 
 /// The interpreter the user named, else `python3`, else `python` in the folders of `path_var`.
@@ -73,14 +81,47 @@ print(json.dumps({"files": files, "version": platform.python_version(), "text": 
 /// # Errors
 /// There is none, it does not answer, or it is older than 3.8.
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
-    let path = find_program(explicit, &["python3", "python"], path_var, "Python interpreter")?;
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let said = ask(&path, &["-I", "-c", QUESTION], &compiler_environment(path_var), "")?;
     if !said.success {
         return Err(format!("`{}` does not answer: {}", path.display(), said.err.trim()));
     }
     let answer: Answer = serde_json::from_str(said.out.trim())
         .map_err(|e| format!("`{}` does not answer as Python 3.8 or later does: {e}", path.display()))?;
-    Ok(Python { path, files: answer.files, version: answer.version, version_text: answer.text, numpy: answer.numpy })
+    Ok(Python {
+        asked: path,
+        path: answer.executable,
+        files: answer.files,
+        version: answer.version,
+        version_text: answer.text,
+        numpy: answer.numpy,
+    })
+}
+
+/// The interpreter that [`find`] finds: what was kept with its fingerprint if all of it is as it was, else anew. It is asked every time where a
+/// change would not show: behind a wrapper, which may choose another one tomorrow, and without an installed numpy, which may come.
+///
+/// # Errors
+/// As [`find`]; or a file cannot be read.
+pub fn recall(
+    kept: Option<(Python, Toolchain)>,
+    explicit: Option<&Path>,
+    path_var: &str,
+    digest: DigestFile<'_>,
+) -> Result<(Python, Toolchain), String> {
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
+    if let Some((python, fingerprint)) = kept
+        && python.asked == path
+        && python.numpy.as_ref().is_some_and(|n| n.record.is_some())
+        && path.canonicalize().is_ok_and(|real| python.files.first() == Some(&real))
+        && python.fingerprint(digest).is_ok_and(|now| now == fingerprint)
+    {
+        return Ok((python, fingerprint));
+    }
+    let python = find(explicit, path_var)?;
+    let fingerprint =
+        python.fingerprint(digest).map_err(|e| format!("could not read `{}`: {e}", python.path.display()))?;
+    Ok((python, fingerprint))
 }
 
 impl Python {
@@ -112,8 +153,10 @@ mod tests {
 
     fn stand_in(dir: &Path, numpy: &str) -> PathBuf {
         let path = dir.join("python3");
-        let answer =
-            format!(r#"{{"files":["{}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#, path.display());
+        let answer = format!(
+            r#"{{"executable":"{0}","files":["{0}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#,
+            path.display()
+        );
         std::fs::write(&path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
@@ -133,6 +176,25 @@ mod tests {
         assert_ne!(fingerprints[0], fingerprints[1]);
         assert_ne!(fingerprints[1], fingerprints[2]);
         assert_eq!(fingerprints[0].tools["python"], fingerprints[2].tools["python"]);
+    }
+
+    #[test]
+    fn a_kept_answer_is_taken_while_nothing_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let record = dir.path().join("RECORD");
+        std::fs::write(&record, "numpy/__init__.py,sha256=x,1").unwrap();
+        let numpy = format!(r#"{{"version":"2.0","record":"{}"}}"#, record.display());
+        let named = stand_in(dir.path(), &numpy).canonicalize().unwrap();
+        let ask = |kept| recall(kept, Some(&named), "/usr/bin:/bin", &|p: &Path| Digest::of_file(p)).unwrap();
+        let mut kept = ask(None);
+        kept.0.version = "kept".into();
+        assert_eq!(ask(Some(kept.clone())).0.version, "kept");
+        std::fs::write(&record, "numpy/__init__.py,sha256=y,1").unwrap();
+        assert_eq!(ask(Some(kept)).0.version, "3.12.1", "numpy changed");
+        stand_in(dir.path(), "null");
+        let mut without = ask(None);
+        without.0.version = "kept".into();
+        assert_eq!(ask(Some(without)).0.version, "3.12.1", "numpy may have come");
     }
 
     #[test]

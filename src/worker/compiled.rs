@@ -41,9 +41,7 @@ fn compile_for_device(task: &Task) -> Result<Response, Response> {
             Ok(Response::Failed { message, notes: said("compile.refused", Severity::Error, &log) })
         }
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::Unavailable { why: format!("{NEEDS_NVCC}{why}") }),
-        Err(CudaCompileError::NeedsFreshProcess { why }) => {
-            Ok(task::failed(format!("a fresh worker is needed: {why}")))
-        }
+        Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(cuda::in_fresh_process(task, &why)),
         Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn stage(text: &str) -> (tempfile::TempDir, PathBuf) {
     (dir, source)
 }
 
-pub(crate) fn try_build(text: &str, entries: &[&str], check: bool) -> Result<Built, String> {
+pub(crate) fn try_build(text: &str, entries: &[&str], check: bool, defines: &[(&str, &str)]) -> Result<Built, String> {
     let (dir, source) = stage(text);
     let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
     let what = EmulatorCompile {
@@ -44,7 +44,7 @@ pub(crate) fn try_build(text: &str, entries: &[&str], check: bool) -> Result<Bui
         headers: &dir.path().join("headers"),
         main: "k.cu",
         entries: &entries,
-        defines: &BTreeMap::new(),
+        defines: &defines.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
         include: &[],
         flags: &[],
         std: "c++17",
@@ -58,7 +58,11 @@ pub(crate) fn try_build(text: &str, entries: &[&str], check: bool) -> Result<Bui
 }
 
 pub(crate) fn build(text: &str, entries: &[&str], check: bool) -> Built {
-    try_build(text, entries, check).unwrap_or_else(|log| panic!("{log}"))
+    build_with(text, entries, check, &[])
+}
+
+pub(crate) fn build_with(text: &str, entries: &[&str], check: bool, defines: &[(&str, &str)]) -> Built {
+    try_build(text, entries, check, defines).unwrap_or_else(|log| panic!("{log}"))
 }
 
 /// A buffer and what is in it.
@@ -144,15 +148,22 @@ impl Ran {
     }
 
     /// The only finding, which must be of this kind.
+    #[track_caller]
     pub(crate) fn only(&self, kind: FindingKind) -> &Finding {
-        assert_eq!(self.findings.len(), 1, "{self:#?}");
-        assert_eq!(self.findings[0].kind, kind, "{self:#?}");
+        assert_eq!(self.findings.len(), 1, "{:#?} {:?}", self.findings, self.not_emulated);
+        assert_eq!(self.findings[0].kind, kind, "{:#?} {:?}", self.findings, self.not_emulated);
         &self.findings[0]
     }
 
     /// Fails on anything but a clean run.
+    #[track_caller]
     pub(crate) fn clean(self) -> Self {
-        assert!(self.findings.is_empty() && self.not_emulated.is_empty() && self.done == 1, "{self:#?}");
+        assert!(
+            self.findings.is_empty() && self.not_emulated.is_empty() && self.done == 1,
+            "{:#?} {:?}",
+            self.findings,
+            self.not_emulated
+        );
         self
     }
 }

@@ -233,6 +233,7 @@ impl Context {
             interrupted: interrupted.clone(),
             remeasure,
             quiet_fresh: !self.console.json(),
+            total: Arc::default(),
         };
         let blobs: Arc<dyn Blobs> = leaves.clone();
         let memory = Remembered::new(journal.clone(), blobs.clone());

@@ -177,8 +177,8 @@ fn two_processes_never_execute_one_key() {
     let children: Vec<_> =
         dirs.iter().map(|d| testing::spawn(name, d.path(), &home.path().to_string_lossy())).collect();
     for mut child in children {
-        testing::hear(&mut child, "done");
-        assert!(child.wait().unwrap().success());
+        child.hear("done");
+        assert!(child.end().success());
     }
     for i in 0..30 {
         let times = dirs.iter().filter(|d| d.path().join(format!("executed-{i}")).exists()).count();
@@ -207,8 +207,8 @@ fn a_writer_killed_at_any_moment_leaves_only_whole_entries_with_their_outputs() 
     let dir = tempfile::tempdir().unwrap();
     for _ in 0..4 {
         let mut child = testing::spawn("engine::action::tests::child_remembers_without_end", dir.path(), "");
-        testing::hear(&mut child, "under way");
-        testing::kill(child);
+        child.hear("under way");
+        child.kill();
         let (cache, store) = open(dir.path());
         let entries = crate::engine::home::sharded(&cache.root).unwrap();
         assert!(entries.len() > 5);

@@ -100,7 +100,7 @@ enum Look {
 }
 
 fn look(path: &std::path::Path) -> io::Result<Option<Look>> {
-    let Some(hash) = hash_of(path) else { return Ok(None) };
+    let Some(hash) = path.file_name().and_then(hash_of) else { return Ok(None) };
     let digest = match Digest::of_file(path) {
         Ok(digest) => digest,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -192,6 +192,19 @@ fn beside_a_build_nothing_is_collected() {
 }
 
 #[test]
+fn a_collection_is_due_once_a_day() {
+    let f = fixture();
+    assert!(due(&f.home, SystemTime::now()));
+    let build = f.home.lock_cache(Mode::Shared, Wait::No).unwrap();
+    collect(&f.home, ALL, SystemTime::now()).unwrap();
+    assert!(due(&f.home, SystemTime::now()), "one that was not done does not count");
+    drop(build);
+    f.collect(ALL);
+    assert!(!due(&f.home, SystemTime::now()) && !due(&f.home, SystemTime::now() + 23 * HOUR));
+    assert!(due(&f.home, SystemTime::now() + 25 * HOUR));
+}
+
+#[test]
 fn lock_files_and_temporary_files_of_the_dead_go() {
     let f = fixture();
     let held = f.cache.try_key_lock(&Digest::of(b"held")).unwrap();
@@ -302,7 +315,7 @@ fn a_build_beside_a_collecting_process_that_is_killed_misses_nothing_it_holds() 
     let name = "engine::collect::tests::child_collects_without_end";
     for round in 0..3 {
         let mut child = testing::spawn(name, child_dir.path(), &f.home.root().to_string_lossy());
-        testing::hear(&mut child, "ready");
+        child.hear("ready");
         for n in 0..20 {
             let _build = f.home.lock_cache(Mode::Shared, Wait::Forever(&mut || {})).unwrap();
             let output = f.store.put(&[round, n]).unwrap();
@@ -310,7 +323,7 @@ fn a_build_beside_a_collecting_process_that_is_killed_misses_nothing_it_holds() 
             let hit = f.cache.get(&spec(n.into()).key(), &spec(n.into())).unwrap().unwrap();
             assert_eq!(f.store.get(&hit.result.outputs["out"]).unwrap().unwrap(), [round, n]);
         }
-        testing::kill(child);
+        child.kill();
         // Whatever is left is whole: no result without its outputs.
         for result in results(&f.home).unwrap() {
             assert!(result.outputs.iter().all(|digest| f.store.has(digest)), "{}", result.path.display());

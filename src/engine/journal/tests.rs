@@ -1,8 +1,6 @@
-//! The journal against torn tails, flipped bits, full disks, dying writers; and against a plain map, over random records.
+//! The journal against torn tails, flipped bits, full disks, dying writers.
 
 use std::collections::BTreeMap;
-
-use proptest::prelude::*;
 
 use super::*;
 use crate::base::Severity;
@@ -13,17 +11,17 @@ use crate::engine::{Blobs, Cache};
 use crate::record::{Note, Spec, StepKind, Unknown, Verdict};
 use std::sync::Arc;
 
-fn open(path: &Path) -> Journal {
+pub(super) fn open(path: &Path) -> Journal {
     let (journal, warnings) = Journal::open(path).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     journal
 }
 
-fn digest(n: u64) -> Digest {
+pub(super) fn digest(n: u64) -> Digest {
     Digest::of(&n.to_le_bytes())
 }
 
-fn row(n: u64) -> StepRow {
+pub(super) fn row(n: u64) -> StepRow {
     let verdict = match n % 4 {
         0 => None,
         1 => Some(Verdict::Pass),
@@ -41,7 +39,7 @@ fn row(n: u64) -> StepRow {
     StepRow { key: digest(n), result: (n % 7 != 6).then_some(result), explanation: Some(digest(n)), duration_ms: n }
 }
 
-fn stat(n: u64) -> StatRow {
+pub(super) fn stat(n: u64) -> StatRow {
     let t = i128::from(n) << 60;
     StatRow { size: n, mtime_ns: t, ctime_ns: -t, inode: n, recorded_ns: t + 1, digest: digest(n) }
 }
@@ -351,8 +349,8 @@ fn a_writer_killed_at_any_moment_loses_only_its_tail() {
     let mut least = 0;
     for _ in 0..6 {
         let mut child = testing::spawn("engine::journal::tests::child_records_without_end", dir.path(), "");
-        testing::hear(&mut child, "under way");
-        testing::kill(child);
+        child.hear("under way");
+        child.kill();
         least += 201;
         let (journal, warnings) = Journal::open(&path).unwrap();
         assert!(warnings.len() <= 1, "{warnings:?}");
@@ -386,108 +384,4 @@ fn as_a_cache_it_answers_by_key_if_the_outputs_are_there_but_not_for_a_device() 
     assert_eq!(cache.get(&bench.key(), &bench).unwrap(), None);
     std::fs::remove_file(store.place(&result.outputs["binary"])).unwrap();
     assert_eq!(cache.get(&compile.key(), &compile).unwrap(), None);
-}
-
-/// One call that records something.
-#[derive(Debug, Clone)]
-enum Call {
-    Step(u8, u8),
-    Stat(u8, u8),
-    Scan(u8, Vec<u8>),
-    Certificate(Vec<u8>),
-    Meta(String, Vec<u8>),
-    Forget(u8),
-    Reopen,
-    Compact,
-}
-
-fn call() -> impl Strategy<Value = Call> {
-    let bytes = || prop::collection::vec(any::<u8>(), 0..20);
-    prop_oneof![
-        8 => (0u8..6, 0u8..12).prop_map(|(id, n)| Call::Step(id, n)),
-        2 => (0u8..6, any::<u8>()).prop_map(|(id, n)| Call::Stat(id, n)),
-        2 => (0u8..6, bytes()).prop_map(|(id, b)| Call::Scan(id, b)),
-        1 => bytes().prop_map(Call::Certificate),
-        1 => ("[a-c\u{e9}]{0,2}", bytes()).prop_map(|(name, b)| Call::Meta(name, b)),
-        1 => (0u8..12).prop_map(Call::Forget),
-        1 => Just(Call::Reopen),
-        1 => Just(Call::Compact),
-    ]
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) })]
-
-    #[test]
-    fn over_random_records_it_says_what_a_plain_map_says(calls in prop::collection::vec(call(), 0..60)) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal");
-        let mut journal = open(&path);
-        // What each node was last, and whether its result was taken back since.
-        let mut steps: BTreeMap<u8, (u8, bool)> = BTreeMap::new();
-        let mut stats: BTreeMap<u8, u8> = BTreeMap::new();
-        let mut scans = BTreeMap::new();
-        let mut metas = BTreeMap::new();
-        let mut certificate = vec![];
-        let mut known = std::collections::BTreeSet::new();
-        for call in calls {
-            match call {
-                Call::Step(id, n) => {
-                    journal.record_step(&format!("id{id}"), &row(n.into())).unwrap();
-                    steps.insert(id, (n, false));
-                    known.insert(n);
-                }
-                Call::Stat(id, n) => {
-                    journal.record_stat(Path::new(&format!("id{id}")), &stat(n.into())).unwrap();
-                    stats.insert(id, n);
-                }
-                Call::Scan(id, bytes) => {
-                    journal.record_scan(&digest(id.into()), &bytes).unwrap();
-                    scans.insert(id, bytes);
-                }
-                Call::Certificate(bytes) => {
-                    journal.record_certificate(&bytes).unwrap();
-                    certificate = bytes;
-                }
-                Call::Meta(name, bytes) => {
-                    journal.record_meta(&name, &bytes).unwrap();
-                    metas.insert(name, bytes);
-                }
-                Call::Forget(n) => {
-                    journal.forget(&digest(n.into())).unwrap();
-                    known.remove(&n);
-                    steps.values_mut().filter(|(m, _)| *m == n).for_each(|(_, back)| *back = true);
-                }
-                Call::Reopen => {
-                    drop(journal);
-                    journal = open(&path);
-                }
-                Call::Compact => {
-                    let index = journal.inner().index.compacted();
-                    drop(journal);
-                    std::fs::write(&path, index.bytes()).unwrap();
-                    journal = open(&path);
-                    prop_assert_eq!(journal.inner().index.dead(), 0);
-                }
-            }
-            for (id, (n, back)) in &steps {
-                let mut want = row((*n).into());
-                if !back || !known.contains(n) {
-                    prop_assert_eq!(journal.by_key(&want.key), want.result.clone().filter(|_| !back));
-                }
-                want.result = want.result.filter(|_| !back);
-                prop_assert_eq!(journal.last(&format!("id{id}")), Some(want));
-            }
-            for (id, n) in &stats {
-                prop_assert_eq!(journal.stat(Path::new(&format!("id{id}"))), Some(stat((*n).into())));
-            }
-            for (id, bytes) in &scans {
-                prop_assert_eq!(journal.scan(&digest((*id).into())), Some(bytes.clone()));
-            }
-            for (name, bytes) in &metas {
-                prop_assert_eq!(journal.meta(name), Some(bytes.clone()));
-            }
-            prop_assert_eq!(journal.certificate().unwrap_or_default(), certificate.clone());
-        }
-    }
 }

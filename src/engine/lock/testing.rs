@@ -3,28 +3,34 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 /// The file that holds a child's orders.
 const ORDERS: &str = "orders.txt";
 
 /// Starts the ignored test `name` (its whole path) in `dir`, with `orders`. Its standard output can be read from the child.
-pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> Child {
+pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> Other {
     std::fs::write(dir.join(ORDERS), orders).unwrap();
-    Command::new(std::env::current_exe().unwrap())
+    let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"])
         .current_dir(dir)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Other(child)
 }
 
 /// In the child: its folder and its orders.
 pub(crate) fn orders() -> Option<(PathBuf, String)> {
     let dir = std::env::current_dir().unwrap();
     let orders = std::fs::read_to_string(dir.join(ORDERS)).ok()?;
+    // It must not outlive its parent, however that ends.
+    std::thread::spawn(|| {
+        let _ = std::io::stdin().read(&mut [0]);
+        std::process::abort();
+    });
     Some((dir, orders))
 }
 
@@ -36,22 +42,44 @@ pub(crate) fn say(word: &str) {
     out.flush().unwrap();
 }
 
-/// In the parent: reads what the child says until it says `word`. Fails the test if the child ends first.
-pub(crate) fn hear(child: &mut Child, word: &str) {
-    let wanted = format!("<{word}>\n");
-    let out = child.stdout.as_mut().unwrap();
-    let (mut heard, mut byte) = (Vec::new(), [0u8]);
-    while !heard.ends_with(wanted.as_bytes()) {
-        let n = out.read(&mut byte).unwrap();
-        assert_eq!(n, 1, "the child ended having said {:?}", String::from_utf8_lossy(&heard));
-        heard.push(byte[0]);
+/// In the parent: the child. Killed when dropped.
+pub(crate) struct Other(Child);
+
+impl Other {
+    /// Reads what the child says until it says `word`. Fails the test if the child ends first.
+    pub(crate) fn hear(&mut self, word: &str) {
+        let wanted = format!("<{word}>\n");
+        let out = self.0.stdout.as_mut().unwrap();
+        let (mut heard, mut byte) = (Vec::new(), [0u8]);
+        while !heard.ends_with(wanted.as_bytes()) {
+            let n = out.read(&mut byte).unwrap();
+            assert_eq!(n, 1, "the child ended having said {:?}", String::from_utf8_lossy(&heard));
+            heard.push(byte[0]);
+        }
+    }
+
+    /// Waits until the child has ended by itself.
+    pub(crate) fn end(mut self) -> ExitStatus {
+        // Not `wait`, which would close its input and so end it.
+        loop {
+            match self.0.try_wait().unwrap() {
+                Some(status) => return status,
+                None => std::thread::yield_now(),
+            }
+        }
+    }
+
+    /// Ends it with SIGKILL, in the midst of whatever it does.
+    pub(crate) fn kill(self) {
+        drop(self);
     }
 }
 
-/// Ends the child with SIGKILL and waits for it.
-pub(crate) fn kill(mut child: Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// Says, where people look for it, that a test could not run here and why.

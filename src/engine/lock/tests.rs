@@ -83,17 +83,19 @@ fn child_holds_a_lock() {
     let Some((dir, _)) = testing::orders() else { return };
     let _lock = exclusive(&dir.join("lock")).unwrap();
     testing::say("locked");
-    let _ = io::Read::read(&mut io::stdin(), &mut [0]);
+    loop {
+        std::thread::park();
+    }
 }
 
 #[test]
 fn a_lock_vanishes_with_its_process() {
     let dir = tempfile::tempdir().unwrap();
     let mut child = testing::spawn("engine::lock::tests::child_holds_a_lock", dir.path(), "");
-    testing::hear(&mut child, "locked");
+    child.hear("locked");
     let path = dir.path().join("lock");
     assert!(matches!(exclusive(&path), Err(LockError::Busy(_))));
-    testing::kill(child);
+    child.kill();
     exclusive(&path).unwrap();
 }
 

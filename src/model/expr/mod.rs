@@ -6,6 +6,7 @@
 mod eval;
 mod functions;
 mod lex;
+mod strict;
 #[cfg(test)]
 mod tests;
 

@@ -166,6 +166,19 @@ fn syntax_errors_stand_where_they_are() {
     }
 }
 
+#[test]
+fn an_expression_nested_beyond_reason_is_refused() {
+    for text in ["not ".repeat(100_000), "(".repeat(100_000), "-".repeat(100_000), "1 if 1 else ".repeat(50_000)] {
+        assert_eq!(expr(&format!("{text}rows"), Want::Any).unwrap_err().code, "manifest.expression");
+    }
+    for text in ["not ".repeat(120), "-".repeat(120), "1 if fast else ".repeat(31)] {
+        let _ = eval(&format!("{text}rows"), Want::Any);
+    }
+    let nested = format!("{}fast{}", "(".repeat(63), ")".repeat(63));
+    let _ = expr(&nested, Want::Any);
+    assert_eq!(eval(&format!("rows{}", " / 1".repeat(60)), Want::Int), Ok(Value::Int(7)));
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in "\\PC{0,24}") {

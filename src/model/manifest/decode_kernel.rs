@@ -1,24 +1,21 @@
-//! Kernels as the manifest states them: tunables, launches, methods, selection, compilation. Names of other tables are checked by `validate`.
+//! Kernels as the manifest states them: tunables, methods, selection, compilation; launches are `decode_launch`. Names of other tables are checked by `validate`.
 
 use std::collections::BTreeMap;
 
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::{misspelt, strange};
-use super::fields::{KERNEL, LAUNCH};
+use super::check::strange;
+use super::fields::KERNEL;
 use super::read::{Reader, integer, sub};
 use crate::base::diag::closest;
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
-use crate::model::kernel::{
-    ArgDecl, BufferDecl, Compiler, DefineValue, Kernel, Language, LaunchAction, LaunchDecl, Metric, Per, Select,
-};
+use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Select};
 use crate::model::method::{Axis, Method, OffDecl, SassPatterns};
 use crate::model::operator::TypeRef;
 use crate::model::target::Arch;
 use crate::model::variant::TuneValue;
-use crate::model::{DType, Place, Text};
+use crate::model::{DType, Text};
 
 impl Reader<'_> {
     pub(super) fn kernel(&mut self, name: Text, table: &DeTable<'_>) -> Kernel {
@@ -94,7 +91,9 @@ impl Reader<'_> {
             }
             let items: Vec<_> = value.get_ref().as_array().into_iter().flat_map(|a| a.iter()).collect();
             // A condition under a misspelt `where` would pass for a tunable of one string.
-            if items.iter().all(|v| v.get_ref().is_str()) && closest(name.as_str(), ["where"]).is_some() {
+            if items.iter().any(|v| v.get_ref().as_str().is_some_and(is_condition))
+                && closest(name.as_str(), ["where"]).is_some()
+            {
                 let error = name.place.error("manifest.unknown-key", format!("`{name}` is not a tunable"));
                 self.found
                     .push(error.expected("`where`, or a tunable of another name").suggest(&name.value, ["where"]));
@@ -142,7 +141,7 @@ impl Reader<'_> {
     }
 
     /// A dtype, or the name of a type of an operator that is not known here.
-    fn type_use(&mut self, text: Text, uses: &mut Vec<Text>) -> TypeRef {
+    pub(super) fn type_use(&mut self, text: Text, uses: &mut Vec<Text>) -> TypeRef {
         match text.value.parse::<DType>() {
             Ok(dtype) => TypeRef::Fixed(dtype),
             Err(()) => {
@@ -168,150 +167,6 @@ impl Reader<'_> {
             out.push(BufferDecl { name, dtype, shape, fill });
         }
         out
-    }
-
-    fn launches(&mut self, table: &DeTable<'_>, uses: &mut Vec<Text>) -> Vec<LaunchDecl> {
-        let list = table.get("launch").and_then(|v| v.get_ref().as_array());
-        let mut out = vec![];
-        for item in list.into_iter().flat_map(|a| a.iter()) {
-            let Some(inner) = item.get_ref().as_table() else { continue };
-            let place = self.launch_place(inner, item);
-            let (when, repeat) = (self.expr_of(inner, "when", Want::Bool), self.expr_of(inner, "repeat", Want::Int));
-            if let Some(action) = self.action(inner, &place, uses) {
-                out.push(LaunchDecl { place, when, repeat, action });
-            }
-        }
-        out
-    }
-
-    /// The header of `[[launch]]`, or the entry of an inline one.
-    fn launch_place(&self, table: &DeTable<'_>, item: &Spanned<DeValue<'_>>) -> Place {
-        let inner = self.text(table, "entry").or_else(|| self.text(table, "memset"));
-        inner.map_or_else(|| self.place(item.span()), |t| t.place)
-    }
-
-    fn action(&mut self, table: &DeTable<'_>, place: &Place, uses: &mut Vec<Text>) -> Option<LaunchAction> {
-        let memset = self.text(table, "memset");
-        let beside = |key: &str| {
-            if memset.is_some() {
-                matches!(key, "entry" | "grid" | "block" | "shared" | "args")
-            } else {
-                key == "value"
-            }
-        };
-        for (key, _) in self.keys(table).into_iter().filter(|(k, _)| beside(k.as_str())) {
-            let (kind, expected) = if memset.is_some() {
-                ("a memset", "`memset`, `value`, `when`, `repeat`")
-            } else {
-                ("a launch of an entry", "`args` for arguments; `value` is a memset's")
-            };
-            self.wrong("manifest.conflict", format!("{kind} has no `{key}`"), key.place.span.clone(), expected);
-        }
-        if let Some(buffer) = memset {
-            let value = match table.get("value") {
-                None => Some(0),
-                Some(value) => {
-                    let byte = integer(value.get_ref()).and_then(|v| u8::try_from(v).ok());
-                    if byte.is_none() && value.get_ref().is_integer() {
-                        self.wrong("manifest.value", "this is not a byte".into(), value.span(), "0 to 255");
-                    }
-                    byte
-                }
-            };
-            return Some(LaunchAction::Memset { buffer, value: value? });
-        }
-        for (key, what) in
-            [("entry", "the function to launch"), ("grid", "blocks along x, y, z"), ("block", "threads along x, y, z")]
-        {
-            if !table.contains_key(key) && !misspelt(&LAUNCH, table, key) {
-                self.wrong(
-                    "manifest.missing-key",
-                    format!("a launch lacks `{key}`"),
-                    place.span.clone(),
-                    &format!("`{key}`: {what}"),
-                );
-            }
-        }
-        let entry = self.text(table, "entry")?;
-        if entry.value.trim().is_empty() {
-            self.wrong(
-                "manifest.value",
-                "the entry is empty".into(),
-                entry.place.span.clone(),
-                "a function or a template instance",
-            );
-        }
-        let (grid, block) = (self.exprs(table, "grid", Want::Int), self.exprs(table, "block", Want::Int));
-        let shared = self.expr_of(table, "shared", Want::Int);
-        let args = table.get("args").and_then(|v| v.get_ref().as_array());
-        let args = args.into_iter().flat_map(|a| a.iter()).filter_map(|v| self.arg(v, uses)).collect();
-        Some(LaunchAction::Kernel { entry, grid, block, shared, args })
-    }
-
-    fn arg(&mut self, value: &Spanned<DeValue<'_>>, uses: &mut Vec<Text>) -> Option<ArgDecl> {
-        let Some(table) = value.get_ref().as_table() else {
-            return self.expr(value, Want::Any).map(ArgDecl::Plain);
-        };
-        let forms = ["value", "ptr", "struct", "pointers"];
-        let stated: Vec<&str> = forms.into_iter().filter(|f| table.contains_key(*f)).collect();
-        let [form] = stated.as_slice() else {
-            let later = ["tensormap", "box", "swizzle", "oob"].iter().any(|k| table.contains_key(*k));
-            if !later {
-                self.wrong(
-                    "manifest.arg",
-                    format!("an argument states {} of its forms", stated.len()),
-                    value.span(),
-                    "one of `value`, `ptr`, `struct`, `pointers`",
-                );
-            }
-            return None;
-        };
-        for (key, of) in [("dtype", "value"), ("offset", "ptr")] {
-            if let Some((at, _)) = table.get_key_value(key)
-                && *form != of
-            {
-                self.wrong(
-                    "manifest.conflict",
-                    format!("`{key}` goes with `{of}`, not with `{form}`"),
-                    at.span(),
-                    "keys of one form of argument",
-                );
-            }
-        }
-        match *form {
-            "value" => {
-                let Some(dtype) = self.text(table, "dtype") else {
-                    return self.expr_of(table, "value", Want::Any).map(ArgDecl::Plain);
-                };
-                let dtype = self.type_use(dtype, uses);
-                self.expr_of(table, "value", want_of(&dtype)).map(|value| ArgDecl::Value { value, dtype })
-            }
-            "ptr" => {
-                let offset = self.expr_of(table, "offset", Want::Int);
-                self.text(table, "ptr").map(|buffer| ArgDecl::Ptr { buffer, offset })
-            }
-            "pointers" => Some(ArgDecl::Pointers(self.texts(table, "pointers"))),
-            _ => {
-                let fields = self.texts(table, "struct");
-                Some(ArgDecl::Struct(fields.into_iter().filter_map(|f| self.field(&f, uses)).collect()))
-            }
-        }
-    }
-
-    /// `M:i32`, or `M` alone.
-    fn field(&mut self, text: &Text, uses: &mut Vec<Text>) -> Option<(crate::model::expr::Expr, Option<TypeRef>)> {
-        let (value, dtype) = match text.value.rsplit_once(':') {
-            Some((value, dtype)) => {
-                let at = text.value.len() - dtype.len();
-                let place = text.place.within(&text.value, at..text.value.len());
-                (value, Some(self.type_use(Text { value: dtype.trim().into(), place }, uses)))
-            }
-            None => (text.as_str(), None),
-        };
-        // The place is that of the whole string, in which the expression is found again by its text.
-        let parsed =
-            crate::model::expr::Expr::parse(value, dtype.as_ref().map_or(Want::Any, want_of), text.place.clone());
-        self.keep(parsed).map(|expr| (expr, dtype))
     }
 
     fn methods(&mut self, table: &DeTable<'_>) -> Vec<Method> {
@@ -438,20 +293,16 @@ impl Reader<'_> {
     }
 }
 
+/// Whether a string looks like an expression rather than like a choice.
+fn is_condition(text: &str) -> bool {
+    text.contains([' ', '<', '>', '=', '%', '('])
+}
+
 fn tune_value(value: &DeValue<'_>) -> Option<TuneValue> {
     match value {
         DeValue::Boolean(b) => Some(TuneValue::Bool(*b)),
         DeValue::String(s) => Some(TuneValue::Str(s.to_string())),
         DeValue::Integer(_) => integer(value).map(TuneValue::Int),
         _ => None,
-    }
-}
-
-/// What an expression for a scalar of this type must give. A type that stands for several may be a float.
-fn want_of(dtype: &TypeRef) -> Want {
-    match dtype {
-        TypeRef::Fixed(DType::Bool) => Want::Bool,
-        TypeRef::Fixed(dtype) if !dtype.is_float() => Want::Int,
-        _ => Want::Float,
     }
 }

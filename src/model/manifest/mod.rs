@@ -3,7 +3,9 @@
 mod check;
 mod decode;
 mod decode_kernel;
+mod decode_launch;
 mod decode_operator;
+mod decode_shape;
 mod fields;
 mod read;
 mod schema;
@@ -13,5 +15,5 @@ mod spec;
 mod tests;
 
 pub use decode::parse;
-pub(crate) use decode_operator::RawShape;
+pub(crate) use decode_shape::RawShape;
 pub use schema::schema;

@@ -215,7 +215,7 @@ fn methods(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Every shape is served by some variant, and the first that serves it binds.
+/// Every shape is served by some variant, and the first that serves it binds. Stops at the first variant by which all are served.
 fn serves_all(
     kernel: &Kernel,
     operator: &Operator,
@@ -223,40 +223,41 @@ fn serves_all(
     choice: &TypeChoice,
     found: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    let variants = kernel.variants(target, choice)?;
-    if variants.is_empty() {
-        let error = kernel.place.error(
-            "manifest.no-variant",
-            format!("kernel `{}` has no variant on target `{}`", kernel.name, target.name),
-        );
+    let mut left: Vec<&Shape> = operator.shapes.iter().collect();
+    let mut empty = true;
+    for variant in kernel.space(target, choice)? {
+        let variant = variant?;
+        empty = false;
+        let mut unserved = vec![];
+        for shape in left {
+            if kernel.serves(&variant, operator, choice, shape)? {
+                binds(kernel, operator, &variant, choice, shape)?;
+            } else {
+                unserved.push(shape);
+            }
+        }
+        left = unserved;
+        if left.is_empty() {
+            break;
+        }
+    }
+    if empty {
+        let message = format!("kernel `{}` has no variant on target `{}`", kernel.name, target.name);
+        let error = kernel.place.error("manifest.no-variant", message);
         return Err(error.expected("at least one choice of tunables that `where` lets through"));
     }
-    for shape in &operator.shapes {
-        let mut serving = None;
-        for variant in &variants {
-            if kernel.serves(variant, operator, choice, shape)? {
-                serving = Some(variant);
-                break;
-            }
+    for shape in left {
+        let types = if choice.label.is_empty() { String::new() } else { format!(" with {}", choice.label) };
+        let message = format!(
+            "no variant of kernel `{}` serves shape `{}` on target `{}`{types}",
+            kernel.name, shape.name, target.name
+        );
+        let mut error = shape.place.error("manifest.unserved-shape", message);
+        for condition in &kernel.requires {
+            error = error.see(&condition.place().file, condition.place().span.clone(), "required here");
         }
-        match serving {
-            Some(variant) => binds(kernel, operator, variant, choice, shape)?,
-            None => {
-                let types = if choice.label.is_empty() { String::new() } else { format!(" with {}", choice.label) };
-                let message = format!(
-                    "no variant of kernel `{}` serves shape `{}` on target `{}`{types}",
-                    kernel.name, shape.name, target.name
-                );
-                let mut error = shape
-                    .place
-                    .error("manifest.unserved-shape", message)
-                    .expected("`requires` of at least one variant holds for every shape");
-                for condition in &kernel.requires {
-                    error = error.see(&condition.place().file, condition.place().span.clone(), "required here");
-                }
-                found.push(error.hint("add a variant that serves it, or relax `requires`"));
-            }
-        }
+        let error = error.expected("`requires` of at least one variant holds for every shape");
+        found.push(error.hint("add a variant that serves it, or relax `requires`"));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::install::{Progress, Source, folder_of, install_wheels};
 use super::places::Installed;
 use super::{local, wheels};
-use crate::record::params::Toolchain;
+use crate::record::params::{Compiler, Toolchain};
 use crate::toolchain::DigestFile;
 use crate::workspace::lockfile::LockedWheel;
 
@@ -67,6 +67,35 @@ impl Cuda {
         }
     }
 
+    /// What enters the keys of compile steps: what that compiler can use. `auto` may turn to nvcc, so it counts NVRTC and nvcc; nvcc's preprocessor is the
+    /// host's C++ compiler, so that counts with it. An installed CUDA without nvcc serves `auto` with NVRTC alone.
+    ///
+    /// # Errors
+    /// As [`Cuda::fingerprint`].
+    pub fn for_compiler(
+        &self,
+        compiler: Compiler,
+        host: Option<&Toolchain>,
+        digest: DigestFile<'_>,
+    ) -> Result<Toolchain, String> {
+        let mut all = Toolchain { tools: std::collections::BTreeMap::new() };
+        if compiler != Compiler::Nvcc {
+            all.tools.extend(self.fingerprint(Group::Compile, digest)?.tools);
+        }
+        if compiler != Compiler::Nvrtc {
+            match self.fingerprint(Group::Nvcc, digest) {
+                Ok(nvcc) => {
+                    all.tools.extend(nvcc.tools);
+                    let host = host.into_iter().flat_map(|h| &h.tools);
+                    all.tools.extend(host.map(|(name, digest)| (format!("host:{name}"), *digest)));
+                }
+                Err(_) if compiler == Compiler::Auto && matches!(self, Cuda::Local(_)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(all)
+    }
+
     /// Where the group's tools are, if they are installed. Reads a folder or two; starts nothing.
     ///
     /// # Errors
@@ -99,5 +128,32 @@ impl Cuda {
             }
             Cuda::Local(root) => Installed::of_local(root, group),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Digest;
+    use crate::workspace::lockfile::WheelDigest;
+
+    #[test]
+    fn each_compilers_key_holds_what_it_can_use_and_no_more() {
+        let wheel = |name: &str| LockedWheel {
+            name: name.into(),
+            version: "13.0.1".into(),
+            file: format!("{name}.whl"),
+            digest: WheelDigest { sha256: "ab".repeat(32), size: 1 },
+        };
+        let names = ["nvrtc", "runtime", "crt", "cccl", "nvcc"].map(|n| format!("nvidia-cuda-{n}"));
+        let locked = names.iter().map(String::as_str).chain(["nvidia-nvvm"]).map(wheel).collect();
+        let host = Toolchain { tools: [("c++".to_string(), Digest::of(b"g++"))].into() };
+        let of = |compiler| {
+            let toolchain = Cuda::Wheels(Vec::clone(&locked)).for_compiler(compiler, Some(&host), &|_| unreachable!());
+            toolchain.unwrap().tools.into_keys().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of(Compiler::Nvrtc), "cuda-cccl cuda-crt cuda-runtime nvrtc");
+        assert_eq!(of(Compiler::Nvcc), "cuda-cccl cuda-crt cuda-runtime host:c++ nvcc nvvm");
+        assert_eq!(of(Compiler::Auto), "cuda-cccl cuda-crt cuda-runtime host:c++ nvcc nvrtc nvvm");
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Group;
 use crate::toolchain::run::is_executable;
 
-/// The tools of a group by name, as [`crate::worker::message::Places`] wants them: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`,
+/// The tools of a group by the names that workers know them by: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`,
 /// `cuda-include` (its folder `cccl`, where there is one, is an include folder too).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {

@@ -60,7 +60,8 @@ impl CudaCompileError {
     }
 }
 
-/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, `tools` says where compilers are (names as in
+/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
+/// only NVRTC reads, `tools` says where compilers are (names as in
 /// [`crate::worker::message::Places`]), `scratch` is a folder for what is removed again.
 ///
 /// # Errors

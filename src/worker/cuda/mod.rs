@@ -5,6 +5,7 @@ pub mod arch;
 pub mod args;
 pub mod compile;
 mod elf;
+mod fresh;
 pub mod inspect;
 mod load;
 mod log;
@@ -14,5 +15,6 @@ pub mod shim;
 mod stage;
 
 pub use compile::{CudaCompileError, CudaCompiled, compile};
+pub use fresh::in_fresh_process;
 pub use inspect::inspect;
 pub use shim::shim_headers;

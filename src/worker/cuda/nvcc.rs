@@ -1,9 +1,14 @@
 //! Compiles with nvcc, as a child process. Knows its options; does not know when it is asked for.
 //!
-//! Two runs. The first makes PTX of the source with a table of the entries' addresses behind it, which spells the symbol of each entry exactly,
-//! whatever its templates and namespaces. The second makes the cubin, with a host-side table of the same addresses that instantiates templates and
-//! leaves nothing in device code. Both see the source by relative names in a folder of their own and an environment of two variables.
+//! Two runs of one unit, the source with a table of the entries' addresses on the host's side behind it, which instantiates templates and leaves nothing
+//! in device code. The first run makes PTX with the same table on the device's side too, which spells the symbol of each entry exactly, whatever its
+//! templates and namespaces. The second makes the cubin. Both see the source by relative names in a folder of their own and an environment of two
+//! variables.
+//!
+//! Kernels in anonymous namespaces have a hash of the folder's absolute path in their symbols, whatever seed nvcc is given; it is overwritten with zeros,
+//! which is what NVRTC has there.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,12 +18,15 @@ use super::load::Made;
 use super::stage::{self, Stage};
 use crate::record::params::CompileParams;
 
-/// Where nvcc's own tools find the host's: the compiler runs its preprocessor and nothing else.
+/// Where the host compiler, of which only the preprocessor runs, finds what it needs besides its own folder.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Names of generated files; they enter no output.
-const NAMES: &str = "kforge_names.cu";
-const UNIT: &str = "kforge_unit.cu";
+/// The unit, whose name enters symbols of anonymous namespaces, in a folder where no include finds anything.
+const FOLDER: &str = "@unit";
+const UNIT: &str = "./@unit/kforge.cu";
+
+/// What the tables' lines are called in messages.
+const ENTRIES: &str = "@entries";
 
 /// Compiles; the log is that of the second run, or of the first if it failed.
 pub(super) fn compile(
@@ -30,28 +38,29 @@ pub(super) fn compile(
 ) -> Result<Made, CudaCompileError> {
     let unavailable =
         |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") };
-    stage::main_file(params, source).map_err(CudaCompileError::failed)?;
+    let (_, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
     let include = nvcc
         .parent()
         .and_then(Path::parent)
         .map(|root| root.join("include"))
         .ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })?;
     let stage = Stage::new(source, &include, None, scratch).map_err(unavailable)?;
+    let path = format!("{}:{PATH}", cxx.parent().unwrap_or(Path::new("/")).display());
     let temporary = stage.path().join("@tmp");
     fs::create_dir(&temporary).map_err(unavailable)?;
-    let (mut names, mut unit) = (format!("#include \"{}\"\n", params.main), format!("#include \"{}\"\n", params.main));
-    for (i, entry) in params.entries.iter().enumerate() {
-        let address = format!("&{}", entry.trim_start_matches(['&', ' ']));
-        names += &format!("extern \"C\" __device__ decltype({address}) kforge_entry_{i} = {address};\n");
-        unit +=
-            &format!("extern \"C\" void* const kforge_keep_{i};\nvoid* const kforge_keep_{i} = (void*)({address});\n");
-    }
-    fs::write(stage.path().join(NAMES), names).map_err(unavailable)?;
-    fs::write(stage.path().join(UNIT), unit).map_err(unavailable)?;
+    fs::create_dir(stage.path().join(FOLDER)).map_err(unavailable)?;
+    let (host, device) = tables(&params.entries);
+    let name = params.main.replace('\\', "\\\\").replace('"', "\\\"");
+    let unit = [format!("#line 1 \"{name}\"\n").as_bytes(), &text, host.as_bytes()].concat();
+    let lay_out =
+        |tail: &str| fs::write(stage.path().join(UNIT), [&unit, tail.as_bytes()].concat()).map_err(unavailable);
 
+    let seeded = Cell::new(true);
     let run = |args: &[&str]| -> Result<(bool, String), CudaCompileError> {
         let output = Command::new(nvcc)
             .args(args)
+            .args(seeded.get().then_some("-frandom-seed=kforge"))
+            .arg(UNIT)
             .arg(format!("-arch={}", params.arch))
             .arg(format!("-std={}", params.std))
             .arg("-ccbin")
@@ -62,7 +71,7 @@ pub(super) fn compile(
             .args(stage::flags(params).map_err(CudaCompileError::failed)?)
             .current_dir(stage.path())
             .env_clear()
-            .env("PATH", PATH)
+            .env("PATH", &path)
             .env("TMPDIR", &temporary)
             .stdin(Stdio::null())
             .output()
@@ -70,7 +79,14 @@ pub(super) fn compile(
         let text = [output.stdout, output.stderr].concat();
         Ok((output.status.success(), String::from_utf8_lossy(&text).replace(&*stage.path().to_string_lossy(), ".")))
     };
-    let (named, log) = run(&["-ptx", "-o", "@names.ptx", NAMES])?;
+    lay_out(&device)?;
+    let names = ["-ptx", "-o", "@names.ptx"];
+    let (mut named, mut log) = run(&names)?;
+    if !named && log.contains("nknown option") && log.contains("-frandom-seed") {
+        // Before 12.9.
+        seeded.set(false);
+        (named, log) = run(&names)?;
+    }
     if !named {
         return Ok(Made { result: None, log: blame(&log, params) });
     }
@@ -80,13 +96,48 @@ pub(super) fn compile(
         message: format!("nvcc does not say the symbols of the entries of `{}`", params.main),
         log: log.clone(),
     })?;
-    let (made, log) = run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin", UNIT])?;
+    lay_out("")?;
+    let (made, log) = run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin"])?;
     let log = blame(&log, params);
     if !made {
         return Ok(Made { result: None, log });
     }
-    let cubin = fs::read(stage.path().join("@unit.cubin")).map_err(unavailable)?;
-    Ok(Made { result: Some((cubin, symbols)), log })
+    let mut cubin = fs::read(stage.path().join("@unit.cubin")).map_err(unavailable)?;
+    forget_folder(&mut cubin);
+    let forgotten = |text: String| {
+        let mut bytes = text.into_bytes();
+        forget_folder(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    Ok(Made { result: Some((cubin, symbols.into_iter().map(forgotten).collect())), log: forgotten(log) })
+}
+
+/// The tables of the entries' addresses, a line an entry: on the host's side, and on the device's.
+fn tables(entries: &[String]) -> (String, String) {
+    let line = format!("\n#line 1 \"{ENTRIES}\"\n");
+    let (mut host, mut device) = (line.clone(), line);
+    for (i, entry) in entries.iter().enumerate() {
+        let address = format!("&{}", entry.trim_start_matches(['&', ' ']));
+        host +=
+            &format!("extern \"C\" void* const kforge_keep_{i}; void* const kforge_keep_{i} = (void*)({address});\n");
+        device += &format!("extern \"C\" __device__ decltype({address}) kforge_entry_{i} = {address};\n");
+    }
+    (host, device)
+}
+
+/// Overwrites the hash of the folder in symbols of anonymous namespaces and of static variables: eight hexadecimal digits after a marker.
+fn forget_folder(bytes: &mut [u8]) {
+    for marker in [&b"_GLOBAL__N__"[..], b"_INTERNAL_"] {
+        let mut from = 0;
+        while let Some(at) = bytes[from..].windows(marker.len()).position(|w| w == marker) {
+            from += at + marker.len();
+            if let Some([digits @ .., b'_']) = bytes.get_mut(from..from + 9)
+                && digits.iter().all(u8::is_ascii_hexdigit)
+            {
+                digits.fill(b'0');
+            }
+        }
+    }
 }
 
 /// The symbol whose address PTX gives to the table's entry `i`: `.global .align 8 .u64 kforge_entry_0 = _Z2plPff;`.
@@ -97,19 +148,15 @@ fn symbol(ptx: &str, i: usize) -> Option<String> {
     Some(symbol.strip_prefix("generic(").and_then(|s| s.strip_suffix(')')).unwrap_or(symbol).to_string())
 }
 
-/// Errors in the generated lines are about an entry: line 2 of the table is the first.
+/// Errors in the tables are about an entry: line 1 is the first.
 fn blame(log: &str, params: &CompileParams) -> String {
-    let about = |line: &str, file: &str, per_entry: usize| {
-        let rest = line.strip_prefix(file)?.strip_prefix('(')?;
+    let about = |line: &str| {
+        let rest = line.strip_prefix(ENTRIES)?.strip_prefix('(')?;
         let (number, said) = rest.split_once("): ")?;
-        let entry = params.entries.get(number.parse::<usize>().ok()?.checked_sub(2)? / per_entry)?;
-        Some(said.replacen("error: ", &format!("error: entry `{entry}`: "), 1))
+        let entry = params.entries.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
+        Some(format!("{}(1): {}", params.main, said.replacen("error: ", &format!("error: entry `{entry}`: "), 1)))
     };
-    let lines = log.lines().map(|line| {
-        let said = about(line, NAMES, 1).or_else(|| about(line, UNIT, 2));
-        said.map_or_else(|| line.to_string(), |said| format!("{}(1): {said}", params.main))
-    });
-    lines.map(|line| line + "\n").collect()
+    log.lines().map(|line| about(line).unwrap_or_else(|| line.to_string()) + "\n").collect()
 }
 
 #[cfg(test)]
@@ -139,11 +186,18 @@ mod tests {
     }
 
     #[test]
-    fn an_error_in_a_generated_line_names_its_entry() {
-        let log = "kforge_names.cu(3): error: identifier \"b\" is undefined\n";
-        assert_eq!(blame(log, &params()), "norms/main.cu(1): error: entry `b<4>`: identifier \"b\" is undefined\n");
-        let log = "kforge_unit.cu(5): error: identifier \"b\" is undefined\n";
-        assert!(blame(log, &params()).contains("entry `b<4>`"));
+    fn an_error_in_a_table_names_its_entry() {
+        let log = "@entries(2): error: identifier \"b\" is undefined\n  extern\n";
+        let expected = "norms/main.cu(1): error: entry `b<4>`: identifier \"b\" is undefined\n  extern\n";
+        assert_eq!(blame(log, &params()), expected);
+    }
+
+    #[test]
+    fn the_folders_hash_is_forgotten_and_nothing_else() {
+        let mut bytes = *b"\0_ZN33_GLOBAL__N__6d405ee7_7_unit_cu_ek1qEPi\0_ZN31_INTERNAL_00f60a86_5_an_cu_q1xE\0_INTERNAL_notahash_\0_GLOBAL__N__6d";
+        forget_folder(&mut bytes);
+        let expected = b"\0_ZN33_GLOBAL__N__00000000_7_unit_cu_ek1qEPi\0_ZN31_INTERNAL_00000000_5_an_cu_q1xE\0_INTERNAL_notahash_\0_GLOBAL__N__6d";
+        assert_eq!(&bytes, expected);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) struct Context {
 pub(super) type Entry = unsafe extern "C" fn(*mut Context, *mut *mut c_void);
 
 /// The runtime's calls in the order of the table `kf_targets`, by the stub's names.
-pub(super) const CALLS: [&str; 14] = [
+pub(super) const CALLS: [&str; 15] = [
     "kf_self",
     "kf_barrier",
     "kf_warp",
@@ -46,6 +46,7 @@ pub(super) const CALLS: [&str; 14] = [
     "__ubsan_handle_out_of_bounds",
     "kf_grid_sync",
     "kf_clock",
+    "__ubsan_handle_type_mismatch_v1",
 ];
 const ACCESS: usize = 10;
 

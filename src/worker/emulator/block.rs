@@ -17,6 +17,8 @@ pub(super) enum State {
     Warp,
     /// Asks which lanes are with it.
     Converge,
+    /// The same, to go on in step with them.
+    Step,
     Poll,
     Grid,
     /// Ended by a finding.
@@ -278,12 +280,15 @@ impl Block {
         for warp in 0..self.warps.len() {
             let threads = warp * 32..(warp * 32 + 32).min(self.threads.len());
             for first in threads.clone() {
-                if self.threads[first].state != State::Converge {
+                let Thread { state, site, .. } = self.threads[first];
+                if !matches!(state, State::Converge | State::Step) {
                     continue;
                 }
-                let site = self.threads[first].site;
-                let with = |t: &Thread| t.state == State::Converge && t.site == site;
+                let with = |t: &Thread| t.state == state && t.site == site;
                 let mask = threads.clone().filter(|t| with(&self.threads[*t])).fold(0u32, |m, t| m | 1 << (t % 32));
+                if let Some(watch) = self.watch.as_mut().filter(|_| state == State::Step) {
+                    watch.warp(warp, mask);
+                }
                 for lane in lanes(mask) {
                     let at = &mut self.threads[warp * 32 + lane];
                     at.result = u64::from(mask);

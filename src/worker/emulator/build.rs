@@ -114,14 +114,14 @@ fn words(text: &str) -> Vec<String> {
 fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     let mut args = words(
         "-x c++ -S -g1 -gno-record-gcc-switches -fPIC -fvisibility=hidden -fno-gnu-unique -fno-extern-tls-init -fno-strict-aliasing \
-         -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition -fno-stack-protector -U_FORTIFY_SOURCE \
+         -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition -fno-stack-protector -fstack-clash-protection -U_FORTIFY_SOURCE \
          -frandom-seed=kforge -Wno-unknown-pragmas -Wno-attributes -Wno-unused-value",
     );
     args.push(format!("-std={}", what.std));
     args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
     args.push("-ffile-prefix-map=source/=".into());
     args.extend(words(if what.check {
-        "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds -DKF_CHECK=1"
+        "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds,alignment -DKF_CHECK=1"
     } else {
         "-O3"
     }));

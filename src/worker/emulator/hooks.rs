@@ -31,6 +31,7 @@ pub(super) fn table() -> [*const c_void; CALLS.len()] {
         out_of_bounds as *const c_void,
         grid_sync as *const c_void,
         clock as *const c_void,
+        crooked as *const c_void,
     ]
 }
 
@@ -142,18 +143,17 @@ unsafe extern "C" fn converge(site: u32, _: u64, _: u64, _: u64, _: u64, pc: usi
     }
 }
 
-/// The lanes of the running thread's warp that are at the same place, once no other can come.
+/// Waits until no other lane of the running thread's warp can come to the same place: those that are there go on in step.
 ///
 /// # Safety
 /// Called on a coroutine of `core`.
-pub(super) unsafe fn together(core: *mut Core, pc: usize) -> u32 {
+pub(super) unsafe fn step_together(core: *mut Core, pc: usize) {
     // SAFETY: as stated; the block is not touched across the switch.
     unsafe {
         let thread = (*core).ctx.linear;
         let at = &mut (&mut (*(*core).block).threads)[thread as usize];
-        (at.state, at.site, at.pc) = (State::Converge, pc as u32, pc);
+        (at.state, at.site, at.pc) = (State::Step, pc as u32, pc);
         park(core, thread);
-        (&(*(*core).block).threads)[thread as usize].result as u32
     }
 }
 
@@ -261,6 +261,11 @@ unsafe extern "C" fn out_of_bounds(data: *const c_void, index: u64, _: u64, _: u
         job.notebook.add(found);
         end(core, job, thread);
     }
+}
+
+unsafe extern "C" fn crooked(_data: *const c_void, address: usize, _: u64, _: u64, _: u64, pc: usize) {
+    // SAFETY: as for `barrier`.
+    unsafe { watch::crooked(core::current(), address, pc) };
 }
 
 unsafe extern "C" fn grid_sync(_: u64, _: u64, _: u64, _: u64, _: u64, pc: usize) {

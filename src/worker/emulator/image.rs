@@ -1,5 +1,6 @@
 //! A compiled binary as bytes: entries, parameters, shared variables, globals. Knows ELF and the names of `KF_ENTRY`; loads nothing.
 
+use super::abi::MAX_DYNAMIC_SHARED;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// One parameter of an entry, as `kf_param` lays it out.
@@ -114,6 +115,11 @@ impl Image {
             }
         }
         Ok(image)
+    }
+
+    /// Bytes of the TLS segment that are shared memory, asked for by the launch or not.
+    pub(super) fn shared_window(&self) -> usize {
+        (self.dynamic.0 + if self.dynamic.1 { MAX_DYNAMIC_SHARED } else { 0 }) as usize
     }
 
     /// The static shared variable at an offset of the TLS segment.

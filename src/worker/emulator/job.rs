@@ -126,11 +126,13 @@ impl Notebook {
     /// Keeps a finding; one like an earlier one is counted there.
     pub(super) fn add(&self, finding: Finding) {
         let mut kept = self.lock();
+        // A race is one, whichever side came second.
+        let turned =
+            |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
         let like = kept.findings.iter().position(|f| {
             f.kind == finding.kind
                 && f.buffer == finding.buffer
-                && f.line == finding.line
-                && f.other_line == finding.other_line
+                && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
         });
         match like {
             Some(known) => kept.findings[known].count += 1,

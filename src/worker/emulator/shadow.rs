@@ -24,7 +24,6 @@ pub(super) struct Record {
     pub(super) from: u8,
     pub(super) bytes: u8,
     pub(super) atomic: bool,
-
 }
 
 /// The last write and two of the last reads of a granule: enough that, of two readers, one is another than the writer to come.
@@ -78,7 +77,9 @@ impl Cell {
     pub(super) fn read(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Record> {
         let race = conflicts(&self.write, &new, knows).then_some(self.write);
         // A reader that is ordered before this one need not be kept: what is ordered after this read is ordered after that one.
-        let gone = |r: &Record| r.phase == 0 || (ordered(r, &new, knows) && r.from >= new.from && r.from + r.bytes <= new.from + new.bytes);
+        let gone = |r: &Record| {
+            r.phase == 0 || (ordered(r, &new, knows) && r.from >= new.from && r.from + r.bytes <= new.from + new.bytes)
+        };
         if gone(&self.reads[0]) {
             self.reads[0] = new;
         } else if gone(&self.reads[1]) {
@@ -201,7 +202,9 @@ mod tests {
         let none = HashMap::new();
         let mut cell = Cell::default();
         for reader in [5, 7, 3] {
-            assert!(cell.read(at(0, reader, 0, &c), &Knowledge { lanes: c.of(reader as usize), blocks: &none }).is_none());
+            assert!(
+                cell.read(at(0, reader, 0, &c), &Knowledge { lanes: c.of(reader as usize), blocks: &none }).is_none()
+            );
         }
         assert!(cell.write(at(0, 3, 0, &c), &Knowledge { lanes: c.of(3), blocks: &none }).is_some());
     }

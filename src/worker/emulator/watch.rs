@@ -92,6 +92,8 @@ pub(super) struct BlockWatch {
     knows: HashMap<u32, u32>,
     releases: u32,
     fenced: bool,
+    /// Where the last atomic or volatile access went.
+    pending: Option<usize>,
 }
 
 impl BlockWatch {
@@ -105,6 +107,7 @@ impl BlockWatch {
             knows: HashMap::new(),
             releases: 0,
             fenced: false,
+            pending: None,
         }
     }
 
@@ -120,6 +123,7 @@ impl BlockWatch {
         self.knows.clear();
         self.releases = 0;
         self.fenced = false;
+        self.pending = None;
     }
 
     /// Lanes of a warp have synchronised.
@@ -155,13 +159,10 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
         let access = Access { address, size, kind, pc, thread };
         if (job.arena.start..job.arena.start + job.arena.bytes).contains(&address) {
             global(core, job, watch, &access);
-        } else if (0..job.shared_bytes()).contains(&address.wrapping_sub((*core).tls)) {
+        } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
             if kind & VOLATILE != 0 && job.loaded.image.warp_synchronous {
-                let mask = hooks::together(core, pc);
-                let block = &mut *(*core).block;
-                if let Some(own) = &mut block.watch {
-                    own.warp(thread as usize / 32, mask);
-                }
+                hooks::step_together(core, pc);
+                (*core).ctx.polls = POLLS;
             }
             shared(core, job, &access);
         } else if (*core).on_stack(address) || (*core).is_own(address) {
@@ -171,7 +172,12 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
         } else if !(*core).on_any_stack(address) {
             let what = if address < 4096 { "a null pointer" } else { "an address in no buffer" };
             let message = format!("{} of {size} bytes through {what} ({address:#x}) at {}", verb(kind), job.at(pc));
-            stop(core, job, &access, finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread));
+            stop(
+                core,
+                job,
+                &access,
+                finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread),
+            );
         }
         if kind & WRITE != 0 {
             (*core).writes += 1;
@@ -251,18 +257,30 @@ unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
         let offset = a.address - region.start;
         let at = Place { name: &region.name, space: Space::Global, index: (offset / region.element) as i64 };
         if misaligned(a) {
-            let message = format!("{} of {} bytes of `{}` at byte {offset}, at {}", verb(a.kind), a.size, region.name, job.at(a.pc));
+            let message = format!(
+                "{} of {} bytes of `{}` at byte {offset}, at {}",
+                verb(a.kind),
+                a.size,
+                region.name,
+                job.at(a.pc)
+            );
             return stop(core, job, a, found(core, job, a, FindingKind::Misaligned, message, &at));
         }
         if a.kind & WRITE != 0 && !region.writable {
-            let message = format!("{} to `{}`, which may not be written, at {}", verb(a.kind), region.name, job.at(a.pc));
+            let message =
+                format!("{} to `{}`, which may not be written, at {}", verb(a.kind), region.name, job.at(a.pc));
             return stop(core, job, a, found(core, job, a, FindingKind::InputModified, message, &at));
         }
         let shadow = &watch.shadows[which];
         if let Some(written) = &shadow.written {
             let bytes = &written[offset..offset + a.size];
             if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
-                let message = format!("element {} of `{}` is read before anything wrote it, at {}", at.index, at.name, job.at(a.pc));
+                let message = format!(
+                    "element {} of `{}` is read before anything wrote it, at {}",
+                    at.index,
+                    at.name,
+                    job.at(a.pc)
+                );
                 job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
             }
             if a.kind & WRITE != 0 {
@@ -293,15 +311,28 @@ unsafe fn image(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
     }
 }
 
-unsafe fn in_global(core: *mut Core, job: &Job, watch: &Watch, shadow: &Shadow, offset: usize, a: &Access, at: &Place<'_>) {
+unsafe fn in_global(
+    core: *mut Core,
+    job: &Job,
+    watch: &Watch,
+    shadow: &Shadow,
+    offset: usize,
+    a: &Access,
+    at: &Place<'_>,
+) {
     // SAFETY: as for `access`.
     unsafe {
         let block = &mut *(*core).block;
         let Some(own) = &mut block.watch else { return };
         // PTX's volatile accesses are relaxed ones: they do not race with each other.
         let atomic = a.kind & (ATOMIC | VOLATILE) != 0;
+        // What an atomic operation acquires is looked at again after it: another core may have handed over between this call and the operation itself.
+        if let Some(address) = own.pending.take() {
+            acquire(watch, own, address);
+        }
         if atomic {
             acquire(watch, own, a.address);
+            own.pending = Some(a.address);
         }
         let new = Record {
             phase: watch.phase.load(Ordering::Relaxed),
@@ -428,7 +459,13 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             return stop(core, job, a, found(core, job, a, FindingKind::OutOfBounds, message, &at));
         }
         if misaligned(a) {
-            let message = format!("{} of {} bytes of `{name}` at byte {}, at {}", verb(a.kind), a.size, offset - start, job.at(a.pc));
+            let message = format!(
+                "{} of {} bytes of `{name}` at byte {}, at {}",
+                verb(a.kind),
+                a.size,
+                offset - start,
+                job.at(a.pc)
+            );
             return stop(core, job, a, found(core, job, a, FindingKind::Misaligned, message, &at));
         }
         let block = &mut *(*core).block;
@@ -456,12 +493,47 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             race = race.or(look(&mut own.cells[cell], Record { from, bytes, ..new }, a.kind, &knows));
         }
         if unwritten {
-            let message = format!("element {} of `{name}` in shared memory is read before anything wrote it, at {}", at.index, job.at(a.pc));
+            let message = format!(
+                "element {} of `{name}` in shared memory is read before anything wrote it, at {}",
+                at.index,
+                job.at(a.pc)
+            );
             job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
         }
         if let Some((old, wrote)) = race {
             job.notebook.add(race_found(core, job, a, &at, &old, wrote));
         }
+    }
+}
+
+/// A pointer is followed whose alignment does not suit its type.
+///
+/// # Safety
+/// As for [`access`].
+pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
+    // SAFETY: as stated.
+    unsafe {
+        let job = &*(*core).job;
+        let thread = (*core).ctx.linear;
+        let a = Access { address, size: 1, kind: 0, pc, thread };
+        let message = |name: &str, byte: usize| {
+            format!("an access to byte {byte} of `{name}` is not aligned to its size, at {}", job.at(pc))
+        };
+        if let Some(region) = job.arena.nearest(address) {
+            let byte = address.wrapping_sub(region.start);
+            let at = Place { name: &region.name, space: Space::Global, index: (byte / region.element) as i64 };
+            stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(&region.name, byte), &at));
+        } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
+            let offset = (address - (*core).tls) as u64;
+            let image = &job.loaded.image;
+            let (name, start) = image
+                .shared_at(offset)
+                .map_or((image.dynamic_name.as_str(), image.dynamic.0), |v| (v.name.as_str(), v.start));
+            let byte = offset.saturating_sub(start) as usize;
+            let at = Place { name, space: Space::Shared, index: byte as i64 };
+            stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(name, byte), &at));
+        }
+        // Anything else is reported by the access itself.
     }
 }
 
@@ -488,7 +560,9 @@ pub(super) fn shared_of_type<'a>(job: &'a Job, array: &str) -> Option<&'a str> {
         "float4" | "int4" | "uint4" => 16,
         _ => return None,
     };
-    let bytes = extents.trim_end_matches(']').split("][").map(|n| n.trim().parse::<u64>().ok()).product::<Option<u64>>()? * size;
+    let bytes =
+        extents.trim_end_matches(']').split("][").map(|n| n.trim().parse::<u64>().ok()).product::<Option<u64>>()?
+            * size;
     let mut alike = job.loaded.image.shared.iter().filter(|v| v.size == bytes);
     let first = alike.next()?;
     alike.next().is_none().then_some(first.name.as_str())

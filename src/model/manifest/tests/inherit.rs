@@ -87,3 +87,9 @@ fn shapes_alone_are_no_operator_of_a_package() {
     let (_, found) = inherit(&manifest.unwrap(), None);
     assert_eq!((found[0].code, under(&found[0])), ("manifest.missing-key", "x"));
 }
+
+#[test]
+fn a_tunable_whose_name_is_like_where_is_a_tunable() {
+    let text = include_str!("example.toml").replace("VEC = [1, 4]", "VEC = [1, 4]\nwhero = ['row', 'col']");
+    assert_eq!(package(&text).kernels[0].tune[2].0.as_str(), "whero");
+}

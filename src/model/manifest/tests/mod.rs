@@ -5,6 +5,7 @@ mod errors;
 mod example;
 mod fuzz;
 mod inherit;
+mod limits;
 
 use std::sync::Arc;
 

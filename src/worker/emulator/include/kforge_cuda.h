@@ -66,10 +66,10 @@ KF_ATOMIC_NARROW(__half, __half2)
 #if __has_include("kf_bf16.h")
 KF_ATOMIC_NARROW(__nv_bfloat16, __nv_bfloat162)
 #endif
-#if __has_include("kf_math.h")
-#include "kf_math.h"
-#endif
+#include "kf_intrinsics.h"
+#include "kf_mma_values.h"
 #include "kf_device.h"
+#include "kf_unsupported.h"
 
 #ifdef KFORGE_WARP_SYNCHRONOUS
 // Declares that the source counts on lanes running in step at volatile accesses to shared memory: check builds then step them together.

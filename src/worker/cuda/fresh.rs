@@ -1,0 +1,36 @@
+//! A step that this worker cannot do and another can: a process holds one NVRTC, and packages of one workspace may pin two. Knows how to ask a worker; does
+//! not know what the step is.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::process::{Command, Talker};
+use crate::worker::message::{Request, Response};
+use crate::worker::task::{Task, failed};
+
+/// Has a worker of its own do the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
+pub fn in_fresh_process(task: &Task, why: &str) -> Response {
+    let request = Request {
+        spec: task.spec.clone(),
+        input: task.input.clone(),
+        output: task.output.clone(),
+        places: task.places.clone(),
+        time_limit_s: task.left().as_secs(),
+        memory_limit: task.memory_limit,
+    };
+    ask(&request, task.left()).unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could do it: {e}")))
+}
+
+fn ask(request: &Request, limit: Duration) -> Result<Response, String> {
+    let line = serde_json::to_string(request).map_err(|e| e.to_string())?;
+    let talker = Talker::start(&Command::own().arg("worker")).map_err(|e| e.to_string())?;
+    match talker.exchange(&line, limit, &AtomicBool::new(false)) {
+        Ok(Ok((talker, answer))) => {
+            // It ends when its input does, and is killed if it does not: either way it has answered.
+            drop(talker.dismiss(Duration::from_secs(1)));
+            serde_json::from_str(&answer).map_err(|e| e.to_string())
+        }
+        Ok(Err(died)) => Err(died.end.to_string()),
+        Err(e) => Err(e.to_string()),
+    }
+}

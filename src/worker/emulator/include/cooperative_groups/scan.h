@@ -1,0 +1,3 @@
+// Scans stand beside reductions.
+#pragma once
+#include "reduce.h"
