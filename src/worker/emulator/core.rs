@@ -61,6 +61,7 @@ pub(super) struct Core {
     pub(super) ctx: Context,
     pub(super) job: *const Job,
     pub(super) block: *mut Block,
+    #[expect(clippy::vec_box, reason = "coroutines run while the pool grows, so none may move")]
     fibers: Vec<Box<Fiber>>,
     free: Vec<u32>,
     /// The coroutine that runs, or none while the scheduler does.
@@ -75,6 +76,7 @@ pub(super) struct Core {
     pub(super) landing_stack: ThreadStack,
     /// Stores of watched kernels, as signs of progress.
     pub(super) writes: u64,
+    #[expect(clippy::vec_box, reason = "a block is pointed to while it runs")]
     spare: Vec<Box<Block>>,
 }
 
@@ -279,7 +281,9 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
             c.load(&mut block);
             run_block(core, job, &mut block)
         };
-        let stamp = block.events + u64::from(unsafe { (*core).ctx.exited }) + unsafe { (*core).writes };
+        // SAFETY: only this OS thread uses `core`.
+        let (exited, writes) = unsafe { ((*core).ctx.exited, (*core).writes) };
+        let stamp = block.events + u64::from(exited) + writes;
         let advanced = turn != Turn::Polling || stamp != block.stamp;
         block.stamp = stamp;
         if advanced {
@@ -404,11 +408,12 @@ unsafe fn switch_to(core: *mut Core, fiber: u32) {
     unsafe {
         (*core).running = fiber;
         (*core).parked = NONE;
-        let at: *mut Fiber = &mut **(&mut (*core).fibers).get_unchecked_mut(fiber as usize);
+        let at: *mut Fiber = &mut *(&mut (*core).fibers)[fiber as usize];
         (*at).coroutine.resume(());
         let parked = (*core).parked;
         if parked == NONE {
-            (&mut (*core).free).push(fiber);
+            let free = &mut (*core).free;
+            free.push(fiber);
         } else {
             (&mut (*(*core).block).threads)[parked as usize].fiber = fiber;
         }

@@ -38,10 +38,12 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "kf_narrow_undef.h",
         "kf_runtime.h",
         "kf_simd.h",
+        "kf_unsupported.h",
         "kf_vector_types.h",
         "kf_warp.h",
         "kforge_cuda.h",
         "math_constants.h",
+        "mma.h",
         "vector_functions.h",
         "vector_types.h",
     ]
