@@ -697,6 +697,42 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
     }
 }
 
+const WAITS: &str = r#"
+#include <cuda_runtime.h>
+__device__ int hits = 3;
+__global__ void volatile_wait(int *state, int *out) {
+  volatile int *s = state;
+  if (threadIdx.x == 0) {
+    while (s[1] == 0) {}
+    out[0] = 7;
+  } else {
+    s[1] = 1;
+  }
+}
+__global__ void hits_of_trial(int *out) { out[0] = ++hits; }
+"#;
+
+#[test]
+fn a_thread_that_spins_on_volatile_memory_lets_the_one_it_waits_for_run() {
+    for check in [false, true] {
+        let built = build(WAITS, &["volatile_wait"], check);
+        for threads in [1, 2] {
+            let how = How { threads, ..How::default() };
+            let data = [ints("state", [0, 0]).writable(), output("out", 1, 4)];
+            let wait = launch("volatile_wait", 1, 2, vec![ptr("state"), ptr("out")]);
+            assert_eq!(run_with(&built, vec![wait], &data, &how).clean().ints("out"), [7]);
+        }
+    }
+}
+
+#[test]
+fn device_globals_start_anew_in_every_trial() {
+    let built = build(WAITS, &["hits_of_trial"], false);
+    let how = How { trials: 3, ..How::default() };
+    let ran = run_with(&built, vec![launch("hits_of_trial", 1, 1, vec![ptr("out")])], &[output("out", 1, 4)], &how);
+    assert_eq!((ran.done, ran.ints("out")), (3, vec![4]));
+}
+
 #[test]
 fn volatile_code_that_declares_itself_warp_synchronous_is_exact() {
     let built = build_with(ATOMICS, &["volatile_reduce"], true, &[("KFORGE_WARP_SYNCHRONOUS", "1")]);

@@ -74,6 +74,8 @@ pub(super) struct Core {
     pub(super) fault: Fault,
     /// Where a fault is reported from: the faulting stack may have overflowed.
     pub(super) landing_stack: ThreadStack,
+    /// Whether kernel code runs on behalf of a whole warp, inside the scheduler, where no thread can be stopped.
+    pub(super) collecting: bool,
     /// Stores of watched kernels, as signs of progress.
     pub(super) writes: u64,
     #[expect(clippy::vec_box, reason = "a block is pointed to while it runs")]
@@ -123,6 +125,7 @@ impl Core {
             tls: 0,
             fault: Fault::default(),
             landing_stack: ThreadStack::map(0)?,
+            collecting: false,
             writes: 0,
             spare: Vec::new(),
         }))
@@ -284,7 +287,7 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
         // SAFETY: only this OS thread uses `core`.
         let (exited, writes) = unsafe { ((*core).ctx.exited, (*core).writes) };
         let stamp = block.events + u64::from(exited) + writes;
-        let advanced = turn != Turn::Polling || stamp != block.stamp;
+        let advanced = turn != Turn::Polling || stamp != block.stamp || std::mem::take(&mut block.preempted);
         block.stamp = stamp;
         if advanced {
             rounds = 0;

@@ -128,7 +128,12 @@ pub(super) fn collect(waiting: &[Pending; 32], present: u32) {
     }
     if let Some(with) = with {
         // SAFETY: a function of the binary; the addresses are of waiting lanes' own variables.
-        unsafe { with(values.as_mut_ptr(), present) };
+        unsafe {
+            let core = core::current();
+            (*core).collecting = true;
+            with(values.as_mut_ptr(), present);
+            (*core).collecting = false;
+        }
     }
 }
 
