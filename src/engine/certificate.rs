@@ -50,7 +50,7 @@ const HEADER: &[u8; 16] = b"kforge-proof  \n\x01";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     question: Digest,
-    /// Sorted by path; first `own` ones, which kforge wrote itself, then the others.
+    /// Files that kforge wrote itself, then all others in order.
     still: Vec<(PathBuf, Stat)>,
     absent: Vec<PathBuf>,
     contents: Vec<Digest>,
@@ -126,7 +126,7 @@ impl Maker {
             open: self.open.into_iter().collect(),
             answer,
         };
-        (certificate.nothing_came(home)).then_some(certificate)
+        certificate.nothing_came(home).then_some(certificate)
     }
 }
 
@@ -163,7 +163,6 @@ impl Certificate {
     fn nothing_came(&self, home: &Home) -> bool {
         let (actions, evidence) = (home.actions(), home.evidence());
         let unknown = |key: &Digest| {
-            // The one line in which most keys stop: nobody has any evidence.
             is_absent(&actions.join(shard(key))) && is_absent(&evidence.join(key.hex()))
         };
         self.absent.par_iter().with_min_len(64).all(|path| is_absent(path))

@@ -10,7 +10,7 @@ use crate::cli::console::Console;
 use crate::engine::journal::Journal;
 use crate::model::{Arch, CudaSpec as Asked, Package};
 use crate::plan::{Tool, Toolchains};
-use crate::record::params::Toolchain;
+use crate::record::params::{Compiler, Toolchain};
 use crate::record::spec::Tree;
 use crate::toolchain::cuda::{Progress, Source};
 use crate::toolchain::{Cuda, Group, Pip, Python, cxx, python};
@@ -29,8 +29,8 @@ pub const DEFAULT_CUDA: &str = "13.0";
 enum Behind {
     /// Here.
     Here(BTreeMap<String, PathBuf>),
-    /// In a group of a CUDA, installed or not.
-    Cuda(Cuda, Group),
+    /// In a group of a CUDA, installed or not, and what is here beside it.
+    Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
 }
 
 /// All toolchains of a build.
@@ -95,24 +95,28 @@ impl Tools {
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
         let none = || Err("the package has no device target".to_string());
         let cuda = if wants_cuda { cuda(package) } else { none() };
-        let mut group = |group: Group, with: &[Group]| -> Tool {
+        let cxx_of_host = host.cxx.as_ref().ok();
+        let mut compiler = |compiler: Compiler| -> Tool {
             let cuda = cuda.clone()?;
-            let mut found = cuda.fingerprint(group, digest)?;
-            // What `auto` may go over to decides its result too.
-            for other in with {
-                found.tools.extend(cuda.fingerprint(*other, digest)?.tools);
-            }
-            Ok(self.toolchain(&found, Behind::Cuda(cuda, group)))
+            let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest)?;
+            let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
+            // nvcc's preprocessor is the host's compiler.
+            let beside = cxx_of_host.map(|(_, places)| places.clone()).unwrap_or_default();
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
         };
-        let (compile, nvcc, disassembler) =
-            (group(Group::Compile, &[Group::Nvcc]), group(Group::Nvcc, &[]), group(Group::Disassemble, &[]));
+        let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
+        let disassembler = cuda.clone().and_then(|cuda| {
+            let found = cuda.fingerprint(Group::Disassemble, digest)?;
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Disassemble, BTreeMap::new())))
+        });
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let (toolchain, places) = found.clone()?;
             Ok(self.toolchain(&toolchain, Behind::Here(places)))
         };
         Toolchains {
             cxx: of_host(&host.cxx),
-            cuda: compile,
+            auto,
+            nvrtc,
             nvcc,
             disassembler,
             python: of_host(&host.python),
@@ -125,7 +129,11 @@ impl Tools {
     pub fn places(&self, toolchain: &Digest, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
         match self.behind.get(toolchain) {
             Some(Behind::Here(places)) => Ok(places.clone()),
-            Some(Behind::Cuda(cuda, group)) => self.installed(cuda, *group, console),
+            Some(Behind::Cuda(cuda, group, beside)) => {
+                let mut places = self.installed(cuda, *group, console)?;
+                places.extend(beside.clone());
+                Ok(places)
+            }
             None => Err("BUG: a toolchain that nobody knows".into()),
         }
     }
@@ -133,7 +141,7 @@ impl Tools {
     /// The same for nvcc, beside NVRTC, which found that it is needed.
     pub fn nvcc(&self, toolchain: &Digest, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
         let mut places = self.places(toolchain, console)?;
-        if let Some(Behind::Cuda(cuda, _)) = self.behind.get(toolchain) {
+        if let Some(Behind::Cuda(cuda, ..)) = self.behind.get(toolchain) {
             places.extend(self.installed(cuda, Group::Nvcc, console)?);
         }
         Ok(places)
@@ -234,11 +242,10 @@ fn host_python(
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
 ) -> Result<(Toolchain, Python), String> {
-    let name = format!("python {path_var} {}", named.unwrap_or(Path::new("")).display());
-    let kept = journal.meta(&name);
+    let kept = journal.meta("python");
     let known = kept.as_deref().and_then(|b| serde_json::from_slice::<(Python, Toolchain)>(b).ok());
     let found = python::recall(known, named, path_var, digest)?;
-    remember(journal, &name, kept, &found);
+    remember(journal, "python", kept, &found);
     Ok((found.1, found.0))
 }
 
@@ -265,8 +272,7 @@ fn host_cxx(
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
 ) -> Result<(Toolchain, PathBuf, bool), String> {
-    let name = format!("c++ {path_var} {}", named.unwrap_or(Path::new("")).display());
-    let kept = journal.meta(&name);
+    let kept = journal.meta("c++");
     let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::Kept>(b).ok());
     if let Some(old) = known.as_ref().filter(|k| is_script(&k.survey.compiler.path))
         && cxx::find(named, path_var).ok().as_ref() != Some(&old.survey.compiler)
@@ -274,7 +280,7 @@ fn host_cxx(
         known = None;
     }
     let found = cxx::recall(known, named, path_var, PRELUDE, digest)?;
-    remember(journal, &name, kept, &found);
+    remember(journal, "c++", kept, &found);
     let path = found.survey.compiler.path;
     let steady = !is_script(&path);
     Ok((found.fingerprint, path, steady))
