@@ -162,9 +162,7 @@ impl Certificate {
 
     fn nothing_came(&self, home: &Home) -> bool {
         let (actions, evidence) = (home.actions(), home.evidence());
-        let unknown = |key: &Digest| {
-            is_absent(&actions.join(shard(key))) && is_absent(&evidence.join(key.hex()))
-        };
+        let unknown = |key: &Digest| is_absent(&actions.join(shard(key))) && is_absent(&evidence.join(key.hex()));
         self.absent.par_iter().with_min_len(64).all(|path| is_absent(path))
             && self.open.par_iter().with_min_len(64).all(unknown)
     }

@@ -31,6 +31,8 @@ pub struct Workspace {
     pub manifest: PathBuf,
     /// The lockfile; empty if there is none.
     pub lock: Lockfile,
+    /// Whether there is a lockfile.
+    pub locked: bool,
     /// What was asked of the file system to find all this, the lockfile left out.
     pub witness: Witness,
 }
@@ -78,6 +80,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
         }
     }
     check(&loaded, &mut found);
+    let locked = folder.join(super::lockfile::FILE_NAME).exists();
     let lock = Lockfile::read(&folder).unwrap_or_else(|e| {
         found.push(
             Diagnostic::error("workspace.lockfile", e.to_string())
@@ -90,7 +93,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     }
     let is_default = |m: &Member| default.as_ref().is_none_or(|d| d.is_empty() || d.contains(&m.folder.join(MANIFEST)));
     let default = loaded.iter().enumerate().filter(|(_, m)| is_default(m)).map(|(i, _)| i).collect();
-    (Some(Workspace { root: folder, members: loaded, default, manifest, lock, witness }), found)
+    (Some(Workspace { root: folder, members: loaded, default, manifest, lock, locked, witness }), found)
 }
 
 /// Reads and parses a manifest; none if it is wrong, which is said.
@@ -209,7 +212,10 @@ mod tests {
         let at = |name: &str| dir.path().join(name);
         assert_eq!(seen.files, [at("kernel.toml"), at("kernels/a/kernel.toml")].into());
         // A manifest may come between the member and its root, or in a folder that matches; a folder may come beside the members.
-        assert!(seen.absent.is_superset(&[at("kernels/kernel.toml"), at("kernels/empty/kernel.toml")].into()), "{seen:?}");
+        assert!(
+            seen.absent.is_superset(&[at("kernels/kernel.toml"), at("kernels/empty/kernel.toml")].into()),
+            "{seen:?}"
+        );
         assert_eq!(seen.folders, [at(""), at("kernels")].map(|p| p.components().collect()).into());
     }
 

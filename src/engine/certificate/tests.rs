@@ -136,6 +136,11 @@ fn a_touched_file_voids_it_and_an_untouched_world_does_not() {
     for _ in 0..3 {
         assert!(certificate.holds(&World::question(), &world.home));
     }
-    std::fs::File::options().write(true).open(world.at("src/b.h")).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    std::fs::File::options()
+        .write(true)
+        .open(world.at("src/b.h"))
+        .unwrap()
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .unwrap();
     assert!(!certificate.holds(&World::question(), &world.home));
 }
