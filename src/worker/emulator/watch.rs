@@ -357,6 +357,7 @@ unsafe fn in_global(
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);
+            hand_over_within(&mut block.epoch);
         }
         if let Some((old, wrote)) = race {
             job.notebook.add(race_found(core, job, a, at, &old, wrote));
@@ -376,6 +377,12 @@ fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (us
 
 fn look(cell: &mut Cell, new: Record, kind: u32, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
     if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(|old| (old, true)) }
+}
+
+/// A fence and an atomic access hand over to threads of the same block too. Which of them acquires is not followed: all that came before is taken as ordered before
+/// all that comes after, so that no false race is told, and some races of such kernels are missed.
+fn hand_over_within(epoch: &mut u32) {
+    *epoch += 1;
 }
 
 fn acquire(watch: &Watch, own: &mut BlockWatch, address: usize) {
@@ -491,6 +498,9 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         let mut race = None;
         for (cell, from, bytes) in parts(offset, a.size, SHARED_GRANULE) {
             race = race.or(look(&mut own.cells[cell], Record { from, bytes, ..new }, a.kind, &knows));
+        }
+        if a.kind & ATOMIC != 0 && a.kind & WRITE != 0 && own.fenced {
+            hand_over_within(&mut block.epoch);
         }
         if unwritten {
             let message = format!(
