@@ -697,6 +697,42 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
     }
 }
 
+const WAITS: &str = r#"
+#include <cuda_runtime.h>
+__device__ int hits = 3;
+__global__ void volatile_wait(int *state, int *out) {
+  volatile int *s = state;
+  if (threadIdx.x == 0) {
+    while (s[1] == 0) {}
+    out[0] = 7;
+  } else {
+    s[1] = 1;
+  }
+}
+__global__ void hits_of_trial(int *out) { out[0] = ++hits; }
+"#;
+
+#[test]
+fn a_thread_that_spins_on_volatile_memory_lets_the_one_it_waits_for_run() {
+    for check in [false, true] {
+        let built = build(WAITS, &["volatile_wait"], check);
+        for threads in [1, 2] {
+            let how = How { threads, ..How::default() };
+            let data = [ints("state", [0, 0]).writable(), output("out", 1, 4)];
+            let wait = launch("volatile_wait", 1, 2, vec![ptr("state"), ptr("out")]);
+            assert_eq!(run_with(&built, vec![wait], &data, &how).clean().ints("out"), [7]);
+        }
+    }
+}
+
+#[test]
+fn device_globals_start_anew_in_every_trial() {
+    let built = build(WAITS, &["hits_of_trial"], false);
+    let how = How { trials: 3, ..How::default() };
+    let ran = run_with(&built, vec![launch("hits_of_trial", 1, 1, vec![ptr("out")])], &[output("out", 1, 4)], &how);
+    assert_eq!((ran.done, ran.ints("out")), (3, vec![4]));
+}
+
 #[test]
 fn volatile_code_that_declares_itself_warp_synchronous_is_exact() {
     let built = build_with(ATOMICS, &["volatile_reduce"], true, &[("KFORGE_WARP_SYNCHRONOUS", "1")]);
@@ -743,4 +779,86 @@ fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
             assert!(ran.not_emulated[0].contains("bytes of stack"), "{:?}", ran.not_emulated);
         }
     }
+}
+
+const MATRICES: &str = r#"
+#include <mma.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+using namespace nvcuda;
+template <class T, class Held, class Acc, int M, int N, int K>
+__global__ void product(const Held *a, const Held *b, Acc *c) {
+  wmma::fragment<wmma::matrix_a, M, N, K, T, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, M, N, K, T, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, M, N, K, Acc> fc;
+  wmma::fill_fragment(fc, Acc(1));
+  for (int k = 0; k < 2; ++k) {
+    wmma::load_matrix_sync(fa, a + k * K, 2 * K);
+    wmma::load_matrix_sync(fb, b + k * K, 2 * K);
+    for (int i = 0; i < fa.num_elements; ++i) fa.x[i] = fa.x[i];
+    wmma::mma_sync(fc, fa, fb, fc);
+  }
+  __shared__ Acc tile[M * N];
+  wmma::store_matrix_sync(tile, fc, N, wmma::mem_row_major);
+  for (int i = threadIdx.x; i < M * N; i += 32) c[i] = tile[i];
+}
+"#;
+
+#[test]
+fn warp_matrix_products_are_those_of_their_matrices() {
+    type Encode = fn(i32) -> Vec<u8>;
+    let f16: Encode = |v| half::f16::from_f32(v as f32).to_le_bytes().to_vec();
+    let bf16: Encode = |v| half::bf16::from_f32(v as f32).to_le_bytes().to_vec();
+    let f32: Encode = |v| (v as f32).to_le_bytes().to_vec();
+    let s8: Encode = |v| vec![v as i8 as u8];
+    let cases: [(&str, Encode, bool, [usize; 3]); 6] = [
+        ("product<__half, __half, float, 16, 16, 16>", f16, false, [16, 16, 16]),
+        ("product<__half, __half, float, 32, 8, 16>", f16, false, [32, 8, 16]),
+        ("product<__half, __half, float, 8, 32, 16>", f16, false, [8, 32, 16]),
+        ("product<__nv_bfloat16, __nv_bfloat16, float, 16, 16, 16>", bf16, false, [16, 16, 16]),
+        ("product<wmma::precision::tf32, float, float, 16, 16, 8>", f32, false, [16, 16, 8]),
+        ("product<signed char, signed char, int, 16, 16, 16>", s8, true, [16, 16, 16]),
+    ];
+    let entries = cases.map(|c| c.0);
+    for check in [false, true] {
+        let built = build(MATRICES, &entries, check);
+        for (entry, encode, integer, [m, n, k]) in cases {
+            let a: Vec<i32> = (0..m * 2 * k).map(|i| (i * 7 % 11) as i32 - 5).collect();
+            let b: Vec<i32> = (0..n * 2 * k).map(|i| (i * 5 % 13) as i32 - 6).collect();
+            let data = |name, values: &[i32]| Data {
+                name,
+                bytes: values.iter().flat_map(|v| encode(*v)).collect(),
+                element: encode(0).len() as u64,
+                writable: false,
+                poisoned: false,
+            };
+            let data = [data("a", &a), data("b", &b), output("c", m * n, 4)];
+            let ran = run(&built, launch(entry, 1, 32, vec![ptr("a"), ptr("b"), ptr("c")]), &data).clean();
+            let want = |e: usize| 1 + (0..2 * k).map(|l| a[e / n * 2 * k + l] * b[e % n * 2 * k + l]).sum::<i32>();
+            for e in 0..m * n {
+                let got = if integer { ran.ints("c")[e] } else { ran.floats("c")[e] as i32 };
+                assert_eq!(got, want(e), "{entry} element {e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_binary_tells_its_parameters_and_shared_memory() {
+    let entries = ["block_sum<128>".to_owned()];
+    let built = build(BASIC, &["block_sum<128>"], false);
+    let seen = kforge::worker::emulator::inspect(&built.binary, &entries).unwrap();
+    assert_eq!(seen.architectures, ["cpu"]);
+    let function = &seen.functions[0];
+    assert_eq!((function.shared, &function.params[..]), (Some(512), &[(0, 8), (8, 8)][..]));
+    assert!(kforge::worker::emulator::inspect(&built.binary, &[entries[0].clone(), "other".into()]).is_err());
+}
+
+#[test]
+fn what_the_compiler_refuses_comes_back_in_its_own_words_with_the_users_file() {
+    let log = try_build("__global__ void k(float *x) {\n  x[0] = undeclared;\n}\n", &["k"], false, &[]).err().unwrap();
+    assert!(log.contains("k.cu:2:10: error: 'undeclared' was not declared"), "{log}");
+    assert!(!log.contains("source/"));
+    let log = try_build("__global__ void k(float *x) {}\n", &["other<3>"], false, &[]).err().unwrap();
+    assert!(log.contains("other"), "{log}");
 }

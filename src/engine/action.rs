@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::home::{Home, named, publish, shard};
 use super::lock::{Lock, LockError, Mode, Wait};
-use super::{Blobs, Cache, Hit};
+use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks};
 use crate::base::Digest;
 use crate::record::event::CacheOrigin;
 use crate::record::{Spec, StepResult};
@@ -181,6 +181,16 @@ impl ActionCache {
         let old = |t| now.duration_since(t).is_ok_and(|age| age > TOUCH);
         if file.metadata().and_then(|m| m.modified()).is_ok_and(old) {
             let _ = file.set_modified(now);
+        }
+    }
+}
+
+impl KeyLocks for ActionCache {
+    fn lock(&self, key: &Digest, interrupted: &AtomicBool) -> io::Result<Option<KeyGuard>> {
+        match self.key_lock(key, interrupted, &mut || {}) {
+            Ok(lock) => Ok(Some(Box::new(lock))),
+            Err(LockError::Interrupted(_)) => Ok(None),
+            Err(e) => Err(io::Error::other(e)),
         }
     }
 }

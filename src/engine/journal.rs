@@ -30,9 +30,11 @@ use crate::record::StepResult;
 mod cache;
 mod frame;
 mod index;
+mod memory;
 mod row;
 
 pub use cache::JournalCache;
+pub use memory::JournalMemory;
 pub use row::{StatRow, StepRow};
 
 use frame::{HEADER, Start};
@@ -108,6 +110,11 @@ impl Journal {
     /// What the node of that id was when it last ran, with or without a result.
     pub fn last(&self, id: &str) -> Option<StepRow> {
         self.inner().index.last(id)
+    }
+
+    /// The key of the node's last row: cheaper than the whole.
+    pub fn last_key(&self, id: &str) -> Option<Digest> {
+        self.inner().index.last_key(id)
     }
 
     /// The last result recorded under that key, by whichever node.

@@ -3,8 +3,6 @@
 pub mod build;
 pub mod leaves;
 pub mod libraries;
-pub mod locks;
-pub mod memory;
 pub mod open;
 pub mod sources;
 pub mod tools;

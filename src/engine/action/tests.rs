@@ -146,8 +146,12 @@ fn a_key_is_locked_while_it_is_executed_and_leaves_no_file() {
     let held = cache.key_lock(&key, &never, &mut || panic!("not contended")).unwrap();
     assert!(cache.try_key_lock(&key).unwrap().is_none());
     assert!(cache.try_key_lock(&Digest::of(b"other")).unwrap().is_some());
+    assert!(KeyLocks::lock(&cache, &key, &AtomicBool::new(true)).unwrap().is_none());
     drop(held);
     assert!(cache.try_key_lock(&key).unwrap().is_some());
+    let guard = KeyLocks::lock(&cache, &key, &never).unwrap().unwrap();
+    assert!(cache.try_key_lock(&key).unwrap().is_none());
+    drop(guard);
     assert!(crate::engine::home::sharded(&cache.locks).unwrap().is_empty());
 }
 

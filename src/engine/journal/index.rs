@@ -228,10 +228,19 @@ impl Index {
         self.add(kind::FORGET, |out| put_digest(out, key));
     }
 
-    pub(super) fn duration(&self, id: &str) -> Option<u64> {
+    /// The last row of a node but for its result.
+    fn head(&self, id: &str) -> Option<StepRow> {
         let mut fields = Fields(self.places(id.as_bytes())?.last?.payload(&self.bytes));
         fields.u32()?;
-        Some(fields.step_head()?.0.duration_ms)
+        Some(fields.step_head()?.0)
+    }
+
+    pub(super) fn last_key(&self, id: &str) -> Option<Digest> {
+        self.head(id).map(|row| row.key)
+    }
+
+    pub(super) fn duration(&self, id: &str) -> Option<u64> {
+        self.head(id).map(|row| row.duration_ms)
     }
 
     pub(super) fn durations(&self) -> HashMap<String, u64> {

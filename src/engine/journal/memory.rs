@@ -1,0 +1,128 @@
+//! The journal as the coordinator sees it. Knows the journal and the store; does not decide what is stale.
+//!
+//! Besides the row of a step it keeps, as values under names, why the step had another key than the time before (`because/ID`) and how long steps of its
+//! kind take (`duration/KIND`): the last that ran, renewed when it is off by more than half.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{Journal, StepRow};
+use crate::base::Digest;
+use crate::engine::action::read_explanation;
+use crate::engine::{Because, Blobs, Last, Memory, Row};
+use crate::record::StepKind;
+
+/// A workspace's memory: its journal, and the store that holds the explanations.
+pub struct JournalMemory {
+    journal: Arc<Journal>,
+    blobs: Arc<dyn Blobs>,
+}
+
+impl JournalMemory {
+    /// Of that journal.
+    pub fn new(journal: Arc<Journal>, blobs: Arc<dyn Blobs>) -> JournalMemory {
+        JournalMemory { journal, blobs }
+    }
+
+    fn of_kind(&self, kind: StepKind) -> Option<u64> {
+        let bytes = self.journal.meta(&format!("duration/{kind}"))?;
+        bytes.try_into().ok().map(u64::from_le_bytes)
+    }
+}
+
+impl Memory for JournalMemory {
+    fn last_key(&self, id: &str) -> Option<Digest> {
+        self.journal.last_key(id)
+    }
+
+    fn last(&self, id: &str) -> Option<Last> {
+        let row = self.journal.last(id)?;
+        // An explanation that was collected, or cannot be read, leaves the key to tell that something changed.
+        let explanation = row.explanation.and_then(|digest| read_explanation(&*self.blobs, &digest).ok().flatten());
+        let because = self.journal.meta(&format!("because/{id}"));
+        let because: Option<Vec<Because>> = because.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Some(Last {
+            key: row.key,
+            explanation: explanation.unwrap_or_default(),
+            forgotten: row.result.is_none(),
+            because: because.unwrap_or_default(),
+        })
+    }
+
+    fn remember(&self, row: &Row<'_>) -> io::Result<()> {
+        let explanation = self.blobs.put(&serde_json::to_vec(row.explanation)?)?;
+        let name = format!("because/{}", row.id);
+        let because = if row.because.is_empty() { vec![] } else { serde_json::to_vec(row.because)? };
+        if self.journal.meta(&name).unwrap_or_default() != because {
+            self.journal.record_meta(&name, &because)?;
+        }
+        if let Some(ms) = row.duration_ms {
+            let off = self.of_kind(row.kind).is_none_or(|known| ms.abs_diff(known) > known / 2);
+            if off {
+                self.journal.record_meta(&format!("duration/{}", row.kind), &ms.to_le_bytes())?;
+            }
+        }
+        let known = || self.journal.duration(row.id).or(row.result.map(|result| result.duration_ms));
+        let step = StepRow {
+            key: *row.key,
+            result: row.result.cloned(),
+            explanation: Some(explanation),
+            duration_ms: row.duration_ms.or_else(known).unwrap_or(0),
+        };
+        self.journal.record_step(row.id, &step)
+    }
+
+    fn duration(&self, id: &str, kind: StepKind) -> Option<u64> {
+        self.journal.duration(id).or_else(|| self.of_kind(kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::blobs::Store;
+    use crate::engine::home::Home;
+    use crate::record::event::{CacheOrigin, Why};
+
+    #[test]
+    fn what_was_remembered_is_there_in_the_next_process() {
+        let dir = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Blobs> = Arc::new(Store::new(&Home::open(dir.path()).unwrap()));
+        let path = dir.path().join("journal");
+        let open = || JournalMemory::new(Arc::new(Journal::open(&path).unwrap().0), store.clone());
+        let memory = open();
+        assert_eq!((memory.last_key("a"), memory.last("a")), (None, None));
+        assert_eq!(memory.duration("a", StepKind::Compile), None);
+        let why = Why { code: "changed".into(), field: Some("params.std".into()), before: None, after: None };
+        let because = [Because { what: "a".into(), why }];
+        let explanation = [("kind".to_string(), "compile".to_string())];
+        let (one, two) = (Digest::of(b"1"), Digest::of(b"2"));
+        let result = super::super::tests::row(1).result;
+        let row = Row {
+            id: "a",
+            kind: StepKind::Compile,
+            key: &one,
+            explanation: &explanation,
+            result: result.as_ref(),
+            origin: CacheOrigin::None,
+            evidence: None,
+            duration_ms: Some(50),
+            because: &because,
+        };
+        memory.remember(&row).unwrap();
+        drop(memory);
+        let memory = open();
+        let last = Last { key: one, explanation: explanation.to_vec(), forgotten: false, because: because.to_vec() };
+        assert_eq!((memory.last_key("a"), memory.last("a")), (Some(one), Some(last.clone())));
+        assert_eq!(memory.journal.by_key(&one), result);
+        assert_eq!(
+            (memory.duration("a", StepKind::Compile), memory.duration("b", StepKind::Compile)),
+            (Some(50), Some(50))
+        );
+        assert_eq!(memory.duration("b", StepKind::Inspect), None);
+        // A time-out: remembered, not kept; a step that did not run keeps its duration.
+        memory.remember(&Row { key: &two, result: None, duration_ms: None, because: &[], ..row }).unwrap();
+        assert_eq!(memory.last("a"), Some(Last { key: two, forgotten: true, because: vec![], ..last }));
+        assert_eq!((memory.duration("a", StepKind::Compile), memory.journal.by_key(&two)), (Some(50), None));
+    }
+}
