@@ -28,7 +28,8 @@
 //! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory a thread |
 //!
 //! Check builds do not see what `memcpy` and its kin touch, nor accesses that stay within another variable's bytes of the same shared memory, unless the array's bounds
-//! tell. Small parts (under two bytes in shared memory, under an element in a buffer) written by different threads are kept apart, but only the last is remembered.
+//! tell. Parts of an element of a buffer
+//! written by different threads are kept apart, but only the last is remembered.
 
 mod abi;
 mod args;
