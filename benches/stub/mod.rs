@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::SystemTime;
 
-use kforge::base::Digest;
 use kforge::cli::args::{BuildArgs, Cli, Command};
 use kforge::cli::console::{Console, Manner, Volume};
 use kforge::cli::session::Context;
@@ -20,9 +19,9 @@ use kforge::step::runners::Remote;
 
 /// Gives small results and counts them.
 #[derive(Default)]
-pub struct Stub {
+pub(crate) struct Stub {
     /// Steps run.
-    pub ran: AtomicU64,
+    pub(crate) ran: AtomicU64,
 }
 
 impl Remote for &Stub {
@@ -31,7 +30,8 @@ impl Remote for &Stub {
         let failed = |e: String| RunError::Failed { message: e, notes: vec![] };
         let key = job.key.to_string();
         let json = |value: serde_json::Value| value.to_string().into_bytes();
-        let document = |value: Result<serde_json::Value, serde_json::Error>| value.map(json).map_err(|e| failed(e.to_string()));
+        let document =
+            |value: Result<serde_json::Value, serde_json::Error>| value.map(json).map_err(|e| failed(e.to_string()));
         let outputs: Vec<(&str, Vec<u8>)> = match job.spec.kind {
             StepKind::Oracle => {
                 let nulls = NullsObserved { candidates: BTreeMap::new(), reduction: 1 };
@@ -66,18 +66,15 @@ impl Remote for &Stub {
 
 /// What a workspace is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Size {
+pub(crate) struct Size {
     /// Packages.
-    pub packages: usize,
+    pub(crate) packages: usize,
     /// Kernels a package, each with a source and an operator of its own.
-    pub kernels: usize,
+    pub(crate) kernels: usize,
 }
 
-/// Steps that each kernel comes to: generate, select, calibrate, four oracles, and for two variants compile, inspect, verify and judge.
-pub const STEPS_A_KERNEL: usize = 15;
-
 /// Writes a workspace of packages that share a header folder.
-pub fn write(root: &Path, size: Size) -> std::io::Result<()> {
+pub(crate) fn write(root: &Path, size: Size) -> std::io::Result<()> {
     std::fs::create_dir_all(root.join("common"))?;
     std::fs::write(root.join("common/shared.h"), "#pragma once\n")?;
     std::fs::write(root.join("kernel.toml"), "[workspace]\nmembers = [\"p*\"]\n")?;
@@ -105,7 +102,7 @@ fn manifest(package: usize, kernels: usize) -> String {
         let _ = write!(
             text,
             "[operator.o{k}]\ndims = [\"n\"]\ninputs.x = {{ dtype = \"f32\", shape = [\"n\"] }}\noutputs.y = {{ dtype = \"f32\", shape = [\"n\"] }}\n\
-             reference = \"builtin:elementwise\"\nexpr = \"2 * x\"\ntolerance = {{ atol = 1e-6, rtol = 1e-6 }}\n[operator.o{k}.shapes]\nonly = {{ n = {n} }}\n\
+             reference = {{ builtin = \"elementwise\", y = \"2 * x\" }}\ntolerance = {{ atol = 1e-6, rtol = 1e-6 }}\n[operator.o{k}.shapes]\nonly = {{ n = {n} }}\n\
              [kernel.k{k}]\noperator = \"o{k}\"\nsource = \"src/k{k}.cu\"\ntargets = [\"cpu\"]\n[kernel.k{k}.tune]\nBLOCK = [128, 256]\n\
              [[kernel.k{k}.launch]]\nentry = \"twice\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n"
         );
@@ -114,7 +111,7 @@ fn manifest(package: usize, kernels: usize) -> String {
 }
 
 /// The context of `kforge WORDS` in a folder, with that home, that says nothing.
-pub fn context(cwd: &Path, home: &Path, words: &[&str]) -> (Context, BuildArgs) {
+pub(crate) fn context(cwd: &Path, home: &Path, words: &[&str]) -> (Context, BuildArgs) {
     use clap::Parser;
     let path = std::env::var("PATH").unwrap_or_default();
     let home = home.display().to_string();
@@ -129,11 +126,6 @@ pub fn context(cwd: &Path, home: &Path, words: &[&str]) -> (Context, BuildArgs) 
 }
 
 /// A flag that nobody sets.
-pub fn never() -> Arc<AtomicBool> {
+pub(crate) fn never() -> Arc<AtomicBool> {
     Arc::default()
-}
-
-/// A digest of anything that can be shown.
-pub fn digest_of(value: &impl std::fmt::Debug) -> Digest {
-    Digest::of(format!("{value:?}").as_bytes())
 }
