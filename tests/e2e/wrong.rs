@@ -122,7 +122,8 @@ fn a_shape_that_no_variant_serves_is_an_error() {
 
 #[test]
 fn what_is_not_emulated_is_unknown_and_no_failure() {
-    let built = body("if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2 * x[i] + 1; }").built(&[]);
+    let project = body("if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2 * x[i] + 1; }");
+    let built = project.build(&[]);
     let verdict = &built.step(JUDGE)["verdict"];
     assert!(verdict["unknown"]["not-emulated"].is_string(), "{verdict}");
     assert_eq!(built.code(), 0);
