@@ -1,7 +1,7 @@
 //! One file a command.
 
-mod build;
-pub(super) mod worker;
+pub mod build;
+pub mod worker;
 
 use super::args::{Command, MessageFormat};
 use super::exit::Exit;

@@ -4,6 +4,7 @@ pub mod build;
 pub mod leaves;
 pub mod libraries;
 pub mod open;
+pub mod places;
 pub mod sources;
 pub mod tools;
 pub mod workers;

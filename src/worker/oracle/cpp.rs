@@ -30,7 +30,7 @@ pub(super) fn expected(
     if !function.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(failed(format!("`{function}` is no name of an `extern \"C\"` function")));
     }
-    let call = Call::new()?;
+    let call = Call::new(task)?;
     let compiled = program(task, file, function)?;
     call.write("reference", &compiled)?;
     std::fs::set_permissions(call.path("reference"), std::fs::Permissions::from_mode(0o700))
@@ -99,7 +99,7 @@ fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Resp
 
 /// Compiles the reference and a `main` that calls it. The compiler itself is trusted as it is for every other build: a tool of the user's.
 fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response> {
-    let call = Call::new()?;
+    let call = Call::new(task)?;
     let root = task.required("tree:reference")?;
     let main = format!(
         "extern \"C\" void {function}(const kforge::Call&);\n\
