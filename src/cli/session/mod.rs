@@ -6,6 +6,7 @@ pub mod libraries;
 pub mod locks;
 pub mod memory;
 pub mod open;
+pub mod plan;
 pub mod sources;
 pub mod tools;
 pub mod workers;
