@@ -1,9 +1,49 @@
-//! kforge: Cargo for GPU kernels.
+//! kforge: Cargo for GPU kernels. This page is the map: of the house, of the files kforge writes, and of the way data takes.
 //!
 //! # The house
 //!
-//! The modules below stand in their order of import: a room uses only rooms above its own (`tests/layering.rs` holds this).
-//! Data flows one way: manifest, [`model`], [`plan`], [`engine`], [`step`], [`worker`], observation, judgement, [`report`].
+//! The rooms stand below in their order of import: a file uses only rooms above its own. `tests/layering.rs` reads the imports and fails on one that runs
+//! back, and on files, clock, environment or processes in a pure room (*).
+//!
+//! | room | does |
+//! |---|---|
+//! | [`base`] | digests, the canonical encoding of keys, diagnostics with spans, atomic files |
+//! | [`process`] | child processes: groups, limits, capture, time-outs |
+//! | [`model`] * | `kernel.toml` to a typed model: parse, validate, expressions, binding |
+//! | [`record`] * | what is said and kept: verdicts, outcomes, specs, observations, events |
+//! | [`reference`] | built-in operators: f64 oracle, cost, input generators, null candidates |
+//! | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution |
+//! | [`config`] | settings from files, environment and flags; the only reader of the environment |
+//! | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
+//! | [`toolchain`] | find, install and fingerprint compilers |
+//! | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
+//! | [`plan`] * | model to nodes; expansion once champions are known |
+//! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
+//! | [`step`] | one file a kind of step |
+//! | [`report`] * | results to values, text, markdown, JSON |
+//! | [`cli`] | one thin file a command; the only printer |
+//!
+//! # The way data takes
+//!
+//! `kernel.toml` is parsed into a [`model::Package`]; [`workspace`] finds every file its kernels can reach; [`plan`] makes nodes of both; [`engine`] binds a
+//! node's inputs to contents, forms its key, and asks the journal, the shared cache and the evidence index. Only what nobody knows is run: pure kinds in
+//! [`step`], the rest by a [`worker`] process, which starts a confined runner for candidate code. What a step saw is an observation; a judgement is a pure
+//! function of observations and policy; [`report`] makes of both what people read.
+//!
+//! # Files kforge writes
+//!
+//! | where | what |
+//! |---|---|
+//! | `kforge.lock` | what was resolved and pinned; committed with the sources |
+//! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
+//! | `target/kforge/report.json` | what the last build found |
+//! | `target/kforge/.lock` | held while a build runs |
+//! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
+//! | `$KFORGE_HOME/actions/` | results by key ([`engine::action`]) |
+//! | `$KFORGE_HOME/evidence/` | observations of devices by question ([`engine::evidence`]) |
+//! | `$KFORGE_HOME/toolchains/` | installed toolchains, each folder named by the digest of its set |
+//! | `$KFORGE_HOME/scratch/` | expected outputs, made again when needed |
+//! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, who uses this home |
 
 pub mod base;
 pub mod process;

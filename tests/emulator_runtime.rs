@@ -2,11 +2,13 @@
 
 #[path = "emulator/harness.rs"]
 mod harness;
+#[path = "emulator/mistakes.rs"]
+mod mistakes;
 
 use harness::*;
 use kforge::model::DType;
 use kforge::model::bound::{Arg, Constant, Scalar, StructField};
-use kforge::record::{FindingKind, Space};
+use kforge::record::FindingKind;
 use kforge::worker::message::ThreadOrder;
 
 const ORDERS: [ThreadOrder; 3] = [ThreadOrder::Forward, ThreadOrder::Reversed, ThreadOrder::Random(5)];
@@ -90,257 +92,6 @@ fn a_launch_whose_arguments_do_not_fit_is_refused() {
     let built = build(BASIC, &["reverse"], false);
     let ran = run(&built, launch("reverse", 1, 1, vec![ptr("d")]), &[ints("d", 0..4).writable()]);
     assert!(ran.only(FindingKind::LaunchRefused).message.contains("takes 2 parameters"));
-}
-
-const WRONG: &str = r#"
-#include <cuda_runtime.h>
-__global__ void shared_race(const float *x, float *y) {
-  __shared__ float s[64];
-  int t = threadIdx.x;
-  s[t] = x[t];                    // race: writes
-  y[t] = s[63 - t];               // race: reads
-}
-__global__ void global_race(int *out) {
-  out[0] = blockIdx.x;            // race: blocks
-}
-__global__ void read_outside(const float *x, float *y, int n) {
-  int t = blockIdx.x * blockDim.x + threadIdx.x;
-  if (t <= n) y[0] = x[t];        // outside: reads
-}
-__global__ void write_outside(int *out, int n) {
-  int t = threadIdx.x;
-  if (t < n + 3) out[t - 3] = t;  // outside: writes
-}
-__global__ void static_outside(float *y, int at) {
-  __shared__ float tile[32];
-  tile[at] = 1;                   // outside: static
-  y[0] = tile[0];
-}
-__global__ void dynamic_outside(float *y, int at) {
-  extern __shared__ float area[];
-  area[at] = 1;                   // outside: dynamic
-  y[0] = 1;
-}
-__global__ void shared_unwritten(float *y) {
-  __shared__ float never[32];
-  if (threadIdx.x == 40) never[3] = 1;
-  y[threadIdx.x] = never[3];      // unwritten: shared
-}
-__global__ void output_unwritten(float *y) {
-  y[threadIdx.x] += 1;            // unwritten: output
-}
-__global__ void divergent(int *out) {
-  if (threadIdx.x < 16) { __syncthreads(); out[0] = 1; } else { __syncthreads(); } // divergent
-}
-__global__ void left_early(int *out) {
-  if (threadIdx.x >= 48) return;
-  __syncthreads();                // left early
-  out[threadIdx.x] = 1;
-}
-__global__ void wrong_mask(int *out) {
-  if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(0xffffffffu, 1, 0); // wrong mask
-  else { while (true) __syncthreads(); }
-}
-__global__ void left_out(int *out) {
-  out[threadIdx.x] = __shfl_sync(0xffffu, 1, 0); // left out
-}
-__global__ void crooked(const float *x, float *y) {
-  float4 v = *reinterpret_cast<const float4 *>(x + 1); // crooked
-  y[0] = v.x;
-}
-__global__ void writes_input(float *x) {
-  x[threadIdx.x] = 0;             // writes input
-}
-__global__ void null_pointer(int *out, long long none) {
-  if (threadIdx.x == 5) *reinterpret_cast<int *>(none) = 1; // null
-  out[0] = 1;
-}
-__global__ void spins(int *flag) {
-  while (atomicAdd(flag, 0) == 0) {} // spins
-}
-__global__ void spins_volatile(int *flag) {
-  while (*(volatile int *)flag == 0) {} // spins volatile
-}
-__global__ void asserts(int *out, int n) {
-  assert(n > 3 && "n is small");  // asserts
-  out[0] = n;
-}
-__global__ void traps(int *out) {
-  if (threadIdx.x == 1) __trap(); // traps
-}
-__global__ void divides(int *out, int n) {
-  out[0] = 7 / n;                 // divides
-}
-"#;
-
-const WRONG_ENTRIES: [&str; 20] = [
-    "shared_race",
-    "global_race",
-    "read_outside",
-    "write_outside",
-    "static_outside",
-    "dynamic_outside",
-    "shared_unwritten",
-    "output_unwritten",
-    "divergent",
-    "left_early",
-    "wrong_mask",
-    "left_out",
-    "crooked",
-    "writes_input",
-    "null_pointer",
-    "spins",
-    "spins_volatile",
-    "asserts",
-    "traps",
-    "divides",
-];
-
-fn wrong_line(mark: &str) -> Option<(String, u32)> {
-    Some(("k.cu".into(), line_of(WRONG, &format!("// {mark}"))))
-}
-
-#[test]
-fn a_check_build_names_every_planted_mistake_with_its_place() {
-    let built = build(WRONG, &WRONG_ENTRIES, true);
-    let x = || floats("x", (0..64).map(|i| i as f32));
-    let y = || output("y", 64, 4);
-    for order in ORDERS {
-        let how = How { order, threads: 1, ..How::default() };
-        let go = |launch, data: &[Data]| run_with(&built, vec![launch], data, &how);
-
-        let ran = go(launch("shared_race", 1, 64, vec![ptr("x"), ptr("y")]), &[x(), y()]);
-        let races: Vec<_> = ran.findings.iter().filter(|f| f.kind == FindingKind::Race).collect();
-        assert_eq!(races.len(), 1, "{races:#?}");
-        let found = races[0];
-        assert_eq!((found.buffer.as_deref(), found.space), (Some("s"), Some(Space::Shared)));
-        let mut places = [found.line.clone(), found.other_line.clone()];
-        places.sort();
-        assert_eq!(places, [wrong_line("race: writes"), wrong_line("race: reads")], "{found:?}");
-        assert!(found.index.is_some_and(|i| (0..64).contains(&i)) && found.count > 0);
-
-        let ran = go(launch("global_race", 4, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
-        let found = ran.only(FindingKind::Race);
-        assert_eq!((found.buffer.as_deref(), found.index, found.space), (Some("out"), Some(0), Some(Space::Global)));
-        assert_eq!(
-            (found.line.clone(), found.other_line.clone()),
-            (wrong_line("race: blocks"), wrong_line("race: blocks"))
-        );
-        assert_eq!(found.count, 3);
-
-        let ran = go(launch("read_outside", 3, 32, vec![ptr("x"), ptr("y"), int(64)]), &[x(), output("y", 1, 4)]);
-        let found = ran.findings.iter().find(|f| f.kind == FindingKind::OutOfBounds).unwrap();
-        assert_eq!((found.buffer.as_deref(), found.index), (Some("x"), Some(64)));
-        assert_eq!((found.block, found.thread), (Some([2, 0, 0]), Some([0, 0, 0])));
-        assert_eq!(found.line, wrong_line("outside: reads"));
-
-        let ran = go(launch("write_outside", 1, 64, vec![ptr("out"), int(32)]), &[output("out", 32, 4)]);
-        let found = ran.only(FindingKind::OutOfBounds);
-        assert!(found.index.is_some_and(|i| (-3..0).contains(&i)), "{found:?}");
-        assert_eq!((found.buffer.as_deref(), found.line.clone()), (Some("out"), wrong_line("outside: writes")));
-
-        for at in [32, -1] {
-            let ran = go(launch("static_outside", 1, 1, vec![ptr("y"), int(at)]), &[y()]);
-            let found = ran.only(FindingKind::OutOfBounds);
-            assert_eq!((found.index, found.line.clone()), (Some(at), wrong_line("outside: static")));
-        }
-
-        let mut dynamic = launch("dynamic_outside", 1, 1, vec![ptr("y"), int(16)]);
-        dynamic.shared = 64;
-        let ran = go(dynamic, &[y()]);
-        let found = ran.only(FindingKind::OutOfBounds);
-        assert_eq!((found.buffer.as_deref(), found.index, found.space), (Some("area"), Some(16), Some(Space::Shared)));
-        assert_eq!(found.line, wrong_line("outside: dynamic"));
-
-        let ran = go(launch("shared_unwritten", 1, 32, vec![ptr("y")]), &[y()]);
-        let found = ran.only(FindingKind::Uninitialised);
-        assert_eq!((found.buffer.as_deref(), found.index, found.count), (Some("never"), Some(3), 32));
-        assert_eq!(found.line, wrong_line("unwritten: shared"));
-
-        let ran = go(launch("output_unwritten", 1, 8, vec![ptr("y")]), &[y()]);
-        let found = ran.only(FindingKind::Uninitialised);
-        assert_eq!((found.buffer.as_deref(), found.count), (Some("y"), 8));
-        assert_eq!(found.line, wrong_line("unwritten: output"));
-
-        let ran = go(launch("divergent", 1, 32, vec![ptr("out")]), &[output("out", 1, 4)]);
-        let found = ran.only(FindingKind::DivergentBarrier);
-        assert_eq!((found.line.clone(), found.other_line.clone()), (wrong_line("divergent"), wrong_line("divergent")));
-
-        let ran = go(launch("left_early", 1, 64, vec![ptr("out")]), &[output("out", 64, 4)]);
-        assert_eq!(ran.only(FindingKind::ExitedBeforeBarrier).line, wrong_line("left early"));
-        assert_eq!(ran.ints("out")[..48], [1; 48]);
-
-        let ran = go(launch("wrong_mask", 1, 32, vec![ptr("out")]), &[output("out", 32, 4)]);
-        let found = ran.only(FindingKind::WarpMask);
-        assert_eq!(found.line, wrong_line("wrong mask"));
-        assert!(found.message.contains("lanes 16, 17"), "{}", found.message);
-
-        let ran = go(launch("left_out", 1, 32, vec![ptr("out")]), &[output("out", 32, 4)]);
-        assert_eq!(ran.only(FindingKind::WarpMask).line, wrong_line("left out"));
-
-        let ran = go(launch("crooked", 1, 1, vec![ptr("x"), ptr("y")]), &[x(), y()]);
-        let found = ran.only(FindingKind::Misaligned);
-        assert_eq!(
-            (found.buffer.as_deref(), found.index, found.line.clone()),
-            (Some("x"), Some(1), wrong_line("crooked"))
-        );
-
-        let ran = go(launch("writes_input", 1, 4, vec![ptr("x")]), &[x()]);
-        let found = ran.only(FindingKind::InputModified);
-        assert_eq!((found.buffer.as_deref(), found.line.clone()), (Some("x"), wrong_line("writes input")));
-
-        let ran = go(launch("null_pointer", 1, 8, vec![ptr("out"), long(0)]), &[output("out", 1, 4)]);
-        let found = ran.findings.iter().find(|f| f.kind == FindingKind::OutOfBounds).unwrap();
-        assert_eq!(found.line, wrong_line("null"));
-        assert!(found.message.contains("null pointer"), "{}", found.message);
-
-        let ran = go(launch("spins_volatile", 1, 4, vec![ptr("out")]), &[ints("out", [0]).writable()]);
-        assert_eq!(ran.only(FindingKind::NoProgress).line, wrong_line("spins volatile"));
-    }
-}
-
-#[test]
-fn a_plain_build_reports_what_the_process_itself_notices() {
-    let built = build(WRONG, &WRONG_ENTRIES, false);
-    let go = |launch, data: &[Data]| run(&built, launch, data);
-    for how in [How::default(), How { guard_after: false, ..How::default() }] {
-        let ran = run_with(
-            &built,
-            vec![launch("write_outside", 1, 8, vec![ptr("out"), int(1 << 20)])],
-            &[output("out", 1024, 4)],
-            &How { guard_after: false, ..how.clone() },
-        );
-        let found = ran.only(FindingKind::OutOfBounds);
-        assert_eq!((found.buffer.as_deref(), found.index), (Some("out"), Some(-3)));
-        assert_eq!(ran.done, 0);
-    }
-    let x = floats("x", (0..64).map(|i| i as f32));
-    let ran = go(launch("read_outside", 3, 32, vec![ptr("x"), ptr("y"), int(64)]), &[x.clone(), output("y", 1, 4)]);
-    let found = ran.only(FindingKind::OutOfBounds);
-    assert_eq!((found.buffer.as_deref(), found.index), (Some("x"), Some(64)));
-    assert_eq!(found.line, wrong_line("outside: reads"));
-    let ran = go(launch("writes_input", 1, 4, vec![ptr("x")]), &[x]);
-    assert_eq!(ran.only(FindingKind::InputModified).buffer.as_deref(), Some("x"));
-
-    let ran = go(launch("null_pointer", 1, 8, vec![ptr("out"), long(0)]), &[output("out", 1, 4)]);
-    let found = ran.only(FindingKind::Crash);
-    assert_eq!((found.thread, found.line.clone()), (Some([5, 0, 0]), wrong_line("null")));
-    assert_eq!(ran.done, 0, "a crashed trial does not end");
-
-    let ran = go(launch("divergent", 1, 32, vec![ptr("out")]), &[output("out", 1, 4)]);
-    assert_eq!(ran.only(FindingKind::DivergentBarrier).line, wrong_line("divergent"));
-    let ran = go(launch("left_early", 1, 64, vec![ptr("out")]), &[output("out", 64, 4)]);
-    assert_eq!(ran.clean().ints("out")[..48], [1; 48]);
-    let ran = go(launch("spins", 1, 4, vec![ptr("out")]), &[ints("out", [0]).writable()]);
-    assert_eq!(ran.only(FindingKind::NoProgress).line, wrong_line("spins"));
-    let ran = go(launch("asserts", 1, 1, vec![ptr("out"), int(1)]), &[output("out", 1, 4)]);
-    let found = ran.only(FindingKind::Assertion);
-    assert!(found.message.contains("n > 3"), "{}", found.message);
-    assert_eq!(found.line, wrong_line("asserts"));
-    let ran = go(launch("traps", 1, 2, vec![ptr("out")]), &[output("out", 1, 4)]);
-    assert_eq!(ran.only(FindingKind::Trap).thread, Some([1, 0, 0]));
-    let ran = go(launch("divides", 1, 1, vec![ptr("out"), int(0)]), &[output("out", 1, 4)]);
-    assert_eq!(ran.only(FindingKind::Crash).line, wrong_line("divides"));
 }
 
 const WARPS: &str = r#"
@@ -697,6 +448,69 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
     }
 }
 
+const WAITS: &str = r#"
+#include <cuda_runtime.h>
+#include <cuda/atomic>
+#include <cuda/barrier>
+#include <cuda/pipeline>
+__device__ int hits = 3;
+__global__ void volatile_wait(int *state, int *out) {
+  volatile int *s = state;
+  if (threadIdx.x == 0) {
+    while (s[1] == 0) {}
+    out[0] = 7;
+  } else {
+    s[1] = 1;
+  }
+}
+__global__ void flag_in_block(int *out) {
+  __shared__ int flag, data;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 40) {
+    data = 9;
+    __threadfence_block();
+    atomicExch(&flag, 1);
+  } else if (threadIdx.x == 3) {
+    cuda::atomic_ref<int, cuda::thread_scope_block> f(flag);
+    while (f.load(cuda::memory_order_acquire) == 0) {}
+    out[0] = data;
+  }
+}
+__global__ void split_barrier(int *out) {
+  cuda::barrier<cuda::thread_scope_block> b;
+  b.arrive_and_wait();
+  out[0] = 1;
+}
+__global__ void hits_of_trial(int *out) { out[0] = ++hits; }
+"#;
+
+#[test]
+fn a_thread_that_spins_on_volatile_memory_lets_the_one_it_waits_for_run() {
+    for check in [false, true] {
+        let built = build(WAITS, &["volatile_wait", "flag_in_block", "split_barrier"], check);
+        for threads in [1, 2] {
+            let how = How { threads, ..How::default() };
+            let data = [ints("state", [0, 0]).writable(), output("out", 1, 4)];
+            let wait = launch("volatile_wait", 1, 2, vec![ptr("state"), ptr("out")]);
+            assert_eq!(run_with(&built, vec![wait], &data, &how).clean().ints("out"), [7]);
+            let wait = launch("flag_in_block", 1, 64, vec![ptr("out")]);
+            assert_eq!(run_with(&built, vec![wait], &[output("out", 1, 4)], &how).clean().ints("out"), [9]);
+            let wait = launch("split_barrier", 1, 64, vec![ptr("out")]);
+            let ran = run_with(&built, vec![wait], &[output("out", 1, 4)], &how);
+            assert!(ran.not_emulated[0].starts_with("cuda::barrier at k.cu:"), "{:?}", ran.not_emulated);
+        }
+    }
+}
+
+#[test]
+fn device_globals_start_anew_in_every_trial() {
+    let built = build(WAITS, &["hits_of_trial"], false);
+    let how = How { trials: 3, ..How::default() };
+    let ran = run_with(&built, vec![launch("hits_of_trial", 1, 1, vec![ptr("out")])], &[output("out", 1, 4)], &how);
+    assert_eq!((ran.done, ran.ints("out")), (3, vec![4]));
+}
+
 #[test]
 fn volatile_code_that_declares_itself_warp_synchronous_is_exact() {
     let built = build_with(ATOMICS, &["volatile_reduce"], true, &[("KFORGE_WARP_SYNCHRONOUS", "1")]);
@@ -710,37 +524,84 @@ fn volatile_code_that_declares_itself_warp_synchronous_is_exact() {
     }
 }
 
-const UNSUPPORTED: &str = r#"
-#include <cuda_runtime.h>
-__global__ void ptx(int *out) {
-  if (out[0] == 1) asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0}, {%1};" : "=r"(out[1]) : "r"(out[2])); // ptx
-  if (out[0] == 2) asm("prefetch.global.L2 [%0];" ::"l"(out)); // plain asm
-  out[3] = 4;
-}
-__global__ void deep(int *out, int n) {
-  char local[200000];
-  for (int i = 0; i < 200000; i += 1000) ((volatile char *)local)[i] = (char)n;
-  out[0] = local[n * 1000]; // deep
+const MATRICES: &str = r#"
+#include <mma.h>
+#include <cuda_fp16.h>
+#include <cuda_bf16.h>
+using namespace nvcuda;
+template <class T, class Held, class Acc, int M, int N, int K>
+__global__ void product(const Held *a, const Held *b, Acc *c) {
+  wmma::fragment<wmma::matrix_a, M, N, K, T, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, M, N, K, T, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, M, N, K, Acc> fc;
+  wmma::fill_fragment(fc, Acc(1));
+  for (int k = 0; k < 2; ++k) {
+    wmma::load_matrix_sync(fa, a + k * K, 2 * K);
+    wmma::load_matrix_sync(fb, b + k * K, 2 * K);
+    for (int i = 0; i < fa.num_elements; ++i) fa.x[i] = fa.x[i];
+    wmma::mma_sync(fc, fa, fb, fc);
+  }
+  __shared__ Acc tile[M * N];
+  wmma::store_matrix_sync(tile, fc, N, wmma::mem_row_major);
+  for (int i = threadIdx.x; i < M * N; i += 32) c[i] = tile[i];
 }
 "#;
 
 #[test]
-fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
+fn warp_matrix_products_are_those_of_their_matrices() {
+    type Encode = fn(i32) -> Vec<u8>;
+    let f16: Encode = |v| half::f16::from_f32(v as f32).to_le_bytes().to_vec();
+    let bf16: Encode = |v| half::bf16::from_f32(v as f32).to_le_bytes().to_vec();
+    let f32: Encode = |v| (v as f32).to_le_bytes().to_vec();
+    let s8: Encode = |v| vec![v as i8 as u8];
+    let cases: [(&str, Encode, bool, [usize; 3]); 6] = [
+        ("product<__half, __half, float, 16, 16, 16>", f16, false, [16, 16, 16]),
+        ("product<__half, __half, float, 32, 8, 16>", f16, false, [32, 8, 16]),
+        ("product<__half, __half, float, 8, 32, 16>", f16, false, [8, 32, 16]),
+        ("product<__nv_bfloat16, __nv_bfloat16, float, 16, 16, 16>", bf16, false, [16, 16, 16]),
+        ("product<wmma::precision::tf32, float, float, 16, 16, 8>", f32, false, [16, 16, 8]),
+        ("product<signed char, signed char, int, 16, 16, 16>", s8, true, [16, 16, 16]),
+    ];
+    let entries = cases.map(|c| c.0);
     for check in [false, true] {
-        let built = build(UNSUPPORTED, &["ptx", "deep"], check);
-        for (first, want, mark) in [
-            (1, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "// ptx"),
-            (2, "prefetch.global.L2", "// plain asm"),
-        ] {
-            let ran = run(&built, launch("ptx", 1, 1, vec![ptr("out")]), &[ints("out", [first, 0, 0, 0]).writable()]);
-            assert_eq!(ran.not_emulated, [format!("{want} at k.cu:{}", line_of(UNSUPPORTED, mark))]);
-            assert!(ran.findings.is_empty());
-        }
-        let ran = run(&built, launch("ptx", 1, 1, vec![ptr("out")]), &[ints("out", [0, 0, 0, 0]).writable()]);
-        assert_eq!(ran.clean().ints("out")[3], 4);
-        if !check {
-            let ran = run(&built, launch("deep", 1, 1, vec![ptr("out"), int(1)]), &[output("out", 1, 4)]);
-            assert!(ran.not_emulated[0].contains("bytes of stack"), "{:?}", ran.not_emulated);
+        let built = build(MATRICES, &entries, check);
+        for (entry, encode, integer, [m, n, k]) in cases {
+            let a: Vec<i32> = (0..m * 2 * k).map(|i| (i * 7 % 11) as i32 - 5).collect();
+            let b: Vec<i32> = (0..n * 2 * k).map(|i| (i * 5 % 13) as i32 - 6).collect();
+            let data = |name, values: &[i32]| Data {
+                name,
+                bytes: values.iter().flat_map(|v| encode(*v)).collect(),
+                element: encode(0).len() as u64,
+                writable: false,
+                poisoned: false,
+            };
+            let data = [data("a", &a), data("b", &b), output("c", m * n, 4)];
+            let ran = run(&built, launch(entry, 1, 32, vec![ptr("a"), ptr("b"), ptr("c")]), &data).clean();
+            let want = |e: usize| 1 + (0..2 * k).map(|l| a[e / n * 2 * k + l] * b[e % n * 2 * k + l]).sum::<i32>();
+            for e in 0..m * n {
+                let got = if integer { ran.ints("c")[e] } else { ran.floats("c")[e] as i32 };
+                assert_eq!(got, want(e), "{entry} element {e}");
+            }
         }
     }
+}
+
+#[test]
+fn a_binary_tells_its_parameters_and_shared_memory() {
+    let entries = ["block_sum<128>".to_owned()];
+    let built = build(BASIC, &["block_sum<128>"], false);
+    let seen = kforge::worker::emulator::inspect(&built.binary, &entries).unwrap();
+    assert_eq!(seen.architectures, ["cpu"]);
+    let function = &seen.functions[0];
+    assert_eq!((function.shared, &function.params[..]), (Some(512), &[(0, 8), (8, 8)][..]));
+    assert!(kforge::worker::emulator::inspect(&built.binary, &[entries[0].clone(), "other".into()]).is_err());
+}
+
+#[test]
+fn what_the_compiler_refuses_comes_back_in_its_own_words_with_the_users_file() {
+    let log = try_build("__global__ void k(float *x) {\n  x[0] = undeclared;\n}\n", &["k"], false, &[]).err().unwrap();
+    assert!(log.contains("k.cu:2:10: error: 'undeclared' was not declared"), "{log}");
+    assert!(!log.contains("source/"));
+    let log = try_build("__global__ void k(float *x) {}\n", &["other<3>"], false, &[]).err().unwrap();
+    assert!(log.contains("other"), "{log}");
 }

@@ -1,10 +1,5 @@
 //! `kernel.toml` as typed values: the manifest, and what becomes of it when names are bound to numbers. Pure: knows no files, clock or environment.
 
-#![expect(
-    clippy::result_large_err,
-    reason = "errors are diagnostics for people: they end a command, so their size does not matter, and a box would be in every signature"
-)]
-
 pub mod bound;
 pub mod dtype;
 pub mod expr;

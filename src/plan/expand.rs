@@ -90,6 +90,7 @@ impl Planner<'_> {
             arch: scope.target.arch.name().into(),
             entries: scope.kernel.entries(&build.variant, scope.choice),
             disassemble: true,
+            launches: vec![],
         };
         let mut parts = self.parts(scope, build);
         parts.push("sass");

@@ -47,8 +47,10 @@ pub type Tool = Result<Digest, String>;
 pub struct Toolchains {
     /// The host's C++ compiler.
     pub cxx: Tool,
-    /// NVRTC (and nvcc, for `auto`).
-    pub cuda: Tool,
+    /// NVRTC, and nvcc, to which `auto` may turn.
+    pub auto: Tool,
+    /// NVRTC alone.
+    pub nvrtc: Tool,
     /// nvcc alone.
     pub nvcc: Tool,
     /// The disassembler.

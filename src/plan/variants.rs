@@ -8,7 +8,7 @@ use super::make::Make;
 use super::operators::Case;
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
-use crate::model::{Arch, Kernel, Tolerance, Variant};
+use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Scalar, Shape, StructField, Tolerance, Variant};
 use crate::record::event::Labels;
 use crate::record::params::{CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, VerifyParams};
 use crate::record::{StepKind, Unknown};
@@ -93,6 +93,17 @@ impl Planner<'_> {
 
     /// The compile and inspect steps of a variant; gives their ids.
     pub fn compile(&mut self, scope: Scope<'_>, build: &Build, compiler: Compiler, ablation: bool) -> (String, String) {
+        let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
+        let known = |planner: &Self, kind: StepKind| {
+            let parts = planner.parts(scope, build);
+            let id =
+                parts.into_iter().chain([plain, kind.name()]).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
+            planner.ids.contains(&id).then_some(id)
+        };
+        // Every shape of a variant asks; the first one plans.
+        if let (Some(compile), Some(inspect)) = (known(self, StepKind::Compile), known(self, StepKind::Inspect)) {
+            return (compile, inspect);
+        }
         let source = self.generate(scope, &build.source);
         let kernel = scope.kernel;
         let input = self.package_input(scope.package);
@@ -112,7 +123,6 @@ impl Planner<'_> {
             include: input.include.iter().chain(&kernel.include).cloned().collect(),
             flags,
         };
-        let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
         let mut parts = self.parts(scope, build);
         parts.push(plain);
         let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
@@ -124,18 +134,51 @@ impl Planner<'_> {
                 node.tool("toolchain", &tools.cxx).tree("tree:emulator", tools.emulator)
             }
             Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
-            Compiler::Auto | Compiler::Nvrtc => node.tool("toolchain", &tools.cuda).tree("tree:shim", tools.shim),
+            Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),
+            Compiler::Nvrtc => node.tool("toolchain", &tools.nvrtc).tree("tree:shim", tools.shim),
         };
         let inspect = Make::new(
             StepKind::Inspect,
             &parts,
             self.labels(scope, build, None),
-            &InspectParams { arch, entries, disassemble: false },
+            &InspectParams { arch, entries, disassemble: false, launches: Self::arguments(scope, build) },
         )
         .ablation(ablation);
         let compile = self.add(node.done());
         let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
         (compile, inspect)
+    }
+
+    /// What a variant's launches pass, at the first shape it serves: arguments and blocks, without values that differ from shape to shape. A shape whose launches
+    /// cannot be bound is reported where it is verified.
+    fn arguments(scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+        let serves = |s: &&Shape| scope.kernel.serves(&build.variant, scope.operator, scope.choice, s).unwrap_or(false);
+        let bind = |s: &Shape| scope.operator.bind(scope.choice, s).ok();
+        let problem = scope.operator.shapes.iter().find(serves).and_then(bind);
+        let launches =
+            problem.and_then(|p| scope.kernel.launches(&build.variant, scope.choice, &p).ok()).unwrap_or_default();
+        let plain = |arg: Arg| match arg {
+            Arg::Pointer { buffer, .. } => Arg::Pointer { buffer, offset: 0 },
+            Arg::Scalar { dtype, .. } => Arg::Scalar { dtype, value: Scalar::Int(0) },
+            Arg::Struct(fields) => {
+                Arg::Struct(fields.into_iter().map(|f| StructField { value: Scalar::Int(0), ..f }).collect())
+            }
+            Arg::Pointers(buffers) => Arg::Pointers(buffers),
+        };
+        let mut out: Vec<Launch> = launches
+            .into_iter()
+            .filter_map(|l| match l {
+                Launch::Kernel(k) => Some(Launch::Kernel(KernelLaunch {
+                    grid: [1; 3],
+                    shared: 0,
+                    args: k.args.into_iter().map(plain).collect(),
+                    ..k
+                })),
+                Launch::Memset { .. } => None,
+            })
+            .collect();
+        out.dedup();
+        out
     }
 
     /// The compiler of a variant on a target, for work of that size.

@@ -82,6 +82,8 @@ pub struct InspectParams {
     pub entries: Vec<String>,
     /// Whether to count opcodes: only where methods are judged.
     pub disassemble: bool,
+    /// The variant's launches, for their arguments and blocks: counts and sizes are checked against the binary. Values and grids are left out.
+    pub launches: Vec<Launch>,
 }
 
 /// One trial of a verification: which inputs.

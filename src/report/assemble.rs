@@ -11,7 +11,7 @@ use super::document::{
 use crate::base::Digest;
 use crate::record::event::Labels;
 use crate::record::params::{Judgement, Selection};
-use crate::record::{Inspection, Outcome, StepKind, StepResult, Verdict};
+use crate::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that ended.
 #[derive(Clone, Copy)]
@@ -40,12 +40,17 @@ pub struct Names {
 }
 
 /// Reads documents of results.
-pub struct Reader<'a>(pub &'a dyn Fn(&Digest) -> Option<Vec<u8>>);
+pub struct Reader<'a> {
+    /// The bytes of a blob.
+    pub read: &'a dyn Fn(&Digest) -> Option<Vec<u8>>,
+    /// A text of a step with its places as file and line.
+    pub places: &'a dyn Fn(&str, &str) -> String,
+}
 
 impl Reader<'_> {
     /// An output of a step as a document; none if it is not there.
     pub fn document<T: DeserializeOwned>(&self, result: Option<&StepResult>, output: &str) -> Option<T> {
-        serde_json::from_slice(&(self.0)(result?.outputs.get(output)?)?).ok()
+        serde_json::from_slice(&(self.read)(result?.outputs.get(output)?)?).ok()
     }
 }
 
@@ -177,13 +182,20 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)))
                 && step.labels.method.is_none()
             {
+                let text = |t: &str| (reader.places)(step.id, t);
                 report.shapes.push(ShapeReport {
                     shape: shape.clone(),
                     variant,
-                    verdict: judgement.verdict,
+                    verdict: match judgement.verdict {
+                        Verdict::Fail(why) => Verdict::Fail(text(&why)),
+                        Verdict::Unknown(Unknown::NotEmulated(what)) => {
+                            Verdict::Unknown(Unknown::NotEmulated(text(&what)))
+                        }
+                        other => other,
+                    },
                     emulated: judgement.emulated,
                     worst: judgement.worst,
-                    explanation: judgement.explanation,
+                    explanation: text(&judgement.explanation),
                 });
             }
         }
@@ -244,7 +256,8 @@ mod tests {
             Labels { package: "p".into(), kernel: Some("k".into()), target: Some("h200".into()), ..Labels::default() };
         let outcome = Outcome::Unavailable("no device".into());
         let view = |id| StepView { id, kind: StepKind::Bench, labels: &labels, outcome: &outcome, result: None };
-        let report = assemble(&[view("a"), view("b")], &|_| None, &Reader(&|_| None));
+        let report =
+            assemble(&[view("a"), view("b")], &|_| None, &Reader { read: &|_| None, places: &|_, t| t.to_string() });
         assert_eq!(
             report.packages[0].kernels[0].targets[0].unavailable,
             [("bench".to_string(), 2, "no device".to_string())]

@@ -4,8 +4,8 @@ use super::cuda::{self, CudaCompileError};
 use super::message::Response;
 use super::task::{self, Task};
 use crate::base::Severity;
-use crate::record::Note;
 use crate::record::params::{CompileFacts, CompileParams, InspectParams};
+use crate::record::{Note, Verdict};
 
 /// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
 pub const NEEDS_NVCC: &str = "nvcc is needed: ";
@@ -56,7 +56,13 @@ pub fn inspect(task: &Task) -> Response {
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
         task.write_document("inspection", &found)?;
-        Ok(task::done(registers.join(", "), vec![]))
+        let refused = cuda::args::check(&params.launches, &found);
+        let notes = refused
+            .iter()
+            .map(|f| Note { severity: Severity::Error, code: "inspect.arguments".into(), message: f.message.clone() })
+            .collect();
+        let verdict = refused.first().map(|f| Verdict::Fail(f.message.clone()));
+        Ok(Response::Done { verdict, notes, summary: registers.join(", "), forget: false })
     };
     run().unwrap_or_else(|r: Response| r)
 }

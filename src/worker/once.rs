@@ -31,10 +31,15 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
     if let Err(e) = fs::create_dir_all(output).and_then(|()| family::adopt_orphans()) {
         return failed(format!("cannot prepare for the step: {e}"));
     }
+    // What the step starts works in folders of its own.
+    let (input, output) = match (std::path::absolute(input), std::path::absolute(output)) {
+        (Ok(input), Ok(output)) => (input, output),
+        (Err(e), _) | (_, Err(e)) => return failed(format!("cannot prepare for the step: {e}")),
+    };
     let task = Task {
         spec,
-        input: input.to_path_buf(),
-        output: output.to_path_buf(),
+        input,
+        output,
         places,
         time_limit: limits.time,
         memory_limit: limits.memory,

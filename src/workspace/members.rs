@@ -10,7 +10,7 @@ use crate::model::WorkspaceTable;
 
 /// Manifests of members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Expanded {
+pub(super) struct Expanded {
     /// All of them, sorted.
     pub members: Vec<PathBuf>,
     /// Those that commands in the root act on; empty for all.
@@ -18,7 +18,7 @@ pub struct Expanded {
 }
 
 /// Expands the globs of a workspace's table.
-pub fn expand(root: &Path, table: &WorkspaceTable) -> Result<Expanded, Vec<Diagnostic>> {
+pub(super) fn expand(root: &Path, table: &WorkspaceTable) -> Result<Expanded, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     let mut members = Vec::new();
     let exclude = globs(&table.exclude, &mut wrong);

@@ -120,11 +120,12 @@ pub(crate) struct How {
     pub(crate) guard_after: bool,
     pub(crate) threads: u32,
     pub(crate) constants: Vec<Constant>,
+    pub(crate) trials: usize,
 }
 
 impl Default for How {
     fn default() -> Self {
-        How { order: ThreadOrder::Forward, guard_after: true, threads: 2, constants: vec![] }
+        How { order: ThreadOrder::Forward, guard_after: true, threads: 2, constants: vec![], trials: 1 }
     }
 }
 
@@ -202,7 +203,7 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
         check: built.check,
         launches: launches.into_iter().map(Launch::Kernel).collect(),
         constants: how.constants.clone(),
-        trials: vec![RunnerTrial { buffers, order: how.order, guard_after: how.guard_after }],
+        trials: vec![RunnerTrial { buffers, order: how.order, guard_after: how.guard_after }; how.trials],
         threads: how.threads,
     };
     let lines = Lines::parse(&built.lines);

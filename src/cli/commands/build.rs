@@ -9,6 +9,7 @@ use crate::base::{Digest, Severity};
 use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{self, Blobs, BuildOutcome, INTERRUPTED};
 use crate::plan::Goal;
@@ -131,7 +132,9 @@ fn execute(
     let mut ended = 0u64;
     let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
     let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
+    let places = Places::new(&ready.graph, &ready.journal, &*ready.leaves);
     let mut on_event = |event: Event| {
+        let event = places.event(event);
         match &event {
             Event::StepStarted { id, kind } => {
                 running.insert(id.clone(), *kind);
@@ -242,7 +245,9 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         })
         .collect();
     let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
-    report::assemble(&views, &|id| ready.names(id), &report::assemble::Reader(&read))
+    let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
+    let reader = report::assemble::Reader { read: &read, places: &|id, text| places.text(id, text) };
+    report::assemble(&views, &|id| ready.names(id), &reader)
 }
 
 fn finish(

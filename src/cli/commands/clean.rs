@@ -20,7 +20,10 @@ pub fn run(context: &Context, args: &CleanArgs) -> Result<Exit, Exit> {
     let failed = |e: std::io::Error, path: &Path| context.fail(&format!("cannot remove `{}`: {e}", path.display()));
     if args.dry_run {
         let (files, size) = measure(&target);
-        console.status("Would remove", &format!("{}, {} in `{}`", count(files, "file"), bytes(size), target.display()));
+        console.status(
+            "Summary",
+            &format!("{}, {} would be removed from `{}`", count(files, "file"), bytes(size), target.display()),
+        );
         return Ok(Exit::Done);
     }
     let mut blocked = || console.status("Blocking", "waiting for another kforge to finish with this workspace");

@@ -15,7 +15,12 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {
         && !key.starts_with("alias.")
     {
         let unknown = Diagnostic::error("config.unknown-key", format!("unknown setting `{key}`"));
-        context.console.diagnostic(&unknown.suggest(key, known()).hint("`kforge config get` shows every setting"));
+        // `jobs` means `build.jobs`.
+        let unknown = match known().find(|name| name.ends_with(&format!(".{key}"))) {
+            Some(name) => unknown.hint(format!("did you mean `{name}`?")),
+            None => unknown.suggest(key, known()),
+        };
+        context.console.diagnostic(&unknown.hint("`kforge config get` shows every setting"));
         return Err(Exit::NothingSelected);
     }
     let wanted = |name: &str| key.as_ref().is_none_or(|k| name == k || name.starts_with(&format!("{k}.")));

@@ -1,6 +1,6 @@
 //! One file a command.
 
-mod build;
+pub mod build;
 mod cache;
 mod clean;
 mod completions;
@@ -21,7 +21,7 @@ mod timings;
 mod toolchain;
 mod tree;
 mod update;
-pub(super) mod worker;
+pub mod worker;
 
 use super::args::{Command, MessageFormat};
 use super::exit::Exit;

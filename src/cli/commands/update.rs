@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
     }
     let noun = if changes.len() == 1 { "change" } else { "changes" };
     if args.dry_run {
-        context.console.status("Would update", &format!("kforge.lock: {} {noun}", changes.len()));
+        context.console.status("Summary", &format!("kforge.lock: {} {noun}, not written", changes.len()));
         return Ok(Exit::Done);
     }
     lock.write(&opened.workspace.root, context.locked()).map_err(|e| context.fail(&e.to_string()))?;

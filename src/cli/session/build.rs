@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::leaves::Leaves;
-use super::locks::Shared;
-use super::memory::Remembered;
 use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
@@ -16,7 +14,8 @@ use super::workers::Workers;
 use crate::base::Digest;
 use crate::cli::exit::Exit;
 use crate::engine::action::ActionCache;
-use crate::engine::journal::{Journal, JournalCache};
+use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
+use crate::engine::journal::{Journal, JournalCache, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::engine::stat::StatCache;
 use crate::engine::{Blobs, BuildOptions, Cache, Capacity, Graph, Runner, Services};
@@ -65,9 +64,11 @@ pub struct Ready<'a> {
     /// The shared action cache.
     pub actions: ActionCache,
     /// The engine's memory.
-    pub memory: Remembered,
+    pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Pool,
+    /// By architecture: the product whose evidence counts.
+    pub devices: BTreeMap<String, Option<String>>,
     /// Held while the build runs.
     _locks: Vec<Lock>,
 }
@@ -185,6 +186,8 @@ impl Context {
                 pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
             });
         }
+        let targets = || packages.members.iter().flat_map(|m| m.package.targets.values());
+        let devices = targets().map(|t| (t.arch.name().to_string(), t.device.clone())).collect();
         let mut planner = Planner::plan(PlanInput {
             packages: inputs,
             selection: Selection {
@@ -236,7 +239,7 @@ impl Context {
             total: Arc::default(),
         };
         let blobs: Arc<dyn Blobs> = leaves.clone();
-        let memory = Remembered::new(journal.clone(), blobs.clone());
+        let memory = JournalMemory::new(journal.clone(), blobs.clone());
         let actions = ActionCache::new(&opened.home, blobs);
         let program = std::env::current_exe().map_err(|e| self.fail(&format!("cannot find this program: {e}")))?;
         let pool = Pool::new(Command::new(program).arg("worker"));
@@ -248,6 +251,7 @@ impl Context {
             tools,
             journal,
             actions,
+            devices,
             memory,
             pool,
             _locks: locks,
@@ -348,13 +352,23 @@ impl Ready<'_> {
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
-        let caches: Vec<&dyn Cache> = vec![&from_journal, &self.actions];
+        let devices = self.devices.clone();
+        let wanted = move |spec: &crate::record::Spec| {
+            let arch = spec.params.get("arch").and_then(|a| a.as_str()).filter(|a| *a != "cpu")?;
+            Some(evidence::Wanted {
+                here: None,
+                device: devices.get(arch).cloned().flatten(),
+                validity: Validity::of(spec.kind),
+            })
+        };
+        let evidence = EvidenceCache::new(Index::new(&opened.home, opened.store.clone()), wanted);
+        let caches: Vec<&dyn Cache> = vec![&from_journal, &self.actions, &evidence];
         let services = Services {
             runners: StepKind::ALL.into_iter().map(|k| (k, runner)).collect(),
             caches,
             blobs: &*self.leaves,
             memory: &self.memory,
-            locks: &Shared { actions: &self.actions },
+            locks: &self.actions,
             expand: &self.expander,
         };
         with(&services)

@@ -3,9 +3,8 @@
 pub mod build;
 pub mod leaves;
 pub mod libraries;
-pub mod locks;
-pub mod memory;
 pub mod open;
+pub mod places;
 pub mod plan;
 pub mod sources;
 pub mod tools;

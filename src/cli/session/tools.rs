@@ -10,7 +10,7 @@ use crate::cli::console::Console;
 use crate::engine::journal::Journal;
 use crate::model::{Arch, CudaSpec as Asked, Package};
 use crate::plan::{Tool, Toolchains};
-use crate::record::params::Toolchain;
+use crate::record::params::{Compiler, Toolchain};
 use crate::record::spec::Tree;
 use crate::toolchain::cuda::{Progress, Source};
 use crate::toolchain::{Cuda, Group, Pip, cxx, python};
@@ -29,8 +29,8 @@ pub const DEFAULT_CUDA: &str = "13.0";
 enum Behind {
     /// Here.
     Here(BTreeMap<String, PathBuf>),
-    /// In a group of a CUDA, installed or not.
-    Cuda(Cuda, Group),
+    /// In a group of a CUDA, installed or not, and what is here beside it.
+    Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
 }
 
 /// All toolchains of a build.
@@ -95,24 +95,28 @@ impl Tools {
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
         let none = || Err("the package has no device target".to_string());
         let cuda = if wants_cuda { cuda(package) } else { none() };
-        let mut group = |group: Group, with: &[Group]| -> Tool {
+        let cxx_of_host = host.cxx.as_ref().ok();
+        let mut compiler = |compiler: Compiler| -> Tool {
             let cuda = cuda.clone()?;
-            let mut found = cuda.fingerprint(group, digest)?;
-            // What `auto` may go over to decides its result too.
-            for other in with {
-                found.tools.extend(cuda.fingerprint(*other, digest)?.tools);
-            }
-            Ok(self.toolchain(&found, Behind::Cuda(cuda, group)))
+            let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest)?;
+            let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
+            // nvcc's preprocessor is the host's compiler.
+            let beside = cxx_of_host.map(|(_, places)| places.clone()).unwrap_or_default();
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
         };
-        let (compile, nvcc, disassembler) =
-            (group(Group::Compile, &[Group::Nvcc]), group(Group::Nvcc, &[]), group(Group::Disassemble, &[]));
+        let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
+        let disassembler = cuda.clone().and_then(|cuda| {
+            let found = cuda.fingerprint(Group::Disassemble, digest)?;
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Disassemble, BTreeMap::new())))
+        });
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let (toolchain, places) = found.clone()?;
             Ok(self.toolchain(&toolchain, Behind::Here(places)))
         };
         Toolchains {
             cxx: of_host(&host.cxx),
-            cuda: compile,
+            auto,
+            nvrtc,
             nvcc,
             disassembler,
             python: of_host(&host.python),
@@ -125,7 +129,11 @@ impl Tools {
     pub fn places(&self, toolchain: &Digest, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
         match self.behind.get(toolchain) {
             Some(Behind::Here(places)) => Ok(places.clone()),
-            Some(Behind::Cuda(cuda, group)) => self.installed(cuda, *group, console),
+            Some(Behind::Cuda(cuda, group, beside)) => {
+                let mut places = self.installed(cuda, *group, console)?;
+                places.extend(beside.clone());
+                Ok(places)
+            }
             None => Err("BUG: a toolchain that nobody knows".into()),
         }
     }
@@ -133,7 +141,7 @@ impl Tools {
     /// The same for nvcc, beside NVRTC, which found that it is needed.
     pub fn nvcc(&self, toolchain: &Digest, console: &Console) -> Result<BTreeMap<String, PathBuf>, String> {
         let mut places = self.places(toolchain, console)?;
-        if let Some(Behind::Cuda(cuda, _)) = self.behind.get(toolchain) {
+        if let Some(Behind::Cuda(cuda, ..)) = self.behind.get(toolchain) {
             places.extend(self.installed(cuda, Group::Nvcc, console)?);
         }
         Ok(places)
@@ -195,10 +203,7 @@ impl Host {
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Self {
         let python = if wants_python {
-            python::find(python_named, path_var).and_then(|p| {
-                let toolchain = p.fingerprint(digest).map_err(|e| e.to_string())?;
-                Ok((toolchain, [("python".to_string(), p.path)].into()))
-            })
+            host_python(python_named, path_var, journal, digest)
         } else {
             Err("no reference of this build is written in Python".into())
         };
@@ -212,22 +217,32 @@ fn host_cxx(
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
 ) -> Result<(Toolchain, BTreeMap<String, PathBuf>), String> {
-    let compiler = cxx::find(named, path_var)?;
-    let driver = digest(&compiler.path).map_err(|e| e.to_string())?;
-    let name = format!("cxx {driver} {} {path_var}", compiler.path.display());
-    let remembered = journal.meta(&name).and_then(|b| serde_json::from_slice::<cxx::Survey>(&b).ok());
-    let known = remembered.filter(|s| s.compiler == compiler && s.prelude == Digest::of(PRELUDE.as_bytes()));
-    // A file of the survey that is gone means that the compiler is another one now.
-    if let Some(toolchain) = known.as_ref().and_then(|s| s.fingerprint(digest).ok()) {
-        return Ok((toolchain, [("c++".to_string(), compiler.path)].into()));
-    }
-    let survey = compiler.survey(PRELUDE)?;
-    let toolchain = survey.fingerprint(digest).map_err(|e| e.to_string())?;
-    if let Ok(bytes) = serde_json::to_vec(&survey) {
+    let kept = journal.meta("c++").and_then(|b| serde_json::from_slice::<cxx::Kept>(&b).ok());
+    let found = cxx::recall(kept.clone(), named, path_var, PRELUDE, digest)?;
+    if kept.as_ref() != Some(&found)
+        && let Ok(bytes) = serde_json::to_vec(&found)
+    {
         // A memo that cannot be written costs time, nothing else.
-        let _ = journal.record_meta(&name, &bytes);
+        let _ = journal.record_meta("c++", &bytes);
     }
-    Ok((toolchain, [("c++".to_string(), compiler.path)].into()))
+    Ok((found.fingerprint, [("c++".to_string(), found.survey.compiler.path)].into()))
+}
+
+fn host_python(
+    named: Option<&Path>,
+    path_var: &str,
+    journal: &Journal,
+    digest: &dyn Fn(&Path) -> io::Result<Digest>,
+) -> Result<(Toolchain, BTreeMap<String, PathBuf>), String> {
+    let kept = journal.meta("python").and_then(|b| serde_json::from_slice(&b).ok());
+    let found = python::recall(kept.clone(), named, path_var, digest)?;
+    if kept.as_ref() != Some(&found)
+        && let Ok(bytes) = serde_json::to_vec(&found)
+    {
+        let _ = journal.record_meta("python", &bytes);
+    }
+    let (python, toolchain) = found;
+    Ok((toolchain, [("python".to_string(), python.path)].into()))
 }
 
 /// The name under which the lockfile holds the wheels of a release.

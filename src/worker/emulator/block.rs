@@ -77,6 +77,8 @@ pub(super) struct Block {
     pub(super) generation: u64,
     pub(super) saved_context: (u32, u32),
     pub(super) saved_shared: Option<Vec<u8>>,
+    /// Whether a thread was stopped in its own code, which says nothing of progress.
+    pub(super) preempted: bool,
     pub(super) watch: Option<Box<BlockWatch>>,
 }
 
@@ -109,6 +111,7 @@ impl Block {
         (self.epoch, self.events, self.stamp, self.at_grid, self.generation) = (0, 0, 0, 0, 0);
         self.saved_context = (0, 0);
         self.saved_shared = None;
+        self.preempted = false;
         if let Some(watch) = &mut self.watch {
             watch.begin();
         }

@@ -61,6 +61,7 @@ pub(super) struct Core {
     pub(super) ctx: Context,
     pub(super) job: *const Job,
     pub(super) block: *mut Block,
+    #[expect(clippy::vec_box, reason = "coroutines run while the pool grows, so none may move")]
     fibers: Vec<Box<Fiber>>,
     free: Vec<u32>,
     /// The coroutine that runs, or none while the scheduler does.
@@ -73,8 +74,11 @@ pub(super) struct Core {
     pub(super) fault: Fault,
     /// Where a fault is reported from: the faulting stack may have overflowed.
     pub(super) landing_stack: ThreadStack,
+    /// Whether kernel code runs on behalf of a whole warp, inside the scheduler, where no thread can be stopped.
+    pub(super) collecting: bool,
     /// Stores of watched kernels, as signs of progress.
     pub(super) writes: u64,
+    #[expect(clippy::vec_box, reason = "a block is pointed to while it runs")]
     spare: Vec<Box<Block>>,
 }
 
@@ -121,6 +125,7 @@ impl Core {
             tls: 0,
             fault: Fault::default(),
             landing_stack: ThreadStack::map(0)?,
+            collecting: false,
             writes: 0,
             spare: Vec::new(),
         }))
@@ -279,8 +284,10 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
             c.load(&mut block);
             run_block(core, job, &mut block)
         };
-        let stamp = block.events + u64::from(unsafe { (*core).ctx.exited }) + unsafe { (*core).writes };
-        let advanced = turn != Turn::Polling || stamp != block.stamp;
+        // SAFETY: only this OS thread uses `core`.
+        let (exited, writes) = unsafe { ((*core).ctx.exited, (*core).writes) };
+        let stamp = block.events + u64::from(exited) + writes;
+        let advanced = turn != Turn::Polling || stamp != block.stamp || std::mem::take(&mut block.preempted);
         block.stamp = stamp;
         if advanced {
             rounds = 0;
@@ -404,11 +411,12 @@ unsafe fn switch_to(core: *mut Core, fiber: u32) {
     unsafe {
         (*core).running = fiber;
         (*core).parked = NONE;
-        let at: *mut Fiber = &mut **(&mut (*core).fibers).get_unchecked_mut(fiber as usize);
+        let at: *mut Fiber = &mut *(&mut (*core).fibers)[fiber as usize];
         (*at).coroutine.resume(());
         let parked = (*core).parked;
         if parked == NONE {
-            (&mut (*core).free).push(fiber);
+            let free = &mut (*core).free;
+            free.push(fiber);
         } else {
             (&mut (*(*core).block).threads)[parked as usize].fiber = fiber;
         }

@@ -14,6 +14,59 @@ use crate::record::{FindingKind, Space};
 
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
 
+/// The signal by which a thread that runs for long is asked to let others run.
+const PREEMPT: i32 = libc::SIGURG;
+static ONCE_PREEMPT: Once = Once::new();
+
+/// An OS thread that can be asked; kernels may spin on plain or volatile memory that another thread has yet to write.
+#[derive(Clone, Copy)]
+pub(super) struct Preemptible(libc::pthread_t);
+
+impl Preemptible {
+    /// The calling OS thread.
+    pub(super) fn here() -> Self {
+        // SAFETY: always succeeds.
+        Preemptible(unsafe { libc::pthread_self() })
+    }
+
+    /// Asks the thread that runs there to let others of its block run, if it is in a kernel's code.
+    ///
+    /// # Safety
+    /// The OS thread has not ended.
+    pub(super) unsafe fn ask(self) {
+        // SAFETY: as stated.
+        unsafe { libc::pthread_kill(self.0, PREEMPT) };
+    }
+}
+
+unsafe extern "C" fn preempt(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid context. Only a thread that was interrupted in the binary's own code gives way, so nothing of ours is half done; its
+    // registers lie on its own stack until it is resumed and returns from here.
+    unsafe {
+        let core = core::current();
+        if core.is_null() || (*core).running == core::NONE || (*core).job.is_null() || (*core).collecting {
+            return;
+        }
+        let job = &*(*core).job;
+        let pc = (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
+        if !(job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&pc) {
+            return;
+        }
+        let thread = (*core).ctx.linear;
+        let block = &mut *(*core).block;
+        block.preempted = true;
+        let at = &mut block.threads[thread as usize];
+        // Between two threads of the trampoline's loop there is none to stop.
+        if at.state != super::block::State::Running
+            || block.exited_lanes[thread as usize / 32] >> (thread % 32) & 1 == 1
+        {
+            return;
+        }
+        (at.state, at.pc) = (super::block::State::Poll, pc + 1);
+        core::park(core, thread);
+    }
+}
+
 /// The alternate stack of one OS thread; gone when dropped.
 pub(super) struct AlternateStack(Vec<u8>);
 
@@ -29,6 +82,15 @@ pub(super) fn guard() -> AlternateStack {
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
                 libc::sigaction(signal, &action, ptr::null_mut());
             }
+        }
+    });
+    ONCE_PREEMPT.call_once(|| {
+        // SAFETY: `preempt` gives way only from inside a kernel. Not on the alternate stack, where only one thread could stop.
+        unsafe {
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = preempt as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART;
+            libc::sigaction(PREEMPT, &action, ptr::null_mut());
         }
     });
     let mut room = vec![0u8; 64 * 1024];

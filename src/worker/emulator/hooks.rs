@@ -96,7 +96,7 @@ unsafe extern "C" fn warp(kind: u32, mask: u32, value: u64, arg: u32, _: u64, pc
             end(core, job, thread);
         }
         let warp = &mut block.warps[w];
-        warp.lanes[lane] = Pending { kind, mask, arg, value, pc };
+        warp.lanes[lane] = Pending { kind, mask, arg, value };
         warp.waiting |= 1 << lane;
         // Not before every lane of the mask has started: those not yet started have not left either.
         if !block.try_warp(job, w, lane, Some(thread)) {
@@ -128,7 +128,12 @@ pub(super) fn collect(waiting: &[Pending; 32], present: u32) {
     }
     if let Some(with) = with {
         // SAFETY: a function of the binary; the addresses are of waiting lanes' own variables.
-        unsafe { with(values.as_mut_ptr(), present) };
+        unsafe {
+            let core = core::current();
+            (*core).collecting = true;
+            with(values.as_mut_ptr(), present);
+            (*core).collecting = false;
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) struct Job {
     /// Addresses of argument values, in order.
     pub(super) args: Vec<usize>,
     /// The values those addresses point at.
+    #[expect(dead_code, reason = "read by kernels through `args`")]
     pub(super) values: Vec<Box<[u64]>>,
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],

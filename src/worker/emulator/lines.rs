@@ -20,6 +20,11 @@ pub(super) fn mark(offset: u32) -> String {
     format!("@{{{offset:x}}}")
 }
 
+/// Whether a text holds marks.
+pub fn has_marks(text: &str) -> bool {
+    text.contains("@{")
+}
+
 /// Line tables of one binary.
 pub struct Lines<'a> {
     context: Option<addr2line::Context<Reader<'a>>>,
@@ -69,7 +74,8 @@ impl<'a> Lines<'a> {
         finding.message = self.resolve_text(&finding.message);
     }
 
-    fn resolve_text(&self, text: &str) -> String {
+    /// Replaces marks in a text by files and lines.
+    pub fn resolve_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find("@{") {

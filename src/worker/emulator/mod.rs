@@ -3,6 +3,33 @@
 //!
 //! [`build`] compiles a source with the headers of [`headers`] in front. [`run`] takes what a judge asks of a runner and reports what it saw; places in its
 //! reports are offsets until [`lines`] resolves them. [`inspect`] reads what a binary says of its entries.
+//!
+//! # How a launch runs
+//!
+//! Blocks are handed to OS threads in ascending order, one at a time each. Within a block a coroutine runs threads one after another in a loop and is kept by a thread
+//! only when that thread waits. The last to come to a barrier or warp operation goes on without switching. A block in which all threads wait for the grid, or
+//! poll memory, stays resident (its shared memory saved) while others run; so grid barriers, look-back and flags between blocks make progress.
+//!
+//! # What was decided, and why
+//!
+//! | question | answer | reason |
+//! |---|---|---|
+//! | shared memory | thread-local variables of the binary, filled with a pattern at the start of a block | blocks run in parallel; `static`, `extern` and template arrays stay legal C++ |
+//! | who meets at a barrier | threads that have not left; by the barrier's number in the source, so two on one line differ | as on compute capability 7.0 and later; check builds report those that left before (`exited-before-barrier`) |
+//! | who meets at a warp operation | lanes of the mask that have not left, with the same operation and mask | sites are not compared: CUDA lets branches meet at `__syncwarp` |
+//! | a shuffle from an absent lane | all bits set | undefined in CUDA; a value that shows |
+//! | `__activemask`, `coalesced_threads` | lanes that are at the same place when no other can come | what hardware usually gives; CUDA promises nothing |
+//! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model; within a block a fence with an atomic orders everything, which may miss races and tells no false one |
+//! | volatile accesses | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code fails, saying that hardware may pass it, unless the source is compiled with `KFORGE_WARP_SYNCHRONOUS` defined and checked |
+//! | asynchronous copies | done at once | one of the orders CUDA allows; a missing wait is not found |
+//! | threads that spin | give way after some polls, or when a time slice ends inside the binary's own code | plain builds see no loads; nothing is called stuck for having run long |
+//! | stuck for ever | thousands of rounds of polling on all OS threads in which nothing was written, met or left | `no-progress`; endless loops without polling end by the caller's time limit |
+//! | a bad address in a plain build | reported from a landing on a stack of its own; nothing more is run | the process is not to be trusted afterwards, but can say what happened |
+//! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory a thread |
+//!
+//! Check builds do not see what `memcpy` and its kin touch, nor accesses that stay within another variable's bytes of the same shared memory, unless the array's bounds
+//! tell. Parts of an element of a buffer
+//! written by different threads are kept apart, but only the last is remembered.
 
 mod abi;
 mod args;

@@ -7,6 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED};
 use super::core::{self, Core};
@@ -19,6 +20,9 @@ use super::{args, fault, hooks};
 use crate::model::bound::{Arg, KernelLaunch, Launch};
 use crate::record::{Finding, FindingKind};
 use crate::worker::message::{RunnerReport, RunnerRequest, RunnerTrial};
+
+/// How long a launch runs before threads that never give way are asked to, and how often from then on.
+const SLICE: Duration = Duration::from_millis(20);
 
 /// Runs every trial of the request and reports as it goes: findings, text, what is not emulated, and the end of each trial but one that crashed, after which
 /// nothing more is run. An error says that the request itself cannot be served.
@@ -36,20 +40,37 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
     let saved = session.save_globals();
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
+        let (ready, started) = mpsc::channel();
         let crew: Vec<mpsc::Sender<Arc<Job>>> = (0..cores)
             .map(|_| {
                 let (give, take) = mpsc::channel::<Arc<Job>>();
-                let done = done.clone();
-                scope.spawn(move || serve(&take, &done));
+                let (done, ready) = (done.clone(), ready.clone());
+                scope.spawn(move || serve(&take, &done, &ready));
                 give
             })
             .collect();
+        let asked: Vec<fault::Preemptible> = started.iter().take(cores as usize).collect();
         let run = |job: Arc<Job>| -> Result<(), String> {
             for core in &crew {
                 core.send(Arc::clone(&job)).map_err(|_| "an OS thread of the emulator ended".to_owned())?;
             }
-            for _ in &crew {
-                finished.recv().map_err(|_| "the OS threads of the emulator ended".to_owned())??;
+            let mut left = crew.len();
+            while left > 0 {
+                match finished.recv_timeout(SLICE) {
+                    Ok(result) => {
+                        result?;
+                        left -= 1;
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        for core in &asked {
+                            // SAFETY: the crew ends only when its senders go, which `run` borrows.
+                            unsafe { core.ask() };
+                        }
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => {
+                        return Err("the OS threads of the emulator ended".into());
+                    }
+                }
             }
             Ok(())
         };
@@ -64,8 +85,15 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
 }
 
 /// One OS thread: runs its share of each launch it is given.
-fn serve(take: &mpsc::Receiver<Arc<Job>>, done: &mpsc::Sender<Result<(), String>>) {
+fn serve(
+    take: &mpsc::Receiver<Arc<Job>>,
+    done: &mpsc::Sender<Result<(), String>>,
+    ready: &mpsc::Sender<fault::Preemptible>,
+) {
     let _stack = fault::guard();
+    if ready.send(fault::Preemptible::here()).is_err() {
+        return;
+    }
     let mut core = match Core::new() {
         Ok(core) => core,
         Err(e) => {

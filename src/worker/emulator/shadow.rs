@@ -62,6 +62,16 @@ fn conflicts(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
 }
 
 impl Cell {
+    /// What it remembers of the `part`th of its parts of `bytes` bytes each.
+    pub(super) fn part(&self, part: u8, bytes: u8) -> Cell {
+        let clip = |r: &Record| {
+            let from = r.from.max(part * bytes);
+            let to = (r.from + r.bytes).min((part + 1) * bytes);
+            if from < to { Record { from: from - part * bytes, bytes: to - from, ..*r } } else { Record::default() }
+        };
+        Cell { write: clip(&self.write), reads: self.reads.map(|r| clip(&r)) }
+    }
+
     /// Remembers a write; gives what it races with, and whether that was a write.
     pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
         let race = if conflicts(&self.write, &new, knows) {
@@ -194,6 +204,22 @@ mod tests {
         let part = |t, from| Record { from, bytes: 2, ..at(0, t, 0, &c) };
         assert!(!race(&c, part(1, 0), part(2, 2)));
         assert!(race(&c, part(1, 2), part(2, 2)));
+    }
+
+    #[test]
+    fn a_finer_cell_remembers_its_part() {
+        let c = Clocks::new(64);
+        let none = HashMap::new();
+        let mut whole = Cell::default();
+        whole.write(Record { from: 0, bytes: 3, ..at(0, 1, 0, &c) }, &Knowledge { lanes: c.of(1), blocks: &none });
+        for (part, races) in [(0, true), (1, true)] {
+            let mut cell = whole.part(part, 2);
+            let new = Record { from: 0, bytes: 1, ..at(0, 2, 0, &c) };
+            assert_eq!(cell.read(new, &Knowledge { lanes: c.of(2), blocks: &none }).is_some(), races);
+        }
+        let mut cell = whole.part(1, 2);
+        let new = Record { from: 1, bytes: 1, ..at(0, 2, 0, &c) };
+        assert!(cell.read(new, &Knowledge { lanes: c.of(2), blocks: &none }).is_none());
     }
 
     #[test]

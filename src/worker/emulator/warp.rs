@@ -30,7 +30,6 @@ pub(super) struct Pending {
     pub(super) mask: u32,
     pub(super) arg: u32,
     pub(super) value: u64,
-    pub(super) pc: usize,
 }
 
 /// The lanes of a mask, ascending.
@@ -92,7 +91,7 @@ mod tests {
     fn run(kind: u32, present: u32, values: impl Fn(usize) -> u64, arg: impl Fn(usize) -> u32) -> [u64; 32] {
         let mut pending = [Pending::default(); 32];
         for (lane, p) in pending.iter_mut().enumerate() {
-            *p = Pending { kind, mask: present, arg: arg(lane), value: values(lane), pc: 0 };
+            *p = Pending { kind, mask: present, arg: arg(lane), value: values(lane) };
         }
         let mut results = [0; 32];
         evaluate(kind, present, &pending, &mut results);

@@ -16,8 +16,8 @@ use super::memory::Arena;
 use super::shadow::{Cell, Clocks, Knowledge, Record};
 use crate::record::{Finding, FindingKind, Space};
 
-/// Bytes of shared memory and of globals that one cell stands for.
-const SHARED_GRANULE: usize = 2;
+/// Bytes that one cell stands for: of shared memory until a smaller access is seen, and of globals.
+const SHARED_GRANULE: usize = 4;
 const IMAGE_GRANULE: usize = 4;
 /// Cells that share a lock and are made at first touch.
 const CHUNK: usize = 1024;
@@ -87,6 +87,7 @@ pub(super) struct BlockWatch {
     /// Tells this run of the block's memory from earlier ones.
     run: u32,
     cells: Vec<Cell>,
+    granule: usize,
     written: Vec<bool>,
     clocks: Clocks,
     knows: HashMap<u32, u32>,
@@ -102,6 +103,7 @@ impl BlockWatch {
         BlockWatch {
             run: 0,
             cells: vec![Cell::default(); bytes.div_ceil(SHARED_GRANULE)],
+            granule: SHARED_GRANULE,
             written: vec![false; bytes],
             clocks: Clocks::new(threads),
             knows: HashMap::new(),
@@ -124,6 +126,13 @@ impl BlockWatch {
         self.releases = 0;
         self.fenced = false;
         self.pending = None;
+    }
+
+    /// Accesses of `bytes` bytes occur: from now on a cell stands for no more.
+    fn refine(&mut self, bytes: usize) {
+        let parts = self.granule / bytes;
+        self.cells = self.cells.iter().flat_map(|c| (0..parts).map(|p| c.part(p as u8, bytes as u8))).collect();
+        self.granule = bytes;
     }
 
     /// Lanes of a warp have synchronised.
@@ -357,6 +366,7 @@ unsafe fn in_global(
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);
+            hand_over_within(&mut block.epoch);
         }
         if let Some((old, wrote)) = race {
             job.notebook.add(race_found(core, job, a, at, &old, wrote));
@@ -376,6 +386,12 @@ fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (us
 
 fn look(cell: &mut Cell, new: Record, kind: u32, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
     if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(|old| (old, true)) }
+}
+
+/// A fence and an atomic access hand over to threads of the same block too. Which of them acquires is not followed: all that came before is taken as ordered before
+/// all that comes after, so that no false race is told, and some races of such kernels are missed.
+fn hand_over_within(epoch: &mut u32) {
+    *epoch += 1;
 }
 
 fn acquire(watch: &Watch, own: &mut BlockWatch, address: usize) {
@@ -487,10 +503,16 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             bytes: 0,
             atomic: a.kind & ATOMIC != 0,
         };
+        if a.size < own.granule && a.size.is_power_of_two() {
+            own.refine(a.size);
+        }
         let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), blocks: &own.knows };
         let mut race = None;
-        for (cell, from, bytes) in parts(offset, a.size, SHARED_GRANULE) {
+        for (cell, from, bytes) in parts(offset, a.size, own.granule) {
             race = race.or(look(&mut own.cells[cell], Record { from, bytes, ..new }, a.kind, &knows));
+        }
+        if a.kind & ATOMIC != 0 && a.kind & WRITE != 0 && own.fenced {
+            hand_over_within(&mut block.epoch);
         }
         if unwritten {
             let message = format!(

@@ -18,8 +18,7 @@ use crate::reference::Values;
 use crate::reference::float::gather_strided;
 use crate::reference::oracle::OracleOutput;
 use crate::worker::compare::{Compared, Leniency, observe, spread};
-use crate::worker::emulator::lines::Lines;
-use crate::worker::message::{Response, RunnerReport, RunnerTrial, ThreadOrder};
+use crate::worker::message::{Response, RunnerTrial, ThreadOrder};
 use crate::worker::oracle::{Named, Source, python};
 use crate::worker::task::{Task, failed};
 
@@ -147,7 +146,7 @@ impl<'a> Judge<'a> {
         if let Some(why) = ran.heard.refused {
             return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
         }
-        self.hear(&ran.heard, trial)?;
+        self.hear(&ran.heard);
         for placed in &placed {
             self.damage(placed, ran.heard.not_emulated.is_none())?;
         }
@@ -161,25 +160,11 @@ impl<'a> Judge<'a> {
     }
 
     /// Takes over what a runner said.
-    fn hear(&mut self, heard: &super::Heard, trial: &Trial) -> Result<(), Response> {
-        let lines = match self.task.path("lines") {
-            Some(path) => std::fs::read(path).map_err(|e| failed(format!("cannot read the input `lines`: {e}")))?,
-            None => vec![],
-        };
-        let lines = Lines::parse(&lines);
-        for finding in &heard.findings {
-            let mut report = RunnerReport::Finding { trial: trial.trial, finding: finding.clone() };
-            lines.resolve(&mut report);
-            if let RunnerReport::Finding { finding, .. } = report {
-                self.find(finding);
-            }
-        }
+    fn hear(&mut self, heard: &super::Heard) {
+        // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
+        heard.findings.iter().for_each(|finding| self.find(finding.clone()));
         if let Some(what) = &heard.not_emulated {
-            let mut report = RunnerReport::NotEmulated { what: what.clone() };
-            lines.resolve(&mut report);
-            if let RunnerReport::NotEmulated { what } = report {
-                self.seen.not_emulated.get_or_insert(what);
-            }
+            self.seen.not_emulated.get_or_insert_with(|| what.clone());
         }
         if self.notes.is_empty() {
             self.notes.extend(text_note("verify.printed", &heard.printed));
@@ -187,7 +172,6 @@ impl<'a> Judge<'a> {
         if heard.timed_out.is_some() {
             self.timed_out.clone_from(&heard.timed_out);
         }
-        Ok(())
     }
 
     /// Adds a finding; one that an earlier trial gave already counts with it.

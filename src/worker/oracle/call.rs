@@ -47,8 +47,9 @@ impl InFile {
 }
 
 impl Call {
-    pub(super) fn new() -> Result<Self, Response> {
-        let dir = tempfile::Builder::new().prefix("kforge-reference-").tempdir();
+    /// A folder beside the outputs, gone before these are collected.
+    pub(super) fn new(task: &Task) -> Result<Self, Response> {
+        let dir = tempfile::Builder::new().prefix(".reference-").tempdir_in(&task.output);
         Ok(Call { dir: dir.map_err(|e| failed(format!("cannot make a folder for the reference: {e}")))? })
     }
 

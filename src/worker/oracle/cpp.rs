@@ -2,10 +2,13 @@
 //! the head of `reference.h`.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::{Call, InFile, said};
 use super::source::Named;
+use crate::base::Digest;
 use crate::model::{Problem, Scalar};
 use crate::process::{Command, run};
 use crate::reference::float;
@@ -27,8 +30,11 @@ pub(super) fn expected(
     if !function.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(failed(format!("`{function}` is no name of an `extern \"C\"` function")));
     }
-    let call = Call::new()?;
-    compile(task, &call, file, function)?;
+    let call = Call::new(task)?;
+    let compiled = program(task, file, function)?;
+    call.write("reference", &compiled)?;
+    std::fs::set_permissions(call.path("reference"), std::fs::Permissions::from_mode(0o700))
+        .map_err(|e| failed(format!("cannot make the reference a program: {e}")))?;
     let mut lines = String::new();
     for (name, value) in &problem.dims {
         let _ = writeln!(lines, "dim {name} {value}");
@@ -67,8 +73,33 @@ fn describe(lines: &mut String, what: &str, name: &str, place: &InFile) {
     let _ = writeln!(lines, "{what} {name} {} {kind} {}", place.file, place.len());
 }
 
+/// What a compiled reference depends on: the package's files, the compiler, and which function it is.
+type Key = (Option<Digest>, PathBuf, String, String);
+
+/// Programs that this worker compiled, the last [`KEPT`]: one reference serves many shapes, trials and null candidates.
+static COMPILED: Mutex<Vec<(Key, Arc<Vec<u8>>)>> = Mutex::new(Vec::new());
+const KEPT: usize = 16;
+
+/// The program of a reference, compiled if this worker has not done so.
+fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Response> {
+    let tree = task.spec.inputs.get("tree:reference").and_then(|input| input.digest);
+    let key = (tree, task.tool("c++")?.to_path_buf(), file.to_string(), function.to_string());
+    let find = |all: &Vec<(Key, Arc<Vec<u8>>)>| all.iter().find(|(k, _)| *k == key).map(|(_, made)| Arc::clone(made));
+    if let Some(made) = find(&COMPILED.lock().unwrap_or_else(PoisonError::into_inner)) {
+        return Ok(made);
+    }
+    let made = Arc::new(compile(task, file, function)?);
+    let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= KEPT {
+        all.remove(0);
+    }
+    all.push((key, Arc::clone(&made)));
+    Ok(made)
+}
+
 /// Compiles the reference and a `main` that calls it. The compiler itself is trusted as it is for every other build: a tool of the user's.
-fn compile(task: &Task, call: &Call, file: &str, function: &str) -> Result<(), Response> {
+fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response> {
+    let call = Call::new(task)?;
     let root = task.required("tree:reference")?;
     let main = format!(
         "extern \"C\" void {function}(const kforge::Call&);\n\
@@ -89,7 +120,8 @@ fn compile(task: &Task, call: &Call, file: &str, function: &str) -> Result<(), R
     let finished = run(&command, Some(task.left()), &std::sync::atomic::AtomicBool::new(false))
         .map_err(|e| failed(format!("cannot compile the reference: {e}")))?;
     match finished.end.success() {
-        true => Ok(()),
+        true => std::fs::read(call.path("reference"))
+            .map_err(|e| failed(format!("cannot read the compiled reference: {e}"))),
         false => Err(said(format!("cannot compile the reference `{file}`: the compiler {}", finished.end), &finished)),
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn expected(
     function: &str,
     scale: bool,
 ) -> Result<OracleOutput, Response> {
-    let call = Call::new()?;
+    let call = Call::new(task)?;
     let inputs = call.give("in", problem, inputs)?;
     let outputs = places(problem, |tensor| tensor.role != Role::Input);
     let described = ("reference", file, function);
@@ -68,7 +68,7 @@ pub(super) fn inputs(
     file: &str,
     function: &str,
 ) -> Result<Named, Response> {
-    let call = Call::new()?;
+    let call = Call::new(task)?;
     let mut arguments = arguments(problem);
     arguments.insert("seed".into(), trial.seed.into());
     arguments.insert("distribution".into(), trial.distribution.clone().into());
@@ -97,7 +97,7 @@ pub(in crate::worker) fn accepted(
     place: (&str, &str),
 ) -> Result<Vec<bool>, Response> {
     let (tensor, got, want) = output;
-    let call = Call::new()?;
+    let call = Call::new(task)?;
     let mut given = call.give("in", problem, inputs)?;
     for (name, values) in [("got", got), ("want", want)] {
         call.write(name, &values.to_le_bytes())?;

@@ -67,6 +67,7 @@ KF_RAW bool kf_next(kf_ctx *c) {
   uint32_t at = c->next;
   if (at >= c->count) return false;
   c->next = at + 1;
+  __asm__ volatile("" : : : "memory");
   uint32_t t = c->order ? c->order[at] : at;
   c->linear = t;
   c->tid[0] = c->coords[3 * t];
@@ -74,9 +75,10 @@ KF_RAW bool kf_next(kf_ctx *c) {
   c->tid[2] = c->coords[3 * t + 2];
   return true;
 }
+// One instruction each, in this order: a thread may be stopped between any two, and is past its end once its bit is set.
 KF_RAW void kf_done(kf_ctx *c) {
-  c->exited_lanes[c->linear >> 5] |= 1u << (c->linear & 31);
-  c->exited += 1;
+  __asm__ volatile("orl %1, %0" : "+m"(c->exited_lanes[c->linear >> 5]) : "r"(1u << (c->linear & 31)) : "memory");
+  __asm__ volatile("addl $1, %0" : "+m"(c->exited) : : "memory");
 }
 
 template <class... A, size_t... I>

@@ -1,5 +1,5 @@
 // CUDA's warp matrix functions: fragments, loads, products, stores, for the shapes of compute capability 8.0.
-// Knows which lane holds which element (its own choice, which CUDA leaves open) and sums in f32 or s32, in order of k.
+// Knows which lane holds which element (its own choice, which CUDA leaves open); sums are exact enough to be rounded once.
 #pragma once
 #include "kf_warp.h"
 
@@ -21,12 +21,7 @@ struct kf_none {};
 template <class T> struct kf_held { typedef T type; };
 template <> struct kf_held<precision::tf32> { typedef float type; };
 
-// tf32: ten bits of mantissa, rounded to nearest, ties away from zero, as cvt.rna does.
-KF_INLINE float __float_to_tf32(float value) {
-  uint32_t bits = kf_from_bits<uint32_t>(kf_to_bits(value));
-  if ((bits & 0x7f800000u) != 0x7f800000u) bits = (bits + 0x1000u) & 0xffffe000u;
-  return kf_from_bits<float>(bits);
-}
+using ::__float_to_tf32;
 
 template <class Use, int M, int N, int K> struct kf_extent;
 template <int M, int N, int K> struct kf_extent<matrix_a, M, N, K> { enum { rows = M, cols = K }; };
@@ -76,14 +71,8 @@ KF_INLINE void store_matrix_sync(P *to, const fragment<accumulator, M, N, K, T> 
   __syncwarp();
 }
 
-template <class T> struct kf_sum { typedef float type; };
-template <> struct kf_sum<int> { typedef int type; };
-template <> struct kf_sum<double> { typedef double type; };
-template <class S, class T> KF_INLINE S kf_operand(const T &v) { return static_cast<S>(static_cast<float>(v)); }
-template <class S> KF_INLINE S kf_operand(signed char v) { return static_cast<S>(v); }
-template <class S> KF_INLINE S kf_operand(unsigned char v) { return static_cast<S>(v); }
-template <class S> KF_INLINE S kf_operand(int v) { return static_cast<S>(v); }
-template <class S> KF_INLINE S kf_operand(double v) { return static_cast<S>(v); }
+template <class T> struct kf_sum { typedef double type; };
+template <> struct kf_sum<int> { typedef long long type; };
 
 // What each lane hands over: its parts of the four matrices.
 template <class A, class B, class C, class D> struct kf_parts {
@@ -99,21 +88,24 @@ __attribute__((no_sanitize("thread"), no_sanitize("bounds")))
 #endif
 void kf_multiply(uint64_t *values, uint32_t mask) {
   typedef kf_parts<FA, FB, FC, FD> parts;
-  typedef typename kf_sum<typename FD::storage_element_type>::type S;
   if (mask != 0xffffffffu) return;
-  S a[M * K], b[K * N];
-  for (int e = 0; e < M * K; ++e) a[e] = kf_operand<S>(reinterpret_cast<const parts *>(values[e % 32])->a->x[e / 32]);
-  for (int e = 0; e < K * N; ++e) b[e] = kf_operand<S>(reinterpret_cast<const parts *>(values[e % 32])->b->x[e / 32]);
-  if (Tf32) {
-    // The hardware reads the upper bits only.
-    for (int e = 0; e < M * K; ++e) a[e] = static_cast<S>(kf_from_bits<float>(kf_to_bits(static_cast<float>(a[e])) & 0xffffe000u));
-    for (int e = 0; e < K * N; ++e) b[e] = static_cast<S>(kf_from_bits<float>(kf_to_bits(static_cast<float>(b[e])) & 0xffffe000u));
+  typedef decltype(kf_mma_wide(static_cast<const parts *>(nullptr)->a->x[0])) W;
+  typedef typename kf_sum<typename FC::element_type>::type S;
+  W a[M * K], b[K * N];
+  for (int e = 0; e < M * K; ++e) a[e] = kf_mma_wide(reinterpret_cast<const parts *>(values[e % 32])->a->x[e / 32]);
+  for (int e = 0; e < K * N; ++e) b[e] = kf_mma_wide(reinterpret_cast<const parts *>(values[e % 32])->b->x[e / 32]);
+  if constexpr (Tf32) {
+    for (W &v : a) v = kf_tf32_read(v);
+    for (W &v : b) v = kf_tf32_read(v);
   }
   for (int e = 0; e < M * N; ++e) {
     const parts *p = reinterpret_cast<const parts *>(values[e % 32]);
-    S sum = kf_operand<S>(p->c->x[e / 32]);
-    for (int k = 0; k < K; ++k) sum += a[e / N * K + k] * b[k * N + e % N];
-    p->d->x[e / 32] = static_cast<typename FD::storage_element_type>(sum);
+    S sum = static_cast<S>(kf_mma_wide(p->c->x[e / 32]));
+    for (int k = 0; k < K; ++k) sum += static_cast<S>(a[e / N * K + k]) * static_cast<S>(b[k * N + e % N]);
+    if constexpr (std::is_same<S, long long>::value)
+      p->d->x[e / 32] = Saturate ? kf_mma_saturated(sum) : static_cast<int>(static_cast<unsigned>(sum));
+    else
+      kf_mma_store(p->d->x[e / 32], sum);
   }
 }
 
@@ -125,9 +117,9 @@ KF_INLINE void mma_sync(fragment<accumulator, M, N, K, TD> &d, const fragment<ma
   typedef fragment<matrix_b, M, N, K, TB, LB> FB;
   typedef fragment<accumulator, M, N, K, TC> FC;
   typedef fragment<accumulator, M, N, K, TD> FD;
-  if (saturate && std::is_same<TD, int>::value) kf_not_emulated("wmma with saturation");
   kf_parts<FA, FB, FC, FD> mine{&a, &b, &c, &d};
-  kf_collect_lanes(0xffffffffu, kf_multiply<M, N, K, FA, FB, FC, FD, std::is_same<TA, precision::tf32>::value, false>, &mine);
+  constexpr bool tf32 = std::is_same<TA, precision::tf32>::value;
+  kf_collect_lanes(0xffffffffu, saturate ? kf_multiply<M, N, K, FA, FB, FC, FD, tf32, true> : kf_multiply<M, N, K, FA, FB, FC, FD, tf32, false>, &mine);
 }
 
 } // namespace wmma

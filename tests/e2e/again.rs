@@ -1,0 +1,107 @@
+//! The same inputs, the same answer, no work: whatever the folder, the times of files, the number of jobs or the names of packages.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::project::Built;
+use crate::sample::{MANIFEST, sample};
+
+/// Every step was answered by that cache.
+#[track_caller]
+fn all_from(built: &Built, cache: &str) {
+    assert_eq!((built.count("executed"), built.count("fresh")), (0, built.count("total")), "{}", built.stderr());
+    let from: BTreeSet<&str> = built.finished().map(|s| s["cache"].as_str().unwrap()).collect();
+    assert_eq!(from, [cache].into());
+}
+
+fn touch(folder: &Path, time: SystemTime) {
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|e| e.file_name() != "target") {
+        match entry.file_type().unwrap().is_dir() {
+            true => touch(&entry.path(), time),
+            false => File::options().append(true).open(entry.path()).unwrap().set_modified(time).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_second_build_executes_nothing() {
+    let project = sample();
+    let first = project.built(&[]);
+    let report = project.report();
+    assert_eq!(first.count("fresh"), 1, "two kernels that are right alike are judged once");
+    let second = project.built(&[]);
+    all_from(&second, "journal");
+    assert_eq!(second.keys(), first.keys());
+    assert_eq!(project.report(), report);
+}
+
+#[test]
+fn touched_files_another_j_and_another_path_execute_nothing() {
+    let project = sample();
+    project.built(&[]);
+    touch(project.root(), SystemTime::now() + Duration::from_secs(3600));
+    all_from(&project.built(&[]), "journal");
+    touch(project.root(), SystemTime::UNIX_EPOCH + Duration::from_secs(1));
+    all_from(&project.built(&["-j", "5"]), "journal");
+    let project = project.moved("some/where else");
+    all_from(&project.built(&["-j1"]), "journal");
+    let by_path = project.root().join("kernel.toml").display().to_string();
+    all_from(&project.built(&["-C", "/", "--manifest-path", &by_path]), "journal");
+}
+
+#[test]
+fn a_second_clone_is_answered_by_the_local_cache() {
+    let project = sample();
+    let first = project.built(&[]);
+    let clone = project.cloned("clone");
+    let second = clone.built(&[]);
+    all_from(&second, "local");
+    assert_eq!(second.keys(), first.keys());
+    assert_eq!(clone.report(), project.report());
+}
+
+#[test]
+fn packages_with_equal_contents_share_the_work() {
+    let alone = sample();
+    let before = alone.built(&[]);
+    let both = sample().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
+    for (name, called) in [("a", "first"), ("b", "second")] {
+        both.write(
+            &format!("{name}/kernel.toml"),
+            &MANIFEST.replace("name = \"sample\"", &format!("name = \"{called}\"")),
+        );
+        for file in ["direct.cu", "indirect.cu", "twice.cu", "inc/sum.h", "inc/row.h"] {
+            both.write(&format!("{name}/{file}"), &fs::read_to_string(alone.root().join(file)).unwrap());
+        }
+    }
+    let built = both.built(&[]);
+    assert_eq!(built.count("total"), 2 * before.count("total"));
+    assert_eq!(built.count("executed"), before.count("executed"));
+    let keys = |built: &Built| built.keys().into_values().map(|(key, _)| key.to_string()).collect::<BTreeSet<_>>();
+    assert_eq!(keys(&built), keys(&before), "names are in no key");
+}
+
+#[test]
+fn renamed_kernels_operators_and_shapes_execute_nothing() {
+    let project = sample();
+    project.built(&[]);
+    let renamed = MANIFEST
+        .replace("row_sum", "sum_of_rows")
+        .replace("shapes.small", "shapes.little")
+        .replace("[kernel.direct]", "[kernel.straight]")
+        .replace("name = \"sample\"", "name = \"renamed\"");
+    project.write("kernel.toml", &renamed);
+    let built = project.built(&[]);
+    assert_eq!(built.executed(), BTreeSet::new());
+}
+
+#[test]
+fn folders_and_jobs_change_no_key_output_or_report() {
+    let (one, many) = (sample(), sample().moved("a/longer/path/than before"));
+    let (a, b) = (one.built(&["-j1"]), many.built(&["-j16"]));
+    assert_eq!(a.count("executed"), b.count("executed"));
+    assert_eq!(a.keys(), b.keys());
+    assert_eq!(one.report(), many.report());
+}

@@ -1,0 +1,218 @@
+//! An edit does again what it changes and nothing else; the program says why, and said before what it would do.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::project::{Built, Project, ids};
+use crate::sample::{DIRECT, SUM, sample};
+
+/// Builds after an edit. What a dry run announced must hold: what *will* run ran, and nothing ran that neither *will* nor *may*, but for what a selection adds.
+fn after_edit(project: &Project) -> Built {
+    let before = fs::read(project.target().join("journal")).unwrap();
+    let (will, may) = project.dry_run();
+    assert_eq!(fs::read(project.target().join("journal")).unwrap(), before, "a dry run writes nothing");
+    let built = project.built(&[]);
+    let ran = built.executed();
+    assert!(will.is_subset(&ran), "announced, not run: {:?}", will.difference(&ran).collect::<Vec<_>>());
+    let announced: BTreeSet<String> = will.union(&may).cloned().collect();
+    assert!(ran.is_subset(&announced), "run, not announced: {:?}", ran.difference(&announced).collect::<Vec<_>>());
+    built
+}
+
+/// A step ran because that field changed, and both values are told; gives them.
+#[track_caller]
+fn because(built: &Built, id: &str, field: &str) -> (String, String) {
+    let why = &built.step(id)["why"];
+    assert_eq!((why["code"].as_str(), why["field"].as_str()), (Some("changed"), Some(field)), "{id}: {why}");
+    let value = |name: &str| why[name].as_str().unwrap_or_default().to_string();
+    assert_ne!(value("before"), value("after"));
+    (value("before"), value("after"))
+}
+
+#[test]
+fn a_comment_is_generated_and_compiled_and_changes_nothing_after_that() {
+    let project = sample();
+    let first = project.built(&[]);
+    project.write("direct.cu", &format!("// One block a row.\n{DIRECT}"));
+    let built = after_edit(&project);
+    assert_eq!(built.executed(), ids(&["sample/direct/generate", "sample/direct/BLOCK=4/cpu/compile"]));
+    because(&built, "sample/direct/generate", "inputs.file:direct.cu");
+    because(&built, "sample/direct/BLOCK=4/cpu/compile", "inputs.tree:source");
+    let result = |built: &Built| built.step("sample/direct/cpu/select")["result"].clone();
+    assert_eq!(result(&built), result(&first));
+}
+
+#[test]
+fn a_header_concerns_the_kernels_that_reach_it_directly_or_not() {
+    let project = sample();
+    project.built(&[]);
+    project.write("inc/sum.h", &SUM.replace("part[threadIdx.x] = value;", "part[threadIdx.x] = value + 0.0f * N;"));
+    let built = after_edit(&project);
+    let touched: BTreeSet<&str> = built
+        .finished()
+        .filter(|s| s["outcome"] == "executed")
+        .filter_map(|s| s["labels"]["kernel"].as_str())
+        .collect();
+    assert_eq!(touched, ["direct", "indirect"].into());
+    let kinds = built.executed_kinds();
+    assert_eq!((kinds["generate"], kinds["compile"], kinds["verify"]), (2, 2, 2), "{kinds:?}");
+    assert!(!kinds.contains_key("oracle") && !kinds.contains_key("calibrate"), "{kinds:?}");
+    because(&built, "sample/indirect/generate", "inputs.file:inc/sum.h");
+}
+
+#[test]
+fn a_header_that_only_one_kernel_reaches_concerns_that_kernel() {
+    let project = sample();
+    project.built(&[]);
+    project.edit("inc/row.h", "float value = 0;", "float value = 0; // a sum");
+    let built = after_edit(&project);
+    assert_eq!(built.executed(), ids(&["sample/indirect/generate", "sample/indirect/cpu/compile"]));
+}
+
+#[test]
+fn a_tolerance_is_judged_again_and_no_candidate_runs() {
+    let project = sample();
+    project.built(&[]);
+    project.edit("kernel.toml", "tolerance = { atol = 1e-5, rtol = 1e-5 }", "tolerance = { atol = 1e-5, rtol = 2e-5 }");
+    let built = after_edit(&project);
+    // The judgements of both kernels are alike, so that one is made.
+    let kinds = built.executed_kinds();
+    assert_eq!(kinds.keys().map(String::as_str).collect::<BTreeSet<_>>(), ["calibrate", "judge"].into(), "{kinds:?}");
+    assert_eq!(kinds["calibrate"], 1);
+    let (before, after) = because(&built, "sample/direct/BLOCK=4/cpu/small/judge", "params.tolerance.y.rtol");
+    assert_eq!((before.parse(), after.parse()), (Ok(1e-5), Ok(2e-5)));
+    let (before, after) = because(&built, "sample/row_sum/calibrate", "params.cases.0.tolerance.y.rtol");
+    assert_eq!((before.parse(), after.parse()), (Ok(1e-5), Ok(2e-5)));
+}
+
+#[test]
+fn a_tolerance_that_tells_otherwise_goes_on_to_the_selection() {
+    let project = sample();
+    project.built(&[]);
+    project.edit("kernel.toml", "{ atol = 1e-5, rtol = 1e-5 }", "{ atol = 0.0, rtol = 1e-12 }");
+    let built = project.build(&[]).expect(100);
+    let kinds = built.executed_kinds();
+    assert!(
+        kinds.contains_key("judge") && !kinds.contains_key("verify") && !kinds.contains_key("compile"),
+        "{kinds:?}"
+    );
+}
+
+#[test]
+fn a_value_added_to_a_tunable_makes_the_new_variants_and_selects_again() {
+    let project = sample();
+    project.built(&[]);
+    project.edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [4, 8]");
+    let built = after_edit(&project);
+    let expected = [
+        "BLOCK=8/cpu/compile",
+        "BLOCK=8/cpu/inspect",
+        "BLOCK=8/cpu/small/verify",
+        "BLOCK=8/cpu/small/judge",
+        "cpu/select",
+    ];
+    let mut ran = built.executed();
+    // Where the judgement of the new variant is that of another, it is not made again.
+    ran.insert("sample/direct/BLOCK=8/cpu/small/judge".into());
+    assert_eq!(ran, expected.iter().map(|s| format!("sample/direct/{s}")).collect());
+    assert_eq!(built.step("sample/direct/BLOCK=8/cpu/compile")["why"]["code"], "new");
+    because(&built, "sample/direct/cpu/select", "params.candidates.1.identity");
+    let champion = built.events("champion").find(|c| c["kernel"] == "direct").unwrap();
+    assert_eq!(champion["variant"], "BLOCK=4", "the first in declared order still stands");
+}
+
+#[test]
+fn a_tunable_used_only_in_a_launch_compiles_nothing() {
+    let project = sample();
+    project.edit(
+        "kernel.toml",
+        "launch = [{ entry = \"twice\", grid = [\"1\"], block = [\"n\"]",
+        "tune.T = [10]\nlaunch = [{ entry = \"twice\", grid = [\"1\"], block = [\"T\"]",
+    );
+    project.built(&[]);
+    project.edit("kernel.toml", "tune.T = [10]", "tune.T = [10, 12]");
+    let kinds = project.build(&[]).executed_kinds();
+    assert!(!kinds.contains_key("compile"), "{kinds:?}");
+    assert!(kinds.contains_key("verify"), "{kinds:?}");
+}
+
+#[test]
+fn another_compiler_compiles_everything_again_and_nothing_after_it() {
+    let project = sample();
+    let first = project.built(&[]);
+    let wrapper = project.place().join("other-c++");
+    fs::write(&wrapper, "#!/bin/sh\nexec c++ \"$@\"\n").unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let project = project.var("KFORGE_TOOLCHAIN_CXX", &wrapper);
+    let built = project.built(&[]);
+    let compiles: BTreeSet<String> =
+        first.finished().filter(|s| s["kind"] == "compile").map(crate::project::id).collect();
+    assert_eq!(built.executed(), compiles);
+    because(&built, "sample/twice/cpu/compile", "inputs.toolchain");
+    // The wrapper itself changes: again every compile, though its path and what it calls are the same.
+    fs::write(&wrapper, "#!/bin/sh\n# another version\nexec c++ \"$@\"\n").unwrap();
+    assert_eq!(project.built(&[]).executed(), compiles);
+    assert_eq!(project.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn a_new_header_that_shadows_an_old_one_is_noticed() {
+    let project = sample();
+    project.built(&[]);
+    // Beside the source, which is looked through before the include folders.
+    project.write("sum.h", &SUM.replace("return part[0];", "return part[0] + 1;"));
+    let built = project.build(&["--keep-going"]).expect(100);
+    assert_eq!(built.step("sample/direct/BLOCK=4/cpu/small/judge")["verdict"]["fail"].is_string(), true);
+    // `row.h` lies in `inc`, and what lies beside it comes first there.
+    assert_eq!(built.step("sample/indirect/cpu/small/judge")["verdict"], "pass");
+    fs::remove_file(project.root().join("sum.h")).unwrap();
+    assert_eq!(project.built(&[]).count("executed"), 0, "what was known before is known again");
+}
+
+#[test]
+fn a_header_that_is_asked_for_and_absent_is_noticed_when_it_comes() {
+    let project = sample();
+    project.edit(
+        "twice.cu",
+        "__global__",
+        "#if __has_include(\"more.h\")\n#include \"more.h\"\n#endif\n#ifndef MORE\n#define MORE 0\n#endif\n__global__",
+    );
+    project.edit("twice.cu", "+ 1;", "+ 1 + MORE;");
+    project.built(&[]);
+    project.write("more.h", "#define MORE 1\n");
+    let built = project.build(&[]).expect(100);
+    assert!(built.executed().contains("sample/twice/cpu/compile"));
+}
+
+#[test]
+fn a_new_shape_verifies_every_variant_on_it_and_nothing_else_again() {
+    let project = sample();
+    project.built(&[]);
+    project.edit("kernel.toml", "shapes.tiny = { n = 10 }", "shapes.tiny = { n = 10 }\nshapes.more = { n = 12 }");
+    let kinds = after_edit(&project).executed_kinds();
+    assert_eq!(kinds["verify"], 1, "{kinds:?}");
+    assert!(!kinds.contains_key("compile") && !kinds.contains_key("inspect"), "{kinds:?}");
+}
+
+#[test]
+fn a_reverted_edit_executes_nothing() {
+    let project = sample();
+    project.built(&[]);
+    project.edit("twice.cu", "2 * x", "x[threadIdx.x] + x");
+    assert!(project.built(&[]).count("executed") > 0);
+    project.edit("twice.cu", "x[threadIdx.x] + x", "2 * x");
+    assert_eq!(project.built(&[]).executed(), BTreeSet::new());
+}
+
+#[test]
+fn a_method_s_signature_touches_nothing_where_there_is_no_machine_code() {
+    let project = sample();
+    let methods = "\n[kernel.direct.methods.\"memory.coalesced\"]\noff = { BLOCK = 4 }\nsass.any = ['LDG']\n";
+    let text = fs::read_to_string(project.root().join("kernel.toml")).unwrap();
+    project.write("kernel.toml", &format!("{text}{}", methods.replace("BLOCK = 4", "BLOCK = 8")));
+    project.edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [4, 8]");
+    project.built(&[]);
+    project.edit("kernel.toml", "'LDG'", "'STG'");
+    assert_eq!(after_edit(&project).executed(), BTreeSet::new());
+}

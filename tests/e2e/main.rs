@@ -1,0 +1,16 @@
+//! The checks that a build must pass, made with the real program in folders of their own: nothing done twice, nothing forgotten, nothing believed that was not
+//! seen, and nothing lost by accidents. Only the `cpu` target runs here, on shapes of a few elements; `machine` alone compiles machine code, where a toolchain is
+//! installed. No test uses the network.
+
+mod accidents;
+mod again;
+mod edits;
+mod hostile;
+mod killed;
+mod machine;
+mod processes;
+mod project;
+mod random;
+mod sample;
+mod together;
+mod wrong;

@@ -1,0 +1,272 @@
+//! A workspace in a folder of its own, and builds of it as people start them: the program, its words, its exit code, its JSON lines. Knows the program's
+//! face; does not know its rooms.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// A workspace, the home it uses, and the program it is built with.
+#[derive(Clone)]
+pub(crate) struct Project {
+    /// Holds everything: workspaces, homes, the program.
+    place: Arc<tempfile::TempDir>,
+    root: PathBuf,
+    home: PathBuf,
+    vars: Vec<(String, OsString)>,
+}
+
+impl Project {
+    /// An empty workspace with an empty home.
+    pub(crate) fn new() -> Self {
+        // Beside the program, so that the link to it is one within a file system.
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        // A name of its own for the program: whatever it leaves running is found by that.
+        let link = place.path().join("kforge");
+        fs::hard_link(env!("CARGO_BIN_EXE_kforge"), &link)
+            .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_kforge"), &link).map(drop))
+            .unwrap();
+        fs::create_dir(place.path().join("user")).unwrap();
+        let (root, home) = (place.path().join("work"), place.path().join("home"));
+        fs::create_dir(&root).unwrap();
+        Project { place: Arc::new(place), root, home, vars: vec![] }
+    }
+
+    /// With a file.
+    pub(crate) fn file(self, name: &str, text: &str) -> Self {
+        self.write(name, text);
+        self
+    }
+
+    /// With an environment variable.
+    pub(crate) fn var(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.vars.push((name.into(), value.into()));
+        self
+    }
+
+    /// With another home in the same place.
+    pub(crate) fn home_at(mut self, path: impl AsRef<Path>) -> Self {
+        self.home = self.place.path().join(path);
+        self
+    }
+
+    /// Writes a file of the workspace.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.root.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Replaces text that stands once in a file of the workspace.
+    pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
+        let path = self.root.join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches(from).count(), 1, "`{from}` in {name}");
+        fs::write(path, text.replace(from, to)).unwrap();
+    }
+
+    /// A copy of the workspace without its outputs, in another folder, with the same home.
+    pub(crate) fn cloned(&self, name: &str) -> Self {
+        let root = self.place.path().join(name);
+        copy(&self.root, &root);
+        Project { root, ..self.clone() }
+    }
+
+    /// The same workspace, outputs and all, in another folder.
+    pub(crate) fn moved(mut self, name: &str) -> Self {
+        let root = self.place.path().join(name);
+        fs::create_dir_all(root.parent().unwrap()).unwrap();
+        fs::rename(&self.root, &root).unwrap();
+        self.root = root;
+        self
+    }
+
+    /// The folder that holds everything of this project.
+    pub(crate) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// The workspace's folder.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The home of kforge.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// The outputs of the workspace.
+    pub(crate) fn target(&self) -> PathBuf {
+        self.root.join("target/kforge")
+    }
+
+    /// The program with these words, in an environment that holds nothing else.
+    #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.place().join("kforge"));
+        command.args(words).current_dir(&self.root).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.place().join("user")).env("KFORGE_HOME", &self.home);
+        command.envs(self.vars.iter().map(|(k, v)| (k, v)));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// A build that can be started: JSON lines, no network, `words` besides.
+    pub(crate) fn building(&self, words: &[&str]) -> Command {
+        self.command(&[&["build", "--offline", "--message-format", "json"], words].concat())
+    }
+
+    /// Builds.
+    pub(crate) fn build(&self, words: &[&str]) -> Built {
+        Built::of(&self.building(words).output().unwrap())
+    }
+
+    /// Builds, which must end well.
+    pub(crate) fn built(&self, words: &[&str]) -> Built {
+        self.build(words).expect(0)
+    }
+
+    /// What a dry run says: what will run, what may.
+    pub(crate) fn dry_run(&self) -> (BTreeSet<String>, BTreeSet<String>) {
+        let output = self.command(&["build", "--offline", "--dry-run"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let ids = |word: &str| {
+            let lines = text.lines().filter_map(|l| l.strip_prefix(word));
+            lines.map(|l| l.trim().trim_end_matches(" +").to_string()).collect()
+        };
+        (ids("will "), ids("may "))
+    }
+
+    /// What people keep of a build: the report, byte for byte.
+    pub(crate) fn report(&self) -> String {
+        fs::read_to_string(self.target().join("report.json")).unwrap()
+    }
+
+    /// The same as a value.
+    pub(crate) fn report_value(&self) -> Value {
+        serde_json::from_str(&self.report()).unwrap()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|e| e.file_name() != "target") {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// A build that has ended.
+pub(crate) struct Built {
+    code: i32,
+    events: Vec<Value>,
+    stderr: String,
+}
+
+impl Built {
+    /// From what the system gives. Every line of standard output must be an event.
+    pub(crate) fn of(output: &Output) -> Self {
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("`{line}` is no event: {e}"));
+        let events: Vec<Value> = String::from_utf8_lossy(&output.stdout).lines().map(parse).collect();
+        let built = Built { code: output.status.code().unwrap_or(-1), events, stderr };
+        built.check_sums();
+        built
+    }
+
+    /// In every build the outcomes sum to the total, and every step that is counted was told.
+    fn check_sums(&self) {
+        let Some(end) = self.events.iter().find(|e| e["reason"] == "build-finished") else { return };
+        let count = |name: &str| end["steps"][name].as_u64().unwrap();
+        let outcomes = ["executed", "fresh", "unavailable", "skipped", "failed"].map(count);
+        assert_eq!(outcomes.iter().sum::<u64>(), count("total"), "{end}");
+        assert_eq!(self.finished().count() as u64, count("total"), "{end}");
+        assert_eq!(self.executed().len() as u64, count("executed"), "{end}");
+        assert_eq!(end["success"], self.code == 0, "exit code {}", self.code);
+    }
+
+    /// Itself, if it ended with that exit code.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}", self.stderr);
+        self
+    }
+
+    /// The exit code; -1 if a signal ended it.
+    pub(crate) fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// What it said to people.
+    pub(crate) fn stderr(&self) -> &str {
+        &self.stderr
+    }
+
+    /// Itself, if it said that to people.
+    #[track_caller]
+    pub(crate) fn says(self, text: &str) -> Self {
+        assert!(self.stderr.contains(text), "no `{text}` in:\n{}", self.stderr);
+        self
+    }
+
+    /// Events of a kind.
+    pub(crate) fn events(&self, reason: &str) -> impl Iterator<Item = &Value> {
+        self.events.iter().filter(move |e| e["reason"] == reason)
+    }
+
+    /// Steps that ended.
+    pub(crate) fn finished(&self) -> impl Iterator<Item = &Value> {
+        self.events("step-finished")
+    }
+
+    /// Ids of steps that were executed.
+    pub(crate) fn executed(&self) -> BTreeSet<String> {
+        self.finished().filter(|s| s["outcome"] == "executed").map(id).collect()
+    }
+
+    /// How many steps of each kind were executed.
+    pub(crate) fn executed_kinds(&self) -> BTreeMap<String, usize> {
+        let mut kinds = BTreeMap::new();
+        for step in self.finished().filter(|s| s["outcome"] == "executed") {
+            *kinds.entry(step["kind"].as_str().unwrap().to_string()).or_default() += 1;
+        }
+        kinds
+    }
+
+    /// How many steps ended so.
+    pub(crate) fn count(&self, outcome: &str) -> u64 {
+        self.events("build-finished").next().expect("the build finished")["steps"][outcome].as_u64().unwrap()
+    }
+
+    /// A step by its id.
+    #[track_caller]
+    pub(crate) fn step(&self, id: &str) -> &Value {
+        let found = self.finished().find(|s| s["id"] == id);
+        found.unwrap_or_else(|| panic!("no step `{id}` among {:?}", self.finished().map(self::id).collect::<Vec<_>>()))
+    }
+
+    /// By id of each step: its key and its result.
+    pub(crate) fn keys(&self) -> BTreeMap<String, (Value, Value)> {
+        self.finished().map(|s| (id(s), (s["key"].clone(), s["result"].clone()))).collect()
+    }
+}
+
+/// The id of a step that ended.
+pub(crate) fn id(step: &Value) -> String {
+    step["id"].as_str().unwrap().to_string()
+}
+
+/// A set of ids.
+pub(crate) fn ids(all: &[&str]) -> BTreeSet<String> {
+    all.iter().map(|i| i.to_string()).collect()
+}
