@@ -54,6 +54,20 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
         kforge: env!("CARGO_PKG_VERSION").into(),
         run,
     });
+<<<<<<< HEAD
+    let mut timed = args.timings.then(Vec::new);
+    let outcome = execute(context, &opened, &ready, &mut timed);
+    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    let report = assemble(&ready, &outcome);
+    let exit = finish(context, &opened, args, &ready, &outcome, &report, began)?;
+    if let Some(steps) = timed {
+        super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
+    }
+    // Collection waits for no build, this one included: its locks go first.
+    drop(ready);
+    super::cache::collect_sometimes(context, &opened.home);
+    Ok(exit)
+=======
     let said = context.console.said();
     let outcome = execute(context, &opened, &ready);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
@@ -75,10 +89,11 @@ fn answer(context: &Context, answer: &Answer, began: Instant) -> Exit {
     context.console.err(&answer.report);
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     Exit::Done
+>>>>>>> speed
 }
 
 /// Sets a flag on the first Ctrl-C; the second ends this process, and with it every child.
-fn interrupts(context: &Context) -> Result<Arc<AtomicBool>, Exit> {
+pub fn interrupts(context: &Context) -> Result<Arc<AtomicBool>, Exit> {
     let flag = Arc::new(AtomicBool::new(false));
     let second = || -> std::io::Result<()> {
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -134,7 +149,12 @@ pub fn reason(why: &crate::record::event::Why) -> String {
     }
 }
 
-fn execute(context: &Context, opened: &Opened, ready: &Ready<'_>) -> BuildOutcome {
+fn execute(
+    context: &Context,
+    opened: &Opened,
+    ready: &Ready<'_>,
+    timed: &mut Option<Vec<StepFinished>>,
+) -> BuildOutcome {
     let graph = ready.graph.clone();
     let console = &context.console;
     let mut total = graph.len() as u64;
@@ -162,6 +182,9 @@ fn execute(context: &Context, opened: &Opened, ready: &Ready<'_>) -> BuildOutcom
                 ended += 1;
                 total = total.max(ended);
                 tell(context, step);
+                if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
+                    timed.push((**step).clone());
+                }
             }
             Event::Diagnostic { message, .. } => console.warn(message),
             _ => {}
@@ -184,7 +207,7 @@ fn headline(id: &str) -> String {
 }
 
 /// Says what went wrong with a step, with the tool's own words and how to run just that again.
-fn tell(context: &Context, step: &StepFinished) {
+pub fn tell(context: &Context, step: &StepFinished) {
     let console = &context.console;
     if console.verbose()
         && let Some(why) = &step.why

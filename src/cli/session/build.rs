@@ -103,7 +103,7 @@ impl Context {
     }
 
     /// Locks the workspace, says so if it must wait.
-    fn lock(&self, opened: &Opened, interrupted: &AtomicBool) -> Result<Vec<Lock>, Exit> {
+    pub fn lock(&self, opened: &Opened, interrupted: &AtomicBool) -> Result<Vec<Lock>, Exit> {
         let path = opened.target.join(".lock");
         let mut blocked =
             || self.console.status("Blocking", "waiting for another kforge to finish with this workspace");
@@ -278,7 +278,7 @@ impl Context {
     }
 
     /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed.
-    fn cudas(
+    pub fn cudas(
         &self,
         opened: &mut Opened,
         packages: &Packages,
@@ -333,7 +333,7 @@ impl Context {
     }
 
     /// Header libraries from wheels: locked, and installed now, because their headers are part of what is planned.
-    fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Exit> {
+    pub fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Exit> {
         let mut lock = opened.workspace.lock.clone();
         let mut out = Libraries::new();
         for member in &packages.members {

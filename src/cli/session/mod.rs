@@ -6,6 +6,7 @@ pub mod leaves;
 pub mod libraries;
 pub mod open;
 pub mod places;
+pub mod plan;
 pub mod sources;
 pub mod tools;
 pub mod workers;
