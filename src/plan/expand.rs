@@ -1,7 +1,7 @@
 //! Steps that are known only once a champion is: its machine code, and for each of its methods the variant without it, compared. Pure.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::context::{Planner, Scope};
 use super::kernels::Selected;
@@ -27,7 +27,7 @@ impl<'a> Expander<'a> {
     }
 
     /// What each select node stands for.
-    pub fn selected(&self, id: &str) -> Option<Selected> {
+    pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
 }

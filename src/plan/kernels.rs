@@ -1,6 +1,7 @@
 //! Steps of one kernel on one target: its variants, and which of them stands for each class of shapes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
@@ -163,7 +164,7 @@ impl Planner<'_> {
             calibrate,
             classes,
         };
-        self.selected.insert(id, selected);
+        self.selected.insert(id, Arc::new(selected));
         Ok(())
     }
 
