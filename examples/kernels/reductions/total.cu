@@ -7,7 +7,8 @@ __global__ void __launch_bounds__(BLOCK)
     total(const float *__restrict__ x, float *__restrict__ y, float *partial, unsigned *arrived, int n) {
   __shared__ bool last;
   float sum = 0.0f;
-  for (size_t i = static_cast<size_t>(blockIdx.x) * BLOCK + threadIdx.x; i < n; i += static_cast<size_t>(gridDim.x) * BLOCK) sum += x[i];
+  const long long threads = static_cast<long long>(gridDim.x) * BLOCK;
+  for (long long i = static_cast<long long>(blockIdx.x) * BLOCK + threadIdx.x; i < n; i += threads) sum += x[i];
   sum = common::block_reduce<BLOCK, common::Sum>(sum);
   if (threadIdx.x == 0) {
     partial[blockIdx.x] = sum;
