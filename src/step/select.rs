@@ -32,7 +32,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let lines: Vec<String> = selection.champions.iter().map(|c| format!("{}: {}", c.class, c.because)).collect();
     let mut ran = io::one(job, "selection", &selection, lines.join("; "))?;
     for champion in selection.champions.iter().filter(|c| c.variant.is_none()) {
-        let text = format!("no champion for shapes of class `{}`: {}", champion.class, champion.because);
+        let text = format!("no champion: {}", champion.because);
         ran.notes.push(io::note(Severity::Error, "select.none", text));
     }
     Ok(ran)
