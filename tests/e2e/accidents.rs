@@ -44,7 +44,7 @@ fn flip(bytes: &mut [u8], random: &mut Random) {
 /// that a chain of corrupt contents leads through, at most.
 #[track_caller]
 fn repaired(project: &Project) -> State {
-    for _ in 0..8 {
+    for _ in 0..16 {
         let built = project.build(&["--keep-going"]);
         if built.code() == 100 {
             return state(project).0;
@@ -56,7 +56,7 @@ fn repaired(project: &Project) -> State {
             assert!(lost && failed.contains("again"), "{failed}");
         }
     }
-    panic!("not repaired by eight builds");
+    panic!("not repaired by so many builds");
 }
 
 #[test]
