@@ -79,6 +79,12 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
     Some(Explanation { id: id.to_string(), standing, because, fields })
 }
 
+/// The graph with the nodes that known results add: all that has a name now.
+pub fn expanded(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Graph {
+    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
+    Dry::walk(graph, &keep_going, services).walk.graph
+}
+
 struct Dry<'a> {
     walk: Walk<'a>,
     will: Vec<(Index, Vec<Because>)>,

@@ -3,6 +3,7 @@
 
 pub mod bind;
 pub mod build;
+pub mod certificate;
 pub mod dryrun;
 pub mod explain;
 pub mod graph;
@@ -33,7 +34,7 @@ mod properties;
 mod testing;
 
 pub use build::{BuildOutcome, build};
-pub use dryrun::{DryRun, dry_run, explain};
+pub use dryrun::{DryRun, dry_run, expanded, explain};
 pub use explain::{Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};

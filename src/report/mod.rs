@@ -2,8 +2,14 @@
 
 pub mod assemble;
 pub mod document;
+pub mod explanation;
 pub mod markdown;
+pub mod metadata;
+pub mod schemas;
+pub mod single;
 pub mod text;
+pub mod timings;
+pub mod tree;
 
 pub use assemble::{Names, StepView, assemble};
 pub use document::Report;

@@ -139,8 +139,13 @@ pub enum LockfileError {
     ),
 }
 
+/// The JSON Schema of the file's form.
+pub fn schema() -> schemars::Schema {
+    schemars::schema_for!(File)
+}
+
 /// The form of the file.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
     version: u32,
@@ -153,7 +158,7 @@ struct File {
     champion: Vec<ChampionEntry>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WheelEntry {
     toolchain: String,
@@ -163,7 +168,7 @@ struct WheelEntry {
     digest: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct DependencyEntry {
     package: String,
@@ -179,7 +184,7 @@ struct DependencyEntry {
     digest: String,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ChampionEntry {
     package: String,

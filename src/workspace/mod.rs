@@ -2,8 +2,10 @@
 //! does not plan.
 
 pub mod closure;
+pub mod edit;
 pub mod find;
 pub mod includes;
+pub mod join;
 pub mod load;
 pub mod lockfile;
 mod members;

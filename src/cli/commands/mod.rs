@@ -1,6 +1,26 @@
 //! One file a command.
 
 pub mod build;
+mod cache;
+mod clean;
+mod completions;
+mod config;
+mod doctor;
+mod edit;
+mod evidence;
+mod explain;
+mod external;
+mod locate;
+mod metadata;
+mod new;
+mod report;
+mod run;
+mod schema;
+mod templates;
+mod timings;
+mod toolchain;
+mod tree;
+mod update;
 pub mod worker;
 
 use super::args::{Command, MessageFormat};
@@ -25,7 +45,65 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Check(args) => build::run(context, &args, Goal::Check),
         Command::Verify(args) => build::run(context, &args, Goal::Verify),
         Command::Bench(args) => build::run(context, &args, Goal::Bench),
-        _ => Err(Exit::Usage),
+        Command::Report(args) => report::run(context, &args),
+        Command::Explain(args) => explain::run(context, &args),
+        Command::Metadata(args) => metadata::run(context, &args),
+        Command::Tree(args) => tree::run(context, &args),
+        Command::Run(args) => run::run(context, &args),
+        Command::New(args) => new::new(context, &args),
+        Command::Init(args) => new::init(context, &args),
+        Command::Add(args) => edit::add(context, &args),
+        Command::Remove(args) => edit::remove(context, &args),
+        Command::Clean(args) => clean::run(context, &args),
+        Command::Fetch(args) => toolchain::fetch(context, &args),
+        Command::Update(args) => update::run(context, &args),
+        Command::Doctor => doctor::run(context),
+        Command::Toolchain(command) => toolchain::run(context, &command),
+        Command::Cache(command) => cache::run(context, &command),
+        Command::Evidence(command) => evidence::run(context, &command),
+        Command::Config(command) => config::run(context, &command),
+        Command::LocateProject(args) => locate::run(context, &args),
+        Command::Completions(args) => completions::run(context, &args),
+        Command::Schema(args) => schema::run(context, &args),
+        // `dispatch` hands a worker's words over before anything is parsed.
+        Command::Worker(_) => Err(Exit::Usage),
+        Command::External(words) => external::run(context, &words),
     };
     done.unwrap_or_else(|exit| exit)
+}
+
+/// A document for standard output.
+fn print_json(context: &Context, value: &impl serde::Serialize) -> Result<Exit, Exit> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| context.fail(&e.to_string()))?;
+    context.console.out(&format!("{text}\n"));
+    Ok(Exit::Done)
+}
+
+/// Bytes for people: `4.5 MiB`.
+fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+/// A count with its noun: `1 file`, `2 files`.
+fn count(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!((bytes(0), bytes(1023), bytes(1536)), ("0 B".into(), "1023 B".into(), "1.5 KiB".into()));
+        assert_eq!(bytes(5 << 40), "5.0 TiB");
+        assert_eq!((count(1, "file"), count(0, "file")), ("1 file".into(), "0 files".into()));
+    }
 }

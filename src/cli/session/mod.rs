@@ -1,10 +1,12 @@
 //! What commands that build share: settings, workspace, stores, toolchains, plan, engine. Opens things and hands them to rooms that know them.
 
 pub mod build;
+pub mod certificate;
 pub mod leaves;
 pub mod libraries;
 pub mod open;
 pub mod places;
+pub mod plan;
 pub mod sources;
 pub mod tools;
 pub mod workers;

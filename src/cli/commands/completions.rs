@@ -1,0 +1,15 @@
+//! `kforge completions`: a script that completes kforge's words in a shell.
+
+use clap::CommandFactory;
+
+use crate::cli::args::{Cli, CompletionsArgs};
+use crate::cli::exit::Exit;
+use crate::cli::session::Context;
+
+/// Runs the command.
+pub fn run(context: &Context, args: &CompletionsArgs) -> Result<Exit, Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "kforge", &mut script);
+    context.console.out(&String::from_utf8_lossy(&script));
+    Ok(Exit::Done)
+}

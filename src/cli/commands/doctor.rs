@@ -1,0 +1,105 @@
+//! `kforge doctor`: what is on this machine, what is missing, and what that costs. Always ends well: to say what is missing is what was asked.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::cli::exit::Exit;
+use crate::cli::session::Context;
+use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
+use crate::engine::home::Home;
+use crate::toolchain::{Cuda, probe};
+use crate::worker::confine;
+use crate::workspace::{self, Workspace, find};
+
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const OPEN: Style = AnsiColor::Yellow.on_default().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Runs the command.
+pub fn run(context: &Context) -> Result<Exit, Exit> {
+    let workspace = find::manifest_at(&context.cwd).ok().and_then(|manifest| workspace::load(&manifest).0);
+    let home = &context.settings.home;
+    let mut missing = 0;
+    let mut line = |what: &str, found: Result<String, (String, &str)>| {
+        let text = match found {
+            Ok(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n"),
+            Err((why, cost)) => {
+                missing += 1;
+                format!("{OPEN}   missing{OPEN:#} {what}: {why}\n           {DIM}so {cost}{DIM:#}\n")
+            }
+        };
+        context.console.out(&text);
+    };
+    let written = writable(home).map(|()| format!("{} can be written", home.display()));
+    line("kforge home", written.map_err(|why| (why, "nothing can be built: caches and toolchains live there")));
+    let cuda = workspace.as_ref().and_then(|w| cuda_of(context, w));
+    let (cxx, python) = (context.settings.path("toolchain.cxx"), context.settings.path("toolchain.python"));
+    let toolchains = home.join("toolchains");
+    for probe in probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &toolchains, context.environment.all())
+    {
+        line(probe.what, probe.found.ok_or((probe.why, probe.cost)));
+    }
+    line("GPU", devices(Path::new("/proc/driver/nvidia/gpus")));
+    let gaps = confine::missing_here();
+    if gaps.is_empty() {
+        line("sandbox", Ok("no network, no writes outside the scratch folder, limits on time and memory".into()));
+    }
+    for gap in gaps {
+        line("sandbox", Err((gap, "candidate code is confined less: build only what you trust")));
+    }
+    let text = match missing {
+        0 => "nothing is missing".to_string(),
+        1 => "one thing is missing; the rest works".into(),
+        n => format!("{n} things are missing; the rest works"),
+    };
+    context.console.out(&format!("{text}\n"));
+    Ok(Exit::Done)
+}
+
+/// Whether the home can be made and written.
+fn writable(home: &Path) -> Result<(), String> {
+    let fail = |e: std::io::Error| {
+        format!("`{}` cannot be written: {e}; set KFORGE_HOME to a folder that can", home.display())
+    };
+    let home = Home::open(home).map_err(fail)?;
+    tempfile::tempfile_in(home.tmp()).map(drop).map_err(fail)
+}
+
+/// The CUDA that the first package with a device target asks for, if it is locked or a folder.
+fn cuda_of(context: &Context, workspace: &Workspace) -> Option<Cuda> {
+    let on_device =
+        workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != crate::model::Arch::Cpu));
+    let Some(member) = on_device else { return locked(&workspace.lock.wheels, DEFAULT_CUDA) };
+    match wanted(&member.package, &member.folder, context.environment.all()) {
+        Wanted::Release(release) => locked(&workspace.lock.wheels, &release),
+        Wanted::Local(cuda) => cuda.ok(),
+    }
+}
+
+/// The GPUs that the driver shows, one folder each.
+fn devices(folder: &Path) -> Result<String, (String, &'static str)> {
+    let cost = "verdicts come from the emulator, and times from evidence recorded elsewhere";
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|e| std::fs::read_to_string(e.path().join("information")).ok())
+        .filter_map(|text| text.lines().find_map(|l| l.strip_prefix("Model:")).map(|m| m.trim().to_string()))
+        .collect();
+    names.sort();
+    if names.is_empty() { Err(("the driver shows none".into(), cost)) } else { Ok(names.join(", ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_named_as_the_driver_names_them() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(devices(dir.path()).is_err());
+        let gpu = dir.path().join("0000:01:00.0");
+        std::fs::create_dir(&gpu).unwrap();
+        std::fs::write(gpu.join("information"), "Model: \t\t NVIDIA H200\nIRQ:   7\n").unwrap();
+        assert_eq!(devices(dir.path()), Ok("NVIDIA H200".into()));
+    }
+}

@@ -1,0 +1,66 @@
+//! Plugins: `kforge foo` is `kforge-foo` on PATH. Built-in commands and aliases win.
+
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+use clap::CommandFactory;
+
+use crate::base::diag::closest;
+use crate::cli::args::Cli;
+use crate::cli::exit::Exit;
+use crate::cli::session::Context;
+
+const PREFIX: &str = "kforge-";
+
+/// Becomes the plugin; returns only where there is none, or where it cannot be started.
+pub fn run(context: &Context, words: &[String]) -> Result<Exit, Exit> {
+    let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage) };
+    let programs = programs(context.environment.path());
+    let Some(program) = programs.iter().find(|p| p.file_name().is_some_and(|f| *f == *format!("{PREFIX}{name}")))
+    else {
+        context.console.error(&format!("there is no command `{name}`"));
+        let plugins: Vec<String> = programs.iter().filter_map(|p| plugin(p)).collect();
+        let command = Cli::command();
+        let built_in: Vec<&str> = command
+            .get_subcommands()
+            .filter(|c| !c.is_hide_set())
+            .flat_map(|c| std::iter::once(c.get_name()).chain(c.get_visible_aliases()))
+            .filter(|n| n.len() > 1)
+            .collect();
+        let aliases = context.settings.alias.keys().map(String::as_str);
+        if let Some(best) = closest(name, built_in.into_iter().chain(aliases).chain(plugins.iter().map(String::as_str)))
+        {
+            context.console.err(&format!("help: did you mean `{best}`?\n"));
+        }
+        context.console.err("help: `kforge --help` lists the commands\n");
+        return Err(Exit::Usage);
+    };
+    let mut command = std::process::Command::new(program);
+    command.args(rest).current_dir(&context.cwd);
+    if let Ok(own) = std::env::current_exe() {
+        command.env("KFORGE", own);
+    }
+    let error = command.exec();
+    Err(context.fail(&format!("cannot start `{}`: {error}", program.display())))
+}
+
+/// Every program on PATH whose name says that it is a plugin, the first of each name first.
+fn programs(path: &str) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::env::split_paths(path)
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flat_map(|entries| entries.flatten().map(|e| e.path()))
+        .filter(|p| plugin(p).is_some() && is_program(p))
+        .collect();
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|p| seen.insert(p.file_name().map(ToOwned::to_owned)));
+    found
+}
+
+fn plugin(path: &std::path::Path) -> Option<String> {
+    path.file_name()?.to_str()?.strip_prefix(PREFIX).map(String::from)
+}
+
+fn is_program(path: &std::path::Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}

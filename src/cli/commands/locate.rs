@@ -1,0 +1,18 @@
+//! `kforge locate-project`: the path of the manifest at hand.
+
+use serde_json::json;
+
+use crate::cli::args::{LocateArgs, LocateFormat};
+use crate::cli::exit::Exit;
+use crate::cli::session::Context;
+use crate::workspace::find::{MANIFEST, tidy};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &LocateArgs) -> Result<Exit, Exit> {
+    let path = if args.workspace { context.workspace()?.root.join(MANIFEST) } else { tidy(&context.manifest()?) };
+    match args.message_format {
+        LocateFormat::Plain => context.console.out(&format!("{}\n", path.display())),
+        LocateFormat::Json => context.console.out(&format!("{}\n", json!({"root": path.display().to_string()}))),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,78 @@
+//! The packages to start from, as they stand in `templates/`. Knows their files; `{{name}}` in them is the package's name.
+
+use crate::cli::args::Template;
+
+/// A file of a template.
+#[derive(Debug, Clone, Copy)]
+pub struct File {
+    /// Its path in the package.
+    pub name: &'static str,
+    /// What it says.
+    pub text: &'static str,
+}
+
+impl File {
+    /// Whether another file of that name serves as well.
+    pub fn is_optional(&self) -> bool {
+        matches!(self.name, "README.md" | ".gitignore")
+    }
+}
+
+/// Files of the template in a folder of `templates/`.
+macro_rules! files {
+    ($folder:literal: $($name:literal),+) => {
+        &[$(File { name: $name, text: include_str!(concat!("../../../templates/", $folder, "/", $name)) }),+]
+    };
+}
+
+const ELEMENTWISE: &[File] = files!("elementwise": "kernel.toml", "kernel.cu", "README.md", ".gitignore");
+const ROW_REDUCTION: &[File] = files!("row-reduction": "kernel.toml", "kernel.cu", "README.md", ".gitignore");
+const MATMUL: &[File] = files!("matmul": "kernel.toml", "kernel.cu", "README.md", ".gitignore");
+
+/// The files of a template.
+pub fn of(template: Template) -> &'static [File] {
+    match template {
+        Template::Elementwise => ELEMENTWISE,
+        Template::RowReduction => ROW_REDUCTION,
+        Template::Matmul => MATMUL,
+    }
+}
+
+/// The word of a template on the command line.
+pub fn word(template: Template) -> &'static str {
+    match template {
+        Template::Elementwise => "elementwise",
+        Template::RowReduction => "row-reduction",
+        Template::Matmul => "matmul",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::SourceFile;
+    use crate::model;
+
+    #[test]
+    fn every_template_is_a_package_whose_sources_are_there() {
+        for template in [Template::Elementwise, Template::RowReduction, Template::Matmul] {
+            let manifest =
+                of(template).iter().find(|f| f.name == "kernel.toml").map(|f| f.text.replace("{{name}}", "made"));
+            let file = SourceFile { name: "kernel.toml".into(), text: manifest.unwrap_or_default() };
+            let (manifest, found) = model::parse(&Arc::new(file));
+            assert!(found.is_empty(), "{}: {found:?}", word(template));
+            let (package, found) = model::inherit(&manifest.unwrap(), None);
+            assert!(found.is_empty(), "{}: {found:?}", word(template));
+            for kernel in package.unwrap().kernels {
+                assert!(
+                    of(template).iter().any(|f| f.name == kernel.source),
+                    "{} lacks {}",
+                    word(template),
+                    kernel.source
+                );
+            }
+        }
+    }
+}

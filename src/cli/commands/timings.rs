@@ -1,0 +1,51 @@
+//! `--timings`: the page that shows where a build's time went.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::base::files::write_atomically;
+use crate::cli::exit::Exit;
+use crate::cli::session::build::Ready;
+use crate::cli::session::{Context, Opened};
+use crate::engine::BuildOutcome;
+use crate::record::event::StepFinished;
+use crate::report::timings::{Build, page};
+
+/// Writes the page under its time and as the last one, and says where.
+pub fn write(
+    context: &Context,
+    opened: &Opened,
+    ready: &Ready<'_>,
+    outcome: &BuildOutcome,
+    steps: Vec<StepFinished>,
+    wall: Duration,
+) -> Result<(), Exit> {
+    let graph = &outcome.graph;
+    let needs: HashMap<String, Vec<String>> = steps
+        .iter()
+        .filter_map(|step| {
+            let index = graph.find(&step.id)?;
+            Some((step.id.clone(), graph.dependencies(index).map(|d| graph.node(d).id.clone()).collect()))
+        })
+        .collect();
+    let now = jiff::Timestamp::now();
+    let packages: std::collections::BTreeSet<&str> = graph.nodes().map(|n| n.labels.package.as_str()).collect();
+    let build = Build {
+        title: packages.into_iter().collect::<Vec<_>>().join(", "),
+        subtitle: format!("{}, kforge {}", now.strftime("%Y-%m-%d %H:%M:%S UTC"), env!("CARGO_PKG_VERSION")),
+        wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),
+        counts: outcome.counts,
+        jobs: ready.options.capacity.cpus,
+        steps,
+        needs,
+    };
+    let html = page(&build).map_err(|e| context.fail(&e))?;
+    let folder = opened.target.join("timings");
+    let path = folder.join(format!("build-{}.html", now.strftime("%Y%m%dT%H%M%SZ")));
+    for place in [&path, &folder.join("last.html")] {
+        write_atomically(place, html.as_bytes(), false)
+            .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
+    }
+    context.console.status("Timed", &path.display().to_string());
+    Ok(())
+}

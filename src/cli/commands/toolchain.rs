@@ -1,0 +1,98 @@
+//! `kforge fetch` and `kforge toolchain`: installs what kforge.lock names, and lists what is installed.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::{bytes, count};
+use crate::cli::args::{FetchArgs, Select, ToolchainCommand};
+use crate::cli::exit::Exit;
+use crate::cli::session::Context;
+use crate::cli::session::build::Asked;
+use crate::cli::session::tools::install;
+use crate::plan::Goal;
+use crate::toolchain::{Cuda, Group};
+
+/// Runs `kforge toolchain`.
+pub fn run(context: &Context, command: &ToolchainCommand) -> Result<Exit, Exit> {
+    match command {
+        ToolchainCommand::Install(args) => fetch(context, args),
+        ToolchainCommand::List => list(context),
+    }
+}
+
+/// Runs `kforge fetch`.
+pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
+    let mut opened = context.open()?;
+    let selected = context.select(&opened.workspace, &Select { workspace: true, ..Select::default() })?;
+    let asked = Asked {
+        selected,
+        goal: Goal::Check,
+        jobs: None,
+        keep_going: true,
+        remeasure: false,
+        overlay: None,
+        write: true,
+    };
+    let packages = context.packages(&opened, &asked)?;
+    // kforge.lock may change: a build may not run meanwhile.
+    let _lock = context.lock(&opened, &Arc::new(AtomicBool::new(false)))?;
+    let mut cudas: Vec<Cuda> = Vec::new();
+    for cuda in context.cudas(&mut opened, &packages, &asked)?.into_values() {
+        let cuda = cuda.map_err(|why| context.fail(&why))?;
+        if !cudas.contains(&cuda) {
+            cudas.push(cuda);
+        }
+    }
+    let libraries = context.libraries(&mut opened, &packages, &asked)?;
+    let toolchains = opened.home.toolchains();
+    let mut groups = vec![Group::Compile, Group::Disassemble];
+    if args.nvcc {
+        groups.push(Group::Nvcc);
+    }
+    for cuda in &cudas {
+        for group in &groups {
+            install(cuda, *group, &toolchains, context.offline(), context.environment.all(), &context.console)
+                .map_err(|why| context.fail(&why))?;
+        }
+    }
+    let text = match (cudas.len(), libraries.len()) {
+        (0, 0) => "nothing: no package has a device target or a library from an index".to_string(),
+        (cudas, libraries) => format!(
+            "{} and {} are installed in {}",
+            count(cudas as u64, "toolchain"),
+            if libraries == 1 { "1 library".into() } else { format!("{libraries} libraries") },
+            toolchains.display()
+        ),
+    };
+    context.console.status("Fetched", &text);
+    Ok(Exit::Done)
+}
+
+/// What is installed: a set of wheels a folder.
+fn list(context: &Context) -> Result<Exit, Exit> {
+    let home = context.home()?;
+    let toolchains = home.toolchains();
+    let fail = |e: std::io::Error| context.fail(&format!("cannot read `{}`: {e}", toolchains.display()));
+    let mut folders: Vec<_> = std::fs::read_dir(&toolchains).map_err(fail)?.flatten().map(|e| e.path()).collect();
+    folders.retain(|f| f.join("wheels.txt").is_file());
+    folders.sort();
+    for folder in &folders {
+        let wheels = std::fs::read_to_string(folder.join("wheels.txt")).map_err(fail)?;
+        let size = size_of(folder);
+        context.console.out(&format!("{}  {}\n", folder.display(), bytes(size)));
+        for line in wheels.lines() {
+            let mut words = line.split(' ');
+            if let (Some(name), Some(version)) = (words.next(), words.next()) {
+                context.console.out(&format!("  {name} {version}\n"));
+            }
+        }
+    }
+    context.console.status("Found", &format!("{} installed", count(folders.len() as u64, "toolchain")));
+    Ok(Exit::Done)
+}
+
+fn size_of(folder: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|e| e.file_type().is_file());
+    files.filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum()
+}

@@ -1,0 +1,37 @@
+//! `kforge tree`: the plan, with what known results add to it.
+
+use crate::base::Diagnostic;
+use crate::cli::args::TreeArgs;
+use crate::cli::exit::Exit;
+use crate::cli::session::Context;
+use crate::engine;
+use crate::plan::Goal;
+use crate::record::StepKind;
+use crate::report::tree::{View, text};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &TreeArgs) -> Result<Exit, Exit> {
+    let stage = args.stage.as_deref().map(|word| kind(context, word)).transpose()?;
+    let view = View { invert: args.invert, depth: args.depth, stage };
+    context.look(&args.select, Goal::Build)?.plan(context, |opened, ready| {
+        let graph = ready
+            .with_services(context, opened, |services| engine::expanded(ready.graph.clone(), &ready.options, services));
+        let tree = text(&graph, view);
+        if let (Some(stage), true) = (stage, tree.is_empty()) {
+            context.console.error(&format!("the selection has no {stage} step"));
+            return Err(Exit::NothingSelected);
+        }
+        context.console.out(&tree);
+        Ok(Exit::Done)
+    })
+}
+
+fn kind(context: &Context, word: &str) -> Result<StepKind, Exit> {
+    word.parse().map_err(|()| {
+        let names = StepKind::ALL.map(StepKind::name);
+        let unknown = Diagnostic::error("tree.stage", format!("no kind of step is called `{word}`"))
+            .expected(format!("one of {}", names.map(|n| format!("`{n}`")).join(", ")));
+        context.console.diagnostic(&unknown.suggest(word, names));
+        Exit::Usage
+    })
+}

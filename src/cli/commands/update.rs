@@ -1,0 +1,145 @@
+//! `kforge update`: resolves toolchains and libraries anew, and pins champions.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::base::Digest;
+use crate::cli::args::UpdateArgs;
+use crate::cli::exit::Exit;
+use crate::cli::session::tools::{Wanted, lock_name, wanted};
+use crate::cli::session::{Context, Opened};
+use crate::model::{Arch, Dependency};
+use crate::report::Report;
+use crate::toolchain::{Pip, cuda};
+use crate::workspace::lockfile::{LockedDependency, Lockfile, Seat};
+
+/// Runs the command.
+pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
+    let opened = context.open()?;
+    let _lock = if args.dry_run { vec![] } else { context.lock(&opened, &Arc::new(AtomicBool::new(false)))? };
+    let mut lock = opened.workspace.lock.clone();
+    if args.champions {
+        let report = super::report::last(context, &opened.workspace)?;
+        pin(context, &opened, &report, &mut lock);
+    } else {
+        if context.offline() {
+            return Err(context.fail("to resolve anew takes a network, and --offline was given"));
+        }
+        resolve(context, &opened, &mut lock)?;
+    }
+    let changes = opened.workspace.lock.changes(&lock);
+    for change in &changes {
+        // They are told as what would happen; here it does.
+        let text = if args.dry_run {
+            change.clone()
+        } else {
+            change.replacen(" would be ", " is ", 1).replacen(" would change ", " changes ", 1)
+        };
+        context.console.err(&format!("  {text}\n"));
+    }
+    let noun = if changes.len() == 1 { "change" } else { "changes" };
+    if args.dry_run {
+        context.console.status("Summary", &format!("kforge.lock: {} {noun}, not written", changes.len()));
+        return Ok(Exit::Done);
+    }
+    lock.write(&opened.workspace.root, context.locked()).map_err(|e| context.fail(&e.to_string()))?;
+    context.console.status("Updated", &format!("kforge.lock: {} {noun}", changes.len()));
+    Ok(Exit::Done)
+}
+
+/// What packages ask for, as the indexes have it today; what none asks for any more goes.
+fn resolve(context: &Context, opened: &Opened, lock: &mut Lockfile) -> Result<(), Exit> {
+    let mut releases = BTreeSet::new();
+    let mut libraries = Vec::new();
+    for member in &opened.workspace.members {
+        let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
+        if let (true, Wanted::Release(release)) =
+            (on_device, wanted(&member.package, &member.folder, context.environment.all()))
+        {
+            releases.insert(release);
+        }
+        for (name, dependency) in &member.package.dependencies {
+            if let Dependency::Pypi { requirement, .. } = dependency {
+                libraries.push(((member.package.name.clone(), name.clone()), requirement.clone()));
+            }
+        }
+    }
+    lock.wheels.retain(|name, _| releases.iter().any(|r| lock_name(r) == *name));
+    let kept: BTreeSet<(String, String)> = libraries.iter().map(|(seat, _)| seat.clone()).collect();
+    lock.dependencies.retain(|seat, d| matches!(d, LockedDependency::Path { .. }) || kept.contains(seat));
+    if releases.is_empty() && libraries.is_empty() {
+        return Ok(());
+    }
+    let pip = Pip::find(None, context.environment.all()).map_err(|e| context.fail(&e))?;
+    for release in releases {
+        context.console.status("Resolving", &format!("CUDA {release}"));
+        let wheels = cuda::resolve(&release, &pip).map_err(|e| context.fail(&e))?;
+        lock.wheels.insert(lock_name(&release), wheels);
+    }
+    for (seat, requirement) in libraries {
+        context.console.status("Resolving", &requirement);
+        let wheels = pip.resolve(std::slice::from_ref(&requirement)).map_err(|e| context.fail(&e))?;
+        let wheel = wheels.into_iter().next();
+        let wheel = wheel.ok_or_else(|| context.fail(&format!("pip resolved nothing for `{requirement}`")))?;
+        lock.dependencies.insert(seat, LockedDependency::Wheel(wheel));
+    }
+    Ok(())
+}
+
+/// Pins the champions that the report names. A seat in the lockfile has no types, so champions that differ by types are not pinned.
+fn pin(context: &Context, opened: &Opened, report: &Report, lock: &mut Lockfile) {
+    let known: BTreeSet<&str> = opened.workspace.members.iter().map(|m| m.package.name.as_str()).collect();
+    lock.champions.retain(|seat, _| known.contains(seat.package.as_str()));
+    let mut seen: BTreeSet<Seat> = BTreeSet::new();
+    let mut differ: BTreeSet<Seat> = BTreeSet::new();
+    for package in report.packages.iter().filter(|p| known.contains(p.name.as_str())) {
+        for (kernel, target) in package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t))) {
+            for champion in &target.champions {
+                let Some(label) = &champion.variant else { continue };
+                let seat = Seat {
+                    package: package.name.clone(),
+                    kernel: kernel.name.clone(),
+                    target: target.target.clone(),
+                    class: champion.class.clone(),
+                };
+                let id = identity(label, &target.types);
+                match seen.insert(seat.clone()) {
+                    true => drop(lock.champions.insert(seat, id)),
+                    false if lock.champions.get(&seat) != Some(&id) => drop(differ.insert(seat)),
+                    false => {}
+                }
+            }
+        }
+    }
+    for seat in differ {
+        context.console.warn(&format!(
+            "the champion of `{}` on `{}` for `{}` differs by types; it is not pinned",
+            seat.kernel, seat.target, seat.class
+        ));
+        lock.champions.remove(&seat);
+    }
+}
+
+/// What names a variant in the lockfile, from its label in a report, which has its types in front ([`crate::plan::kernels::identity`]).
+fn identity(label: &str, types: &str) -> String {
+    let label = label.strip_prefix(types).map_or(label, |rest| rest.trim_start_matches(','));
+    Digest::of(label.as_bytes()).short()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::Variant;
+
+    #[test]
+    fn a_reports_label_gives_the_plans_identity() {
+        let variant = |label: &str| Variant { values: BTreeMap::new(), label: label.into(), order: 0 };
+        let planned = |label: &str| crate::plan::kernels::identity(&variant(label));
+        assert_eq!(identity("BLOCK=1,VEC=2", ""), planned("BLOCK=1,VEC=2"));
+        assert_eq!(identity("T=f16,BLOCK=1", "T=f16"), planned("BLOCK=1"));
+        assert_eq!(identity("T=f16", "T=f16"), planned(""));
+    }
+}

@@ -1,0 +1,42 @@
+//! The JSON Schemas of everything that kforge reads from people and writes for programs. Knows the types; writes no file.
+
+use serde_json::Value;
+
+use super::{Report, explanation, metadata};
+use crate::engine::evidence::Record;
+use crate::model;
+use crate::record::event::Event;
+use crate::workspace::lockfile;
+
+/// The names of the schemas, sorted.
+pub const NAMES: [&str; 7] = ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "report"];
+
+/// The schema of that name; none if there is none.
+pub fn schema(name: &str) -> Option<Value> {
+    let schema = match name {
+        "manifest" => return Some(model::schema()),
+        "events" => schemars::schema_for!(Event),
+        "evidence" => schemars::schema_for!(Record),
+        "explanation" => schemars::schema_for!(explanation::Document),
+        "lockfile" => lockfile::schema(),
+        "metadata" => schemars::schema_for!(metadata::Metadata),
+        "report" => schemars::schema_for!(Report),
+        _ => return None,
+    };
+    Some(schema.to_value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_schema() {
+        assert!(NAMES.is_sorted());
+        for name in NAMES {
+            let schema = schema(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(schema.get("$schema").is_some(), "{name} says which draft it is of");
+        }
+        assert_eq!(schema("nothing"), None);
+    }
+}

@@ -1,0 +1,144 @@
+//! What one variant gave on one shape, as text. Knows observations and judgements; does not judge.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+
+use crate::model::Problem;
+use crate::record::params::Judgement;
+use crate::record::{Determinism, OutputObserved, Verdict, VerifyObservation};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const OPEN: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Rows of a table of elements.
+const ROWS: usize = 8;
+
+/// What is shown.
+pub struct Single<'s> {
+    /// The kernel, its variant, target and shape, for the heading.
+    pub heading: String,
+    /// What was judged.
+    pub judgement: &'s Judgement,
+    /// What was seen; none if nothing could run.
+    pub observation: Option<&'s VerifyObservation>,
+    /// The operator at that shape, for coordinates.
+    pub problem: Option<&'s Problem>,
+}
+
+/// The text, with ANSI styles.
+pub fn text(single: &Single<'_>) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{BOLD}{}{BOLD:#}", single.heading);
+    let judgement = single.judgement;
+    let witness = if judgement.emulated { " (emulated)" } else { "" };
+    let _ = match &judgement.verdict {
+        Verdict::Pass => writeln!(out, "  {GOOD}pass{GOOD:#}{witness}"),
+        Verdict::Fail(why) => writeln!(out, "  {BAD}fail{BAD:#}{witness}: {why}"),
+        Verdict::Unknown(why) => writeln!(out, "  {OPEN}unknown{OPEN:#}: {why}"),
+    };
+    for line in judgement.explanation.lines() {
+        let _ = writeln!(out, "    {line}");
+    }
+    if let Some(worst) = judgement.worst {
+        let _ = writeln!(out, "  largest error: {:.3} % of what is allowed", worst * 100.0);
+    }
+    let Some(observation) = single.observation else { return out };
+    let _ = match &observation.determinism {
+        Determinism::Stable => writeln!(out, "  repeated runs gave the same bits"),
+        Determinism::Differs { output, spread } => {
+            writeln!(out, "  repeated runs differ in `{output}` by up to {spread:e}")
+        }
+        Determinism::Unknown => Ok(()),
+    };
+    for finding in &observation.findings {
+        let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
+        let _ = writeln!(out, "  {BAD}found{BAD:#} {}{times}", finding.message);
+    }
+    let names: Vec<&str> =
+        observation.trials.first().map_or(vec![], |t| t.outputs.iter().map(|o| o.output.as_str()).collect());
+    for name in names {
+        output(&mut out, name, observation, single.problem);
+    }
+    out
+}
+
+/// The trial in which an output is furthest off, and its elements with the largest errors.
+fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem: Option<&Problem>) {
+    let of = |o: &OutputObserved| o.front.first().map_or(0.0, |p| p.error);
+    let seen =
+        observation.trials.iter().flat_map(|t| t.outputs.iter().filter(|o| o.output == name).map(move |o| (t, o)));
+    let Some((trial, observed)) = seen.max_by(|(_, a), (_, b)| {
+        (a.differing + a.class_differing).cmp(&(b.differing + b.class_differing)).then(of(a).total_cmp(&of(b)))
+    }) else {
+        return;
+    };
+    let _ = writeln!(
+        out,
+        "  output `{name}`: {} elements of {}, furthest off in trial {} ({})",
+        observed.elements, observed.dtype, trial.trial, trial.distribution
+    );
+    let shape: Vec<u64> = problem.and_then(|p| p.tensor(name)).map(|t| t.shape.clone()).unwrap_or_default();
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    for exact in [&observed.first_class_differing, &observed.first_differing].into_iter().flatten() {
+        rows.push([coordinates(exact.index, &shape), exact.got.clone(), exact.want.clone(), "differs".into()]);
+    }
+    for point in observed.front.iter().take(ROWS) {
+        let numbers = [point.got, point.want].map(|v| format!("{v:.7e}"));
+        let [got, want] = numbers;
+        rows.push([coordinates(point.index, &shape), got, want, format!("{:.3e}", point.error)]);
+    }
+    if rows.is_empty() {
+        let _ = writeln!(out, "    every element is what was expected, bit for bit");
+        return;
+    }
+    let heads = ["index", "got", "want", "error"];
+    let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).chain([heads[i].len()]).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..4).map(width).collect();
+    let line = |cells: [&str; 4]| {
+        let cells: Vec<String> = cells.iter().zip(&widths).map(|(c, w)| format!("{c:>w$}")).collect();
+        format!("    {}", cells.join("  "))
+    };
+    let _ = writeln!(out, "{DIM}{}{DIM:#}", line(heads));
+    for row in &rows {
+        let _ = writeln!(out, "{}", line([&row[0], &row[1], &row[2], &row[3]]));
+    }
+    let last = observed.front.len().saturating_sub(ROWS);
+    if last > 0 {
+        let _ = writeln!(out, "{DIM}    and {last} more{DIM:#}");
+    }
+}
+
+/// A row-major index as coordinates: `[2, 256]`.
+fn coordinates(index: u64, shape: &[u64]) -> String {
+    if shape.len() < 2 || shape.contains(&0) {
+        return format!("[{index}]");
+    }
+    let mut rest = index;
+    let mut parts: Vec<String> = shape
+        .iter()
+        .rev()
+        .map(|n| {
+            let part = rest % n;
+            rest /= n;
+            part.to_string()
+        })
+        .collect();
+    parts.reverse();
+    format!("[{}]", parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_shown_as_coordinates() {
+        assert_eq!(coordinates(513, &[3, 257]), "[1, 256]");
+        assert_eq!(coordinates(7, &[9]), "[7]");
+        assert_eq!(coordinates(7, &[]), "[7]");
+    }
+}
