@@ -54,7 +54,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
         kforge: env!("CARGO_PKG_VERSION").into(),
         run,
     });
-<<<<<<< HEAD
+    let said = context.console.said();
     let mut timed = args.timings.then(Vec::new);
     let outcome = execute(context, &opened, &ready, &mut timed);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
@@ -63,16 +63,6 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     if let Some(steps) = timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
-    // Collection waits for no build, this one included: its locks go first.
-    drop(ready);
-    super::cache::collect_sometimes(context, &opened.home);
-    Ok(exit)
-=======
-    let said = context.console.said();
-    let outcome = execute(context, &opened, &ready);
-    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
-    let report = assemble(&ready, &outcome);
-    let exit = finish(context, &opened, args, &ready, &outcome, &report, began)?;
     // What the engine complained of may not come again.
     if let (Exit::Done, Some(question), Some(witness)) = (exit, question, &ready.witness)
         && said == context.console.said()
@@ -80,6 +70,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
         let text = report::text::text(&report);
         context.certify(question, &opened, witness.clone(), &outcome, text, said);
     }
+    // Collection waits for no build, this one included: its locks go first.
+    drop(ready);
+    super::cache::collect_sometimes(context, &opened.home);
     Ok(exit)
 }
 
@@ -89,7 +82,6 @@ fn answer(context: &Context, answer: &Answer, began: Instant) -> Exit {
     context.console.err(&answer.report);
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     Exit::Done
->>>>>>> speed
 }
 
 /// Sets a flag on the first Ctrl-C; the second ends this process, and with it every child.
