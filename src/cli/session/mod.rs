@@ -4,6 +4,7 @@ pub mod build;
 pub mod certificate;
 pub mod leaves;
 pub mod libraries;
+mod lost;
 pub mod open;
 pub mod places;
 pub mod plan;
