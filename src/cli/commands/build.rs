@@ -58,6 +58,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     let mut timed = args.timings.then(Vec::new);
     let outcome = execute(context, &opened, &mut ready, &mut timed);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
     let exit = finish(context, &opened, args, &ready, &outcome, &report, began)?;
     if let Some(steps) = timed {
