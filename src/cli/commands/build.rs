@@ -265,7 +265,7 @@ fn finish(
     let place = opened.target.join("report.json");
     crate::base::files::write_atomically(&place, &json, false)
         .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
-    if !console.json() {
+    if !console.json() && !console.quiet() {
         console.err(&report::text::text(report));
     }
     let exit = exit_of(args, outcome, ready.options.interrupted.load(Ordering::Relaxed));
