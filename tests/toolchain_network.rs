@@ -110,7 +110,12 @@ fn made(params: &CompileParams, text: &str) -> CudaCompiled {
 }
 
 fn seen(params: &CompileParams, made: &CudaCompiled) -> Inspection {
-    let asked = InspectParams { arch: params.arch.clone(), entries: params.entries.clone(), disassemble: true };
+    let asked = InspectParams {
+        arch: params.arch.clone(),
+        entries: params.entries.clone(),
+        disassemble: true,
+        launches: vec![],
+    };
     inspect(&asked, &made.cubin, &made.facts, Some(&tools()["nvdisasm"])).unwrap()
 }
 
@@ -165,8 +170,12 @@ fn every_architecture_compiles_and_says_the_same_of_parameters_and_shared_memory
         for suffix in suffixes {
             let params = CompileParams { arch: format!("sm_{capability}{suffix}"), ..params(&["row<float, 64>"]) };
             let made = made(&params, ROW);
-            let asked =
-                InspectParams { arch: params.arch.clone(), entries: params.entries.clone(), disassemble: false };
+            let asked = InspectParams {
+                arch: params.arch.clone(),
+                entries: params.entries.clone(),
+                disassemble: false,
+                launches: vec![],
+            };
             let seen = inspect(&asked, &made.cubin, &made.facts, None).unwrap();
             assert_eq!(seen.architectures.join(" "), params.arch);
             let row = only(seen);

@@ -44,6 +44,7 @@ pub struct Console {
     manner: Manner,
     color: bool,
     bar: Mutex<Option<ProgressBar>>,
+    said: Mutex<Vec<String>>,
     broken: AtomicBool,
 }
 
@@ -60,7 +61,7 @@ impl Console {
             bar.set_style(style.progress_chars("=> "));
             bar
         });
-        Console { manner, color, bar: Mutex::new(bar), broken: AtomicBool::new(false) }
+        Console { manner, color, bar: Mutex::new(bar), said: Mutex::default(), broken: AtomicBool::new(false) }
     }
 
     /// Whether events go out as JSON.
@@ -88,19 +89,32 @@ impl Console {
     /// A warning in one line.
     pub fn warn(&self, text: &str) {
         if self.manner.volume > Volume::Quiet {
-            self.err(&format!("{WARN}warning{WARN:#}: {text}\n"));
+            self.complain(&format!("{WARN}warning{WARN:#}: {text}\n"));
         }
     }
 
     /// An error in one line.
     pub fn error(&self, text: &str) {
-        self.err(&format!("{ERROR}error{ERROR:#}: {text}\n"));
+        self.complain(&format!("{ERROR}error{ERROR:#}: {text}\n"));
+    }
+
+    /// Says it and keeps it.
+    fn complain(&self, styled: &str) {
+        if let Ok(mut said) = self.said.lock() {
+            said.push(styled.to_string());
+        }
+        self.err(styled);
+    }
+
+    /// All warnings, errors and diagnostics so far, styled.
+    pub fn said(&self) -> Vec<String> {
+        self.said.lock().map(|said| said.clone()).unwrap_or_default()
     }
 
     /// A diagnostic: as people read it, and as an event.
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {
         if diagnostic.severity == Severity::Error || self.manner.volume > Volume::Quiet {
-            self.err(&render(diagnostic, true));
+            self.complain(&render(diagnostic, true));
         }
         if self.manner.json {
             self.event(&Event::Diagnostic {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::{CommandFactory, FromArgMatches};
 
@@ -49,6 +50,7 @@ fn from_words(words: &[OsString]) -> Result<Cli, clap::Error> {
 }
 
 fn of_cli(cli: Cli, environment: Environment) -> Exit {
+    let began = SystemTime::now();
     let global = cli.global;
     let cwd = match (std::env::current_dir(), &global.directory) {
         (Ok(cwd), Some(directory)) => cwd.join(directory),
@@ -81,7 +83,7 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
     };
     let json = commands::wants_json(&cli.command);
     let console = Console::new(Manner { volume, json, color, progress }, plain);
-    let context = Context { environment, settings, cwd, global, console };
+    let context = Context { began, environment, settings, cwd, global, console };
     if !context.cwd.is_dir() {
         return context.fail(&format!("`{}` is not a folder", context.cwd.display()));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Environment;
 use super::keys::{KEYS, Key, Kind, find, parse_size, parse_span};
-use crate::base::{Diagnostic, SourceFile};
+use crate::base::{Diagnostic, SourceFile, Witness};
 
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct Settings {
     pub alias: BTreeMap<String, Vec<String>>,
     /// The folder of caches, toolchains and evidence.
     pub home: PathBuf,
+    /// The files that were looked for.
+    pub witness: Witness,
 }
 
 impl Settings {
@@ -60,7 +62,7 @@ impl Settings {
             (None, None) => cwd.join(".kforge-home"),
         };
         let values = KEYS.iter().map(|k| (k.name, Value { text: k.default.into(), origin: Origin::Default })).collect();
-        let mut settings = Settings { values, alias: BTreeMap::new(), home: home.clone() };
+        let mut settings = Settings { values, alias: BTreeMap::new(), home: home.clone(), witness: Witness::default() };
         let mut diagnostics = Vec::new();
         let mut files: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".kforge/config.toml")).collect();
         files.push(home.join("config.toml"));
@@ -101,7 +103,9 @@ impl Settings {
     }
 
     fn read_file(&mut self, path: &Path, diagnostics: &mut Vec<Diagnostic>) {
-        let text = match std::fs::read_to_string(path) {
+        let read = std::fs::read_to_string(path);
+        self.witness.saw(path, read.is_ok());
+        let text = match read {
             Ok(text) => text,
             Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
                 return;

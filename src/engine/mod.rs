@@ -3,6 +3,7 @@
 
 pub mod bind;
 pub mod build;
+pub mod certificate;
 pub mod dryrun;
 pub mod explain;
 pub mod graph;

@@ -31,17 +31,17 @@ const COARSE: Duration = Duration::from_secs(2);
 /// How often a file that changes while it is read is read again.
 const ATTEMPTS: u32 = 3;
 
-/// What a file's metadata say of its contents.
+/// What a file's metadata say of its contents, or a folder's of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
-    size: u64,
-    mtime_ns: i128,
-    ctime_ns: i128,
-    inode: u64,
+pub(super) struct Stat {
+    pub(super) size: u64,
+    pub(super) mtime_ns: i128,
+    pub(super) ctime_ns: i128,
+    pub(super) inode: u64,
 }
 
 impl Stat {
-    fn of(metadata: &Metadata) -> Stat {
+    pub(super) fn of(metadata: &Metadata) -> Stat {
         let ns = |s: i64, ns: i64| i128::from(s) * SECOND + i128::from(ns);
         Stat {
             size: metadata.size(),
@@ -53,11 +53,21 @@ impl Stat {
 
     /// Whether a row still says what is in the file.
     fn agrees_with(&self, row: &StatRow) -> bool {
-        let coarse = row.mtime_ns % SECOND == 0 && row.ctime_ns % SECOND == 0;
-        let granularity = if coarse { COARSE } else { FINE }.as_nanos() as i128;
         let then = Stat { size: row.size, mtime_ns: row.mtime_ns, ctime_ns: row.ctime_ns, inode: row.inode };
-        *self == then && row.mtime_ns.max(row.ctime_ns) + granularity < row.recorded_ns
+        *self == then && then.older_than(row.recorded_ns)
     }
+
+    /// Whether what it describes has been as it is since before that moment, whatever the file system's clock can tell.
+    pub(super) fn older_than(&self, moment_ns: i128) -> bool {
+        let coarse = self.mtime_ns % SECOND == 0 && self.ctime_ns % SECOND == 0;
+        let granularity = if coarse { COARSE } else { FINE }.as_nanos() as i128;
+        self.mtime_ns.max(self.ctime_ns) + granularity < moment_ns
+    }
+}
+
+/// A moment in nanoseconds since 1970.
+pub(super) fn ns_of(moment: SystemTime) -> i128 {
+    moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
 }
 
 /// Digests of the leaf files below a folder.
@@ -106,8 +116,7 @@ impl<'a> StatCache<'a> {
     fn read(&self, path: &Path, place: &Path, blobs: Option<&dyn Blobs>) -> io::Result<Digest> {
         let mut attempt = 1;
         loop {
-            let recorded_ns =
-                SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128);
+            let recorded_ns = ns_of(SystemTime::now());
             let mut file = File::open(place).map_err(|e| named(e, "read", place))?;
             let look = |file: &File| file.metadata().map(|m| Stat::of(&m)).map_err(|e| named(e, "read", place));
             let before = look(&file)?;

@@ -269,7 +269,8 @@ impl<'a> Walk<'a> {
         }
         if !again {
             let mut troubles = vec![];
-            let hit = look_up(&self.services.caches, &key, &spec, &mut troubles);
+            let hit =
+                look_up(&self.services.caches, &key, &spec, &mut troubles).filter(|hit| self.expandable(index, hit));
             troubles.into_iter().for_each(|t| self.trouble(t));
             if let Some(hit) = hit {
                 let mut done = Done::fresh(key, hit);
@@ -287,6 +288,13 @@ impl<'a> Walk<'a> {
         }
         self.claims.insert(key, index);
         (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
+    }
+
+    /// Whether what a known result adds to the graph can be read. Caches look at sizes only; a content that turns out to be corrupt is removed by the store when
+    /// it is read, and the step runs again like any whose result is not there.
+    fn expandable(&self, index: Index, hit: &Hit) -> bool {
+        let there = |digest: &Digest| self.services.blobs.get(digest).is_ok_and(|bytes| bytes.is_some());
+        !self.graph.node(index).expands || hit.result.outputs.values().all(there)
     }
 
     /// All that is to be known of a step that runs or has a twin that does. The spec is kept, so the node gets a copy of its parameters.

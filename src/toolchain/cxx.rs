@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::run::{Said, ask, compiler_environment, find as find_program, on_path};
+use super::run::{self, Said, ask, compiler_environment, find as find_program, on_path};
 use super::{DigestFile, digest_of_sequence};
 use crate::base::Digest;
 use crate::record::params::Toolchain;
@@ -95,6 +95,11 @@ pub fn recall(
     let fingerprint =
         survey.fingerprint(digest).map_err(|e| format!("could not read `{}`'s files: {e}", path.display()))?;
     Ok(Kept { survey, fingerprint })
+}
+
+/// Where [`find`] looks in vain before it finds what it finds.
+pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
+    run::passed_over(explicit, &NAMES, path_var)
 }
 
 /// The C++ compiler the user named, else the first of `g++`, `c++`, `clang++` in the folders of `path_var`, by absolute path.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::DigestFile;
-use super::run::{ask, compiler_environment, find as find_program};
+use super::run::{self, ask, compiler_environment, find as find_program};
 use crate::base::Digest;
 use crate::record::params::Toolchain;
 
@@ -76,6 +76,11 @@ except ImportError:
 print(json.dumps({"executable": os.path.abspath(sys.executable), "files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
 
+/// Where [`find`] looks in vain before it finds what it finds.
+pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
+    run::passed_over(explicit, &NAMES, path_var)
+}
+
 /// The interpreter the user named, else `python3`, else `python` in the folders of `path_var`.
 ///
 /// # Errors
@@ -112,8 +117,7 @@ pub fn recall(
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     if let Some((python, fingerprint)) = kept
         && python.asked == path
-        && python.numpy.as_ref().is_some_and(|n| n.record.is_some())
-        && path.canonicalize().is_ok_and(|real| python.files.first() == Some(&real))
+        && python.steady()
         && python.fingerprint(digest).is_ok_and(|now| now == fingerprint)
     {
         return Ok((python, fingerprint));
@@ -125,6 +129,12 @@ pub fn recall(
 }
 
 impl Python {
+    /// Whether it is the same as long as its files are: not behind a wrapper, which may choose another one tomorrow, and with an installed numpy.
+    pub fn steady(&self) -> bool {
+        self.numpy.as_ref().is_some_and(|n| n.record.is_some())
+            && self.asked.canonicalize().is_ok_and(|real| self.files.first() == Some(&real))
+    }
+
     /// The interpreter and numpy by content: entries `python`, `version`, and `numpy` where there is one. The standard library is taken to be the one of
     /// the version.
     ///

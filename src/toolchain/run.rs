@@ -61,6 +61,19 @@ pub(crate) fn on_path(name: &str, path_var: &str) -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
+/// Where [`find`] looks before it finds what it finds, in vain: an executable that comes there is another answer.
+pub(crate) fn passed_over(explicit: Option<&Path>, names: &[&str], path_var: &str) -> Vec<PathBuf> {
+    let named = explicit.map(|p| p.to_string_lossy());
+    let names: Vec<&str> = match (explicit, &named) {
+        (Some(path), Some(name)) if path.components().count() == 1 => vec![name],
+        (Some(_), _) => return vec![],
+        (None, _) => names.to_vec(),
+    };
+    let folders = || path_var.split(':').filter(|folder| folder.starts_with('/')).map(Path::new);
+    let looked = names.iter().flat_map(|name| folders().map(move |folder| folder.join(name)));
+    looked.take_while(|file| !is_executable(file)).collect()
+}
+
 /// Whether it is a file that may be run.
 pub(crate) fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;

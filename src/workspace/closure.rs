@@ -49,6 +49,16 @@ impl Closure {
 pub trait Reader {
     /// The digest of a file and what its text says; none if it is not there.
     fn read(&mut self, path: &Path) -> io::Result<Option<(Digest, Arc<Scan>)>>;
+
+    /// Whether there is a file at `path`.
+    fn is_file(&mut self, path: &Path) -> bool {
+        path.is_file()
+    }
+
+    /// Is told of each folder whose entries count, because an include is computed.
+    fn listed(&mut self, folder: &Path) {
+        let _ = folder;
+    }
 }
 
 /// What stands in the way.
@@ -102,12 +112,12 @@ pub fn closure(
                 let candidate = join(folder, wanted);
                 let Some(candidate) = candidate else {
                     // Leaves the tree: an error only if something is there.
-                    if path_of(folder).is_some_and(|f| tidy(&f.join(wanted)).is_file()) {
+                    if path_of(folder).is_some_and(|f| reader.is_file(&tidy(&f.join(wanted)))) {
                         return Err(ClosureError::Outside { from: name, name: wanted.clone() });
                     }
                     continue;
                 };
-                if path_of(&candidate).is_some_and(|p| p.is_file()) {
+                if path_of(&candidate).is_some_and(|p| reader.is_file(&p)) {
                     open.push(candidate);
                     break;
                 }
@@ -117,7 +127,7 @@ pub fn closure(
             for folder in std::iter::once(&folder).chain(include) {
                 let Some(path) = path_of(folder) else { continue };
                 open.extend(
-                    headers_below(&path)
+                    headers_below(&path, reader)
                         .map_err(|e| ClosureError::Io(folder.clone(), e))?
                         .into_iter()
                         .map(|h| join(folder, &h).unwrap_or(h)),
@@ -159,7 +169,7 @@ fn join(folder: &str, name: &str) -> Option<String> {
 }
 
 /// Headers below a folder, by relative name, sorted; hidden folders and `target` left out.
-fn headers_below(folder: &Path) -> io::Result<Vec<String>> {
+fn headers_below(folder: &Path, reader: &mut dyn Reader) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     let skip = |e: &walkdir::DirEntry| {
         e.depth() > 0
@@ -167,6 +177,9 @@ fn headers_below(folder: &Path) -> io::Result<Vec<String>> {
     };
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|e| !skip(e)) {
         let entry = entry.map_err(io::Error::from)?;
+        if entry.file_type().is_dir() {
+            reader.listed(entry.path());
+        }
         let header = entry.path().extension().and_then(|e| e.to_str()).is_some_and(|e| HEADERS.contains(&e));
         if entry.file_type().is_file()
             && header

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Witness};
 
 /// The file every package and workspace has.
 pub const MANIFEST: &str = "kernel.toml";
@@ -30,8 +30,13 @@ pub fn manifest_named(path: &Path) -> Result<PathBuf, Diagnostic> {
 }
 
 /// The nearest manifest above `manifest` for which `claims` holds: the root of the workspace it belongs to.
-pub fn root_above(manifest: &Path, mut claims: impl FnMut(&Path) -> bool) -> Option<PathBuf> {
-    manifest.parent()?.ancestors().skip(1).map(|d| d.join(MANIFEST)).find(|p| p.is_file() && claims(p))
+pub fn root_above(
+    manifest: &Path,
+    witness: &mut Witness,
+    mut claims: impl FnMut(&Path, &mut Witness) -> bool,
+) -> Option<PathBuf> {
+    let above = manifest.parent()?.ancestors().skip(1).map(|d| d.join(MANIFEST));
+    above.into_iter().find(|p| witness.is_file(p) && claims(p, witness))
 }
 
 /// `path` with `.` and `..` resolved in its text, without asking the file system.
@@ -61,8 +66,16 @@ mod tests {
         std::fs::write(dir.path().join("w/p/kernel.toml"), "").unwrap();
         let found = manifest_at(&dir.path().join("w/p/src")).unwrap();
         assert_eq!(found, dir.path().join("w/p/kernel.toml"));
-        assert_eq!(root_above(&found, |_| true).unwrap(), dir.path().join("w/kernel.toml"));
-        assert_eq!(root_above(&found, |_| false), None);
+        let root_above = |claims| {
+            let mut witness = Witness::default();
+            (root_above(&found, &mut witness, |_, _| claims), witness)
+        };
+        let root = dir.path().join("w/kernel.toml");
+        let (claimed, seen) = root_above(true);
+        assert_eq!((claimed, seen.files), (Some(root.clone()), [root].into()));
+        let (claimed, seen) = root_above(false);
+        assert_eq!(claimed, None);
+        assert!(seen.absent.contains(&dir.path().join(MANIFEST)), "one that comes above may claim it");
         assert_eq!(manifest_named(&dir.path().join("w")).unwrap(), dir.path().join("w/kernel.toml"));
         assert_eq!(manifest_named(&dir.path().join("x")).unwrap_err().code, "workspace.no-manifest");
     }

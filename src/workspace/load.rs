@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::find::{MANIFEST, root_above, tidy};
 use super::lockfile::Lockfile;
 use super::members;
-use crate::base::{Diagnostic, SourceFile};
+use crate::base::{Diagnostic, SourceFile, Witness};
 use crate::model::{self, Manifest, Package};
 
 /// A package and where it is.
@@ -31,16 +31,22 @@ pub struct Workspace {
     pub manifest: PathBuf,
     /// The lockfile; empty if there is none.
     pub lock: Lockfile,
+    /// Whether there is a lockfile.
+    pub locked: bool,
+    /// What was asked of the file system to find all this, the lockfile left out.
+    pub witness: Witness,
 }
 
 /// Loads the workspace of `manifest`. All errors of all manifests come at once; the workspace is none if there is any.
 pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let manifest = tidy(&std::path::absolute(manifest).unwrap_or_else(|_| manifest.to_path_buf()));
+    let mut witness = Witness::default();
     let own = read(&manifest, &manifest, &mut found);
+    witness.saw(&manifest, true);
     let root_path = match &own {
         Some(m) if m.workspace.is_some() => manifest.clone(),
-        _ => root_above(&manifest, |p| claims(p, &manifest)).unwrap_or_else(|| manifest.clone()),
+        _ => root_above(&manifest, &mut witness, |p, w| claims(p, &manifest, w)).unwrap_or_else(|| manifest.clone()),
     };
     let Some(folder) = root_path.parent().map(Path::to_path_buf) else { return (None, found) };
     let root = if root_path == manifest { own.clone() } else { read(&root_path, &root_path, &mut found) };
@@ -51,7 +57,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
             manifests.push((root_path.clone(), root.clone()));
         }
         if let Some(table) = &root.workspace {
-            match members::expand(&folder, table) {
+            match members::expand(&folder, table, &mut witness) {
                 Ok(expanded) => {
                     for path in &expanded.members {
                         if let Some(member) = read(path, &root_path, &mut found) {
@@ -74,6 +80,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
         }
     }
     check(&loaded, &mut found);
+    let locked = folder.join(super::lockfile::FILE_NAME).exists();
     let lock = Lockfile::read(&folder).unwrap_or_else(|e| {
         found.push(
             Diagnostic::error("workspace.lockfile", e.to_string())
@@ -86,7 +93,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     }
     let is_default = |m: &Member| default.as_ref().is_none_or(|d| d.is_empty() || d.contains(&m.folder.join(MANIFEST)));
     let default = loaded.iter().enumerate().filter(|(_, m)| is_default(m)).map(|(i, _)| i).collect();
-    (Some(Workspace { root: folder, members: loaded, default, manifest, lock }), found)
+    (Some(Workspace { root: folder, members: loaded, default, manifest, lock, locked, witness }), found)
 }
 
 /// Reads and parses a manifest; none if it is wrong, which is said.
@@ -108,11 +115,11 @@ fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifes
 
 /// Whether a manifest is a workspace's root and counts `member` among its members. A root that cannot be parsed is taken for one if it says `[workspace]`, so
 /// that its errors are shown rather than its members built without it.
-fn claims(root: &Path, member: &Path) -> bool {
+fn claims(root: &Path, member: &Path, witness: &mut Witness) -> bool {
     let Ok(text) = std::fs::read_to_string(root) else { return false };
     let (manifest, _) = model::parse(&Arc::new(SourceFile { name: String::new(), text }));
     let (Some(table), Some(folder)) = (manifest.and_then(|m| m.workspace), root.parent()) else { return false };
-    members::expand(folder, &table).is_ok_and(|e| e.members.iter().any(|m| m == member))
+    members::expand(folder, &table, witness).is_ok_and(|e| e.members.iter().any(|m| m == member))
 }
 
 /// What holds across packages.
@@ -191,6 +198,25 @@ mod tests {
         }
         let (w, _) = load(&dir.path().join("kernels/old/kernel.toml"));
         assert_eq!(names(&w.unwrap()), ["old"]);
+    }
+
+    #[test]
+    fn all_that_decides_who_the_members_are_is_witnessed() {
+        let dir = tree(&[
+            ("kernel.toml", "[workspace]\nmembers = [\"kernels/*\"]\n"),
+            ("kernels/a/kernel.toml", &package("a")),
+            ("kernels/empty/notes.txt", ""),
+        ]);
+        let (w, _) = load(&dir.path().join("kernels/a/kernel.toml"));
+        let seen = w.unwrap().witness;
+        let at = |name: &str| dir.path().join(name);
+        assert_eq!(seen.files, [at("kernel.toml"), at("kernels/a/kernel.toml")].into());
+        // A manifest may come between the member and its root, or in a folder that matches; a folder may come beside the members.
+        assert!(
+            seen.absent.is_superset(&[at("kernels/kernel.toml"), at("kernels/empty/kernel.toml")].into()),
+            "{seen:?}"
+        );
+        assert_eq!(seen.folders, [at(""), at("kernels")].map(|p| p.components().collect()).into());
     }
 
     #[test]

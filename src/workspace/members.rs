@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::find::{MANIFEST, tidy};
-use crate::base::Diagnostic;
+use crate::base::{Diagnostic, Witness};
 use crate::model::WorkspaceTable;
 
 /// Manifests of members.
@@ -17,29 +17,31 @@ pub(super) struct Expanded {
     pub default: Vec<PathBuf>,
 }
 
-/// Expands the globs of a workspace's table.
-pub(super) fn expand(root: &Path, table: &WorkspaceTable) -> Result<Expanded, Vec<Diagnostic>> {
+/// Expands the globs of a workspace's table. `witness` takes down which folders decided, errors included.
+pub(super) fn expand(root: &Path, table: &WorkspaceTable, witness: &mut Witness) -> Result<Expanded, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     let mut members = Vec::new();
     let exclude = globs(&table.exclude, &mut wrong);
     for pattern in &table.members {
-        let found = folders(root, pattern, &mut wrong);
+        let found = folders(root, pattern, &mut wrong, witness);
         let kept: Vec<PathBuf> =
             found.into_iter().filter(|f| !f.strip_prefix(root).is_ok_and(|r| exclude.is_match(r))).collect();
         members.extend(kept.into_iter().map(|f| f.join(MANIFEST)));
     }
     members.sort();
     members.dedup();
-    let default =
-        table.default_members.iter().flat_map(|p| folders(root, p, &mut wrong)).map(|f| f.join(MANIFEST)).collect();
+    let mut default = Vec::new();
+    for pattern in &table.default_members {
+        default.extend(folders(root, pattern, &mut wrong, witness).into_iter().map(|f| f.join(MANIFEST)));
+    }
     if wrong.is_empty() { Ok(Expanded { members, default }) } else { Err(wrong) }
 }
 
 /// Folders with a manifest that a pattern names: a path, or a glob over folders below the root.
-fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mut Witness) -> Vec<PathBuf> {
     if !pattern.contains(['*', '?', '[', '{']) {
         let folder = tidy(&root.join(pattern));
-        if folder.join(MANIFEST).is_file() {
+        if witness.is_file(&folder.join(MANIFEST)) {
             return vec![folder];
         }
         wrong.push(
@@ -62,9 +64,13 @@ fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>) -> Vec<PathB
         .filter_entry(|e| !skip(e))
         .flatten()
         .filter(|e| {
-            e.file_type().is_dir()
+            let folder = e.file_type().is_dir();
+            if folder && e.depth() < deep {
+                witness.listed(e.path());
+            }
+            folder
                 && e.path().strip_prefix(root).is_ok_and(|r| globs.is_match(r))
-                && e.path().join(MANIFEST).is_file()
+                && witness.is_file(&e.path().join(MANIFEST))
         })
         .map(walkdir::DirEntry::into_path)
         .collect()

@@ -1,1 +1,231 @@
-//! x
+//! Disks that are full, stores that cannot be written, files that hold other bytes than they were given: a clear message or a silent repair, never a wrong
+//! result.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::killed::{small, state};
+use crate::project::{Built, Project};
+use crate::random::Random;
+
+/// Every file below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![];
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        match entry.file_type().unwrap().is_dir() {
+            true => found.extend(files(&entry.path())),
+            false => found.push(entry.path()),
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Writes other bytes into a file, read-only or not; no new file, as a bad disk makes none.
+fn spoil(path: &Path, with: impl FnOnce(&mut Vec<u8>)) {
+    let mode = fs::metadata(path).unwrap().permissions();
+    let mut bytes = fs::read(path).unwrap();
+    with(&mut bytes);
+    fs::set_permissions(path, fs::Permissions::from_mode(0o644)).unwrap();
+    fs::write(path, bytes).unwrap();
+    fs::set_permissions(path, mode).unwrap();
+}
+
+fn flip(bytes: &mut [u8], random: &mut Random) {
+    if !bytes.is_empty() {
+        let at = random.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << random.below(8);
+    }
+}
+
+#[test]
+fn corrupted_contents_are_made_again_and_never_believed() {
+    let mut random = Random::seeded();
+    let project = small();
+    let (expected, _) = state(&project);
+    for way in ["flipped", "cut", "removed"] {
+        for path in files(&project.home().join("cas")) {
+            match way {
+                "flipped" => spoil(&path, |bytes| flip(bytes, &mut random)),
+                "cut" => spoil(&path, |bytes| bytes.truncate(bytes.len() / 2)),
+                _ => fs::remove_file(&path).unwrap(),
+            }
+        }
+        // In a workspace that trusts its journal, and in one that has none.
+        assert_eq!(state(&project).0, expected, "{way}");
+        let clone = project.cloned(way);
+        assert_eq!(state(&clone).0, expected, "{way}, in a clone");
+        // What was made again is kept again.
+        assert_eq!(state(&project.cloned(&format!("{way} again"))).1.count("executed"), 0, "{way}");
+    }
+}
+
+#[test]
+fn corrupted_results_are_made_again_and_never_believed() {
+    let mut random = Random::seeded();
+    let project = small();
+    let (expected, _) = state(&project);
+    for way in ["flipped", "cut", "emptied"] {
+        for path in files(&project.home().join("actions")) {
+            spoil(&path, |bytes| match way {
+                "flipped" => flip(bytes, &mut random),
+                "cut" => bytes.truncate(bytes.len() / 2),
+                _ => bytes.clear(),
+            });
+        }
+        let clone = project.cloned(way);
+        assert_eq!(state(&clone).0, expected, "{way}");
+        assert_eq!(state(&project.cloned(&format!("{way} again"))).1.count("executed"), 0, "{way}");
+    }
+}
+
+#[test]
+fn a_journal_that_is_cut_or_flipped_anywhere_is_repaired() {
+    let mut random = Random::seeded();
+    let project = small();
+    let (expected, _) = state(&project);
+    let journal = project.target().join("journal");
+    let whole = fs::read(&journal).unwrap();
+    for round in 0..12 {
+        let mut bytes = whole.clone();
+        match round % 3 {
+            0 => bytes.truncate(random.below(whole.len() as u64) as usize),
+            1 => flip(&mut bytes, &mut random),
+            _ => bytes.extend((0..random.below(300)).map(|_| random.below(256) as u8)),
+        }
+        fs::write(&journal, bytes).unwrap();
+        let (found, built) = state(&project);
+        assert_eq!(found, expected, "round {round}");
+        assert_eq!(built.count("executed"), 0, "round {round}: the shared cache still knows");
+        assert!(!built.stderr().contains("BUG"), "{}", built.stderr());
+    }
+    // With the cache gone too, everything is done again rather than believed.
+    fs::write(&journal, &whole[..whole.len() / 2]).unwrap();
+    fs::remove_dir_all(project.home()).unwrap();
+    assert_eq!(state(&project).0, expected);
+}
+
+#[test]
+fn a_journal_of_another_version_starts_over_and_says_so() {
+    let project = small();
+    let (expected, _) = state(&project);
+    fs::write(project.target().join("journal"), "another program's journal, of whatever length it is\n").unwrap();
+    let (found, built) = state(&project);
+    assert_eq!(found, expected);
+    built.says("starting over");
+}
+
+#[test]
+fn outputs_and_home_that_are_gone_are_made_again() {
+    let project = small();
+    let (expected, _) = state(&project);
+    fs::remove_dir_all(project.home()).unwrap();
+    assert_eq!(state(&project).0, expected);
+    fs::remove_dir_all(project.root().join("target")).unwrap();
+    assert_eq!(state(&project).0, expected);
+    fs::remove_dir_all(project.root().join("target")).unwrap();
+    fs::remove_dir_all(project.home()).unwrap();
+    assert_eq!(state(&project).0, expected);
+}
+
+#[test]
+fn a_home_that_cannot_be_made_is_named_with_what_to_do() {
+    let project = small().home_at("kforge");
+    project.build(&[]).expect(101).says("cannot use `").says("set KFORGE_HOME to a folder that can be written");
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_made_is_named() {
+    let project = small().file("target", "in the way");
+    project.build(&[]).expect(101).says("cannot make `");
+}
+
+/// A shell script in a mount name space of its own, where it may mount; gone with it. None, with the reason printed, where the system does not allow that.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn in_own_mounts(project: &Project, script: &str) -> Option<Vec<Built>> {
+    let can = Command::new("unshare").args(["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /tmp"]).output();
+    if !can.is_ok_and(|o| o.status.success()) {
+        eprintln!("skipped: this system lets no test mount a small file system (`unshare -rm`)");
+        return None;
+    }
+    // Each build writes its own files, outside whatever is mounted.
+    let told = project.place().join("told");
+    fs::create_dir_all(&told).unwrap();
+    let build = format!(
+        "build() {{ code=0; \"{}\" build --offline --keep-going --message-format json >{told}/$1.out 2>{told}/$1.err || code=$?; echo $code >{told}/$1.code; }}\n",
+        project.place().join("kforge").display(),
+        told = told.display()
+    );
+    let script = format!("set -e\n{build}{script}\n");
+    let mut command = Command::new("unshare");
+    command.args(["-rm", "sh", "-c", &script]).current_dir(project.root());
+    let like = project.command(&[]);
+    command.env_clear().envs(like.get_envs().filter_map(|(k, v)| Some((k, v?))));
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut builts = vec![];
+    for n in 1.. {
+        let read = |what: &str| fs::read(told.join(format!("{n}.{what}")));
+        let Ok(code) = read("code") else { break };
+        let code: i32 = String::from_utf8(code).unwrap().trim().parse().unwrap();
+        let status = std::os::unix::process::ExitStatusExt::from_raw(code << 8);
+        let output = std::process::Output { status, stdout: read("out").unwrap(), stderr: read("err").unwrap() };
+        builts.push(Built::of(&output));
+    }
+    Some(builts)
+}
+
+/// It either ended as it should, or said that there is no space.
+#[track_caller]
+fn right_or_full(built: &Built) {
+    if built.code() != 100 {
+        assert_eq!(built.code(), 101, "{}", built.stderr());
+        assert!(built.stderr().contains("No space left on device"), "{}", built.stderr());
+    }
+    let passes = built.finished().filter(|s| s["verdict"] == "pass" && s["kind"] == "judge");
+    assert!(passes.into_iter().all(|s| s["id"].as_str().unwrap().contains("WRONG=0")), "{}", built.stderr());
+}
+
+#[test]
+fn a_full_disk_is_told_and_once_there_is_space_the_build_ends_well() {
+    let undisturbed = small();
+    let (expected, _) = state(&undisturbed);
+    for (where_, sizes) in [("home", ["32k", "160k", "400k"]), ("work/target", ["4k", "8k", "16k"])] {
+        for size in sizes {
+            let project = small();
+            fs::create_dir_all(project.place().join(where_)).unwrap();
+            let place = project.place().join(where_);
+            let place = place.display();
+            let keep = project.place().join("kept.json");
+            let script = format!(
+                "mount -t tmpfs -o size={size} none \"{place}\"\nbuild 1\nmount -o remount,size=64m \"{place}\"\nbuild 2\nbuild 3\ncp target/kforge/report.json \"{}\"",
+                keep.display()
+            );
+            let Some(builts) = in_own_mounts(&project, &script) else { return };
+            right_or_full(&builts[0]);
+            assert_eq!(builts[1].code(), 100, "{where_} {size}: {}", builts[1].stderr());
+            assert_eq!(builts[2].count("executed"), 0, "{where_} {size}");
+            assert_eq!(fs::read_to_string(keep).unwrap(), expected.report(), "{where_} {size}");
+            assert_eq!(&builts[2].keys(), expected.steps(), "{where_} {size}");
+        }
+    }
+}
+
+#[test]
+fn a_home_that_can_only_be_read_is_told_or_does_without() {
+    let project = small();
+    let (expected, _) = state(&project);
+    let clone = project.cloned("clone");
+    let home = project.home().display().to_string();
+    let script = format!("mount --bind \"{home}\" \"{home}\"\nmount -o remount,bind,ro \"{home}\"\nbuild 1");
+    let Some(builts) = in_own_mounts(&clone, &script) else { return };
+    match builts[0].code() {
+        100 => assert_eq!(&builts[0].keys(), expected.steps()),
+        code => {
+            assert_eq!(code, 101, "{}", builts[0].stderr());
+            assert!(builts[0].stderr().contains("Read-only file system"), "{}", builts[0].stderr());
+        }
+    }
+}

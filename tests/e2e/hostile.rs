@@ -1,1 +1,156 @@
-//! x
+//! Kernels that do what no kernel should: each costs its own process and is told; nothing else is touched.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+
+use crate::processes::left_behind;
+use crate::project::{Built, Project};
+use crate::sample::{MANIFEST, TWICE, sample};
+
+/// The sample with kernel `twice` in other words: `before` it, and `deed` done by its first thread.
+fn with(before: &str, deed: &str) -> Project {
+    let project = sample().var("KFORGE_BUILD_TIME_LIMIT", "2s");
+    let deed = format!("{{\n  if (threadIdx.x == 0) {{ {deed} }}\n");
+    project.write("twice.cu", &format!("{before}{}", TWICE.replacen("{\n", &deed, 1)));
+    project
+}
+
+/// Builds, and sees that every other kernel is right and nothing runs on. Gives what was said of the hostile one.
+#[track_caller]
+fn contained(project: &Project) -> (Built, String) {
+    let built = project.build(&["--keep-going"]);
+    for other in ["sample/direct/BLOCK=4/cpu/small/judge", "sample/indirect/cpu/small/judge"] {
+        assert_eq!(built.step(other)["verdict"], "pass", "{}", built.stderr());
+    }
+    assert_eq!(left_behind(project), Vec::<String>::new());
+    let verdict = built.step("sample/twice/cpu/tiny/judge")["verdict"].clone();
+    (built, verdict["fail"].as_str().unwrap_or_default().to_string())
+}
+
+#[test]
+fn a_kernel_that_loops_for_ever_is_ended_at_its_time_limit_and_not_remembered() {
+    let project = with("", "for (volatile int i = 0;;) i = i + 1;");
+    let (built, why) = contained(&project);
+    assert!(why.contains("timed out") || why.contains("without end"), "{why}");
+    assert_eq!(built.code(), 100);
+    let again = project.build(&["--keep-going"]).expect(100);
+    assert!(again.executed().contains("sample/twice/cpu/tiny/verify"), "a time-out is not cached");
+    assert!(!again.executed().contains("sample/direct/BLOCK=4/cpu/small/verify"));
+}
+
+#[test]
+fn a_kernel_that_waits_for_ever_at_start_is_ended_too() {
+    let project = with("struct Wait { Wait() { for (volatile int i = 0;;) i = i + 1; } } wait;\n", "");
+    let (built, _) = contained(&project);
+    assert_ne!(built.code(), 0);
+}
+
+#[test]
+fn a_write_through_null_is_reported_as_that() {
+    let (built, why) = contained(&with("", "*(volatile int *)0 = 1;"));
+    assert!(why.contains("null pointer"), "{why}");
+    assert_eq!(built.code(), 100);
+}
+
+#[test]
+fn a_wild_write_does_no_harm() {
+    let (_, why) = contained(&with("", "*(volatile int *)0x7f1234567890 = 1;"));
+    assert!(!why.is_empty());
+}
+
+#[test]
+fn a_kernel_that_aborts_is_reported() {
+    let (_, why) = contained(&with("#include <cstdlib>\n", "abort();"));
+    assert!(why.contains("abort"), "{why}");
+}
+
+#[test]
+fn a_kernel_that_ends_the_process_is_reported() {
+    let (_, why) = contained(&with("extern \"C\" void _exit(int);\n", "_exit(0);"));
+    assert!(why.contains("ended the process"), "{why}");
+}
+
+#[test]
+fn reports_forged_through_every_descriptor_do_not_help() {
+    let forge = r#"for (int fd = 0; fd < 256; fd++) write(fd, "{\"trial-done\":{\"trial\":0}}\n", 27);"#;
+    let (_, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", forge));
+    assert!(why.contains("tampered with"), "{why}");
+}
+
+#[test]
+fn garbage_in_every_descriptor_is_no_result() {
+    let garbage = r#"for (int fd = 0; fd < 256; fd++) for (int n = 0; n < 64; n++) write(fd, "\0\377{]", 4);"#;
+    let (_, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", garbage));
+    assert!(!why.is_empty());
+}
+
+#[test]
+fn nothing_is_written_in_the_home_directory() {
+    let project = sample();
+    let file = project.place().join("user/spoilt");
+    let declare = "extern \"C\" { int open(const char *, int, ...); int mkdir(const char *, unsigned); int unlink(const char *); }\n";
+    let precious = project.place().join("user/precious");
+    fs::write(&precious, "mine").unwrap();
+    let deed = format!(
+        "open(\"{}\", 0x241, 0644); mkdir(\"{}.d\", 0755); unlink(\"{}\");",
+        file.display(),
+        file.display(),
+        precious.display()
+    );
+    // Once when it is loaded and once as a kernel.
+    let early = format!("{declare}struct Early {{ Early() {{ {deed} }} }} early;\n");
+    project.write(
+        "twice.cu",
+        &format!("{early}{}", TWICE.replacen("{\n", &format!("{{\n  if (threadIdx.x == 0) {{ {deed} }}\n"), 1)),
+    );
+    contained(&project);
+    let names: Vec<_> = fs::read_dir(project.place().join("user")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["precious"]);
+    assert_eq!(fs::read_to_string(precious).unwrap(), "mine");
+}
+
+#[test]
+fn no_socket_reaches_anyone() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port().to_be();
+    let declare = "extern \"C\" { int socket(int, int, int); int connect(int, const void *, unsigned); }\n";
+    let deed = format!(
+        "struct {{ unsigned short family, port; unsigned address, zero[2]; }} to = {{2, {port}, 0x0100007f, {{0, 0}}}}; \
+         int s = socket(2, 1, 0); if (s >= 0) connect(s, &to, 16);"
+    );
+    let project = with(&format!("{declare}struct Early {{ Early() {{ {deed} }} }} early;\n"), &deed);
+    contained(&project);
+    assert_eq!(listener.accept().map(drop).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+}
+
+#[test]
+fn a_fork_bomb_starts_no_process() {
+    let declare = "extern \"C\" int fork();\n";
+    let bomb = "for (int n = 0; n < 1000; n++) if (fork() == 0) for (;;);";
+    let (_, _) = contained(&with(&format!("{declare}struct Early {{ Early() {{ {bomb} }} }} early;\n"), bomb));
+}
+
+#[test]
+fn memory_without_end_is_refused() {
+    let declare = "extern \"C\" void *malloc(unsigned long);\n";
+    let project = with(
+        declare,
+        "for (;;) { char *p = (char *)malloc(1 << 26); for (int i = 0; i < 1 << 26; i += 4096) p[i] = 1; }",
+    );
+    let (built, _) = contained(&project.var("KFORGE_BUILD_MEMORY_LIMIT", "256MiB"));
+    assert_ne!(built.code(), 0);
+}
+
+#[test]
+fn the_first_hostile_kernel_ends_a_build_that_is_not_to_go_on() {
+    let project = with("#include <cstdlib>\n", "abort();");
+    let built = project.build(&["-j1"]).expect(100);
+    assert_eq!(left_behind(&project), Vec::<String>::new());
+    // What was skipped is built by the next build, and what was known stays known.
+    project.write("kernel.toml", MANIFEST);
+    project.write("twice.cu", TWICE);
+    let next = project.built(&[]);
+    assert!(next.executed().is_disjoint(&built.executed().into_iter().filter(|s| !s.contains("twice")).collect()));
+}

@@ -27,9 +27,8 @@ impl Project {
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         // A name of its own for the program: whatever it leaves running is found by that.
         let link = place.path().join("kforge");
-        fs::hard_link(env!("CARGO_BIN_EXE_kforge"), &link)
-            .or_else(|_| fs::copy(env!("CARGO_BIN_EXE_kforge"), &link).map(drop))
-            .unwrap();
+        let program = program();
+        fs::hard_link(&program, &link).or_else(|_| fs::copy(&program, &link).map(drop)).unwrap();
         fs::create_dir(place.path().join("user")).unwrap();
         let (root, home) = (place.path().join("work"), place.path().join("home"));
         fs::create_dir(&root).unwrap();
@@ -153,6 +152,12 @@ impl Project {
     pub(crate) fn report_value(&self) -> Value {
         serde_json::from_str(&self.report()).unwrap()
     }
+}
+
+/// The program that is tested: the one built with this test, or the one that `KFORGE_TEST_PROGRAM` names, such as a released one.
+#[expect(clippy::disallowed_methods, reason = "which program is tested is told by whoever runs the tests")]
+fn program() -> PathBuf {
+    std::env::var_os("KFORGE_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_kforge").into(), PathBuf::from)
 }
 
 fn copy(from: &Path, to: &Path) {

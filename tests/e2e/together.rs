@@ -1,1 +1,88 @@
-//! x
+//! Builds at the same time: of one workspace, one after the other; of several in one home, nothing twice.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::processes::comes_to_pass;
+use crate::project::{Built, Project};
+use crate::sample::sample;
+
+/// The sample with a compiler that stops when it is first asked, until [`go`].
+fn held() -> Project {
+    let project = sample();
+    let (held, go) = (project.place().join("held"), project.place().join("go"));
+    let wrapper = project.place().join("slow-c++");
+    let script = format!(
+        "#!/bin/sh\n: 2>/dev/null >'{}'\nn=0\nwhile [ -d '{}' ] && [ ! -e '{}' ] && [ $n -lt 3000 ]; do sleep 0.02; n=$((n + 1)); done\nexec c++ \"$@\"\n",
+        held.display(),
+        project.place().display(),
+        go.display()
+    );
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    project.var("KFORGE_TOOLCHAIN_CXX", wrapper)
+}
+
+fn go(project: &Project) {
+    fs::write(project.place().join("go"), "").unwrap();
+}
+
+#[test]
+fn the_second_build_of_a_workspace_waits_says_so_and_finds_the_work_done() {
+    let project = held();
+    let first = project.building(&[]).spawn().unwrap();
+    assert!(
+        comes_to_pass(|| project.place().join("held").exists()),
+        "the first build asks its compiler, holding the workspace"
+    );
+    let mut second = project.building(&[]).spawn().unwrap();
+    let mut said = BufReader::new(second.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("Blocking waiting for"), "{line}");
+    // One that does not want to wait ends at once.
+    project.build(&["--no-wait"]).expect(75).says("--no-wait");
+    go(&project);
+    let first = Built::of(&first.wait_with_output().unwrap()).expect(0);
+    said.read_to_string(&mut line).unwrap();
+    let second = Built::of(&second.wait_with_output().unwrap()).expect(0);
+    assert!(first.count("executed") > 0);
+    assert_eq!((second.count("executed"), second.count("fresh")), (0, first.count("total")), "{line}");
+}
+
+#[test]
+fn a_dry_run_waits_for_nobody() {
+    let project = sample();
+    project.built(&[]);
+    let lock = project.target().join(".lock");
+    // Held as another build would hold it.
+    let file = fs::File::options().append(true).open(lock).unwrap();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert_eq!(project.dry_run().0.len(), 0);
+    project.build(&["--no-wait"]).expect(75);
+}
+
+#[test]
+fn builds_of_several_workspaces_at_once_execute_no_key_twice() {
+    let project = sample();
+    let all: Vec<Project> = (0..3).map(|n| project.cloned(&format!("clone-{n}"))).collect();
+    let children: Vec<_> = all.iter().map(|p| p.building(&["-j2"]).spawn().unwrap()).collect();
+    let mut times: BTreeMap<String, usize> = BTreeMap::new();
+    let mut totals = vec![];
+    for child in children {
+        let built = Built::of(&child.wait_with_output().unwrap()).expect(0);
+        for step in built.finished().filter(|s| s["outcome"] == "executed") {
+            *times.entry(step["key"].to_string()).or_default() += 1;
+        }
+        totals.push(built.keys());
+    }
+    let twice: Vec<_> = times.iter().filter(|(_, n)| **n > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+    assert!(totals.windows(2).all(|w| w[0] == w[1]));
+    assert_eq!(all[0].report(), all[2].report());
+    // Together they executed what one alone would.
+    let alone = sample().built(&[]);
+    assert_eq!(times.len() as u64, alone.count("executed"));
+}

@@ -1,1 +1,159 @@
-//! x
+//! Wrong kernels are caught and told in words that lead to the mistake; operators that cannot tell right from wrong are told too.
+
+use crate::project::{Built, Project};
+use crate::sample::{ONE, SUM, one_kernel, sample};
+
+/// Kernel `k` over `n` elements, with that body; `i` is the thread.
+fn body(text: &str) -> Project {
+    one_kernel(&kernel(text))
+}
+
+fn kernel(text: &str) -> String {
+    format!("__global__ void k(const float *x, float *y, int n) {{\n  int i = threadIdx.x;\n  {text}\n}}\n")
+}
+
+const JUDGE: &str = "one/k/cpu/tiny/judge";
+
+/// Why a step fails, in a line.
+#[track_caller]
+fn failure(built: &Built, id: &str) -> String {
+    let verdict = &built.step(id)["verdict"];
+    verdict["fail"].as_str().unwrap_or_else(|| panic!("{id}: {verdict}\n{}", built.stderr())).to_string()
+}
+
+#[test]
+fn a_missing_syncthreads_is_a_race_that_is_named() {
+    let project = sample();
+    // The sum of more than a warp, so that no hardware orders it by chance.
+    project.edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [64]");
+    project.edit("kernel.toml", "shapes.small = { rows = 2, cols = 9 }", "shapes.small = { rows = 2, cols = 70 }");
+    project.write("inc/sum.h", &SUM.replacen("    __syncthreads();\n  }", "  }", 1));
+    let built = project.build(&["--kernel", "direct"]).expect(100);
+    let why = failure(&built, "sample/direct/BLOCK=64/cpu/small/judge");
+    assert!(why.contains("of `part`") && why.contains("with nothing between that orders them"), "{why}");
+}
+
+#[test]
+fn an_element_that_nobody_writes_is_named() {
+    let built = body("if (i < n - 1) y[i] = 2 * x[i] + 1;").build(&[]).expect(100);
+    assert_eq!(failure(&built, JUDGE), "1 of 10 elements of the output `y` were not written, the first at 9");
+}
+
+#[test]
+fn an_off_by_one_at_the_ragged_edge_names_output_index_got_and_want() {
+    let built = body("if (i < n) y[i] = 2 * x[i < n - 1 ? i : i - 1] + 1;").build(&[]).expect(100);
+    let why = failure(&built, JUDGE);
+    assert!(why.starts_with("`y` is wrong at 9: got ") && why.contains(", want "), "{why}");
+    built.says("1 of 10 elements are plainly wrong").says("kforge verify -p one --kernel k --shape tiny --target cpu");
+}
+
+#[test]
+fn an_access_out_of_bounds_is_named_with_its_buffer() {
+    let built = body("if (i <= n) y[i] = 2 * x[i] + 1;").build(&[]).expect(100);
+    let why = failure(&built, JUDGE);
+    assert!(why.contains("element 10 of `x`, which has 10"), "{why}");
+    let built = body("y[i] = 2 * x[i % n] + 1;").build(&[]).expect(100);
+    let why = failure(&built, JUDGE);
+    assert!(why.starts_with("write of 4 bytes at element 10 of `y`, which has 10"), "{why}");
+}
+
+#[test]
+fn a_failing_verdict_is_known_and_shown_again_by_a_fresh_build() {
+    let project = body("if (i < n - 1) y[i] = 2 * x[i] + 1;");
+    let first = project.build(&[]).expect(100);
+    let report = project.report();
+    let second =
+        project.build(&[]).expect(100).says("1 of 10 elements of the output `y` were not written, the first at 9");
+    assert_eq!(second.count("executed"), 0);
+    assert_eq!(second.keys(), first.keys());
+    assert_eq!(project.report(), report);
+}
+
+#[test]
+fn a_compile_error_is_told_in_the_compiler_s_words_and_not_remembered() {
+    let project = body("y[i] = nonsense;");
+    for _ in 0..2 {
+        let built = project.build(&[]).expect(101).says("nonsense").says("cannot compile `k.cu`");
+        assert!(built.step("one/k/cpu/compile")["outcome"]["failed"].is_string());
+        assert!(built.step("one/k/cpu/tiny/verify")["outcome"]["skipped"].is_string());
+    }
+}
+
+#[test]
+fn a_tolerance_that_lower_precision_passes_makes_the_operator_indecisive() {
+    let project = body("if (i < n) y[i] = 2 * x[i] + 1;");
+    project.edit("kernel.toml", "{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e-2, rtol = 1e-2 }");
+    let built = project.build(&[]).expect(100).says("indecisive");
+    let why = failure(&built, "one/twice/calibrate");
+    assert!(why.contains("f16"), "{why}");
+}
+
+#[test]
+fn a_shape_that_requires_excludes_is_never_run() {
+    let project = body("if (i < n) y[i] = 2 * x[i] + 1;");
+    project.edit("kernel.toml", "shapes.tiny = { n = 10 }", "shapes.tiny = { n = 10 }\nshapes.odd = { n = 11 }");
+    project.edit(
+        "kernel.toml",
+        "source = \"k.cu\"",
+        "source = \"k.cu\"\nrequires = [\"ANY or n % 2 == 0\"]\ntune.ANY = [false, true]",
+    );
+    let built = project.built(&[]);
+    let of = |variant: &str, shape: &str| {
+        built.finished().any(|s| s["id"] == format!("one/k/ANY={variant}/cpu/{shape}/verify"))
+    };
+    assert_eq!(
+        (of("false", "tiny"), of("false", "odd"), of("true", "tiny"), of("true", "odd")),
+        (true, false, true, true)
+    );
+    let champion = built.events("champion").next().unwrap();
+    assert_eq!(champion["variant"], "ANY=true", "the first in declared order that serves every shape");
+}
+
+#[test]
+fn a_shape_that_no_variant_serves_is_an_error() {
+    let project = body("if (i < n) y[i] = 2 * x[i] + 1;");
+    project.edit("kernel.toml", "source = \"k.cu\"", "source = \"k.cu\"\nrequires = [\"n % 4 == 0\"]");
+    let built = project.build(&[]).expect(101);
+    let error = built.events("diagnostic").find(|d| d["severity"] == "error").expect("a diagnostic");
+    assert_eq!(error["code"], "manifest.unserved-shape");
+    assert!(error["message"].as_str().unwrap().contains("`tiny`"), "{error}");
+    assert_eq!(built.finished().count(), 0, "nothing was run");
+}
+
+#[test]
+fn what_is_not_emulated_is_unknown_and_no_failure() {
+    let project = body("if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2 * x[i] + 1; }");
+    let built = project.build(&[]);
+    let verdict = &built.step(JUDGE)["verdict"];
+    assert!(verdict["unknown"]["not-emulated"].is_string(), "{verdict}");
+    assert_eq!(built.code(), 0);
+    let champion = &project.report_value()["packages"][0]["kernels"][0]["targets"][0]["champions"][0];
+    assert_eq!(
+        (&champion["provisional"], &champion["because"]),
+        (&true.into(), &"the first variant not known to be wrong, in declared order; not timed".into())
+    );
+}
+
+#[test]
+fn nothing_that_does_not_depend_on_a_failure_is_lost_with_keep_going() {
+    let project = sample();
+    project.edit("twice.cu", "+ 1;", "+ 2;");
+    let built = project.build(&["--keep-going"]).expect(100);
+    assert_eq!(built.count("skipped"), 0);
+    let champions: Vec<&str> = built.events("champion").map(|c| c["kernel"].as_str().unwrap()).collect();
+    assert_eq!(champions, ["direct", "indirect"]);
+}
+
+#[test]
+fn a_typo_in_a_tolerance_never_passes() {
+    let project = Project::new().file("kernel.toml", &ONE.replace("rtol", "rtoll"));
+    project.write("k.cu", &kernel(""));
+    project.build(&[]).expect(101).says("did you mean `rtol`");
+}
+
+#[test]
+fn a_selection_that_matches_nothing_is_an_error_of_its_own() {
+    let project = body("");
+    project.build(&["--kernel", "other"]).expect(4);
+    project.build(&["--no-such-flag"]).expect(2);
+}

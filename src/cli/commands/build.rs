@@ -9,11 +9,12 @@ use crate::base::{Digest, Severity};
 use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::certificate::Answer;
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{self, Blobs, BuildOutcome, INTERRUPTED};
 use crate::plan::Goal;
-use crate::record::event::{Event, StepFinished};
+use crate::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
 use crate::record::params::Selection;
 use crate::record::{Outcome, StepKind, Verdict};
 use crate::report::{self, Report, StepView};
@@ -21,6 +22,10 @@ use crate::report::{self, Report, StepView};
 /// Runs the command.
 pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit> {
     let began = Instant::now();
+    let question = context.question(args, goal);
+    if let Some(held) = question.as_ref().and_then(|q| context.certified(q)) {
+        return Ok(answer(context, &held.answer, began));
+    }
     let mut opened = context.open()?;
     let selected = context.select(&opened.workspace, &args.select)?;
     let interrupted = interrupts(context)?;
@@ -49,6 +54,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
         kforge: env!("CARGO_PKG_VERSION").into(),
         run,
     });
+    let said = context.console.said();
     let mut timed = args.timings.then(Vec::new);
     let outcome = execute(context, &opened, &ready, &mut timed);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
@@ -57,10 +63,25 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     if let Some(steps) = timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
+    // What the engine complained of may not come again.
+    if let (Exit::Done, Some(question), Some(witness)) = (exit, question, &ready.witness)
+        && said == context.console.said()
+    {
+        let text = report::text::text(&report);
+        context.certify(question, &opened, witness.clone(), &outcome, text, said);
+    }
     // Collection waits for no build, this one included: its locks go first.
     drop(ready);
     super::cache::collect_sometimes(context, &opened.home);
     Ok(exit)
+}
+
+/// Says what a build that does nothing would say, without planning it.
+fn answer(context: &Context, answer: &Answer, began: Instant) -> Exit {
+    answer.said.iter().for_each(|text| context.console.err(text));
+    context.console.err(&answer.report);
+    context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
+    Exit::Done
 }
 
 /// Sets a flag on the first Ctrl-C; the second ends this process, and with it every child.
@@ -263,28 +284,13 @@ fn finish(
     champions(context, ready, outcome);
     let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
     let place = opened.target.join("report.json");
-    crate::base::files::write_atomically(&place, &json, false)
+    crate::base::files::write_if_changed(&place, &json)
         .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
     if !console.json() && !console.quiet() {
         console.err(&report::text::text(report));
     }
     let exit = exit_of(args, outcome, ready.options.interrupted.load(Ordering::Relaxed));
-    let c = &outcome.counts;
-    let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
-    for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
-        if n > 0 {
-            parts.push(format!("{n} {what}"));
-        }
-    }
-    let v = &outcome.verdicts;
-    let text = format!(
-        "{}; verdicts: {} pass, {} fail, {} unknown; {:.1} s",
-        parts.join(", "),
-        v.pass,
-        v.fail,
-        v.unknown,
-        began.elapsed().as_secs_f64()
-    );
+    let text = summary(&outcome.counts, &outcome.verdicts, began);
     match exit {
         Exit::Done => console.status("Finished", &text),
         Exit::Interrupted => console.error(&format!("interrupted; {text}")),
@@ -297,6 +303,24 @@ fn finish(
         verdicts: outcome.verdicts,
     });
     Ok(exit)
+}
+
+/// How many steps ended how, in a line.
+fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
+    let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
+    for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    format!(
+        "{}; verdicts: {} pass, {} fail, {} unknown; {:.1} s",
+        parts.join(", "),
+        v.pass,
+        v.fail,
+        v.unknown,
+        began.elapsed().as_secs_f64()
+    )
 }
 
 /// Events of champions.

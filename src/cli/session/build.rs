@@ -1,5 +1,6 @@
 //! From an open workspace to a finished build: sources, toolchains, plan, engine. Prints through the console; the rooms do the work.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
-use crate::base::Digest;
+use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::action::ActionCache;
 use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
@@ -25,6 +26,7 @@ use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
 use crate::record::StepKind;
 use crate::step::Runners;
+use crate::step::runners::Remote;
 use crate::toolchain::{Cuda, Pip, cuda};
 use crate::worker::Pool;
 use crate::workspace::select::Selected;
@@ -69,6 +71,8 @@ pub struct Ready<'a> {
     pub pool: Pool,
     /// By architecture: the product whose evidence counts.
     pub devices: BTreeMap<String, Option<String>>,
+    /// What planning asked of the file system; none where that does not decide the plan.
+    pub witness: Option<Witness>,
     /// Held while the build runs.
     _locks: Vec<Lock>,
 }
@@ -148,8 +152,11 @@ impl Context {
         }
         let cudas = self.cudas(opened, packages, asked)?;
         let libraries = self.libraries(opened, packages, asked)?;
+        // An installed CUDA is listed anew each time; one that could not be had may be had next time.
+        let mut decided = warnings.is_empty() && cudas.values().all(|c| matches!(c, Ok(Cuda::Wheels(_))));
         let root = opened.workspace.root.clone();
         let stats = StatCache::new(&journal, &root, true);
+        let tools_seen = RefCell::new(Witness::default());
         let mut leaf = Leaf::new(&stats, &root, &journal);
         let mut found: Vec<Sources> = Vec::new();
         let mut wrong = Vec::new();
@@ -161,8 +168,11 @@ impl Context {
         }
         self.say(&wrong)?;
         let files = std::mem::take(&mut leaf.files);
+        let mut witness = std::mem::take(&mut leaf.witness);
+        libraries.values().for_each(|folder| witness.listed(folder));
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
         let stats_of = |path: &Path| -> io::Result<Digest> {
+            tools_seen.borrow_mut().saw(path, true);
             let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
             stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
         };
@@ -170,6 +180,10 @@ impl Context {
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let host =
             Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
+        match &host.witness {
+            Some(seen) => witness.add(seen.clone()),
+            None => decided = false,
+        }
         let mut inputs = Vec::new();
         for (member, sources) in packages.members.iter().zip(found) {
             let cuda_of = |p: &Package| {
@@ -188,6 +202,9 @@ impl Context {
         }
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values());
         let devices = targets().map(|t| (t.arch.name().to_string(), t.device.clone())).collect();
+        // No device is looked for yet. One that is there may be gone next time, so nothing is certified beside it.
+        let here: Vec<String> = vec![];
+        decided &= here.is_empty();
         let mut planner = Planner::plan(PlanInput {
             packages: inputs,
             selection: Selection {
@@ -199,7 +216,7 @@ impl Context {
             goal: asked.goal,
             emulator_limit: self.settings.number("emulator.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
-            devices: vec![],
+            devices: here,
         });
         self.say(&std::mem::take(&mut planner.diagnostics))?;
         let nodes = std::mem::take(&mut planner.nodes);
@@ -207,6 +224,7 @@ impl Context {
             self.console.error("the selection matches no step");
             return Err(Exit::NothingSelected);
         }
+        witness.add(tools_seen.take());
         let graph = Graph::new(nodes).map_err(|e| {
             self.console.error(&format!("BUG: {e}"));
             Exit::Bug
@@ -254,6 +272,7 @@ impl Context {
             devices,
             memory,
             pool,
+            witness: decided.then_some(witness),
             _locks: locks,
         })
     }
@@ -348,6 +367,11 @@ impl Ready<'_> {
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             memory_limit: context.settings.number("build.memory-limit"),
         };
+        self.with_remote(opened, workers, with)
+    }
+
+    /// The same, with somebody else to do what worker processes do.
+    pub fn with_remote<R>(&self, opened: &Opened, workers: impl Remote, with: impl FnOnce(&Services<'_>) -> R) -> R {
         let runners = Runners { workers };
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();

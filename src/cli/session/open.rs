@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::base::{Diagnostic, Severity};
 use crate::cli::args::{Global, Select};
@@ -15,6 +16,8 @@ use crate::workspace::{self, Workspace, find};
 
 /// What every command has.
 pub struct Context {
+    /// When the command began, before it read anything.
+    pub began: SystemTime,
     /// The environment.
     pub environment: Environment,
     /// The settings in force.

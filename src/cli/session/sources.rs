@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::{Diagnostic, Digest};
+use crate::base::{Diagnostic, Digest, Witness};
 use crate::engine::journal::Journal;
 use crate::engine::stat::StatCache;
 use crate::model::{Dependency, Reference};
@@ -39,19 +39,22 @@ pub struct Leaf<'a> {
     pub journal: &'a Journal,
     /// Files by digest, for the store.
     pub files: HashMap<Digest, PathBuf>,
+    /// What was asked of the file system.
+    pub witness: Witness,
     seen: HashMap<PathBuf, Option<(Digest, Arc<Scan>)>>,
 }
 
 impl<'a> Leaf<'a> {
     /// A reader.
     pub fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
-        Leaf { stats, root, journal, files: HashMap::new(), seen: HashMap::new() }
+        Leaf { stats, root, journal, files: HashMap::new(), witness: Witness::default(), seen: HashMap::new() }
     }
 
     /// The digest of a file; none if it is not there.
     pub fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
         let asked = path.strip_prefix(self.root).unwrap_or(path).to_path_buf();
         let digest = self.stats.digests(&[asked]).pop().unwrap_or(Ok(None))?;
+        self.witness.saw(path, digest.is_some());
         if let Some(d) = digest {
             self.files.entry(d).or_insert_with(|| path.to_path_buf());
         }
@@ -81,6 +84,14 @@ impl Reader for Leaf<'_> {
         let entry = Some((digest, Arc::new(found)));
         self.seen.insert(path.to_path_buf(), entry.clone());
         Ok(entry)
+    }
+
+    fn is_file(&mut self, path: &Path) -> bool {
+        self.witness.is_file(path)
+    }
+
+    fn listed(&mut self, folder: &Path) {
+        self.witness.listed(folder);
     }
 }
 
@@ -173,7 +184,7 @@ fn explain(place: crate::model::Place, source: &str, error: &ClosureError) -> Di
 /// A reference's file and every file of its language in its folder and below: what it may import.
 fn kin(package: &Path, file: &str, leaf: &mut Leaf<'_>) -> io::Result<Option<Tree>> {
     let path = package.join(file);
-    if !path.is_file() {
+    if !leaf.witness.is_file(&path) {
         return Ok(None);
     }
     let python = path.extension().is_some_and(|e| e == "py");
@@ -190,6 +201,9 @@ fn kin(package: &Path, file: &str, leaf: &mut Leaf<'_>) -> io::Result<Option<Tre
     };
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|e| !skip(e)) {
         let entry = entry.map_err(io::Error::from)?;
+        if entry.file_type().is_dir() {
+            leaf.witness.listed(entry.path());
+        }
         if entry.file_type().is_file()
             && (entry.path() == path || ours(entry.path()))
             && let Some(name) = entry.path().strip_prefix(package).ok().and_then(Path::to_str)

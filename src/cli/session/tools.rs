@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::base::Digest;
+use crate::base::{Digest, Witness};
 use crate::cli::console::Console;
 use crate::engine::journal::Journal;
 use crate::model::{Arch, CudaSpec as Asked, Package};
@@ -13,7 +13,7 @@ use crate::plan::{Tool, Toolchains};
 use crate::record::params::{Compiler, Toolchain};
 use crate::record::spec::Tree;
 use crate::toolchain::cuda::{Progress, Source};
-use crate::toolchain::{Cuda, Group, Pip, cxx, python};
+use crate::toolchain::{Cuda, Group, Pip, Python, cxx, python};
 use crate::worker::cuda::shim_headers;
 use crate::worker::emulator;
 use crate::workspace::lockfile::LockedWheel;
@@ -183,12 +183,18 @@ pub fn install(
     cuda.install(group, toolchains, Source::Pip(&pip), &mut progress)
 }
 
+/// A tool of this machine, by content and by place.
+type Found = Result<(Toolchain, BTreeMap<String, PathBuf>), String>;
+
 /// What this machine has by itself.
 pub struct Host {
     /// The C++ compiler.
-    pub cxx: Result<(Toolchain, BTreeMap<String, PathBuf>), String>,
+    pub cxx: Found,
     /// Python with numpy.
-    pub python: Result<(Toolchain, BTreeMap<String, PathBuf>), String>,
+    pub python: Found,
+    /// Where they were looked for in vain; none where that does not tell whether they would be found the same again: one is missing, or a script that may
+    /// choose another tool tomorrow.
+    pub witness: Option<Witness>,
 }
 
 impl Host {
@@ -202,47 +208,82 @@ impl Host {
         journal: &Journal,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Self {
+        let mut witness = Witness::default();
+        let (cxx, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
+            Ok((toolchain, path, steady)) => (Ok((toolchain, [("c++".to_string(), path)].into())), steady),
+            Err(why) => (Err(why), false),
+        };
+        let mut witnessed = steady;
+        cxx::passed_over(cxx_named, path_var).iter().for_each(|p| witness.saw(p, false));
         let python = if wants_python {
-            host_python(python_named, path_var, journal, digest)
+            python::passed_over(python_named, path_var).iter().for_each(|p| witness.saw(p, false));
+            match host_python(python_named, path_var, journal, digest) {
+                Ok((toolchain, python)) => {
+                    witnessed &= python.steady();
+                    witness.saw(&python.asked, true);
+                    Ok((toolchain, [("python".to_string(), python.path)].into()))
+                }
+                Err(why) => {
+                    witnessed = false;
+                    Err(why)
+                }
+            }
         } else {
             Err("no reference of this build is written in Python".into())
         };
-        Host { cxx: host_cxx(cxx_named, path_var, journal, digest), python }
+        Host { cxx, python, witness: witnessed.then_some(witness) }
     }
 }
 
-fn host_cxx(
-    named: Option<&Path>,
-    path_var: &str,
-    journal: &Journal,
-    digest: &dyn Fn(&Path) -> io::Result<Digest>,
-) -> Result<(Toolchain, BTreeMap<String, PathBuf>), String> {
-    let kept = journal.meta("c++").and_then(|b| serde_json::from_slice::<cxx::Kept>(&b).ok());
-    let found = cxx::recall(kept.clone(), named, path_var, PRELUDE, digest)?;
-    if kept.as_ref() != Some(&found)
-        && let Ok(bytes) = serde_json::to_vec(&found)
-    {
-        // A memo that cannot be written costs time, nothing else.
-        let _ = journal.record_meta("c++", &bytes);
-    }
-    Ok((found.fingerprint, [("c++".to_string(), found.survey.compiler.path)].into()))
-}
-
+/// Python, asked only where what it said last time may not hold any more.
 fn host_python(
     named: Option<&Path>,
     path_var: &str,
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
-) -> Result<(Toolchain, BTreeMap<String, PathBuf>), String> {
-    let kept = journal.meta("python").and_then(|b| serde_json::from_slice(&b).ok());
-    let found = python::recall(kept.clone(), named, path_var, digest)?;
-    if kept.as_ref() != Some(&found)
-        && let Ok(bytes) = serde_json::to_vec(&found)
+) -> Result<(Toolchain, Python), String> {
+    let kept = journal.meta("python");
+    let known = kept.as_deref().and_then(|b| serde_json::from_slice::<(Python, Toolchain)>(b).ok());
+    let found = python::recall(known, named, path_var, digest)?;
+    remember(journal, "python", kept, &found);
+    Ok((found.1, found.0))
+}
+
+/// Keeps a memo, if it is another one. One that cannot be written costs time, nothing else.
+fn remember(journal: &Journal, name: &str, before: Option<Vec<u8>>, now: &impl serde::Serialize) {
+    if let Ok(bytes) = serde_json::to_vec(now)
+        && before.as_ref() != Some(&bytes)
     {
-        let _ = journal.record_meta("python", &bytes);
+        let _ = journal.record_meta(name, &bytes);
     }
-    let (python, toolchain) = found;
-    Ok((toolchain, [("python".to_string(), python.path)].into()))
+}
+
+/// Whether a tool is a script, which may choose another tool tomorrow.
+fn is_script(path: &Path) -> bool {
+    let mut head = [0; 2];
+    let read = std::fs::File::open(path).and_then(|mut f| io::Read::read_exact(&mut f, &mut head));
+    read.is_err() || head == *b"#!"
+}
+
+/// The C++ compiler, where it is, and whether it is the same as long as its files are. A script is asked for its version every time.
+fn host_cxx(
+    named: Option<&Path>,
+    path_var: &str,
+    journal: &Journal,
+    digest: &dyn Fn(&Path) -> io::Result<Digest>,
+) -> Result<(Toolchain, PathBuf, bool), String> {
+    let kept = journal.meta("c++");
+    let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::Kept>(b).ok());
+    if let Some(old) = known.as_ref().filter(|k| is_script(&k.survey.compiler.path))
+        && cxx::find(named, path_var).ok().as_ref() != Some(&old.survey.compiler)
+    {
+        known = None;
+    }
+    let found = cxx::recall(known, named, path_var, PRELUDE, digest)?;
+    remember(journal, "c++", kept, &found);
+    let path = found.survey.compiler.path;
+    let steady = !is_script(&path);
+    Ok((found.fingerprint, path, steady))
 }
 
 /// The name under which the lockfile holds the wheels of a release.

@@ -9,7 +9,12 @@ const SM_90A: &[u8] = include_bytes!("fixtures/two_sm_90a.cubin");
 const JSON: &str = include_str!("fixtures/two_sm_90a.json");
 
 fn params(disassemble: bool) -> InspectParams {
-    InspectParams { arch: "sm_90a".into(), entries: vec!["plain".into(), "row<float, 64>".into()], disassemble }
+    InspectParams {
+        arch: "sm_90a".into(),
+        entries: vec!["plain".into(), "row<float, 64>".into()],
+        disassemble,
+        launches: vec![],
+    }
 }
 
 fn facts() -> CompileFacts {

@@ -1,0 +1,200 @@
+//! A cold compile of 36 variants of a tiled matrix product: `kforge check` beside NVRTC alone, in as many processes as cores, and beside ninja with
+//! `nvcc -cubin`. Prints milliseconds, medians of five, and ratios. The source is `benches/matmul/mm.cu`, or the file that `MM_CU` names.
+//!
+//! The first run fetches CUDA (see `kforge fetch`) into a home of its own below the target folder; later ones find it there. nvcc is taken from that home or
+//! from `PATH`, and left out where it is in neither.
+#![expect(unsafe_code, reason = "NVRTC alone is called without anything of kforge's")]
+#![expect(
+    clippy::print_stdout,
+    clippy::expect_used,
+    reason = "a bench prints its result, and stops where it cannot be set up"
+)]
+#![expect(clippy::disallowed_methods, reason = "a bench is told by its environment what to time")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::ptr;
+use std::time::Instant;
+
+const ARCH: &str = "sm_90a";
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [word, library, source, part, parts] = &words[..]
+        && word == "alone"
+    {
+        let (part, parts): (usize, usize) = (part.parse().expect("a number"), parts.parse().expect("a number"));
+        let text = std::fs::read_to_string(source).expect("the source");
+        let mine: Vec<Vec<String>> = variants().into_iter().skip(part).step_by(parts).collect();
+        alone(library, &text, &mine);
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let given = std::env::var_os("MM_CU").map(PathBuf::from);
+    let source = given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/matmul/mm.cu"));
+    let work = dir.path().join("work");
+    std::fs::create_dir(&work).expect("a folder");
+    std::fs::copy(&source, work.join("mm.cu")).expect("the source");
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/matmul/kernel.toml");
+    std::fs::copy(manifest, work.join("kernel.toml")).expect("the manifest");
+    let home = std::env::var_os("KFORGE_BENCH_HOME")
+        .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-home"), PathBuf::from);
+    // Fetches what is missing and fills the lockfile.
+    check(&work, &home);
+    let library = find(&home, |name| name.starts_with("libnvrtc.so")).expect("NVRTC was fetched");
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let nvcc = find(&home, |name| name == "nvcc")
+        .or_else(|| Command::new("nvcc").arg("--version").output().ok().map(|_| "nvcc".into()));
+    let (mut ours, mut bare, mut peer) = (vec![], vec![], vec![]);
+    for _ in 0..5 {
+        for folder in ["actions", "cas", "scratch", "locks", "workspaces", "tmp"] {
+            drop(std::fs::remove_dir_all(home.join(folder)));
+        }
+        drop(std::fs::remove_dir_all(work.join("target")));
+        ours.push(time(|| check(&work, &home)));
+        bare.push(time(|| in_processes(&library, &source, cores)));
+        if let Some(nvcc) = &nvcc {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            if !ninja(folder.path(), nvcc, &source) {
+                break;
+            }
+            peer.push(time(|| {
+                let run = Command::new("ninja").current_dir(folder.path()).stdout(Stdio::null()).status();
+                assert!(run.is_ok_and(|s| s.success()), "nvcc compiles it");
+            }));
+        }
+    }
+    let (ours, bare) = (median(ours), median(bare));
+    println!("load {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
+    println!("{} variants on {cores} cores", variants().len());
+    println!("kforge check, cold:               {ours:8.0} ms");
+    println!("NVRTC alone, {cores} processes:        {bare:8.0} ms; kforge takes {:.2} times as long", ours / bare);
+    if peer.is_empty() {
+        println!("ninja with nvcc: not compared, nvcc or ninja is not installed");
+    } else {
+        let peer = median(peer);
+        println!("ninja with nvcc -cubin:           {peer:8.0} ms; {:.2} times as long as kforge", peer / ours);
+    }
+}
+
+fn check(work: &Path, home: &Path) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+    let done = command.arg("check").current_dir(work).env("KFORGE_HOME", home).output().expect("kforge runs");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && !said.contains("unavailable"), "every variant is compiled: {said}");
+}
+
+/// The macros of each variant, as the manifest has them.
+fn variants() -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for tx in [8, 16, 32] {
+        for ty in [8, 16] {
+            for rx in [1, 2, 4] {
+                for ry in [2, 4] {
+                    all.push(
+                        [("TX", tx), ("TY", ty), ("RX", rx), ("RY", ry), ("TK", 16)]
+                            .map(|(n, v)| format!("-D{n}={v}"))
+                            .to_vec(),
+                    );
+                }
+            }
+        }
+    }
+    all
+}
+
+fn find(folder: &Path, is: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let files = walkdir::WalkDir::new(folder.join("toolchains")).into_iter().flatten();
+    files
+        .filter(|e| e.file_type().is_file())
+        .find(|e| e.file_name().to_str().is_some_and(&is))
+        .map(|e| e.path().to_path_buf())
+}
+
+fn time(run: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    run();
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn median(mut all: Vec<f64>) -> f64 {
+    all.sort_by(f64::total_cmp);
+    all[all.len() / 2]
+}
+
+/// Compiles with NVRTC in as many processes, each its share.
+fn in_processes(library: &Path, source: &Path, processes: usize) {
+    let program = std::env::current_exe().expect("this program");
+    let start = |part: usize| {
+        let mut command = Command::new(&program);
+        command.arg("alone").arg(library).arg(source).args([part.to_string(), processes.to_string()]);
+        // NVRTC looks for its built-in functions where the loader does.
+        command.env("LD_LIBRARY_PATH", library.parent().unwrap_or(library)).spawn().expect("this program runs")
+    };
+    let children: Vec<_> = (0..processes).map(start).collect();
+    for mut child in children {
+        assert!(child.wait().is_ok_and(|s| s.success()), "NVRTC compiles it");
+    }
+}
+
+fn ninja(folder: &Path, nvcc: &Path, source: &Path) -> bool {
+    let mut text = format!("rule cubin\n  command = {} -cubin -arch={ARCH} $flags $in -o $out\n", nvcc.display());
+    for (i, flags) in variants().iter().enumerate() {
+        text.push_str(&format!("build {i}.cubin: cubin {}\n  flags = {}\n", source.display(), flags.join(" ")));
+    }
+    std::fs::write(folder.join("build.ninja"), text).expect("a file");
+    Command::new("ninja").arg("--version").stdout(Stdio::null()).status().is_ok()
+}
+
+type Program = *mut c_void;
+
+/// Compiles each variant to a cubin, with nothing around.
+fn alone(library: &str, text: &str, variants: &[Vec<String>]) {
+    // SAFETY: NVRTC's initialisers need nothing; each function is called as nvrtc.h declares it, with pointers that live through the call.
+    unsafe {
+        let nvrtc = libloading::Library::new(library).expect("NVRTC loads");
+        let create: libloading::Symbol<
+            '_,
+            unsafe extern "C" fn(
+                *mut Program,
+                *const c_char,
+                *const c_char,
+                c_int,
+                *const *const c_char,
+                *const *const c_char,
+            ) -> c_int,
+        > = nvrtc.get(b"nvrtcCreateProgram").expect("a function of NVRTC");
+        let compile: libloading::Symbol<'_, unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int> =
+            nvrtc.get(b"nvrtcCompileProgram").expect("a function of NVRTC");
+        let size: libloading::Symbol<'_, unsafe extern "C" fn(Program, *mut usize) -> c_int> =
+            nvrtc.get(b"nvrtcGetCUBINSize").expect("a function of NVRTC");
+        let cubin: libloading::Symbol<'_, unsafe extern "C" fn(Program, *mut c_char) -> c_int> =
+            nvrtc.get(b"nvrtcGetCUBIN").expect("a function of NVRTC");
+        let destroy: libloading::Symbol<'_, unsafe extern "C" fn(*mut Program) -> c_int> =
+            nvrtc.get(b"nvrtcDestroyProgram").expect("a function of NVRTC");
+        let text = CString::new(text).expect("a text without zeros");
+        let arch = format!("--gpu-architecture={ARCH}");
+        for macros in variants {
+            let options: Vec<CString> = [&arch, "-std=c++17"]
+                .into_iter()
+                .chain(macros.iter().map(String::as_str))
+                .map(|o| CString::new(o).expect("a text without zeros"))
+                .collect();
+            let pointers: Vec<*const c_char> = options.iter().map(|o| CStr::as_ptr(o)).collect();
+            let mut program = ptr::null_mut();
+            assert_eq!(
+                create(&mut program, text.as_ptr(), c"mm.cu".as_ptr(), 0, ptr::null(), ptr::null()),
+                0,
+                "NVRTC takes it"
+            );
+            assert_eq!(compile(program, pointers.len() as c_int, pointers.as_ptr()), 0, "NVRTC compiles it");
+            let mut bytes = 0;
+            assert_eq!(size(program, &mut bytes), 0, "NVRTC says how large it is");
+            let mut made = vec![0u8; bytes];
+            assert_eq!(cubin(program, made.as_mut_ptr().cast()), 0, "NVRTC gives it");
+            assert!(std::hint::black_box(made).starts_with(b"\x7fELF"), "it is machine code");
+            destroy(&mut program);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! When a build may answer without planning: which questions a certificate is made for, and what goes into it. Knows the words of the command and the
+//! outcome of a build; what a certificate is, and when it holds, is `engine::certificate`.
+//!
+//! | what could change the answer | where it goes |
+//! |---|---|
+//! | the command, its options and selection, the goal | the question, all but `-j`, which changes no result |
+//! | the working folder | the question |
+//! | settings from files, variables, flags | the question, by value; the files looked for, too: a new one may come |
+//! | the environment | the question, all of it but what shells and terminals keep for themselves ([`SHELLS`]) |
+//! | this program | the question (versions) and its file |
+//! | the manifest at hand, the workspace's root, its members | what `workspace` and the search from the working folder asked |
+//! | kforge.lock | its file, or that there is none |
+//! | sources, headers, what would shadow them, references and their kin | what `sources` asked |
+//! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH` passed over |
+//! | CUDA from wheels | kforge.lock; what is installed decides nothing |
+//! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered |
+//! | steps that could not run here | that there still is no result and no record |
+//! | what this workspace remembers, and the report that is shown | the files of journal and report |
+//!
+//! None is made where that does not decide the answer: with `--remeasure`, `--overlay`, `--timings`, reasons or JSON (whose events are those of a plan); with
+//! an installed CUDA (its headers are listed anew each time) or one that could not be had; with a tool missing, or behind a script; where a device is there;
+//! where a store or the journal had to be complained of; where a result is of the kind that is not kept.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::open::{Context, Opened, make_target};
+use crate::base::{Digest, Witness};
+use crate::cli::args::{BuildArgs, MessageFormat};
+use crate::engine::BuildOutcome;
+use crate::engine::certificate::{Certificate, Maker};
+use crate::engine::home::Home;
+use crate::engine::lock::{Lock, Mode, Wait};
+use crate::plan::Goal;
+use crate::record::Outcome;
+use crate::record::event::{StepCounts, VerdictCounts};
+use crate::workspace::find::{MANIFEST, manifest_at, manifest_named};
+use crate::workspace::lockfile;
+
+/// Variables that shells and terminals keep for themselves: the same command in the next window is the same command.
+const SHELLS: &[&str] = &[
+    "_",
+    "SHLVL",
+    "PWD",
+    "OLDPWD",
+    "TERM",
+    "COLORTERM",
+    "COLUMNS",
+    "LINES",
+    "WINDOWID",
+    "TERM_PROGRAM",
+    "TERM_SESSION_ID",
+    "NO_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "LS_COLORS",
+    "TMUX",
+    "TMUX_PANE",
+    "STY",
+    "SSH_TTY",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_AUTH_SOCK",
+    "HISTFILE",
+    "PS1",
+];
+
+/// What is said of a build that had nothing to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Warnings, styled.
+    pub said: Vec<String>,
+    /// The report, styled.
+    pub report: String,
+    /// How many steps: none executed.
+    pub steps: StepCounts,
+    /// What they said.
+    pub verdicts: VerdictCounts,
+}
+
+/// What is asked of a build, where a certificate may answer.
+#[derive(Debug, Clone)]
+pub struct Question {
+    digest: Digest,
+    program: PathBuf,
+    /// From the working folder upward.
+    manifest: PathBuf,
+}
+
+/// An answer that holds, and the locks that keep it so.
+#[derive(Debug)]
+pub struct Held {
+    /// What to say.
+    pub answer: Answer,
+    _locks: [Lock; 2],
+}
+
+impl Context {
+    /// The question that a command asks; none where it must plan.
+    pub fn question(&self, args: &BuildArgs, goal: Goal) -> Option<Question> {
+        let plans = args.dry_run || args.remeasure || args.overlay.is_some() || args.timings;
+        if plans || args.message_format == MessageFormat::Json || self.console.verbose() || args.jobs == Some(0) {
+            return None;
+        }
+        let manifest = match &self.global.manifest_path {
+            Some(path) => manifest_named(&self.cwd.join(path)),
+            None => manifest_at(&self.cwd),
+        };
+        let program = std::env::current_exe().ok()?;
+        let words = BuildArgs { jobs: None, ..args.clone() };
+        let environment: Vec<_> =
+            self.environment.all().iter().filter(|(k, _)| !SHELLS.contains(&k.as_str())).collect();
+        let settings: Vec<_> = self.settings.all().map(|(k, v)| (k.name, v)).collect();
+        let versions = (env!("CARGO_PKG_VERSION"), crate::record::FORMAT_VERSION);
+        let all = (versions, goal, words, &self.global, &self.cwd, settings, &self.settings.home, environment);
+        Some(Question { digest: Digest::of(format!("{all:?}").as_bytes()), program, manifest: manifest.ok()? })
+    }
+
+    /// The answer, if a certificate has it and holds.
+    pub fn certified(&self, question: &Question) -> Option<Held> {
+        let named = self
+            .global
+            .target_dir
+            .as_ref()
+            .map(|d| self.cwd.join(d))
+            .or_else(|| self.settings.path("build.target-dir"));
+        let targets: Vec<PathBuf> = match named {
+            Some(target) => vec![target],
+            // The root is one of these; a certificate says itself whether it is.
+            None => question.manifest.ancestors().skip(1).map(|folder| folder.join("target")).collect(),
+        };
+        targets.iter().find_map(|target| self.certified_at(question, &target.join("kforge")))
+    }
+
+    fn certified_at(&self, question: &Question, target: &Path) -> Option<Held> {
+        let certificate = Certificate::read(&place(target))?;
+        let home = Home::open(&self.settings.home).ok()?;
+        // Who holds a lock is to be waited for, and told of, by the build that plans.
+        let own = Lock::acquire(&target.join(".lock"), Mode::Exclusive, Wait::No).ok()?;
+        let cache = home.lock_cache(Mode::Shared, Wait::No).ok()?;
+        if !certificate.holds(&question.digest, &home) {
+            return None;
+        }
+        let answer: Answer = serde_json::from_slice(&certificate.answer).ok()?;
+        make_target(target).ok()?;
+        home.register(&target.join("journal")).ok()?;
+        Some(Held { answer, _locks: [own, cache] })
+    }
+
+    /// Writes down that the same question has the same answer, if that can be certified. `witness` is what planning asked, `report` what is shown.
+    pub fn certify(
+        &self,
+        question: Question,
+        opened: &Opened,
+        witness: Witness,
+        outcome: &BuildOutcome,
+        report: String,
+        said: Vec<String>,
+    ) -> Option<()> {
+        let mut maker = Maker::new(question.digest, self.began);
+        let mut found = Witness::default();
+        if self.global.manifest_path.is_none() {
+            let above = self.cwd.ancestors().map(|folder| folder.join(MANIFEST));
+            above.take_while(|m| *m != question.manifest).for_each(|m| found.saw(&m, false));
+        }
+        found.saw(&question.manifest, true);
+        found.saw(&question.program, true);
+        found.saw(&opened.workspace.root.join(lockfile::FILE_NAME), opened.workspace.locked);
+        for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+            match (&done.outcome, &done.result) {
+                _ if done.stopped || done.forgotten => return None,
+                (Outcome::Executed | Outcome::Fresh, Some(result)) => {
+                    maker.needs(result.outputs.values().copied());
+                    if done.evidence.is_some() {
+                        found.listed(&opened.home.evidence().join(done.key?.hex()));
+                    }
+                }
+                // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
+                (Outcome::Unavailable(_), _) if node.unavailable.is_some() => maker.unknown(done.key?),
+                (Outcome::Skipped(_), _) => {}
+                _ => return None,
+            }
+        }
+        let c = outcome.counts;
+        let steps = StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
+        let answer = Answer { said, report, steps, verdicts: outcome.verdicts };
+        for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
+            maker.saw(seen);
+        }
+        ["journal", "report.json"].iter().for_each(|name| maker.wrote(&opened.target.join(name)));
+        let certificate = maker.done(&opened.home, serde_json::to_vec(&answer).ok()?)?;
+        // One that cannot be written costs the next build a plan, nothing else.
+        certificate.write(&place(&opened.target)).ok()
+    }
+}
+
+fn place(target: &Path) -> PathBuf {
+    target.join("certificate")
+}

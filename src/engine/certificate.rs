@@ -1,0 +1,295 @@
+//! The certificate: a proof, made when a build had nothing left to do, that the same build still has nothing to do. Knows files, stores and bytes; does not
+//! know what was built, nor what is said to people, which it keeps as its holder wrote it.
+//!
+//! A build answers from a few thousand files and a few settings. As long as those are what they were and what was made of them is still in the store, planning
+//! all over again would come to the same end; so it is enough to look at them, which costs a system call each.
+//!
+//! # What is in it, and why
+//!
+//! | part | holds if | why |
+//! |---|---|---|
+//! | question | it is the question asked now | the words of the command, the settings, the environment, the program: see the maker |
+//! | still | size, times and inode are what they were | what was read (manifests, settings, lockfile, sources, headers, tools), and folders whose entries counted |
+//! | own | the same | what kforge itself wrote at the end: the journal, the report |
+//! | absent | there still is nothing | where a manifest, a setting, a header, a tool would have counted, had it been there |
+//! | contents | the store has them, in the right size | the results' outputs: a step whose output is gone runs again |
+//! | open | there still is neither a result nor a record under that key | steps that could not run here: another workspace, or an import, may know by now |
+//!
+//! # When it may be made
+//!
+//! Everything in *still* must be as it is since before the command began to read anything, by more than the granularity of the file system's clock: then what
+//! was read is what is there now, and a later change shows in the times. So a build that follows an edit by less than that makes none, and the next one does.
+//! *Own* files change while the build runs; nothing is read from them afterwards, so it is enough that nobody else has changed them since.
+//!
+//! What is not seen: a file of the store changed in place without changing its size. A planned build sees that only where it reads the file. The report is the
+//! right one all the same; `kforge cache verify` finds the damage.
+//!
+//! # Form
+//!
+//! The header, the hash of the rest, then the rest; little endian, texts and lists after their length u32.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rayon::prelude::*;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+
+use super::home::{Home, shard};
+use super::stat::{Stat, ns_of};
+use crate::base::files::write_atomically;
+use crate::base::{Digest, Witness};
+
+/// What every certificate of this version begins with.
+const HEADER: &[u8; 16] = b"kforge-proof  \n\x01";
+
+/// A proof that a build has nothing to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Certificate {
+    question: Digest,
+    /// Files that kforge wrote itself, then all others in order.
+    still: Vec<(PathBuf, Stat)>,
+    absent: Vec<PathBuf>,
+    contents: Vec<Digest>,
+    open: Vec<Digest>,
+    /// What to say, in its maker's own form.
+    pub answer: Vec<u8>,
+}
+
+/// Collects what a certificate needs while a build runs.
+#[derive(Debug)]
+pub struct Maker {
+    question: Digest,
+    began_ns: i128,
+    witness: Witness,
+    own: Vec<PathBuf>,
+    contents: BTreeSet<Digest>,
+    open: BTreeSet<Digest>,
+}
+
+impl Maker {
+    /// For that question. `began` is before anything was read.
+    pub fn new(question: Digest, began: SystemTime) -> Maker {
+        Maker {
+            question,
+            began_ns: ns_of(began),
+            witness: Witness::default(),
+            own: vec![],
+            contents: BTreeSet::new(),
+            open: BTreeSet::new(),
+        }
+    }
+
+    /// Adds what was asked of the file system.
+    pub fn saw(&mut self, witness: Witness) {
+        self.witness.add(witness);
+    }
+
+    /// Adds a file that kforge wrote itself.
+    pub fn wrote(&mut self, path: &Path) {
+        self.own.push(path.to_path_buf());
+    }
+
+    /// Adds outputs that must be in the store.
+    pub fn needs(&mut self, contents: impl IntoIterator<Item = Digest>) {
+        self.contents.extend(contents);
+    }
+
+    /// Adds the key of a step that could not run here and of which nothing is known.
+    pub fn unknown(&mut self, key: Digest) {
+        self.open.insert(key);
+    }
+
+    /// The certificate with that answer; none if something changed since the command began.
+    pub fn done(self, home: &Home, answer: Vec<u8>) -> Option<Certificate> {
+        let mut still = Vec::new();
+        for path in self.own {
+            still.push((path.clone(), look(&path)?));
+        }
+        let mut paths: Vec<PathBuf> = self.witness.files.into_iter().chain(self.witness.folders).collect();
+        paths.par_sort_unstable();
+        let stats: Option<Vec<(PathBuf, Stat)>> = paths
+            .into_par_iter()
+            .map(|path| look(&path).filter(|stat| stat.older_than(self.began_ns)).map(|stat| (path, stat)))
+            .collect();
+        still.extend(stats?);
+        let mut absent: Vec<PathBuf> = self.witness.absent.into_iter().collect();
+        absent.par_sort_unstable();
+        let certificate = Certificate {
+            question: self.question,
+            still,
+            absent,
+            contents: self.contents.into_iter().collect(),
+            open: self.open.into_iter().collect(),
+            answer,
+        };
+        certificate.nothing_came(home).then_some(certificate)
+    }
+}
+
+/// The metadata of what is at `path`, links followed.
+fn look(path: &Path) -> Option<Stat> {
+    std::fs::metadata(path).ok().map(|metadata| Stat::of(&metadata))
+}
+
+/// Whether nothing is at `path`. What cannot be looked at may be anything.
+fn is_absent(path: &Path) -> bool {
+    let absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    std::fs::metadata(path).is_err_and(|e| absent(&e))
+}
+
+impl Certificate {
+    /// The certificate in a file, if there is a whole one.
+    pub fn read(path: &Path) -> Option<Certificate> {
+        Certificate::decode(&std::fs::read(path).ok()?)
+    }
+
+    /// Writes it, replacing what is there.
+    pub fn write(&self, path: &Path) -> io::Result<()> {
+        write_atomically(path, &self.encode(), false)
+    }
+
+    /// Whether the answer still is the answer to that question.
+    pub fn holds(&self, question: &Digest, home: &Home) -> bool {
+        self.question == *question
+            && self.still.par_iter().with_min_len(64).all(|(path, stat)| look(path).as_ref() == Some(stat))
+            && self.nothing_came(home)
+            && self.store_has_all(&home.cas())
+    }
+
+    fn nothing_came(&self, home: &Home) -> bool {
+        let (actions, evidence) = (home.actions(), home.evidence());
+        let unknown = |key: &Digest| is_absent(&actions.join(shard(key))) && is_absent(&evidence.join(key.hex()));
+        self.absent.par_iter().with_min_len(64).all(|path| is_absent(path))
+            && self.open.par_iter().with_min_len(64).all(unknown)
+    }
+
+    /// Whether all contents are in the store: `Store::has`, from each shard's folder rather than from the root.
+    fn store_has_all(&self, cas: &Path) -> bool {
+        let shards: Vec<&[Digest]> = self.contents.chunk_by(|a, b| a.hash()[0] == b.hash()[0]).collect();
+        shards.par_iter().all(|shard| {
+            let folder = cas.join(&shard[0].hex()[..2]);
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let Ok(folder) = rustix::fs::open(&folder, flags, Mode::empty()) else { return false };
+            shard.iter().all(|digest| {
+                let seen = rustix::fs::statat(&folder, digest.hex().as_str(), AtFlags::empty());
+                seen.is_ok_and(|s| {
+                    FileType::from_raw_mode(s.st_mode).is_file() && u64::try_from(s.st_size) == Ok(digest.size())
+                })
+            })
+        })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64 + 160 * self.still.len() + 40 * self.contents.len() + self.answer.len());
+        out.extend(HEADER);
+        out.extend([0; 32]);
+        put_digest(&mut out, &self.question);
+        put_len(&mut out, self.still.len());
+        for (path, stat) in &self.still {
+            put_bytes(&mut out, path.as_os_str().as_bytes());
+            out.extend(stat.size.to_le_bytes());
+            out.extend(stat.mtime_ns.to_le_bytes());
+            out.extend(stat.ctime_ns.to_le_bytes());
+            out.extend(stat.inode.to_le_bytes());
+        }
+        put_len(&mut out, self.absent.len());
+        self.absent.iter().for_each(|path| put_bytes(&mut out, path.as_os_str().as_bytes()));
+        for digests in [&self.contents, &self.open] {
+            put_len(&mut out, digests.len());
+            digests.iter().for_each(|digest| put_digest(&mut out, digest));
+        }
+        put_bytes(&mut out, &self.answer);
+        let hash = blake3::hash(&out[HEADER.len() + 32..]);
+        out[HEADER.len()..HEADER.len() + 32].copy_from_slice(hash.as_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Certificate> {
+        let (hash, rest) = bytes.strip_prefix(HEADER)?.split_first_chunk::<32>()?;
+        if blake3::hash(rest) != *hash {
+            return None;
+        }
+        let mut fields = Fields(rest);
+        let question = fields.digest()?;
+        let still = fields.list(|f| {
+            let path = f.path()?;
+            let (size, mtime_ns, ctime_ns) = (f.u64()?, f.i128()?, f.i128()?);
+            Some((path, Stat { size, mtime_ns, ctime_ns, inode: f.u64()? }))
+        })?;
+        let absent = fields.list(Fields::path)?;
+        let (contents, open) = (fields.list(Fields::digest)?, fields.list(Fields::digest)?);
+        let answer = fields.bytes()?.to_vec();
+        fields.0.is_empty().then_some(Certificate { question, still, absent, contents, open, answer })
+    }
+}
+
+fn put_len(out: &mut Vec<u8>, len: usize) {
+    // Lists and texts of four milliards do not fit into memory twice; a wrong length would make the certificate unreadable, hence void.
+    out.extend((len as u32).to_le_bytes());
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_len(out, bytes.len());
+    out.extend(bytes);
+}
+
+fn put_digest(out: &mut Vec<u8>, digest: &Digest) {
+    out.extend(digest.hash());
+    out.extend(digest.size().to_le_bytes());
+}
+
+/// Takes fields off the front; none once they are too short.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Fields<'a> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (head, tail) = self.0.split_first_chunk()?;
+        self.0 = tail;
+        Some(*head)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn i128(&mut self) -> Option<i128> {
+        self.array().map(i128::from_le_bytes)
+    }
+
+    fn len(&mut self) -> Option<usize> {
+        self.array().map(|n| u32::from_le_bytes(n) as usize)
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.len()?;
+        let (head, tail) = self.0.split_at_checked(len)?;
+        self.0 = tail;
+        Some(head)
+    }
+
+    fn path(&mut self) -> Option<PathBuf> {
+        self.bytes().map(|bytes| OsString::from_vec(bytes.to_vec()).into())
+    }
+
+    fn digest(&mut self) -> Option<Digest> {
+        let hash = self.array()?;
+        Some(Digest::from_parts(hash, self.u64()?))
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let len = self.len()?;
+        // No item takes less than four bytes.
+        let mut items = Vec::with_capacity(len.min(self.0.len() / 4));
+        for _ in 0..len {
+            items.push(item(self)?);
+        }
+        Some(items)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,293 @@
+//! A certificate holds only where a planned build would have nothing to do and say the same: random edits of a workspace, each followed by both.
+
+use std::path::{Path, PathBuf};
+
+use kforge::cli::session::Context;
+use kforge::cli::session::build::Asked;
+use kforge::cli::session::certificate::Answer;
+use kforge::engine::{self, Blobs, BuildOutcome};
+use kforge::plan::Goal;
+use kforge::report::{self, StepView};
+use proptest::prelude::*;
+
+#[path = "../benches/stub/mod.rs"]
+mod stub;
+
+/// Packages, and kernels in each.
+const SIZE: stub::Size = stub::Size { packages: 2, kernels: 2 };
+
+struct World {
+    dir: tempfile::TempDir,
+}
+
+/// What a planned build did and would say.
+struct Planned {
+    executed: u64,
+    answer: Option<Answer>,
+}
+
+impl World {
+    fn new() -> World {
+        let dir = tempfile::tempdir().unwrap();
+        let world = World { dir };
+        stub::write(&world.root(), SIZE).unwrap();
+        world.age();
+        world
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("work")
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// Waits out the granularity of the file system's clock: makes nothing younger than a command that begins now.
+    fn age(&self) {
+        let probe = self.dir.path().join("probe");
+        let began = std::time::SystemTime::now();
+        loop {
+            std::fs::write(&probe, "x").unwrap();
+            let now = std::fs::metadata(&probe).unwrap().modified().unwrap();
+            if now.duration_since(began).is_ok_and(|d| d.as_millis() > 40) {
+                return;
+            }
+        }
+    }
+
+    fn context(&self, words: &[&str]) -> (Context, kforge::cli::args::BuildArgs) {
+        let all: Vec<&str> = ["build", "--offline"].iter().chain(words).copied().collect();
+        stub::context(&self.root(), &self.home(), &all)
+    }
+
+    /// What a certificate answers.
+    fn certified(&self, words: &[&str]) -> Option<Answer> {
+        let (context, args) = self.context(words);
+        let question = context.question(&args, Goal::Build)?;
+        context.certified(&question).map(|held| held.answer)
+    }
+
+    /// A planned build; writes a certificate where it can. None if it did not come to its end.
+    fn planned(&self, words: &[&str]) -> Option<Planned> {
+        let (context, args) = self.context(words);
+        let question = context.question(&args, Goal::Build);
+        let mut opened = context.open().ok()?;
+        let selected = context.select(&opened.workspace, &args.select).ok()?;
+        let asked = Asked {
+            selected,
+            goal: Goal::Build,
+            jobs: args.jobs,
+            keep_going: false,
+            remeasure: false,
+            overlay: None,
+            write: true,
+        };
+        let packages = context.packages(&opened, &asked).ok()?;
+        let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok()?;
+        let said = context.console.said();
+        let stub = stub::Stub::default();
+        let outcome = ready.with_remote(&opened, &stub, |services| {
+            engine::build(ready.graph.clone(), &ready.options, services, &mut |_| {})
+        });
+        ready.journal.flush().unwrap();
+        let report = report_of(&ready, &outcome);
+        kforge::base::files::write_if_changed(&opened.target.join("report.json"), report.as_bytes()).unwrap();
+        let c = outcome.counts;
+        let executed = c.executed;
+        if c.failed > 0 {
+            return Some(Planned { executed, answer: None });
+        }
+        let steps = kforge::record::event::StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
+        let answer = Answer { said: said.clone(), report: report.clone(), steps, verdicts: outcome.verdicts };
+        if let (Some(question), Some(witness)) = (question, &ready.witness) {
+            context.certify(question, &opened, witness.clone(), &outcome, report, said);
+        }
+        Some(Planned { executed, answer: Some(answer) })
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root().join(name)
+    }
+}
+
+fn report_of(ready: &kforge::cli::session::build::Ready<'_>, outcome: &BuildOutcome) -> String {
+    let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
+    let views: Vec<StepView<'_>> = nodes
+        .iter()
+        .zip(&outcome.steps)
+        .map(|(node, done)| StepView {
+            id: &node.id,
+            kind: node.kind,
+            labels: &node.labels,
+            outcome: &done.outcome,
+            result: done.result.as_ref(),
+        })
+        .collect();
+    let read = |digest: &kforge::base::Digest| ready.leaves.get(digest).ok().flatten();
+    let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
+    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader))
+}
+
+/// Everything below a folder that satisfies a condition, in order.
+fn files(folder: &Path, which: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = walkdir::WalkDir::new(folder)
+        .into_iter()
+        .flatten()
+        .filter(|e| e.file_type().is_file() && which(e.path()))
+        .map(walkdir::DirEntry::into_path)
+        .collect();
+    all.sort();
+    all
+}
+
+/// Rewrites a file with something done to its text.
+fn edit(path: &Path, with: impl FnOnce(String) -> String) {
+    if let Ok(text) = std::fs::read_to_string(path) {
+        std::fs::write(path, with(text)).unwrap();
+    }
+}
+
+/// One edit of the world. Most change what is built, some do not, and a few break it.
+fn change(world: &World, kind: u8, at: usize) {
+    let sources = files(&world.root(), &|p| {
+        p.extension().is_some_and(|e| e == "cu" || e == "h") && !p.starts_with(world.path("target"))
+    });
+    let source = &sources[at % sources.len()];
+    let package = format!("p{:04}", at % SIZE.packages);
+    match kind {
+        0 => edit(source, |text| text),
+        1 => edit(source, |text| format!("{text}// {at}\n")),
+        2 => {
+            let file = std::fs::File::options().write(true).open(source).unwrap();
+            let then = file.metadata().unwrap().modified().unwrap();
+            edit(source, |text| text.replace('2', "3"));
+            file.set_modified(then).unwrap();
+        }
+        // Shadows the shared header, or stands where nobody looks.
+        3 => std::fs::write(world.path(&format!("{package}/src/shared.h")), format!("// shadow {at}\n")).unwrap(),
+        4 => std::fs::write(world.path(&format!("{package}/src/nobody.h")), "").unwrap(),
+        5 => drop(std::fs::remove_file(world.path(&format!("{package}/src/shared.h")))),
+        6 => edit(&world.path(&format!("{package}/kernel.toml")), |text| {
+            text.replacen("BLOCK = [128, 256]", "BLOCK = [64, 128, 256]", 1)
+        }),
+        7 => {
+            edit(&world.path(&format!("{package}/kernel.toml")), |text| text.replacen("atol = 1e-6", "atol = 1e-5", 1))
+        }
+        8 => edit(&world.path(&format!("{package}/kernel.toml")), |text| format!("{text}# {at}\n")),
+        // Members come and go.
+        9 => {
+            let folder = world.path("p9999");
+            if folder.exists() {
+                std::fs::remove_dir_all(folder).unwrap();
+            } else {
+                std::fs::create_dir_all(folder.join("src")).unwrap();
+                let text = std::fs::read_to_string(world.path("p0000/kernel.toml")).unwrap();
+                std::fs::write(folder.join("kernel.toml"), text.replace("p0000", "p9999")).unwrap();
+                for file in ["own.h", "k0.cu", "k1.cu"] {
+                    let from = world.path("p0000/src").join(file);
+                    if from.exists() {
+                        std::fs::copy(from, folder.join("src").join(file)).unwrap();
+                    }
+                }
+            }
+        }
+        10 => {
+            std::fs::create_dir_all(world.path(".kforge")).unwrap();
+            std::fs::write(world.path(".kforge/config.toml"), format!("[emulator]\nmax-work = {}\n", 1 + at % 3))
+                .unwrap();
+        }
+        11 => drop(std::fs::remove_dir_all(world.path(".kforge"))),
+        12 => drop(std::fs::remove_dir_all(world.home())),
+        13 => drop(std::fs::remove_dir_all(world.path("target"))),
+        14 => {
+            let blobs = files(&world.home().join("cas"), &|_| true);
+            if !blobs.is_empty() {
+                std::fs::remove_file(&blobs[at % blobs.len()]).unwrap();
+            }
+        }
+        15 => {
+            let blobs = files(&world.home().join("cas"), &|_| true);
+            if !blobs.is_empty() {
+                let blob = &blobs[at % blobs.len()];
+                std::fs::remove_file(blob).unwrap();
+                std::fs::write(blob, "torn").unwrap();
+            }
+        }
+        16 => drop(std::fs::remove_file(world.path("target/kforge/journal"))),
+        17 => drop(std::fs::remove_file(world.path("target/kforge/report.json"))),
+        18 => edit(&world.path("target/kforge/certificate"), |text| text),
+        19 => std::fs::rename(source, source.with_extension("gone"))
+            .and_then(|()| std::fs::rename(source.with_extension("gone"), source))
+            .unwrap(),
+        20 => std::fs::write(world.path("kforge.lock"), "version = 1\n").unwrap(),
+        21 => drop(std::fs::remove_file(world.path("kforge.lock"))),
+        // A root above claims the workspace's packages.
+        22 => std::fs::write(world.dir.path().join("kernel.toml"), "[workspace]\nmembers = [\"work/*\"]\n").unwrap(),
+        _ => drop(std::fs::remove_file(world.dir.path().join("kernel.toml"))),
+    }
+}
+
+const KINDS: u8 = 24;
+
+/// Words of commands that are asked in turn.
+const WORDS: [&[&str]; 3] = [&[], &["--kernel", "k0"], &["-j", "1"]];
+
+/// Says the same as the certificate, and has nothing to do, if there is an answer.
+fn agree(world: &World, words: &[&str], what: &str) {
+    let certified = world.certified(words);
+    let planned = world.planned(words);
+    if let Some(answer) = certified {
+        let planned = planned.unwrap_or_else(|| panic!("certified, and the plan fails: {what}"));
+        assert_eq!(planned.executed, 0, "certified, and the plan has work to do: {what}");
+        assert_eq!(Some(answer), planned.answer, "certified, and the plan says something else: {what}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 20, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_certificate_holds_only_where_planning_comes_to_the_same(
+        edits in proptest::collection::vec((0..KINDS, 0usize..1000, 0..WORDS.len(), any::<bool>()), 1..10)
+    ) {
+        let world = World::new();
+        world.planned(&[]);
+        for (n, (kind, at, words, patient)) in edits.iter().enumerate() {
+            change(&world, *kind, *at);
+            // With and without a moment for the file system's clock to move on: the second is where times may lie.
+            if *patient {
+                world.age();
+            }
+            agree(&world, WORDS[*words], &format!("after edits {:?}", &edits[..=n]));
+        }
+    }
+}
+
+#[test]
+fn the_second_fresh_build_is_certified_and_stays_so() {
+    let world = World::new();
+    let first = world.planned(&[]).unwrap();
+    assert!(first.executed > 0);
+    world.age();
+    assert_eq!(world.planned(&[]).unwrap().executed, 0);
+    for words in [&[] as &[&str], &["-j", "1"]] {
+        let answer = world.certified(words).expect("nothing has changed");
+        assert_eq!(Some(answer), first.answer, "as the build that made it all would say");
+    }
+    assert_eq!(world.certified(&["--kernel", "k0"]), None, "another question");
+    assert_eq!(world.certified(&["--message-format", "json"]), None, "events are those of a plan");
+}
+
+#[test]
+fn every_edit_that_makes_work_voids_the_certificate() {
+    for kind in [1u8, 2, 3, 6, 7, 9, 12, 13] {
+        let world = World::new();
+        world.planned(&[]);
+        world.age();
+        world.planned(&[]);
+        assert!(world.certified(&[]).is_some(), "before edit {kind}");
+        change(&world, kind, 0);
+        assert_eq!(world.certified(&[]), None, "edit {kind}");
+    }
+}
