@@ -7,7 +7,7 @@ use toml_edit::{Array, DocumentMut, Item, Value};
 
 use super::find::{MANIFEST, root_above};
 use super::members;
-use crate::base::SourceFile;
+use crate::base::{SourceFile, Witness};
 use crate::model::{self, WorkspaceTable};
 
 /// The workspace around a folder.
@@ -33,7 +33,7 @@ impl Around {
     /// The nearest manifest above `folder` that is a workspace's root.
     pub fn find(folder: &Path) -> Option<Self> {
         let mut table = None;
-        let manifest = root_above(&folder.join(MANIFEST), |path| {
+        let manifest = root_above(&folder.join(MANIFEST), &mut Witness::default(), |path, _| {
             let Ok(text) = std::fs::read_to_string(path) else { return false };
             table = model::parse(&Arc::new(SourceFile { name: String::new(), text })).0.and_then(|m| m.workspace);
             table.is_some()
@@ -53,7 +53,9 @@ impl Around {
     pub fn join(&self, folder: &Path) -> Result<Joined, String> {
         let root = self.manifest.parent().unwrap_or(Path::new("."));
         let own = folder.join(MANIFEST);
-        let takes = |table: &WorkspaceTable| members::expand(root, table).is_ok_and(|e| e.members.contains(&own));
+        let takes = |table: &WorkspaceTable| {
+            members::expand(root, table, &mut Witness::default()).is_ok_and(|e| e.members.contains(&own))
+        };
         if takes(&self.table) {
             return Ok(Joined::Already);
         }

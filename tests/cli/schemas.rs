@@ -73,6 +73,8 @@ fn what_a_build_writes_is_as_its_schemas_say() {
     valid(&schema("report"), &place.run("report --format json").expect(0).json(), "report");
     valid(&schema("metadata"), &place.run("metadata").expect(0).json(), "metadata");
     valid(&schema("explanation"), &place.run("explain --json cpu/select").expect(0).json(), "explanation");
+    place.edit("twice.cu", "2.1f", "2.0f");
+    place.run("build").expect(0);
     place.run("update --champions").expect(0);
     let lock = place.read("kforge.lock").parse::<toml::Table>().map(|t| serde_json::to_value(t).unwrap());
     valid(&schema("lockfile"), &lock.unwrap(), "lockfile");

@@ -11,7 +11,7 @@ fn clean_removes_what_builds_wrote_and_nothing_else() {
     place.run("build").expect(0);
     place.run("clean -n").expect(0).says("files").says("would be removed");
     assert!(place.at("target/kforge/journal").exists());
-    place.run("clean").expect(0).says("Removed 2 files");
+    place.run("clean").expect(0).says("Removed 3 files");
     assert!(!place.at("target/kforge").exists() && place.at("target/mine.txt").exists());
     // The shared cache still knows everything.
     let said = place.run("build").expect(0);
@@ -60,10 +60,14 @@ fn builds_collect_once_a_day_where_that_is_allowed() {
     let online = [("KFORGE_NET_OFFLINE", "false")];
     place.run("build").expect(0);
     assert!(!place.home().join("collected").exists(), "offline, what goes may not come back");
+    // A build that has nothing at all to do does not even look.
+    place.edit("twice.cu", "2.0f", "(2.0f)");
     place.run_in(".", &["build", "--config", "cache.auto-gc=false"], &online).expect(0);
     assert!(!place.home().join("collected").exists());
+    place.edit("twice.cu", "(2.0f)", "((2.0f))");
     place.run_in(".", &["build"], &online).expect(0);
     let first = fs::metadata(place.home().join("collected")).unwrap().modified().unwrap();
+    place.edit("twice.cu", "((2.0f))", "2.0f");
     place.run_in(".", &["build"], &online).expect(0);
     assert_eq!(fs::metadata(place.home().join("collected")).unwrap().modified().unwrap(), first);
 }

@@ -79,7 +79,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
 /// Says what a build that does nothing would say, without planning it.
 fn answer(context: &Context, answer: &Answer, began: Instant) -> Exit {
     answer.said.iter().for_each(|text| context.console.err(text));
-    context.console.err(&answer.report);
+    if !context.console.quiet() {
+        context.console.err(&answer.report);
+    }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     Exit::Done
 }
