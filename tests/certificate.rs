@@ -220,7 +220,7 @@ fn change(world: &World, kind: u8, at: usize) {
         19 => std::fs::rename(source, source.with_extension("gone"))
             .and_then(|()| std::fs::rename(source.with_extension("gone"), source))
             .unwrap(),
-        20 => std::fs::write(world.path("kforge.lock"), "version = 1\n").unwrap(),
+        20 => std::fs::write(world.path("kforge.lock"), "version = 1\nkforge = \"0.1\"\n").unwrap(),
         21 => drop(std::fs::remove_file(world.path("kforge.lock"))),
         // A root above claims the workspace's packages.
         22 => std::fs::write(world.dir.path().join("kernel.toml"), "[workspace]\nmembers = [\"work/*\"]\n").unwrap(),
@@ -244,8 +244,15 @@ fn agree(world: &World, words: &[&str], what: &str) {
     }
 }
 
+/// A dozen cases, or as many as `PROPTEST_CASES` says.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if default.cases == 256 { 12 } else { default.cases };
+    ProptestConfig { cases, max_shrink_iters: 20, ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 20, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn a_certificate_holds_only_where_planning_comes_to_the_same(

@@ -35,6 +35,12 @@ impl Environment {
         self.get("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin")
     }
 
+    /// The scenario of the test-only device, which a released program does not have: `KFORGE_VIRTUAL_DEVICE`.
+    #[cfg(feature = "virtual-device")]
+    pub fn virtual_device(&self) -> Option<PathBuf> {
+        self.get("KFORGE_VIRTUAL_DEVICE").map(PathBuf::from)
+    }
+
     /// The user's home directory.
     pub fn home(&self) -> Option<PathBuf> {
         self.get("HOME").map(PathBuf::from)

@@ -14,7 +14,8 @@ pub type NodeId = String;
 pub struct Rank {
     /// Round of the optimisation loop.
     pub round: u32,
-    /// 0: the main phase; 1: ablation.
+    /// 0: the main phase, up to who is near the best; 1: pairing them; 2: the decision; 3: ablation of what was decided. Each phase but the first is
+    /// added by a result of an earlier one.
     pub phase: u8,
     /// The kind.
     pub kind: StepKind,

@@ -1,20 +1,24 @@
 //! What a method buys: whether machine code shows it, and the time without it less the time with it (design, section 9, step 5).
 
-use super::stats::block_interval;
+use super::stats::{block_interval, over_shapes};
 use crate::record::Verdict;
 use crate::record::params::{Attribution, Fate, Matched, Shown};
 use crate::record::timing::PairsObserved;
 
-/// Classifies a method from pairs of (without, with), its match and the verdict on the kernel without it. `threshold` is the share of time (0.02) that the lower bound
-/// of the interval must exceed.
+/// Classifies a method from its match, and from pairs of (without, with) and the verdict on the kernel without it at each shape where they were to be taken; none
+/// where that step gave nothing. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
 pub fn attribute(
     matched: Option<&Matched>,
-    pairs: Option<&PairsObserved>,
-    without: Option<&Verdict>,
+    pairs: &[Option<PairsObserved>],
+    without: &[Option<Verdict>],
     threshold: f64,
 ) -> Attribution {
+    // A saving is one over all bench shapes: where one is not known, none is.
+    let blocks: Option<Vec<&[Vec<f64>]>> = pairs.iter().map(|p| p.as_ref().map(|p| p.blocks.as_slice())).collect();
     // Log-ratios of time(without)/time(with): the saving relative to the champion is their exponential less one.
-    let interval = pairs.and_then(|p| block_interval(&p.blocks)).map(|(m, l, h)| (m.exp_m1(), l.exp_m1(), h.exp_m1()));
+    let interval = blocks.and_then(|b| block_interval(&over_shapes(&b)));
+    let interval = interval.map(|(m, l, h)| (m.exp_m1(), l.exp_m1(), h.exp_m1()));
+    let without = worst(without);
     let (fate, because) = match (matched.map(|m| &m.shown), without, interval) {
         (Some(Shown::NotShown), ..) => (Fate::ImplementationFailed, "the machine code does not show it".to_string()),
         (None, ..) => (Fate::Inconclusive, "the machine code was not looked at".into()),
@@ -33,6 +37,17 @@ pub fn attribute(
     Attribution { fate, because, saving: interval }
 }
 
+/// The verdict over all shapes: wrong at one is wrong, unknown at one is unknown.
+fn worst(verdicts: &[Option<Verdict>]) -> Option<&Verdict> {
+    let badness = |v: &Option<Verdict>| match v {
+        Some(Verdict::Fail(_)) => 2,
+        Some(Verdict::Unknown(_)) | None => 1,
+        Some(Verdict::Pass) => 0,
+    };
+    // The first of the worst, so that the reason does not hang on how many there are.
+    verdicts.iter().rev().max_by_key(|v| badness(v)).and_then(Option::as_ref)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,7 +61,7 @@ mod tests {
     }
 
     fn fate(m: Shown, p: Option<PairsObserved>, v: Verdict) -> Fate {
-        attribute(Some(&shown(m)), p.as_ref(), Some(&v), 0.02).fate
+        attribute(Some(&shown(m)), &[p], &[Some(v)], 0.02).fate
     }
 
     #[test]
@@ -67,6 +82,20 @@ mod tests {
         assert_eq!(fate(Shown::Unknown("x".into()), Some(pairs(0.5, 0.6)), Verdict::Pass), Fate::Inconclusive);
         assert_eq!(fate(Shown::Shown, Some(pairs(0.5, 0.6)), Verdict::Fail("x".into())), Fate::Inconclusive);
         assert_eq!(fate(Shown::Shown, None, Verdict::Pass), Fate::Inconclusive);
-        assert_eq!(attribute(None, None, None, 0.02).fate, Fate::Inconclusive);
+        assert_eq!(attribute(None, &[], &[], 0.02).fate, Fate::Inconclusive);
+    }
+
+    #[test]
+    fn every_shape_counts() {
+        let at =
+            |p: &[Option<PairsObserved>], v: &[Option<Verdict>]| attribute(Some(&shown(Shown::Shown)), p, v, 0.02).fate;
+        let (pass, fast, slow) = (Some(Verdict::Pass), Some(pairs(0.5, 0.6)), Some(pairs(-0.5, -0.4)));
+        let passes = [pass.clone(), pass.clone()];
+        assert_eq!(at(&[fast.clone(), fast.clone()], &passes), Fate::Effective);
+        assert_eq!(at(&[fast.clone(), slow], &passes), Fate::Ineffective);
+        assert_eq!(at(&[fast.clone(), None], &passes), Fate::Inconclusive);
+        for bad in [None, Some(Verdict::Fail("x".into()))] {
+            assert_eq!(at(&[fast.clone(), fast.clone()], &[pass.clone(), bad]), Fate::Inconclusive);
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::stats::{self, Paired};
 use crate::record::Verdict;
-use crate::record::params::{Candidate, Champion, Judgement, SelectParams, Selection};
+use crate::record::params::{Candidate, Champion, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist};
 use crate::record::timing::{BenchObserved, PairsObserved};
 
 /// What is known when selecting; keys are positions in the parameters.
@@ -31,22 +31,67 @@ enum Standing {
     Right,
 }
 
-/// Selects.
-pub fn select(params: &SelectParams, known: &Known) -> Selection {
-    let mut classes: Vec<&str> = Vec::new();
-    for class in &params.shapes {
-        if !classes.contains(&class.as_str()) {
-            classes.push(class);
-        }
-    }
-    let one = |judgement: Option<&Judgement>| match judgement.map(|j| &j.verdict) {
+/// What a judgement says, if there is one.
+fn one(judgement: Option<&Judgement>) -> Standing {
+    match judgement.map(|j| &j.verdict) {
         Some(Verdict::Pass) => Standing::Right,
         Some(Verdict::Fail(_)) => Standing::Wrong,
         Some(Verdict::Unknown(_)) | None => Standing::Unknown,
+    }
+}
+
+/// What the device's judgements say of a candidate on these shapes.
+fn standing(candidate: &Candidate, shapes: &[u32], known: &Known) -> Standing {
+    shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
+}
+
+/// The classes in order of first shape, and the positions of the shapes of each.
+fn classes(params: &SelectParams) -> Vec<(&str, Vec<u32>)> {
+    let mut classes: Vec<(&str, Vec<u32>)> = Vec::new();
+    for (at, class) in (0u32..).zip(&params.shapes) {
+        match classes.iter_mut().find(|(name, _)| name == class) {
+            Some((_, shapes)) => shapes.push(at),
+            None => classes.push((class, vec![at])),
+        }
+    }
+    classes
+}
+
+/// The candidates that serve every shape of a class.
+fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Candidate> {
+    params.candidates.iter().filter(|c| shapes.iter().all(|s| c.serves.contains(s))).collect()
+}
+
+/// Those that serve a class, are right on all of it and were timed on all its bench shapes: with their times, the fastest first.
+fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &Known) -> Vec<(f64, &'p Candidate)> {
+    let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Right);
+    let mut by_time: Vec<(f64, &Candidate)> =
+        right.filter_map(|c| time(c, shapes, params, known).map(|t| (t, c))).collect();
+    by_time.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
+    by_time
+}
+
+/// Names, for each class, the fastest by medians and those so near to it that only pairs can tell. Of more than a shortlist holds, those come first that
+/// [`select`] would take first, the pinned one and then declared order: if any of them holds its place, whoever was left out could not have won.
+pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> Nomination {
+    let nominees = |(class, shapes): (&str, Vec<u32>)| {
+        let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
+        let Some((best_time, best)) = by_time.first().copied() else {
+            return Nominees { class: class.into(), best: None, near: vec![] };
+        };
+        let close = |(t, c): &(f64, &Candidate)| c.order != best.order && *t <= best_time * (1.0 + shortlist.within);
+        let mut near: Vec<&Candidate> = by_time.iter().filter(|e| close(e)).map(|(_, c)| *c).collect();
+        near.sort_by_key(|c| (params.pinned.get(class) != Some(&c.identity), c.order));
+        near.truncate((shortlist.most as usize).saturating_sub(1));
+        let mut near: Vec<u32> = near.iter().map(|c| c.order).collect();
+        near.sort_unstable();
+        Nominees { class: class.into(), best: Some(best.order), near }
     };
-    let standing = |candidate: &Candidate, shapes: &[u32]| {
-        shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
-    };
+    Nomination { classes: classes(params).into_iter().map(nominees).collect() }
+}
+
+/// Selects.
+pub fn select(params: &SelectParams, known: &Known) -> Selection {
     // For want of a device's word, the emulator's: enough to stand provisionally.
     let supposed = |candidate: &Candidate, shapes: &[u32]| {
         let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
@@ -56,22 +101,15 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
         shapes.iter().map(of).min().unwrap_or(Standing::Unknown)
     };
     let mut champions = Vec::new();
-    for class in classes {
-        let shapes: Vec<u32> = (0u32..).zip(&params.shapes).filter(|(_, c)| *c == class).map(|(i, _)| i).collect();
-        let serving: Vec<&Candidate> =
-            params.candidates.iter().filter(|c| shapes.iter().all(|s| c.serves.contains(s))).collect();
-        let right: Vec<&Candidate> =
-            serving.iter().copied().filter(|c| standing(c, &shapes) == Standing::Right).collect();
-        champions.push(
-            if params.timed && !right.is_empty() && right.iter().any(|c| time(c, &shapes, params, known).is_some()) {
-                timed(class, &right, &shapes, params, known)
-            } else {
-                provisional(class, &serving, |c| supposed(c, &shapes), params)
-            },
-        );
+    for (class, shapes) in classes(params) {
+        let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
+        champions.push(match by_time.first() {
+            Some(best) => timed(class, *best, &by_time, &shapes, params, known),
+            None => provisional(class, &serving(&shapes, params), |c| supposed(c, &shapes), params),
+        });
     }
     let is_champion = |order: u32| champions.iter().any(|c: &Champion| c.variant == Some(order));
-    let overall = |c: &Candidate| standing(c, &c.serves);
+    let overall = |c: &Candidate| standing(c, &c.serves, known);
     Selection {
         frontier: params
             .candidates
@@ -123,24 +161,49 @@ fn time(candidate: &Candidate, shapes: &[u32], params: &SelectParams, known: &Kn
     medians.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
 }
 
-/// The champion by times: the fastest by medians is the one to beat; whoever pairs do not show slower than it stays in the running.
-fn timed(class: &str, right: &[&Candidate], shapes: &[u32], params: &SelectParams, known: &Known) -> Champion {
-    let mut by_time: Vec<(f64, &Candidate)> =
-        right.iter().filter_map(|c| time(c, shapes, params, known).map(|t| (t, *c))).collect();
-    by_time.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
-    let (best_time, best) = by_time[0];
-    let slower = |c: &Candidate, t: f64| {
-        let mut paired = None;
-        for s in shapes.iter().filter(|s| params.bench.contains(s)) {
-            if let Some(p) = known.pairs.get(&(c.order, best.order, *s)) {
-                paired.get_or_insert_with(Vec::new).extend(p.blocks.iter().cloned());
-            }
+/// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave enough
+/// for an interval.
+fn ratios(
+    candidate: &Candidate,
+    best: &Candidate,
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &Known,
+) -> Option<Vec<Vec<f64>>> {
+    let bench = shapes.iter().filter(|s| params.bench.contains(s));
+    let paired: Option<Vec<&[Vec<f64>]>> =
+        bench.map(|s| known.pairs.get(&(candidate.order, best.order, *s)).map(|p| p.blocks.as_slice())).collect();
+    paired.map(|p| stats::over_shapes(&p)).filter(|blocks| stats::block_interval(blocks).is_some())
+}
+
+/// The champion by times: the fastest by medians is the one to beat, or whoever pairs show to be faster still; whoever pairs do not show slower than that stays in
+/// the running.
+fn timed(
+    class: &str,
+    (best_time, best): (f64, &Candidate),
+    by_time: &[(f64, &Candidate)],
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &Known,
+) -> Champion {
+    let margin = params.margin;
+    let paired: BTreeMap<u32, Vec<Vec<f64>>> =
+        (by_time.iter()).filter_map(|(_, c)| Some((c.order, ratios(c, best, shapes, params, known)?))).collect();
+    let typical = |blocks: &[Vec<f64>]| stats::median(&blocks.concat());
+    // Clocks drift between runs, so medians may have named the wrong one.
+    let faster = paired.values().filter(|blocks| stats::decide(blocks, margin) == Paired::Faster);
+    let beat = faster.min_by(|a, b| typical(a).total_cmp(&typical(b)));
+    let slower = |c: &Candidate, t: f64| match (paired.get(&c.order), beat) {
+        // Undecided is not slower: whoever noise alone could throw out stays.
+        (Some(blocks), None) => stats::decide(blocks, margin) == Paired::Slower,
+        // Both were paired with the same one, block by block.
+        (Some(blocks), Some(beat)) => {
+            let less = |(a, b): (&Vec<f64>, &Vec<f64>)| vec![stats::median(a) - stats::median(b)];
+            stats::decide(&blocks.iter().zip(beat).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
         }
-        match paired {
-            Some(blocks) => stats::decide(&blocks, params.margin) == Paired::Slower,
-            // Pairs are taken only among variants near the best; without them the medians decide.
-            None => c.order != best.order && t > best_time * (1.0 + params.margin),
-        }
+        (None, _) if c.order == best.order => beat.is_some(),
+        // Pairs are taken only among variants near the best, and all their samples may have been dropped; then the medians decide.
+        (None, _) => t > best_time * beat.map_or(1.0, |b| typical(b).exp()) * (1.0 + margin),
     };
     let running: Vec<&Candidate> = {
         let mut kept: Vec<&Candidate> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
@@ -174,6 +237,7 @@ mod tests {
             margin: 0.01,
             hot: false,
             timed,
+            shortlist: None,
         }
     }
 
@@ -242,6 +306,57 @@ mod tests {
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
         k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.03, 0.031]; 8] });
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(1));
+    }
+
+    #[test]
+    fn pairs_at_one_bench_shape_of_two_and_pairs_without_samples_leave_it_to_the_medians() {
+        let mut p = params(2, true);
+        p.shapes = vec!["all".into(); 2];
+        p.bench = vec![0, 1];
+        p.candidates.iter_mut().for_each(|c| c.serves = vec![0, 1]);
+        let mut k = known(&[Verdict::Pass, Verdict::Pass], &[105.0, 100.0]);
+        for v in 0..2 {
+            k.judgements.insert((v, 1), judged(Verdict::Pass));
+            k.benches.insert((v, 1), k.benches[&(v, 0)].clone());
+        }
+        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        assert_eq!(select(&p, &k).champions[0].variant, Some(1));
+        k.pairs.insert((0, 1, 1), PairsObserved { blocks: vec![] });
+        assert_eq!(select(&p, &k).champions[0].variant, Some(1));
+        k.pairs.insert((0, 1, 1), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        assert_eq!(select(&p, &k).champions[0].variant, Some(0));
+    }
+
+    #[test]
+    fn whoever_pairs_show_faster_than_the_best_by_medians_is_the_one_to_beat() {
+        let ratio = |centre: f64| PairsObserved { blocks: vec![vec![centre, centre + 0.001]; 8] };
+        let mut k = known(&[Verdict::Pass, Verdict::Pass, Verdict::Pass], &[100.0, 101.0, 102.0]);
+        k.pairs.insert((1, 0, 0), ratio(-0.03));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1));
+        k.pairs.insert((2, 0, 0), ratio(-0.06));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(2));
+        k.pairs.insert((2, 0, 0), ratio(-0.035));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1), "as fast, and declared before");
+    }
+
+    #[test]
+    fn those_near_the_best_are_nominated_and_nobody_else() {
+        let all = vec![Verdict::Pass; 4];
+        let shortlist = |most| Shortlist { within: 0.05, most };
+        let named = |p: &SelectParams, most, k: &Known| {
+            let Nominees { best, near, .. } = nominate(p, &shortlist(most), k).classes.remove(0);
+            (best, near)
+        };
+        let k = known(&all, &[104.0, 106.0, 100.0, 101.0]);
+        assert_eq!(named(&params(4, true), 8, &k), (Some(2), vec![0, 3]));
+        assert_eq!(named(&params(4, true), 2, &k), (Some(2), vec![0]), "the first in declared order");
+        let mut p = params(4, true);
+        p.pinned.insert("all".into(), "v3".into());
+        assert_eq!(named(&p, 2, &k), (Some(2), vec![3]), "the pinned one");
+        let mut wrong = k.clone();
+        wrong.judgements.insert((2, 0), judged(Verdict::Fail("x".into())));
+        assert_eq!(named(&params(4, true), 8, &wrong), (Some(3), vec![0, 1]));
+        assert_eq!(named(&params(4, true), 8, &known(&all, &[])), (None, vec![]));
     }
 
     #[test]

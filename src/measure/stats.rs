@@ -50,6 +50,15 @@ pub fn block_interval(blocks: &[Vec<f64>]) -> Option<(f64, f64, f64)> {
     Some((median(&medians), at(0.025), at(0.975)))
 }
 
+/// The blocks of several shapes as blocks of the geometric mean over the shapes: block by block the mean of the shapes' median log-ratios, as many as the shape
+/// with fewest has. Strung together instead, a gain at one shape and a loss at another would look like noise.
+pub fn over_shapes(shapes: &[&[Vec<f64>]]) -> Vec<Vec<f64>> {
+    let medians: Vec<Vec<f64>> =
+        shapes.iter().map(|blocks| blocks.iter().filter(|b| !b.is_empty()).map(|b| median(b)).collect()).collect();
+    let count = medians.iter().map(Vec::len).min().unwrap_or(0);
+    (0..count).map(|i| vec![medians.iter().map(|m| m[i]).sum::<f64>() / medians.len() as f64]).collect()
+}
+
 /// How A compares with B, from pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the four answers of the design")]
@@ -99,6 +108,15 @@ mod tests {
         assert_eq!(decide(&blocks(0.0, 0.002), 0.01), Paired::Same);
         assert_eq!(decide(&blocks(0.01, 0.05), 0.01), Paired::Undecided);
         assert_eq!(decide(&blocks(0.05, 0.002)[..2], 0.01), Paired::Undecided);
+    }
+
+    #[test]
+    fn shapes_are_weighed_against_each_other_block_by_block() {
+        let (slower, faster) = (blocks(0.05, 0.002), blocks(-0.05, 0.002));
+        assert_eq!(decide(&over_shapes(&[&slower]), 0.01), decide(&slower, 0.01));
+        assert_eq!(decide(&over_shapes(&[&slower, &faster]), 0.01), Paired::Same);
+        assert_eq!(over_shapes(&[&slower, &faster[..5]]).len(), 5);
+        assert!(over_shapes(&[&slower, &[]]).is_empty());
     }
 
     #[test]

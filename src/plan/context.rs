@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::input::{PackageInput, PlanInput, Selection};
-use super::kernels::Selected;
+use super::kernels::{Nominated, Selected};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
 use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
@@ -25,8 +25,10 @@ pub struct Planner<'a> {
     pub documents: BTreeMap<Digest, Vec<u8>>,
     /// What went wrong.
     pub diagnostics: Vec<Diagnostic>,
-    /// By id of a select node: what its champion is expanded with.
+    /// By id of a select node that decides: what its champion is expanded with.
     pub selected: BTreeMap<String, Selected>,
+    /// By id of a select node that nominates: what it is expanded with.
+    pub nominated: BTreeMap<String, Nominated>,
 }
 
 impl<'a> Planner<'a> {
@@ -39,6 +41,7 @@ impl<'a> Planner<'a> {
             documents: BTreeMap::new(),
             diagnostics: vec![],
             selected: BTreeMap::new(),
+            nominated: BTreeMap::new(),
         };
         for at in 0..planner.input.packages.len() {
             planner.package(at);

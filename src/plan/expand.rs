@@ -1,16 +1,19 @@
-//! Steps that are known only once a champion is: its machine code, and for each of its methods the variant without it, compared. Pure.
+//! Steps that are known only after earlier results. Once benches say who is near the best: their pairs, and the decision that reads them. Once a champion is
+//! known: its machine code, and for each of its methods the variant without it, verified, timed in pairs and compared. Pure.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use super::context::{Planner, Scope};
-use super::kernels::Selected;
-use super::make::Make;
+use super::context::{Planner, Scope, is_benched};
+use super::kernels::{Nominated, Selected};
+use super::make::{ABLATION, Make, PAIRING};
+use super::operators::Case;
 use super::variants::Build;
-use crate::engine::{Expand, Node};
-use crate::model::{Arch, Kernel, Method};
-use crate::record::params::{AttributeParams, InspectParams, MatchParams, Selection};
-use crate::record::{StepKind, StepResult};
+use crate::base::Diagnostic;
+use crate::engine::{Expand, InputRef, Node, Source};
+use crate::model::{Arch, Kernel, Method, Operator, Target};
+use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
+use crate::record::{Form, StepKind, StepResult};
 
 /// Share of time that the lower bound of a method's saving must exceed (design, section 9, step 5).
 const THRESHOLD: f64 = 0.02;
@@ -26,7 +29,7 @@ impl<'a> Expander<'a> {
         Expander { planner: Mutex::new(planner) }
     }
 
-    /// What each select node stands for.
+    /// What a select node that decides stands for; none for one that only nominates.
     pub fn selected(&self, id: &str) -> Option<Selected> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
@@ -34,35 +37,91 @@ impl<'a> Expander<'a> {
 
 impl Expand for Expander<'_> {
     fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
-        let bytes = read("selection").ok_or("the selection is not in the store")?;
-        let selection: Selection = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
         let mut planner = self.planner.lock().map_err(|_| "BUG: planning panicked before")?;
-        let Some(selected) = planner.selected.get(&node.id).cloned() else { return Ok(vec![]) };
-        // One champion may stand for several classes.
-        let champions: BTreeSet<u32> = selection.champions.iter().filter_map(|c| c.variant).collect();
-        for champion in champions {
-            planner.champion(&selected, champion).map_err(|d| d.message)?;
+        if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
+            let bytes = read("nomination").ok_or("the nomination is not in the store")?;
+            let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.nominees(nominated, &nomination).map_err(|d| d.message)?;
+        } else if let Some(selected) = planner.selected.get(&node.id).cloned() {
+            let bytes = read("selection").ok_or("the selection is not in the store")?;
+            let selection: Selection = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            // One champion may stand for several classes.
+            let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
+            for champion in &selection.champions {
+                champion.variant.map(|v| champions.entry(v).or_default().push(champion));
+            }
+            for (variant, of) in champions {
+                planner.champion(&selected, variant, &of).map_err(|d| d.message)?;
+            }
         }
         Ok(std::mem::take(&mut planner.nodes))
     }
 }
 
-impl Planner<'_> {
-    fn champion(&mut self, selected: &Selected, champion: u32) -> Result<(), crate::base::Diagnostic> {
+/// A kernel on a target as declared, found again by name.
+struct Found<'a> {
+    package: usize,
+    kernel: &'a Kernel,
+    operator: &'a Operator,
+    target: &'a Target,
+}
+
+impl<'a> Found<'a> {
+    fn scope<'s>(&self, selected: &'s Selected) -> Scope<'s>
+    where
+        'a: 's,
+    {
+        let Found { package, kernel, operator, target } = *self;
+        Scope { package, kernel, operator, choice: &selected.choice, target }
+    }
+}
+
+impl<'a> Planner<'a> {
+    /// What a selection is about. All of it was found when the select node was made.
+    fn found(&self, selected: &Selected) -> Option<Found<'a>> {
         let package = self.package_input(selected.package).package;
-        // All three were found when the select node was made.
-        let Some(kernel) = package.kernels.iter().find(|k| k.name == selected.kernel) else { return Ok(()) };
-        let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { return Ok(()) };
-        let Some(target) = package.targets.get(&selected.target) else { return Ok(()) };
+        let kernel = package.kernels.iter().find(|k| k.name == selected.kernel)?;
+        let operator = package.operators.iter().find(|o| o.name == kernel.operator)?;
+        let target = package.targets.get(&selected.target)?;
+        Some(Found { package: selected.package, kernel, operator, target })
+    }
+
+    /// Pairs of those near the best with the best, and the decision that reads them.
+    fn nominees(&mut self, nominated: Nominated, nomination: &Nomination) -> Result<(), Diagnostic> {
+        let Nominated { mut decision, selected } = nominated;
+        let Some(found) = self.found(&selected) else { return Ok(()) };
+        let scope = found.scope(&selected);
+        let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
+        for class in &nomination.classes {
+            let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
+            for (order, near) in class.near.iter().filter_map(|o| Some((o, build(*o)?))) {
+                for (at, case) in selected.benched(found.operator, &class.class) {
+                    let node = self.pairs(scope, near, against, case, PAIRING)?;
+                    let source = Source::Output { node, name: "observation".into(), required: false };
+                    decision.inputs.insert(format!("pairs:{order}:{best}:{at}"), InputRef { source, form: Form::Blob });
+                }
+            }
+        }
+        let id = self.add(decision);
+        self.selected.insert(id, selected);
+        Ok(())
+    }
+
+    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, one at least.
+    fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
+        let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
-        let scope = Scope { package: selected.package, kernel, operator, choice: &selected.choice, target };
-        if target.arch == Arch::Cpu {
+        let scope = found.scope(selected);
+        if scope.target.arch == Arch::Cpu {
             return Ok(());
         }
         let on = self.disassemble(scope, build);
-        for method in &kernel.methods {
-            if let Some(off) = self.without(scope, kernel, build, method) {
-                self.method(selected, scope, build, method, &on, &off)?;
+        // Who stands for want of evidence is not timed: nothing that is bought could be told from what is not.
+        let timed = of.iter().filter(|c| !c.provisional);
+        let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
+        for method in &scope.kernel.methods {
+            if let Some(off) = self.without(scope, scope.kernel, build, method) {
+                self.method(selected, scope, build, method, &on, &off, &benched)?;
             }
         }
         Ok(())
@@ -85,7 +144,7 @@ impl Planner<'_> {
 
     /// The inspect step that counts opcodes of a variant's machine code.
     fn disassemble(&mut self, scope: Scope<'_>, build: &Build) -> String {
-        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), true);
+        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION);
         let params = InspectParams {
             arch: scope.target.arch.name().into(),
             entries: scope.kernel.entries(&build.variant, scope.choice),
@@ -96,7 +155,7 @@ impl Planner<'_> {
         parts.push("sass");
         let tools = &self.package_input(scope.package).toolchains;
         let node = Make::new(StepKind::Inspect, &parts, self.labels(scope, build, None), &params)
-            .ablation(true)
+            .phase(ABLATION)
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
             .tool("toolchain", &tools.disassembler)
@@ -104,6 +163,7 @@ impl Planner<'_> {
         self.add(node)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "a champion, a method of it, and the shapes at which both count")]
     fn method(
         &mut self,
         selected: &Selected,
@@ -112,7 +172,8 @@ impl Planner<'_> {
         method: &Method,
         on: &str,
         off: &Build,
-    ) -> Result<(), crate::base::Diagnostic> {
+        benched: &[(usize, &Case)],
+    ) -> Result<(), Diagnostic> {
         let without = self.disassemble(scope, off);
         let mut labels = self.labels(scope, build, None);
         labels.method = Some(method.id.clone());
@@ -120,26 +181,41 @@ impl Planner<'_> {
         parts.push(&method.id);
         let signature = method.signature_for(scope.target.arch.name()).cloned();
         let matching = Make::new(StepKind::Match, &parts, labels.clone(), &MatchParams { signature })
-            .ablation(true)
+            .phase(ABLATION)
             .output("on", on, "inspection")
             .output("off", &without, "inspection")
             .done();
         let mut attribute =
-            Make::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD }).ablation(true);
+            Make::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD }).phase(ABLATION);
         let matching = self.add(matching);
         attribute = attribute.optional("match", &matching, "match");
-        // The kernel without the method must be right too, on the first bench shape it serves, or on the first shape at all.
-        let mut served = Vec::new();
-        for (at, case) in selected.cases.iter().enumerate() {
+        let serves = |case: &Case| {
             let shape = &scope.operator.shapes[case.at];
-            if scope.kernel.serves(&off.variant, scope.operator, scope.choice, shape)? {
-                served.push((at, case, super::context::is_benched(shape)));
+            scope.kernel.serves(&off.variant, scope.operator, scope.choice, shape)
+        };
+        let mut judged = Vec::new();
+        for (at, case) in benched {
+            if serves(case)? {
+                let pairs = self.pairs(scope, off, build, case, ABLATION)?;
+                attribute = attribute.optional(&format!("pairs:{at}"), &pairs, "observation");
+                judged.push((*at, *case));
             }
         }
-        if let Some((at, case, _)) = served.iter().find(|(.., b)| *b).or(served.first()) {
-            let calibrated = selected.calibrate.as_ref().map(|(id, first)| (id.clone(), first[*at]));
-            let judge = self.verify(scope, off, case, calibrated.as_ref(), true)?;
-            attribute = attribute.optional("judgement", &judge, "judgement");
+        // The kernel without the method must be right wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
+        if judged.is_empty() {
+            let mut served = Vec::new();
+            for (at, case) in selected.cases.iter().enumerate() {
+                if serves(case)? {
+                    served.push((at, case));
+                }
+            }
+            let bench = served.iter().find(|(_, case)| is_benched(&scope.operator.shapes[case.at]));
+            judged.extend(bench.or(served.first()).copied());
+        }
+        for (at, case) in judged {
+            let calibrated = selected.calibrate.as_ref().map(|(id, first)| (id.clone(), first[at]));
+            let judge = self.verify(scope, off, case, calibrated.as_ref(), ABLATION)?;
+            attribute = attribute.optional(&format!("judgement:{at}"), &judge, "judgement");
         }
         self.add(attribute.done());
         Ok(())

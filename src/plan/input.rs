@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::Digest;
 use crate::model::Package;
+use crate::record::DeviceClass;
 use crate::record::spec::Tree;
 
 /// How far to go.
@@ -102,6 +103,6 @@ pub struct PlanInput<'a> {
     pub emulator_limit: f64,
     /// Seconds after which a candidate's run is ended.
     pub time_limit_s: u64,
-    /// Products of the devices of this machine.
-    pub devices: Vec<String>,
+    /// The devices of this machine.
+    pub devices: Vec<DeviceClass>,
 }

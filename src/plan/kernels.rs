@@ -4,17 +4,31 @@ use std::collections::BTreeMap;
 
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
-use super::make::Make;
+use super::make::{DECISION, MAIN, Make};
 use super::operators::Case;
 use super::variants::Build;
 use crate::base::{Diagnostic, Digest};
+use crate::engine::Node;
 use crate::model::{Arch, Kernel, Metric, Operator, Target, TypeChoice, Variant};
 use crate::record::StepKind;
 use crate::record::event::Labels;
-use crate::record::params::{Candidate, Compiler, SelectParams};
+use crate::record::params::{Candidate, Compiler, SelectParams, Shortlist};
 
 /// Share by which a paired comparison must show a variant slower before it loses its place (design, section 4).
 const MARGIN: f64 = 0.01;
+
+/// Who is paired with the best. Medians of separate runs differ by a few per cent between runs of the same binary, as clocks and temperatures do: five per cent holds
+/// every variant that could truly be the best, and pairs of the rest would take the device's time and change nothing. Eight bounds that time.
+const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8 };
+
+/// What a nominating select node is expanded with.
+#[derive(Clone)]
+pub struct Nominated {
+    /// The select node that decides, without its pairs.
+    pub decision: Node,
+    /// What that is expanded with in turn.
+    pub selected: Selected,
+}
 
 /// What a select node's champion is expanded with.
 #[derive(Clone)]
@@ -35,6 +49,16 @@ pub struct Selected {
     pub calibrate: Option<(String, Vec<usize>)>,
     /// For each class in [`SelectParams::shapes`]: its name for people.
     pub classes: BTreeMap<String, String>,
+    /// [`SelectParams::shapes`]: the class of each case.
+    pub shapes: Vec<String>,
+}
+
+impl Selected {
+    /// The cases of a class that are timed, with their positions.
+    pub fn benched<'c>(&'c self, operator: &Operator, class: &str) -> Vec<(usize, &'c Case)> {
+        let of_class = |(at, case): &(usize, &Case)| self.shapes[*at] == class && is_benched(&operator.shapes[case.at]);
+        self.cases.iter().enumerate().filter(of_class).collect()
+    }
 }
 
 /// What names a variant in the lockfile: a digest of its tunables, so that reordering a manifest keeps the pin.
@@ -57,7 +81,7 @@ impl Planner<'_> {
         let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
         if self.input.goal == Goal::Check {
             for build in &builds {
-                self.compile(scope, build, Self::compiler(scope, 0.0), false);
+                self.compile(scope, build, Self::compiler(scope, 0.0), MAIN);
             }
             return Ok(());
         }
@@ -75,13 +99,13 @@ impl Planner<'_> {
                 }
                 served.push(at as u32);
                 let calibrated = calibrate.as_ref().map(|(id, first)| (id.clone(), first[at]));
-                judged.push((build.variant.order, at, self.verify(scope, build, case, calibrated.as_ref(), false)?));
+                judged.push((build.variant.order, at, self.verify(scope, build, case, calibrated.as_ref(), MAIN)?));
                 if let Some(bench) = self.bench(scope, build, case)? {
                     benched.push((build.variant.order, at, bench));
                 }
             }
             if served.is_empty() && target.arch != Arch::Cpu {
-                self.compile(scope, build, Self::compiler(scope, 0.0), false);
+                self.compile(scope, build, Self::compiler(scope, 0.0), MAIN);
             }
             serves.push(served);
         }
@@ -130,7 +154,11 @@ impl Planner<'_> {
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,
             timed: target.arch != Arch::Cpu,
+            shortlist: None,
         };
+        // With nobody to compare, or at nothing, the decision needs no pairs.
+        let nominates = builds.len() > 1 && !benched.is_empty();
+        let shapes = params.shapes.clone();
         let package = input.package.name.clone();
         let labels = Labels {
             package: package.clone(),
@@ -139,9 +167,9 @@ impl Planner<'_> {
             target: Some(target.name.clone()),
             ..Labels::default()
         };
-        let mut node =
-            Make::new(StepKind::Select, &[&package, &kernel.name, &choice.label, &target.name], labels, &params)
-                .expands();
+        let parts = [package.as_str(), &kernel.name, &choice.label, &target.name];
+        let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
+        let mut node = Make::new(StepKind::Select, &parts, labels, &params).phase(phase).expands();
         for (variant, shape, judge) in judged {
             node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
             // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
@@ -152,7 +180,7 @@ impl Planner<'_> {
         for (variant, shape, bench) in benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
         }
-        let id = self.add(node.done());
+        let decision = node.done();
         let selected = Selected {
             package: scope.package,
             kernel: kernel.name.clone(),
@@ -162,8 +190,18 @@ impl Planner<'_> {
             cases,
             calibrate,
             classes,
+            shapes,
         };
-        self.selected.insert(id, selected);
+        if nominates {
+            let parts = [&parts[..], &["nominate"]].concat();
+            let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
+            let like = Make::new(StepKind::Select, &parts, decision.labels.clone(), &params).expands().done();
+            let id = self.add(Node { inputs: decision.inputs.clone(), ..like });
+            self.nominated.insert(id, Nominated { decision, selected });
+        } else {
+            let id = self.add(decision);
+            self.selected.insert(id, selected);
+        }
         Ok(())
     }
 

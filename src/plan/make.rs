@@ -9,6 +9,15 @@ use crate::engine::{InputRef, Node, Rank, Resources, Source};
 use crate::record::event::Labels;
 use crate::record::{Form, StepKind};
 
+/// The phase of [`Rank::phase`] up to the nomination of those near the best.
+pub const MAIN: u8 = 0;
+/// The phase of pairs among them.
+pub const PAIRING: u8 = 1;
+/// The phase in which champions are selected.
+pub const DECISION: u8 = 2;
+/// The phase of what is known only once champions are.
+pub const ABLATION: u8 = 3;
+
 /// A node in the making.
 pub struct Make(Node);
 
@@ -37,10 +46,10 @@ impl Make {
         })
     }
 
-    /// In the ablation phase.
+    /// In that phase.
     #[must_use]
-    pub fn ablation(mut self, ablation: bool) -> Self {
-        self.0.rank.phase = u8::from(ablation);
+    pub fn phase(mut self, phase: u8) -> Self {
+        self.0.rank.phase = phase;
         self
     }
 
@@ -111,6 +120,15 @@ impl Make {
         self.0.resources.device = Some(target.into());
         self.0.resources.exclusive = exclusive;
         self
+    }
+
+    /// Cannot run on this machine, if there is a reason.
+    #[must_use]
+    pub fn unless(self, why: Option<String>) -> Self {
+        match why {
+            Some(why) => self.unavailable(&why),
+            None => self,
+        }
     }
 
     /// Its result adds nodes.

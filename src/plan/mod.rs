@@ -11,10 +11,17 @@
 //! | oracle | problem, trial | the reference's own files and what runs them | the tolerance; the kernel |
 //! | calibrate | tolerances | how null candidates compare | the kernels |
 //! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests | the tolerance (but where `matched` is below one) |
+//! | bench | problem, launches | binary, inspection | the device; tolerances |
+//! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; who was nominated |
 //! | judge | tolerance | what verify saw | names, the device |
 //! | match | signature | two inspections | which method it is |
-//! | select | declared order, classes, pins, margin | judgements, times, pairs | names of variants and shapes |
-//! | attribute | threshold | match, pairs, judgement without the method | which method it is |
+//! | select | declared order, classes, pins, margin; how near to the best is near, where it nominates | judgements, times, pairs | names of variants and shapes |
+//! | attribute | threshold | match, pairs, judgements without the method | which method it is |
+//!
+//! # What is added by results
+//!
+//! On a device target the plan is made in four phases ([`crate::engine::Rank`]): all variants up to the select step that nominates; pairs of those near the
+//! best; the select step that decides; ablation of its champions. On `cpu`, where nothing is timed, the first select step decides.
 //!
 //! Names of packages, kernels, operators and shapes stand in ids and labels only, so equal work under other names is the same work.
 

@@ -1,20 +1,25 @@
-//! Steps of one variant on one target: compile, inspect, verify, judge, bench. Knows the variant; does not know which is champion.
+//! Steps of one variant on one target: compile, inspect, verify, judge, bench, and pairs with another. Knows the variant; does not know which is champion.
 
 use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner, Scope, is_benched};
 use super::input::{Goal, Reach};
-use super::make::Make;
+use super::make::{MAIN, Make};
 use super::operators::Case;
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
-use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Scalar, Shape, StructField, Tolerance, Variant};
+use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
 use crate::record::event::Labels;
-use crate::record::params::{CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, VerifyParams};
-use crate::record::{StepKind, Unknown};
+use crate::record::params::{
+    CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, VerifyParams,
+};
+use crate::record::{DeviceClass, StepKind, Unknown};
 
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 1;
+
+/// Version of the pairing protocol: raised when how pairs are taken changes.
+pub const PAIRS_PROTOCOL: u32 = 1;
 
 /// What compiling a variant takes, and what it is called.
 #[derive(Clone)]
@@ -92,7 +97,7 @@ impl Planner<'_> {
     }
 
     /// The compile and inspect steps of a variant; gives their ids.
-    pub fn compile(&mut self, scope: Scope<'_>, build: &Build, compiler: Compiler, ablation: bool) -> (String, String) {
+    pub fn compile(&mut self, scope: Scope<'_>, build: &Build, compiler: Compiler, phase: u8) -> (String, String) {
         let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
         let known = |planner: &Self, kind: StepKind| {
             let parts = planner.parts(scope, build);
@@ -126,7 +131,7 @@ impl Planner<'_> {
         let mut parts = self.parts(scope, build);
         parts.push(plain);
         let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
-            .ablation(ablation)
+            .phase(phase)
             .output_tree("tree:source", &source, "source");
         let tools = &input.toolchains;
         node = match compiler {
@@ -143,7 +148,7 @@ impl Planner<'_> {
             self.labels(scope, build, None),
             &InspectParams { arch, entries, disassemble: false, launches: Self::arguments(scope, build) },
         )
-        .ablation(ablation);
+        .phase(phase);
         let compile = self.add(node.done());
         let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
         (compile, inspect)
@@ -199,12 +204,12 @@ impl Planner<'_> {
         build: &Build,
         case: &Case,
         calibrate: Option<&(String, usize)>,
-        ablation: bool,
+        phase: u8,
     ) -> Result<String, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
-        let (compile, inspect) = self.compile(scope, build, compiler, ablation);
+        let (compile, inspect) = self.compile(scope, build, compiler, phase);
         let tolerance = scope.operator.tolerances(scope.choice, shape);
         let absent = self.absence(scope, case);
         let mut parts = self.parts(scope, build);
@@ -212,7 +217,7 @@ impl Planner<'_> {
         let labels = self.labels(scope, build, Some(&shape.name));
         let judge_params =
             JudgeParams { tolerance: tolerance.clone(), case: calibrate.map_or(0, |c| c.1), absent: absent.clone() };
-        let mut judge = Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).ablation(ablation);
+        let mut judge = Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase);
         if let (None, Some((id, _))) = (&tolerance, calibrate) {
             judge = judge.output("calibration", id, "calibration");
         }
@@ -220,7 +225,7 @@ impl Planner<'_> {
         if let Some(oracles) = &case.oracles {
             let params = self.verify_params(scope, build, case, compiler, tolerance.unwrap_or_default())?;
             let mut verify =
-                Make::new(StepKind::Verify, &parts, labels, &params).ablation(ablation).limit(self.input.time_limit_s);
+                Make::new(StepKind::Verify, &parts, labels, &params).phase(phase).limit(self.input.time_limit_s);
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
@@ -230,7 +235,7 @@ impl Planner<'_> {
                 "inspection",
             );
             if !emulated {
-                verify = verify.device(&scope.target.name, false).unavailable(&self.no_device(scope));
+                verify = verify.device(&scope.target.name, false).unless(self.no_device(scope));
             }
             let own = self.own_reference(scope.package, &case.problem);
             if let Some((tree, tool)) = &own {
@@ -277,25 +282,24 @@ impl Planner<'_> {
                 case.work, self.input.emulator_limit
             ))),
             Arch::Cpu => None,
-            Arch::Sm(_) => Some(Unknown::NoDevice(self.no_device(scope))),
+            // The same on every machine: a judgement must not depend on what is plugged in where it is made.
+            Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {}, here or elsewhere", wanted(scope)))),
         }
     }
 
-    /// What would have to be there to run on a target.
-    pub fn no_device(&self, scope: Scope<'_>) -> String {
-        let wanted = scope
-            .target
-            .device
-            .clone()
-            .unwrap_or_else(|| format!("device of architecture {}", scope.target.arch.name()));
+    /// Why nothing can run on a target here; none if there is a device for it.
+    pub fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+        let wanted = wanted(scope);
         if self.input.devices.is_empty() {
-            format!("no {wanted} here, and no evidence from one")
-        } else {
-            format!(
-                "this version of kforge runs nothing on {}; no evidence from {wanted}",
-                self.input.devices.join(", ")
-            )
+            return Some(format!("no {wanted} here, and no evidence from one"));
         }
+        let named = |d: &&DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
+        let fits = |d: &&DeviceClass| named(d) && d.runs(scope.target.arch.name());
+        if self.input.devices.iter().any(|d| fits(&d)) {
+            return None;
+        }
+        let here: Vec<&str> = self.input.devices.iter().map(|d| d.product.as_str()).collect();
+        Some(format!("no {wanted} here but {}, and no evidence from one", here.join(", ")))
     }
 
     /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
@@ -305,7 +309,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let compiler = Self::compiler(scope, case.work);
-        let (compile, inspect) = self.compile(scope, build, compiler, false);
+        let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let params = self.verify_params(scope, build, case, compiler, BTreeMap::new())?;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
@@ -314,10 +318,53 @@ impl Planner<'_> {
             .output("facts", &compile, "facts")
             .output("inspection", &inspect, "inspection")
             .device(&scope.target.name, true)
-            .unavailable(&self.no_device(scope))
+            .unless(self.no_device(scope))
             .done();
         Ok(Some(self.add(node)))
     }
+
+    /// The pairs step of two variants on a bench shape: A against B. Gives its id.
+    pub fn pairs(
+        &mut self,
+        scope: Scope<'_>,
+        a: &Build,
+        b: &Build,
+        case: &Case,
+        phase: u8,
+    ) -> Result<String, Diagnostic> {
+        let compiler = Self::compiler(scope, case.work);
+        let params = PairsParams {
+            arch: scope.target.arch.name().into(),
+            hot: scope.kernel.select.metric == Metric::Hot,
+            a: self.verify_params(scope, a, case, compiler, BTreeMap::new())?,
+            b: self.verify_params(scope, b, case, compiler, BTreeMap::new())?,
+            protocol: PAIRS_PROTOCOL,
+        };
+        let shape = &scope.operator.shapes[case.at].name;
+        let mut parts = self.parts(scope, a);
+        parts.push(shape);
+        if !b.label.is_empty() {
+            parts.extend(["against", &b.label]);
+        }
+        let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
+            .phase(phase)
+            .device(&scope.target.name, true)
+            .unless(self.no_device(scope));
+        for (side, build) in [("a", a), ("b", b)] {
+            let (compile, inspect) = self.compile(scope, build, compiler, phase);
+            node = node
+                .output(&format!("binary:{side}"), &compile, "binary")
+                .output(&format!("facts:{side}"), &compile, "facts")
+                .output(&format!("inspection:{side}"), &inspect, "inspection");
+        }
+        Ok(self.add(node.done()))
+    }
+}
+
+/// What a target runs on, for people.
+fn wanted(scope: Scope<'_>) -> String {
+    let device = || format!("device of architecture {}", scope.target.arch.name());
+    scope.target.device.clone().unwrap_or_else(device)
 }
 
 /// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as

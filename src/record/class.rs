@@ -18,6 +18,22 @@ pub struct DeviceClass {
     pub mig: Option<String>,
 }
 
+impl DeviceClass {
+    /// Whether a device of this class runs machine code for an architecture: code for `sm_90a` runs on that very architecture; code for `sm_100f` and plain
+    /// code run on the same major and no lower minor.
+    pub fn runs(&self, arch: &str) -> bool {
+        let number = |text: &str| {
+            let digits = text.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
+            digits.parse::<u32>().ok()
+        };
+        let (Some(code), Some(device)) = (number(arch), number(&self.arch)) else { return false };
+        match arch.ends_with('a') {
+            true => code == device,
+            false => code / 10 == device / 10 && code <= device,
+        }
+    }
+}
+
 impl fmt::Display for DeviceClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({}, driver {})", self.product, self.arch, self.driver_major)?;
@@ -50,4 +66,22 @@ pub struct Provenance {
     /// NVML's event reasons, by name.
     #[serde(default)]
     pub throttle: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_runs_on_its_own_major_and_on_no_lower_minor() {
+        let device = |arch: &str| DeviceClass { product: "X".into(), arch: arch.into(), driver_major: 1, mig: None };
+        for (code, on) in [("sm_80", "sm_86"), ("sm_90a", "sm_90"), ("sm_100f", "sm_103"), ("sm_90", "sm_90")] {
+            assert!(device(on).runs(code), "{code} on {on}");
+        }
+        for (code, on) in
+            [("sm_86", "sm_80"), ("sm_100a", "sm_103"), ("sm_80", "sm_90"), ("cpu", "sm_90"), ("sm_90", "x")]
+        {
+            assert!(!device(on).runs(code), "{code} on {on}");
+        }
+    }
 }

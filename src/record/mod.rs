@@ -3,6 +3,8 @@
 
 pub mod class;
 pub mod event;
+#[cfg(test)]
+mod golden;
 pub mod inspection;
 pub mod kind;
 pub mod observation;

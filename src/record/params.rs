@@ -188,6 +188,21 @@ pub struct VerifyParams {
     pub protocol: u32,
 }
 
+/// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairsParams {
+    /// The architecture both binaries are for.
+    pub arch: String,
+    /// Whether hot times are compared rather than cold ones.
+    pub hot: bool,
+    /// The launches of A.
+    pub a: VerifyParams,
+    /// The launches of B, on the same problem.
+    pub b: VerifyParams,
+    /// Version of the pairing protocol.
+    pub protocol: u32,
+}
+
 /// judge. Input `observation`, absent where verify gave nothing; `calibration`. Output `judgement`: a [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {
@@ -269,6 +284,36 @@ pub struct SelectParams {
     pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
+    /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortlist: Option<Shortlist>,
+}
+
+/// Who is near enough to the fastest to be compared with it in pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Shortlist {
+    /// Share by which a variant's median may be slower than the best (0.05: five per cent).
+    pub within: f64,
+    /// Most variants of a class, the best with them.
+    pub most: u32,
+}
+
+/// Who is near the best in one class of shapes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Nominees {
+    /// The class.
+    pub class: String,
+    /// The fastest by medians; none where nothing is right and timed.
+    pub best: Option<u32>,
+    /// Who is to be compared with it in pairs, in declared order.
+    pub near: Vec<u32>,
+}
+
+/// What the nominating select step decides: only who is to be paired, so that re-measured noise that moves nobody changes nothing after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Nomination {
+    /// One a class, in order of first shape.
+    pub classes: Vec<Nominees>,
 }
 
 /// The champion of one class of shapes.
@@ -295,8 +340,8 @@ pub struct Selection {
     pub wrong: Vec<u32>,
 }
 
-/// attribute. Inputs: `match`; `pairs` (of the variant without and with the method) and `judgement` of the variant without it, absent where there are none.
-/// Output `attribution`: an [`Attribution`].
+/// attribute. Inputs: `match`; for each shape S where it was taken, `pairs:S` (of the variant without and with the method) and `judgement:S` of the variant
+/// without it, absent where there are none. Output `attribution`: an [`Attribution`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeParams {
     /// Share of time that the lower bound of the saving must exceed.

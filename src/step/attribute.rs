@@ -11,9 +11,17 @@ use super::io;
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: AttributeParams = io::params(job)?;
     let matched: Option<Matched> = io::document(job, "match")?;
-    let pairs: Option<PairsObserved> = io::document(job, "pairs")?;
-    let without: Option<Judgement> = io::document(job, "judgement")?;
-    let found = attribute(matched.as_ref(), pairs.as_ref(), without.as_ref().map(|j| &j.verdict), params.threshold);
+    let mut pairs: Vec<Option<PairsObserved>> = vec![];
+    let mut without = vec![];
+    for name in job.spec.inputs.keys() {
+        match name.split_once(':').map_or(name.as_str(), |(kind, _)| kind) {
+            "pairs" => pairs.push(io::document(job, name)?),
+            "judgement" => without.push(io::document::<Judgement>(job, name)?.map(|j| j.verdict)),
+            "match" => {}
+            _ => return Err(io::failed(format!("BUG: attribute does not know input `{name}`"))),
+        }
+    }
+    let found = attribute(matched.as_ref(), &pairs, &without, params.threshold);
     let fate =
         serde_json::to_value(found.fate).ok().and_then(|v| v.as_str().map(|s| s.replace('-', " "))).unwrap_or_default();
     let summary = format!("{fate}: {}", found.because);

@@ -1,8 +1,8 @@
-//! select: which variant stands for each class of shapes.
+//! select: which variant stands for each class of shapes, or first, who is near enough to the best for pairs to decide.
 
 use crate::base::Severity;
 use crate::engine::{Job, Ran, RunError};
-use crate::measure::select::{Known, select};
+use crate::measure::select::{Known, nominate, select};
 use crate::record::params::SelectParams;
 
 use super::io;
@@ -22,6 +22,11 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
             ("pairs", [a, b, s]) => drop(io::document(job, name)?.map(|d| known.pairs.insert((*a, *b, *s), d))),
             _ => return Err(io::failed(format!("BUG: select does not know input `{name}`"))),
         }
+    }
+    if let Some(shortlist) = &params.shortlist {
+        let nomination = nominate(&params, shortlist, &known);
+        let near: usize = nomination.classes.iter().map(|c| c.near.len()).sum();
+        return io::one(job, "nomination", &nomination, format!("{near} to be paired with the best"));
     }
     let selection = select(&params, &known);
     let lines: Vec<String> = selection.champions.iter().map(|c| format!("{}: {}", c.class, c.because)).collect();

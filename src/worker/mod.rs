@@ -16,6 +16,8 @@ pub mod runner;
 pub mod serve;
 pub mod stage;
 pub mod task;
+#[cfg(feature = "virtual-device")]
+pub mod virtual_device;
 
 pub use entry::{Parts, worker_main};
 pub use execute::Executor;

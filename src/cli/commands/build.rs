@@ -9,7 +9,7 @@ use crate::base::{Digest, Severity};
 use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Ready};
-use crate::cli::session::certificate::Answer;
+use crate::cli::session::certificate::Held;
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{self, Blobs, BuildOutcome, INTERRUPTED};
@@ -24,7 +24,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     let began = Instant::now();
     let question = context.question(args, goal);
     if let Some(held) = question.as_ref().and_then(|q| context.certified(q)) {
-        return Ok(answer(context, &held.answer, began));
+        return Ok(answer(context, held, began));
     }
     let mut opened = context.open()?;
     let selected = context.select(&opened.workspace, &args.select)?;
@@ -58,6 +58,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     let mut timed = args.timings.then(Vec::new);
     let outcome = execute(context, &opened, &ready, &mut timed);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
     let exit = finish(context, &opened, args, &ready, &outcome, &report, began)?;
     if let Some(steps) = timed {
@@ -77,12 +78,17 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
 }
 
 /// Says what a build that does nothing would say, without planning it.
-fn answer(context: &Context, answer: &Answer, began: Instant) -> Exit {
+fn answer(context: &Context, held: Held, began: Instant) -> Exit {
+    let answer = &held.answer;
     answer.said.iter().for_each(|text| context.console.err(text));
     if !context.console.quiet() {
         context.console.err(&answer.report);
     }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
+    let home = held.home.clone();
+    // As after a build that planned: its locks go first.
+    drop(held);
+    super::cache::collect_sometimes(context, &home);
     Exit::Done
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::devices::Devices;
 use super::leaves::Leaves;
 use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
@@ -70,7 +71,9 @@ pub struct Ready<'a> {
     /// The worker processes.
     pub pool: Pool,
     /// By architecture: the product whose evidence counts.
-    pub devices: BTreeMap<String, Option<String>>,
+    pub wanted: BTreeMap<String, Option<String>>,
+    /// The devices of this machine.
+    pub devices: Devices,
     /// What planning asked of the file system; none where that does not decide the plan.
     pub witness: Option<Witness>,
     /// Held while the build runs.
@@ -201,10 +204,16 @@ impl Context {
             });
         }
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values());
-        let devices = targets().map(|t| (t.arch.name().to_string(), t.device.clone())).collect();
-        // No device is looked for yet. One that is there may be gone next time, so nothing is certified beside it.
-        let here: Vec<String> = vec![];
-        decided &= here.is_empty();
+        let wanted = targets().map(|t| (t.arch.name().to_string(), t.device.clone())).collect();
+        let devices = Devices::find(&self.environment).map_err(|e| self.fail(&e))?;
+        // Targets that mean one device take turns at it.
+        let behind = |t: &model::Target| {
+            let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;
+            Some((t.name.clone(), device.to_string()))
+        };
+        let behind = targets().filter_map(behind).collect();
+        // A device that is there may be gone next time, so nothing is certified beside it.
+        decided &= devices.classes.is_empty() && devices.tools.is_empty();
         let mut planner = Planner::plan(PlanInput {
             packages: inputs,
             selection: Selection {
@@ -216,7 +225,7 @@ impl Context {
             goal: asked.goal,
             emulator_limit: self.settings.number("emulator.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
-            devices: here,
+            devices: devices.classes.clone(),
         });
         self.say(&std::mem::take(&mut planner.diagnostics))?;
         let nodes = std::mem::take(&mut planner.nodes);
@@ -250,7 +259,7 @@ impl Context {
             .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
         let options = BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
-            capacity: Capacity { cpus: jobs as u32, ..Capacity::default() },
+            capacity: Capacity { cpus: jobs as u32, devices: behind, ..Capacity::default() },
             interrupted: interrupted.clone(),
             remeasure,
             quiet_fresh: !self.console.json(),
@@ -269,6 +278,7 @@ impl Context {
             tools,
             journal,
             actions,
+            wanted,
             devices,
             memory,
             pool,
@@ -363,6 +373,7 @@ impl Ready<'_> {
             pool: &self.pool,
             tools: &self.tools,
             console: &context.console,
+            beside: &self.devices.tools,
             scratch: opened.home.tmp().join("steps"),
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             memory_limit: context.settings.number("build.memory-limit"),
@@ -376,12 +387,13 @@ impl Ready<'_> {
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
-        let devices = self.devices.clone();
+        let (devices, products) = (self.devices.clone(), self.wanted.clone());
         let wanted = move |spec: &crate::record::Spec| {
             let arch = spec.params.get("arch").and_then(|a| a.as_str()).filter(|a| *a != "cpu")?;
+            let device = products.get(arch).cloned().flatten();
             Some(evidence::Wanted {
-                here: None,
-                device: devices.get(arch).cloned().flatten(),
+                here: devices.for_arch(arch, device.as_deref()).cloned(),
+                device,
                 validity: Validity::of(spec.kind),
             })
         };
@@ -398,7 +410,7 @@ impl Ready<'_> {
         with(&services)
     }
 
-    /// Names of what select steps number.
+    /// Names of what select steps number that decide; none for those that only nominate.
     pub fn names(&self, id: &str) -> Option<crate::report::Names> {
         let selected = self.expander.selected(id)?;
         Some(crate::report::Names {

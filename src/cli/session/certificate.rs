@@ -93,6 +93,8 @@ pub struct Question {
 pub struct Held {
     /// What to say.
     pub answer: Answer,
+    /// The home whose stores were looked at.
+    pub home: Home,
     _locks: [Lock; 2],
 }
 
@@ -145,7 +147,7 @@ impl Context {
         let answer: Answer = serde_json::from_slice(&certificate.answer).ok()?;
         make_target(target).ok()?;
         home.register(&target.join("journal")).ok()?;
-        Some(Held { answer, _locks: [own, cache] })
+        Some(Held { answer, home, _locks: [own, cache] })
     }
 
     /// Writes down that the same question has the same answer, if that can be certified. `witness` is what planning asked, `report` what is shown.

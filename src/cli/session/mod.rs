@@ -2,8 +2,10 @@
 
 pub mod build;
 pub mod certificate;
+pub mod devices;
 pub mod leaves;
 pub mod libraries;
+mod lost;
 pub mod open;
 pub mod places;
 pub mod plan;

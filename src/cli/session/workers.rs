@@ -1,5 +1,6 @@
 //! Hands steps to worker processes, with the tools that their toolchain's digest stands for. Installs a toolchain when the first step needs it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::tools::Tools;
@@ -16,6 +17,8 @@ pub struct Workers<'a> {
     pub pool: &'a Pool,
     /// What toolchains stand for.
     pub tools: &'a Tools,
+    /// What workers are told beside the tools of a step.
+    pub beside: &'a BTreeMap<String, PathBuf>,
     /// Says what is installed.
     pub console: &'a Console,
     /// Folders of steps.
@@ -27,7 +30,8 @@ pub struct Workers<'a> {
 }
 
 impl Workers<'_> {
-    fn executor<'e>(&'e self, tools: std::collections::BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
+    fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
+        tools.extend(self.beside.clone());
         let places = Places { tools, scratch: Some(self.expected.clone()) };
         Executor { pool: self.pool, places, scratch, memory_limit: self.memory_limit }
     }
@@ -38,7 +42,7 @@ impl Remote for Workers<'_> {
         let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
         let places = match toolchain {
             Some(digest) => self.tools.places(&digest, self.console).map_err(RunError::Unavailable)?,
-            None => std::collections::BTreeMap::new(),
+            None => BTreeMap::new(),
         };
         match (self.executor(places, &self.scratch).execute(job), toolchain) {
             (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {

@@ -7,6 +7,8 @@ use crate::worker::judge;
 use crate::worker::message::Response;
 use crate::worker::oracle;
 use crate::worker::task::Task;
+#[cfg(feature = "virtual-device")]
+use crate::worker::virtual_device;
 
 /// What does a step.
 pub type Handler = fn(&Task) -> Response;
@@ -33,8 +35,18 @@ pub struct Row {
     pub run: Handler,
 }
 
-/// Every step that a worker can do.
+/// Every step that a worker can do. The first row that fits does it.
 pub const TABLE: &[Row] = &[
+    #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Compile, on: On::Device, run: virtual_device::compile },
+    #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Inspect, on: On::Device, run: virtual_device::inspect },
+    #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Verify, on: On::Device, run: virtual_device::verify },
+    #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Bench, on: On::Device, run: virtual_device::bench },
+    #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Pairs, on: On::Device, run: virtual_device::pairs },
     Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run },
     Row { kind: StepKind::Compile, on: On::Cpu, run: emulated::compile },
     Row { kind: StepKind::Inspect, on: On::Cpu, run: emulated::inspect },

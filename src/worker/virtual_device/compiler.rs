@@ -1,0 +1,110 @@
+//! A stand-in for compilers and disassembler: its machine code is the source without comments beside what compiling took, so that what changes a real binary
+//! changes this one, and a comment does not. Without a scenario the real ones are asked. Knows the words of its own pragma:
+//!
+//! `#pragma sass ENTRY OPCODE COUNT` says that entries which the regular expression `ENTRY` matches hold an opcode so often.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::TOOL;
+use crate::record::params::{CompileFacts, CompileParams, InspectParams};
+use crate::record::{FunctionFacts, Inspection};
+use crate::worker::compiled;
+use crate::worker::message::Response;
+use crate::worker::task::{Task, done, failed};
+
+/// What the stand-in makes.
+#[derive(Debug, Serialize, Deserialize)]
+struct Binary {
+    arch: String,
+    entries: Vec<String>,
+    defines: BTreeMap<String, String>,
+    flags: Vec<String>,
+    std: String,
+    /// Files by name, without comments.
+    code: BTreeMap<String, String>,
+}
+
+/// Does a compile step.
+pub fn compile(task: &Task) -> Response {
+    if task.tool(TOOL).is_err() {
+        return compiled::compile(task);
+    }
+    let run = || {
+        let p: CompileParams = task.params()?;
+        let root = task.required("tree:source")?;
+        let mut code = BTreeMap::new();
+        read(&root, &root, &mut code).map_err(|e| failed(format!("cannot read the source: {e}")))?;
+        let facts = CompileFacts {
+            compiler: "stand-in".into(),
+            symbols: p.entries.clone(),
+            spills: p.entries.iter().map(|e| (e.clone(), (0, 0))).collect(),
+        };
+        let binary = Binary { arch: p.arch, entries: p.entries, defines: p.defines, flags: p.flags, std: p.std, code };
+        task.write_document("binary", &binary)?;
+        task.write_document("facts", &facts)?;
+        task.write("log", b"")?;
+        Ok(done("by the stand-in compiler", vec![]))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// Every file below a folder, without comments and empty lines.
+fn read(root: &Path, folder: &Path, code: &mut BTreeMap<String, String>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            read(root, &path, code)?;
+            continue;
+        }
+        let text = std::fs::read_to_string(&path)?;
+        let lines = text.lines().map(|l| l.split("//").next().unwrap_or_default().trim()).filter(|l| !l.is_empty());
+        let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().into_owned();
+        code.insert(name, lines.collect::<Vec<_>>().join("\n"));
+    }
+    Ok(())
+}
+
+/// Does an inspect step.
+pub fn inspect(task: &Task) -> Response {
+    if task.tool(TOOL).is_err() {
+        return compiled::inspect(task);
+    }
+    let run = || {
+        let params: InspectParams = task.params()?;
+        let binary: Binary = task.document("binary")?;
+        let mut functions = vec![];
+        for entry in &params.entries {
+            functions.push(FunctionFacts {
+                entry: entry.clone(),
+                symbol: entry.clone(),
+                registers: Some(32),
+                spill_stores: Some(0),
+                spill_loads: Some(0),
+                opcodes: if params.disassemble { opcodes(&binary, entry).map_err(failed)? } else { BTreeMap::new() },
+                ..FunctionFacts::default()
+            });
+        }
+        let found = Inspection { architectures: vec![binary.arch], functions, disassembled: params.disassemble };
+        task.write_document("inspection", &found)?;
+        Ok(done("32 registers", vec![]))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+fn opcodes(binary: &Binary, entry: &str) -> Result<BTreeMap<String, u64>, String> {
+    let mut opcodes = BTreeMap::new();
+    for line in binary.code.values().flat_map(|text| text.lines()) {
+        let Some(words) = line.strip_prefix("#pragma sass ") else { continue };
+        let [pattern, opcode, count] = words.split_whitespace().collect::<Vec<_>>()[..] else {
+            return Err(format!("`{line}` is not `#pragma sass ENTRY OPCODE COUNT`"));
+        };
+        let regex = regex::Regex::new(pattern).map_err(|e| e.to_string())?;
+        if regex.is_match(entry) {
+            *opcodes.entry(opcode.to_string()).or_default() += count.parse::<u64>().map_err(|e| e.to_string())?;
+        }
+    }
+    Ok(opcodes)
+}

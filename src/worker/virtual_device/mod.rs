@@ -1,0 +1,21 @@
+//! A device for tests, with a seeded virtual clock, behind the same messages as a real one. Knows scenarios; nothing here runs candidate code, and nothing here
+//! is in a released program: it is compiled only with the feature `virtual-device`.
+//!
+//! | file | does |
+//! |---|---|
+//! | `scenario` | reads what the device is and how launches behave there |
+//! | `clock` | times, noise and drift: functions of seed and step |
+//! | `steps` | answers verify, bench and pairs |
+//! | `compiler` | stands in for NVRTC and the disassembler, so that tests need no toolchain |
+
+mod clock;
+mod compiler;
+mod scenario;
+mod steps;
+
+pub use compiler::{compile, inspect};
+pub use scenario::{Device, Fault, Rule, Scenario};
+pub use steps::{bench, pairs, verify};
+
+/// The name under which a worker is told where the scenario lies.
+pub const TOOL: &str = "virtual-device";

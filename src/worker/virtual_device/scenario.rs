@@ -1,0 +1,144 @@
+//! What a virtual device is and how launches behave on it: a file in TOML. Knows its form; draws nothing.
+//!
+//! A scenario is no part of any key, as the state of a real machine is not: what is observed under it is evidence. One without `[device]` is a machine that has
+//! only the stand-in compiler.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::model::bound::Launch;
+use crate::record::DeviceClass;
+
+/// A scenario.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Scenario {
+    /// When everything is measured, as RFC 3339.
+    #[serde(default = "first_day")]
+    pub now: String,
+    /// Seed of noise and drift.
+    #[serde(default)]
+    pub seed: u64,
+    /// Relative standard deviation of one sample.
+    #[serde(default)]
+    pub noise: f64,
+    /// Relative range of what all samples of a step, or of a block of pairs, share: the clocks of that moment.
+    #[serde(default)]
+    pub drift: f64,
+    /// The device; none for a machine without.
+    pub device: Option<Device>,
+    /// How launches behave; the first that matches counts.
+    #[serde(default, rename = "rule")]
+    pub rules: Vec<Rule>,
+}
+
+fn first_day() -> String {
+    "2026-01-01T00:00:00Z".into()
+}
+
+/// A virtual device.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// As in [`DeviceClass`].
+    pub product: String,
+    /// As in [`DeviceClass`].
+    pub arch: String,
+    /// The full driver version: `580.1`.
+    pub driver: String,
+}
+
+impl Device {
+    /// What its measurements are valid for.
+    pub fn class(&self) -> DeviceClass {
+        let major = self.driver.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
+        DeviceClass { product: self.product.clone(), arch: self.arch.clone(), driver_major: major, mig: None }
+    }
+}
+
+/// What goes wrong with a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// The device reports an illegal access.
+    Crash,
+    /// It never ends.
+    TimeOut,
+}
+
+/// How launches behave whose text matches.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Rule {
+    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1`.
+    pub matches: String,
+    /// Nanoseconds of a launch.
+    #[serde(default)]
+    pub ns: f64,
+    /// Nanoseconds beside, for each thread.
+    #[serde(default)]
+    pub ns_per_thread: f64,
+    /// By how much the first element of every output is off.
+    #[serde(default)]
+    pub error: f64,
+    /// Share of the samples that are dropped under thermal limits.
+    #[serde(default)]
+    pub throttled: f64,
+    /// What goes wrong.
+    pub fault: Option<Fault>,
+}
+
+/// What a sequence of launches comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Behaviour {
+    pub(super) ns: f64,
+    pub(super) error: f64,
+    pub(super) throttled: f64,
+    pub(super) fault: Option<Fault>,
+}
+
+impl Scenario {
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no scenario.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|e| format!("cannot read the virtual device's scenario `{}`: {e}", path.display()))?;
+        toml::from_str(&text).map_err(|e| format!("`{}` is no scenario of a virtual device: {e}", path.display()))
+    }
+
+    /// Times add up, the largest error counts, the first fault ends it.
+    pub(super) fn behaviour(&self, launches: &[Launch]) -> Result<Behaviour, String> {
+        let mut all = Behaviour::default();
+        for launch in launches {
+            let (text, threads) = text(launch);
+            let mut rules = self.rules.iter();
+            let rule = loop {
+                let rule = rules.next().ok_or_else(|| format!("no rule of the scenario matches `{text}`"))?;
+                let regex = regex::Regex::new(&rule.matches).map_err(|e| format!("`{}`: {e}", rule.matches))?;
+                if regex.is_match(&text) {
+                    break rule;
+                }
+            };
+            all.ns += rule.ns + rule.ns_per_thread * threads as f64;
+            all.error = all.error.max(rule.error);
+            all.throttled = all.throttled.max(rule.throttled);
+            all.fault = all.fault.or(rule.fault);
+        }
+        Ok(all)
+    }
+}
+
+/// A launch as rules see it, and how many threads it has.
+fn text(launch: &Launch) -> (String, u64) {
+    let dims = |d: &[u32; 3]| d.map(|n| n.to_string()).join(",");
+    match launch {
+        Launch::Kernel(k) => {
+            let threads = k.grid.iter().chain(&k.block).map(|n| u64::from(*n)).product();
+            (format!("{} grid {} block {}", k.entry, dims(&k.grid), dims(&k.block)), threads)
+        }
+        Launch::Memset { .. } => ("memset".into(), 0),
+    }
+}

@@ -1,0 +1,176 @@
+//! verify, bench and pairs on a virtual device. Knows parameters, behaviours and observations; judges nothing.
+
+use super::TOOL;
+use super::clock::Clock;
+use super::scenario::{Behaviour, Fault, Scenario};
+use crate::measure::compare::Comparison;
+use crate::model::{Role, Tensor};
+use crate::record::params::{PairsParams, VerifyParams};
+use crate::record::timing::{BenchObserved, PairsObserved, Series};
+use crate::record::{
+    Determinism, Finding, FindingKind, OutputObserved, Provenance, TrialObserved, Verdict, VerifyObservation,
+};
+use crate::worker::message::Response;
+use crate::worker::task::{Task, failed};
+
+/// Samples of a series.
+const SAMPLES: usize = 31;
+/// Blocks of pairs, and pairs in each: ABBA twice.
+const BLOCKS: (usize, usize) = (16, 4);
+/// What a crash is reported as.
+const CRASHED: &str = "CUDA error 700: an illegal memory access was encountered";
+
+/// The device at work on one step.
+struct At {
+    scenario: Scenario,
+    provenance: Provenance,
+    clock: Clock,
+}
+
+impl At {
+    fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
+        let none = |why: &str| Response::Unavailable { why: why.to_string() };
+        let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e))?;
+        let device = scenario.device.as_ref().ok_or_else(|| none("the scenario has no device"))?;
+        let provenance = Provenance {
+            device: device.class(),
+            driver: device.driver.clone(),
+            kforge: env!("CARGO_PKG_VERSION").into(),
+            protocol,
+            measured_at: scenario.now.clone(),
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
+        };
+        let clock = Clock::new(scenario.seed, task.spec.key().hash(), scenario.noise, scenario.drift);
+        Ok(At { scenario, provenance, clock })
+    }
+
+    fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
+        self.scenario.behaviour(&params.launches).map_err(failed)
+    }
+
+    /// Samples that were not dropped.
+    fn series(&mut self, seen: &Behaviour) -> Series {
+        let moment = self.clock.moment();
+        let mut series = Series { samples_ns: vec![], dropped: 0 };
+        for _ in 0..SAMPLES {
+            let (sample, luck) = (self.clock.sample(seen.ns, moment), self.clock.uniform());
+            if luck < seen.throttled {
+                series.dropped += 1;
+                self.provenance.throttle = vec!["hw_thermal_slowdown".into()];
+            } else {
+                series.samples_ns.push(sample);
+            }
+        }
+        series
+    }
+
+    /// Writes what was seen and where.
+    fn done(
+        self,
+        task: &Task,
+        seen: &impl serde::Serialize,
+        fault: Option<Fault>,
+        summary: String,
+    ) -> Result<Response, Response> {
+        task.write_document("observation", seen)?;
+        task.write_document(crate::engine::evidence::PROVENANCE, &self.provenance)?;
+        let verdict = match fault {
+            Some(Fault::TimeOut) => Some(Verdict::Fail("timed out".into())),
+            Some(Fault::Crash) => Some(Verdict::Fail(CRASHED.into())),
+            None => None,
+        };
+        Ok(Response::Done { verdict, notes: vec![], summary, forget: fault == Some(Fault::TimeOut) })
+    }
+}
+
+/// Does a verify step.
+pub fn verify(task: &Task) -> Response {
+    let run = || {
+        let params: VerifyParams = task.params()?;
+        let at = At::new(task, params.protocol)?;
+        let behaviour = at.behaviour(&params)?;
+        let written = || params.problem.tensors.iter().filter(|t| t.role != Role::Input);
+        let trials = params.trials.iter().map(|trial| TrialObserved {
+            trial: trial.trial,
+            distribution: trial.distribution.clone(),
+            outputs: written().map(|t| output(t, behaviour.error)).collect(),
+        });
+        let crash = || Finding::new(FindingKind::Crash, CRASHED);
+        let observation = VerifyObservation {
+            emulated: false,
+            findings: (behaviour.fault == Some(Fault::Crash)).then(crash).into_iter().collect(),
+            not_emulated: None,
+            trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
+            determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },
+            ran_as: at.provenance.device.to_string(),
+        };
+        // A crash is a finding, which judge makes a failure of.
+        let told = behaviour.fault.filter(|f| *f == Fault::TimeOut);
+        at.done(task, &observation, told, format!("{} trials", observation.trials.len()))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// An output that is off in its first element.
+fn output(tensor: &Tensor, error: f64) -> OutputObserved {
+    let n = tensor.elements() as usize;
+    let mut comparison = Comparison::new(&tensor.name, tensor.dtype, &tensor.shape, 1.0, None);
+    if tensor.dtype.is_float() {
+        let want = vec![1.0; n];
+        let mut got = want.clone();
+        got.iter_mut().take(1).for_each(|v| *v += error);
+        comparison.floats(0, &got, &want, None);
+    } else {
+        let want = vec![1; n];
+        let mut got = want.clone();
+        got.iter_mut().take(1).for_each(|v| *v += i64::from(error != 0.0));
+        comparison.ints(0, &got, &want);
+    }
+    comparison.finish()
+}
+
+/// Does a bench step.
+pub fn bench(task: &Task) -> Response {
+    let run = || {
+        let params: VerifyParams = task.params()?;
+        let mut at = At::new(task, params.protocol)?;
+        let behaviour = at.behaviour(&params)?;
+        let seen = match behaviour.fault {
+            Some(_) => BenchObserved { cold: None, hot: None, verified: false },
+            None => {
+                let cold = Some(at.series(&behaviour));
+                BenchObserved { cold, hot: Some(at.series(&behaviour)), verified: true }
+            }
+        };
+        let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
+        at.done(task, &seen, behaviour.fault, format!("{kept} samples"))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// Does a pairs step.
+pub fn pairs(task: &Task) -> Response {
+    let run = || {
+        let params: PairsParams = task.params()?;
+        let mut at = At::new(task, params.protocol)?;
+        let (a, b) = (at.behaviour(&params.a)?, at.behaviour(&params.b)?);
+        let fault = a.fault.or(b.fault);
+        let mut seen = PairsObserved { blocks: vec![] };
+        for _ in 0..if fault.is_none() { BLOCKS.0 } else { 0 } {
+            let moment = at.clock.moment();
+            let mut block = vec![];
+            for _ in 0..BLOCKS.1 {
+                let ratio = (at.clock.sample(a.ns, moment) / at.clock.sample(b.ns, moment)).ln();
+                if at.clock.uniform() >= a.throttled.max(b.throttled) {
+                    block.push(ratio);
+                }
+            }
+            seen.blocks.push(block);
+        }
+        let blocks = seen.blocks.len();
+        at.done(task, &seen, fault, format!("{blocks} blocks"))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}

@@ -1,0 +1,204 @@
+//! A workspace with a machine around it: a package for a device target, a CUDA in name only, and the scenario of the virtual device. Knows how to change each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::project::{Built, Project};
+
+/// An operator and one kernel `k<V>` for the target `h`, which names no device; benched at `big`.
+pub(crate) const MANIFEST: &str = r#"
+[package]
+name = "p"
+version = "0.1.0"
+
+[toolchain]
+cuda = { path = "cuda" }
+
+[targets.h]
+arch = "sm_90a"
+
+[operator.twice]
+dims = ["n"]
+inputs.x = { dtype = "f32", shape = ["n"] }
+outputs.y = { dtype = "f32", shape = ["n"] }
+reference = { builtin = "elementwise", y = "2 * x + 1" }
+tolerance = { atol = 1e-6, rtol = 1e-6 }
+shapes.tiny = { n = 10 }
+shapes.big = { n = 100, role = "bench" }
+
+[kernel.k]
+operator = "twice"
+source = "k.cu"
+targets = ["h"]
+tune.V = [1, 2, 4]
+launch = [{ entry = "k<V>", grid = ["n"], block = ["32"], args = ["x", "y", "n"] }]
+"#;
+
+/// Its source, which the stand-in compiler need not understand.
+pub(crate) const SOURCE: &str = "template <int V> __global__ void k(const float *x, float *y, int n) {}\n";
+
+/// What the machine has.
+#[derive(Debug, Clone)]
+pub(crate) struct Machine {
+    /// Product and driver; none for a machine without a device.
+    pub(crate) device: Option<(&'static str, &'static str)>,
+    /// Day of January 2026 on which all is measured.
+    pub(crate) day: u32,
+    pub(crate) seed: u64,
+    pub(crate) noise: f64,
+    pub(crate) drift: f64,
+    /// Pattern and what else a rule says.
+    pub(crate) rules: Vec<(String, String)>,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Machine { device: Some(("Virtual H", "580.1")), day: 1, seed: 1, noise: 0.01, drift: 0.0, rules: vec![] }
+    }
+}
+
+impl Machine {
+    /// Where `k<V>` takes so many nanoseconds, for each V.
+    pub(crate) fn with(times: &[(u32, f64)]) -> Self {
+        times
+            .iter()
+            .fold(Machine::default(), |machine, (v, ns)| machine.rule(&format!("^k<{v}>"), &format!("ns = {ns:.1}")))
+    }
+
+    /// With a rule after the others.
+    pub(crate) fn rule(mut self, matches: &str, says: &str) -> Self {
+        self.rules.push((matches.into(), says.into()));
+        self
+    }
+
+    /// With a rule before the others.
+    pub(crate) fn first(mut self, matches: &str, says: &str) -> Self {
+        self.rules.insert(0, (matches.into(), says.into()));
+        self
+    }
+
+    fn text(&self) -> String {
+        let Machine { day, seed, noise, drift, .. } = self;
+        let mut text =
+            format!("now = \"2026-01-{day:02}T00:00:00Z\"\nseed = {seed}\nnoise = {noise:?}\ndrift = {drift:?}\n");
+        if let Some((product, driver)) = self.device {
+            text += &format!("[device]\nproduct = \"{product}\"\narch = \"sm_90\"\ndriver = \"{driver}\"\n");
+        }
+        for (matches, says) in &self.rules {
+            text += &format!("[[rule]]\nmatches = '{matches}'\n{says}\n");
+        }
+        text
+    }
+}
+
+/// The workspace and its machine.
+#[derive(Clone)]
+pub(crate) struct Lab {
+    pub(crate) project: Project,
+    scenario: PathBuf,
+}
+
+impl Lab {
+    /// The package of [`MANIFEST`] on a machine.
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let project = Project::new().file("kernel.toml", MANIFEST).file("k.cu", SOURCE);
+        let scenario = project.place().join("scenario.toml");
+        let project = project.var("KFORGE_VIRTUAL_DEVICE", scenario.as_os_str());
+        let lab = Lab { project, scenario };
+        lab.on(machine);
+        lab.cuda();
+        lab
+    }
+
+    /// The machine changes.
+    pub(crate) fn on(&self, machine: &Machine) {
+        fs::write(&self.scenario, machine.text()).unwrap();
+    }
+
+    /// A folder laid out as CUDA is: what finds a toolchain finds this, and the stand-in compiler reads none of it.
+    fn cuda(&self) {
+        for file in
+            ["lib64/libnvrtc.so.13", "lib64/libnvrtc-builtins.so.13.0", "include/cuda_runtime.h", "bin/nvdisasm"]
+        {
+            self.project.write(&format!("cuda/{file}"), file);
+            let path = self.project.root().join("cuda").join(file);
+            fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    /// A copy of the workspace with another home.
+    pub(crate) fn anew(&self, name: &str) -> Self {
+        let project = self.project.cloned(name).home_at(format!("{name}-home"));
+        Lab { project, ..self.clone() }
+    }
+
+    /// Builds, which must end well.
+    pub(crate) fn built(&self, words: &[&str]) -> Built {
+        self.project.built(words)
+    }
+
+    /// Replaces text that stands once in the manifest.
+    pub(crate) fn manifest(self, from: &str, to: &str) -> Self {
+        self.project.edit("kernel.toml", from, to);
+        self
+    }
+
+    /// How many records of observations its home holds.
+    pub(crate) fn records(&self) -> usize {
+        let folders = fs::read_dir(self.project.home().join("evidence")).unwrap();
+        folders.map(|f| fs::read_dir(f.unwrap().path()).unwrap().count()).sum()
+    }
+
+    /// Has a home hold the evidence of this one, and the contents that it names, but no result of any other step.
+    pub(crate) fn give_evidence(&self, other: &Lab) {
+        for part in ["evidence", "cas"] {
+            copy(&self.project.home().join(part), &other.project.home().join(part));
+        }
+    }
+
+    /// The only target of the report.
+    pub(crate) fn target(&self) -> Value {
+        self.project.report_value()["packages"][0]["kernels"][0]["targets"][0].clone()
+    }
+
+    /// Method to its fate and why.
+    pub(crate) fn fates(&self) -> BTreeMap<String, (String, String)> {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
+        let methods = self.target()["methods"].as_array().unwrap().clone();
+        let fate = |m: &Value| (text(&m["attribution"]["fate"]), text(&m["attribution"]["because"]));
+        methods.iter().map(|m| (text(&m["method"]), fate(m))).collect()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false if to.exists() => {}
+            false => drop(fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+/// The champion of class `all`, and whether it is provisional.
+#[track_caller]
+pub(crate) fn champion(built: &Built) -> (String, bool) {
+    let champions: Vec<&Value> = built.events("champion").collect();
+    let [one] = champions[..] else { panic!("{} champions", champions.len()) };
+    (one["variant"].as_str().unwrap().into(), one["provisional"].as_bool().unwrap())
+}
+
+/// Ids of steps of a kind that ended so.
+pub(crate) fn steps(built: &Built, kind: &str, outcome: &str) -> BTreeSet<String> {
+    let said = |s: &Value| {
+        s["outcome"].as_str().map(str::to_string).or(s["outcome"].as_object().and_then(|o| o.keys().next().cloned()))
+    };
+    let fits = |s: &&Value| s["kind"] == kind && said(s).as_deref() == Some(outcome);
+    built.finished().filter(fits).map(crate::project::id).collect()
+}
