@@ -82,7 +82,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
 fn answer(context: &Context, held: Held, began: Instant) -> Exit {
     let answer = &held.answer;
     answer.said.iter().for_each(|text| context.console.err(text));
-    context.console.err(&answer.report);
+    if !context.console.quiet() {
+        context.console.err(&answer.report);
+    }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     let home = held.home.clone();
     // As after a build that planned: its locks go first.
@@ -295,7 +297,7 @@ fn finish(
     let place = opened.target.join("report.json");
     crate::base::files::write_if_changed(&place, &json)
         .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
-    if !console.json() {
+    if !console.json() && !console.quiet() {
         console.err(&report::text::text(report));
     }
     let exit = exit_of(args, outcome, ready.options.interrupted.load(Ordering::Relaxed));
