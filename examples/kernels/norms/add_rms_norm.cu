@@ -7,7 +7,7 @@ template <int BLOCK>
 __global__ void __launch_bounds__(BLOCK)
     add_rms_norm(const __half *__restrict__ x, const __half *__restrict__ w, __half *__restrict__ residual, __half *__restrict__ y,
                  int cols, float eps) {
-  extern __shared__ float kept[]; // cols values; each thread reads only those that it wrote
+  extern __shared__ __align__(8) float kept[]; // cols values; each thread reads only those that it wrote
   const size_t start = static_cast<size_t>(blockIdx.x) * cols;
   float squares = 0.0f;
   // Pairs need rows that start on four bytes; odd rows go one by one.
