@@ -111,7 +111,9 @@ fn who_has_no_sample_left_is_not_timed() {
 #[test]
 fn what_is_wrong_on_the_device_is_never_champion_and_is_told_again() {
     let times = Machine::with(&[(1, 1400.0), (4, 1200.0)]);
-    for (fault, says) in [("error = 1.0", "element 0"), ("fault = \"crash\"", "illegal memory access")] {
+    for (fault, says) in
+        [("error = 1.0", "`y` is wrong at 0: got 2, want 1"), ("fault = \"crash\"", "illegal memory access")]
+    {
         let lab = Lab::new(&times.clone().first("^k<2>", &format!("ns = 100.0\n{fault}")));
         let built = lab.project.build(&["--keep-going"]).expect(100).says(says);
         assert_eq!(champion(&built).0, "V=4", "{fault}");
