@@ -57,6 +57,14 @@ impl Reader<'_> {
 /// Assembles a report. `names` gives what a select step's numbers mean.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
     let mut report = Report { format_version: crate::record::FORMAT_VERSION, packages: vec![] };
+    // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
+    for step in steps {
+        let Labels { package, kernel, operator, variant, target, .. } = step.labels;
+        let package = package_of(&mut report, package);
+        if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
+            target_of(package, kernel, operator, target, types_of(variant));
+        }
+    }
     for step in steps {
         let package = package_of(&mut report, &step.labels.package);
         match step.kind {
