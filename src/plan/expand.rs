@@ -130,7 +130,7 @@ impl<'a> Planner<'a> {
     /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.
     fn without(&self, scope: Scope<'_>, kernel: &Kernel, build: &Build, method: &Method) -> Option<Build> {
         let off = kernel.without(&build.variant, method)?;
-        let mut other = self.build_of(scope, &off.variant);
+        let mut other = Build { method: Some(method.id.clone()), ..self.build_of(scope, &off.variant) };
         if let Some(source) = off.source {
             other.source = source;
             other.without = method.id.clone();
