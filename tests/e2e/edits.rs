@@ -166,7 +166,7 @@ fn a_new_header_that_shadows_an_old_one_is_noticed() {
     // Beside the source, which is looked through before the include folders.
     project.write("sum.h", &SUM.replace("return part[0];", "return part[0] + 1;"));
     let built = project.build(&["--keep-going"]).expect(100);
-    assert_eq!(built.step("sample/direct/BLOCK=4/cpu/small/judge")["verdict"]["fail"].is_string(), true);
+    assert!(built.step("sample/direct/BLOCK=4/cpu/small/judge")["verdict"]["fail"].is_string());
     // `row.h` lies in `inc`, and what lies beside it comes first there.
     assert_eq!(built.step("sample/indirect/cpu/small/judge")["verdict"], "pass");
     fs::remove_file(project.root().join("sum.h")).unwrap();
