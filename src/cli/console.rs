@@ -69,6 +69,11 @@ impl Console {
         self.manner.json
     }
 
+    /// Whether only errors are shown.
+    pub fn quiet(&self) -> bool {
+        self.manner.volume == Volume::Quiet
+    }
+
     /// Whether reasons are shown.
     pub fn verbose(&self) -> bool {
         self.manner.volume == Volume::Verbose

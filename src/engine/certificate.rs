@@ -12,17 +12,16 @@
 //! | still | size, times and inode are what they were | what was read (manifests, settings, lockfile, sources, headers, tools), and folders whose entries counted |
 //! | own | the same | what kforge itself wrote at the end: the journal, the report |
 //! | absent | there still is nothing | where a manifest, a setting, a header, a tool would have counted, had it been there |
-//! | contents | the store has them, in the right size | the results' outputs: a step whose output is gone runs again |
+//! | contents | the store has them, in the right size, and nobody has touched them since | the results' outputs: a step whose output is gone or damaged runs again |
 //! | open | there still is neither a result nor a record under that key | steps that could not run here: another workspace, or an import, may know by now |
 //!
 //! # When it may be made
 //!
 //! Everything in *still* must be as it is since before the command began to read anything, by more than the granularity of the file system's clock: then what
 //! was read is what is there now, and a later change shows in the times. So a build that follows an edit by less than that makes none, and the next one does.
-//! *Own* files change while the build runs; nothing is read from them afterwards, so it is enough that nobody else has changed them since.
-//!
-//! What is not seen: a file of the store changed in place without changing its size. A planned build sees that only where it reads the file. The report is the
-//! right one all the same; `kforge cache verify` finds the damage.
+//! *Own* files change while the build runs; nothing is read from them afterwards, so it is enough that nobody else has changed them since. Contents come into
+//! the store while it runs, too: a certificate made within the granularity of the last one's coming never holds, and the next build makes another. Damage done
+//! to a content before and not noticed by the build is not noticed here either; `kforge cache verify` finds it.
 //!
 //! # Form
 //!
@@ -50,6 +49,8 @@ const HEADER: &[u8; 16] = b"kforge-proof  \n\x01";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     question: Digest,
+    /// When it was made.
+    made_ns: i128,
     /// Files that kforge wrote itself, then all others in order.
     still: Vec<(PathBuf, Stat)>,
     absent: Vec<PathBuf>,
@@ -120,6 +121,7 @@ impl Maker {
         absent.par_sort_unstable();
         let certificate = Certificate {
             question: self.question,
+            made_ns: ns_of(SystemTime::now()),
             still,
             absent,
             contents: self.contents.into_iter().collect(),
@@ -167,7 +169,7 @@ impl Certificate {
             && self.open.par_iter().with_min_len(64).all(unknown)
     }
 
-    /// Whether all contents are in the store: `Store::has`, from each shard's folder rather than from the root.
+    /// Whether all contents are in the store, as `Store::has` asks it, and untouched: from each shard's folder rather than from the root.
     fn store_has_all(&self, cas: &Path) -> bool {
         let shards: Vec<&[Digest]> = self.contents.chunk_by(|a, b| a.hash()[0] == b.hash()[0]).collect();
         shards.par_iter().all(|shard| {
@@ -177,7 +179,10 @@ impl Certificate {
             shard.iter().all(|digest| {
                 let seen = rustix::fs::statat(&folder, digest.hex().as_str(), AtFlags::empty());
                 seen.is_ok_and(|s| {
-                    FileType::from_raw_mode(s.st_mode).is_file() && u64::try_from(s.st_size) == Ok(digest.size())
+                    let stat = Stat::of_raw(&s);
+                    FileType::from_raw_mode(s.st_mode).is_file()
+                        && stat.size == digest.size()
+                        && stat.older_than(self.made_ns)
                 })
             })
         })
@@ -188,6 +193,7 @@ impl Certificate {
         out.extend(HEADER);
         out.extend([0; 32]);
         put_digest(&mut out, &self.question);
+        out.extend(self.made_ns.to_le_bytes());
         put_len(&mut out, self.still.len());
         for (path, stat) in &self.still {
             put_bytes(&mut out, path.as_os_str().as_bytes());
@@ -214,7 +220,7 @@ impl Certificate {
             return None;
         }
         let mut fields = Fields(rest);
-        let question = fields.digest()?;
+        let (question, made_ns) = (fields.digest()?, fields.i128()?);
         let still = fields.list(|f| {
             let path = f.path()?;
             let (size, mtime_ns, ctime_ns) = (f.u64()?, f.i128()?, f.i128()?);
@@ -223,7 +229,7 @@ impl Certificate {
         let absent = fields.list(Fields::path)?;
         let (contents, open) = (fields.list(Fields::digest)?, fields.list(Fields::digest)?);
         let answer = fields.bytes()?.to_vec();
-        fields.0.is_empty().then_some(Certificate { question, still, absent, contents, open, answer })
+        fields.0.is_empty().then_some(Certificate { question, made_ns, still, absent, contents, open, answer })
     }
 }
 

@@ -84,8 +84,11 @@ impl Journal {
             write_atomically(path, HEADER, false).map_err(|e| named(e, "write", path))?;
         }
         let out = OpenOptions::new().write(true).open(path).map_err(|e| named(e, "write", path))?;
-        // Cuts off a torn tail.
-        out.set_len(index.bytes().len() as u64).map_err(|e| named(e, "write", path))?;
+        // Cuts off a torn tail. A file that has none is left alone, times and all: a certificate may name it.
+        let whole = index.bytes().len() as u64;
+        if out.metadata().map_err(|e| named(e, "read", path))?.len() != whole {
+            out.set_len(whole).map_err(|e| named(e, "write", path))?;
+        }
         Ok((Journal::of(path, index, Some(out)), warnings))
     }
 

@@ -51,6 +51,17 @@ impl Stat {
         }
     }
 
+    /// The same from the system's own form.
+    pub(super) fn of_raw(stat: &rustix::fs::Stat) -> Stat {
+        let ns = |s: i64, ns: u64| i128::from(s) * SECOND + i128::from(ns);
+        Stat {
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime_ns: ns(stat.st_mtime, stat.st_mtime_nsec),
+            ctime_ns: ns(stat.st_ctime, stat.st_ctime_nsec),
+            inode: stat.st_ino,
+        }
+    }
+
     /// Whether a row still says what is in the file.
     fn agrees_with(&self, row: &StatRow) -> bool {
         let then = Stat { size: row.size, mtime_ns: row.mtime_ns, ctime_ns: row.ctime_ns, inode: row.inode };

@@ -2,6 +2,7 @@
 //! `operators`, `kernels`, `variants` and `expand`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::input::{PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
@@ -26,7 +27,7 @@ pub struct Planner<'a> {
     /// What went wrong.
     pub diagnostics: Vec<Diagnostic>,
     /// By id of a select node that decides: what its champion is expanded with.
-    pub selected: BTreeMap<String, Selected>,
+    pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
     pub nominated: BTreeMap<String, Nominated>,
 }

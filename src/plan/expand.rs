@@ -2,7 +2,7 @@
 //! known: its machine code, and for each of its methods the variant without it, verified, timed in pairs and compared. Pure.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::context::{Planner, Scope, is_benched};
 use super::kernels::{Nominated, Selected};
@@ -30,7 +30,7 @@ impl<'a> Expander<'a> {
     }
 
     /// What a select node that decides stands for; none for one that only nominates.
-    pub fn selected(&self, id: &str) -> Option<Selected> {
+    pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
 }
@@ -103,7 +103,7 @@ impl<'a> Planner<'a> {
             }
         }
         let id = self.add(decision);
-        self.selected.insert(id, selected);
+        self.selected.insert(id, Arc::new(selected));
         Ok(())
     }
 

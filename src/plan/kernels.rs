@@ -1,6 +1,7 @@
 //! Steps of one kernel on one target: its variants, and which of them stands for each class of shapes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
@@ -200,7 +201,7 @@ impl Planner<'_> {
             self.nominated.insert(id, Nominated { decision, selected });
         } else {
             let id = self.add(decision);
-            self.selected.insert(id, selected);
+            self.selected.insert(id, Arc::new(selected));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! From steps and their documents to a [`Report`]. Knows labels and documents; does not know how steps were scheduled.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::de::DeserializeOwned;
 
@@ -56,17 +56,19 @@ impl Reader<'_> {
 
 /// Assembles a report. `names` gives what a select step's numbers mean.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
-    let mut report = Report { format_version: crate::record::FORMAT_VERSION, packages: vec![] };
+    let mut packages = Packages { all: vec![], at: HashMap::new() };
     // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
     for step in steps {
         let Labels { package, kernel, operator, variant, target, .. } = step.labels;
-        let package = package_of(&mut report, package);
-        if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
+        let package = packages.get(package);
+        if let (StepKind::Compile, Some(kernel), Some(operator), Some(variant), Some(target)) =
+            (step.kind, kernel, operator, variant, target)
+        {
             target_of(package, kernel, operator, target, types_of(variant));
         }
     }
     for step in steps {
-        let package = package_of(&mut report, &step.labels.package);
+        let package = packages.get(&step.labels.package);
         match step.kind {
             StepKind::Calibrate => operator(package, step),
             StepKind::Select => {
@@ -79,7 +81,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     }
     // Champions are known now: what the other steps say is filed under them.
     for step in steps {
-        let package = package_of(&mut report, &step.labels.package);
+        let package = packages.get(&step.labels.package);
         let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else {
             if let Outcome::Failed(why) = step.outcome {
                 stray(package, step, why);
@@ -87,11 +89,23 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             continue;
         };
         let operator = step.labels.operator.clone().unwrap_or_default();
-        let types = step.labels.variant.as_deref().map_or("", types_of);
-        file(target_of(package, kernel, &operator, target, types), step, reader);
+        let types = match &step.labels.variant {
+            Some(variant) => types_of(variant).to_string(),
+            None if step.kind != StepKind::Select => String::new(),
+            // A select step is about all variants; one that only nominates has nothing to say.
+            None => match (names(step.id), step.outcome) {
+                (Some(names), _) => names.types,
+                (None, Outcome::Failed(why)) => {
+                    stray(package, step, why);
+                    continue;
+                }
+                (None, _) => continue,
+            },
+        };
+        file(target_of(package, kernel, &operator, target, &types), step, reader);
     }
-    report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
-    report
+    packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
+    Report { format_version: crate::record::FORMAT_VERSION, packages: packages.all }
 }
 
 /// A failure of a step that belongs to no target: filed under every target of its kernel, or the package's first.
@@ -109,12 +123,24 @@ fn types_of(label: &str) -> &str {
     label[..end.min(label.len())].trim_end_matches(',')
 }
 
-fn package_of<'r>(report: &'r mut Report, name: &str) -> &'r mut PackageReport {
-    let at = report.packages.iter().position(|p| p.name == name).unwrap_or_else(|| {
-        report.packages.push(PackageReport { name: name.into(), ..PackageReport::default() });
-        report.packages.len() - 1
-    });
-    &mut report.packages[at]
+/// Packages of a report by name: there may be thousands, each asked for by thousands of steps.
+struct Packages {
+    all: Vec<PackageReport>,
+    at: HashMap<String, usize>,
+}
+
+impl Packages {
+    fn get(&mut self, name: &str) -> &mut PackageReport {
+        let at = match self.at.get(name) {
+            Some(at) => *at,
+            None => {
+                self.all.push(PackageReport { name: name.into(), ..PackageReport::default() });
+                self.at.insert(name.into(), self.all.len() - 1);
+                self.all.len() - 1
+            }
+        };
+        &mut self.all[at]
+    }
 }
 
 fn target_of<'p>(

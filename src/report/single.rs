@@ -54,7 +54,8 @@ pub fn text(single: &Single<'_>) -> String {
         }
         Determinism::Unknown => Ok(()),
     };
-    for finding in &observation.findings {
+    // A failure's explanation tells most of them already.
+    for finding in observation.findings.iter().filter(|f| !judgement.explanation.contains(&f.message)) {
         let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
         let _ = writeln!(out, "  {BAD}found{BAD:#} {}{times}", finding.message);
     }

@@ -3,7 +3,7 @@
 //! The critical path is what was observed: from the step that ended last back through whichever of the steps it needed ended last. What lies between the end of
 //! one and the start of the next is waiting.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ pub struct Build {
     pub jobs: u32,
     /// The steps that ended; those that did not run may be left out.
     pub steps: Vec<StepFinished>,
-    /// By step: the steps it needs.
+    /// By step, of all in the plan: the steps it needs.
     pub needs: HashMap<String, Vec<String>>,
 }
 
@@ -167,18 +167,35 @@ fn lanes(ran: &[Ran<'_>]) -> Vec<usize> {
 /// Positions of the steps on the critical path, first to last.
 fn critical(ran: &[Ran<'_>], needs: &HashMap<String, Vec<String>>) -> Vec<usize> {
     let at: HashMap<&str, usize> = ran.iter().enumerate().map(|(i, r)| (r.step.id.as_str(), i)).collect();
-    let last_of = |ids: &[String]| {
-        // Through steps that did not run there is nothing to wait for.
-        ids.iter().filter_map(|id| at.get(id.as_str())).copied().max_by_key(|i| (ran[*i].end, *i))
-    };
     let mut path: Vec<usize> = Vec::new();
     let mut next = (0..ran.len()).max_by_key(|i| (ran[*i].end, *i));
     while let Some(i) = next.filter(|i| !path.contains(i)) {
         path.push(i);
-        next = needs.get(&ran[i].step.id).and_then(|ids| last_of(ids));
+        next = last_needed(&ran[i].step.id, ran, &at, needs);
     }
     path.reverse();
     path
+}
+
+/// Of the steps that a step needs, that which ended last. A step that did not run waited for its own: another with the same key may have run in its place.
+fn last_needed(
+    id: &str,
+    ran: &[Ran<'_>],
+    at: &HashMap<&str, usize>,
+    needs: &HashMap<String, Vec<String>>,
+) -> Option<usize> {
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut open: Vec<&str> = vec![id];
+    let mut last = None;
+    while let Some(id) = open.pop() {
+        for need in needs.get(id).into_iter().flatten().filter(|n| seen.insert(n)) {
+            match at.get(need.as_str()) {
+                Some(i) => last = last.max(Some((ran[*i].end, *i))),
+                None => open.push(need),
+            }
+        }
+    }
+    last.map(|(_, i)| i)
 }
 
 fn cards(build: &Build, ran: &[Ran<'_>]) -> Vec<Card> {
@@ -227,7 +244,8 @@ fn bars(ran: &[Ran<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Vec<Bar>
             let width = (scale(r.end, wall) - scale(r.start, wall)).max(1.5);
             // As many letters as fit, or none.
             let fits = ((width - 8.0) / 6.2) as usize;
-            let text = if fits < 5 { String::new() } else { short(&r.step.id, fits) };
+            let owner = r.step.id.rsplit_once('/').map_or(r.step.id.as_str(), |(owner, _)| owner);
+            let text = if fits < 6 { String::new() } else { short(owner, fits) };
             let outcome = match &r.step.outcome {
                 Outcome::Failed(why) => format!("failed: {why}"),
                 _ => r.step.summary.clone(),
@@ -382,12 +400,14 @@ mod tests {
             step("j/verify", 400, 100),
         ];
         let needs = |id: &str, on: &str| (id.to_string(), vec![on.to_string(), "fresh/oracle".into()]);
+        let through = |id: &str, on: &str| (id.to_string(), vec![on.to_string()]);
         Build {
             title: "p".into(),
             wall_ms: 1000,
             jobs: 2,
             steps,
-            needs: [needs("k/verify", "j/compile"), needs("j/verify", "k/compile")].into(),
+            needs: [needs("k/verify", "j/inspect"), needs("j/verify", "k/compile"), through("j/inspect", "j/compile")]
+                .into(),
             ..Build::default()
         }
     }
@@ -411,7 +431,7 @@ mod tests {
     #[test]
     fn the_page_stands_alone_and_escapes_what_it_shows() {
         let page = page(&build()).unwrap();
-        assert!(page.contains("k/verify") && page.contains("fine &amp; &lt;well&gt;"));
+        assert!(page.replace("&#x2f;", "/").contains("k/verify") && page.contains("fine &amp; &lt;well&gt;"));
         for outside in ["http:", "https:", "src=", "<link", "@import", "url("] {
             assert!(!page.contains(outside), "{outside}");
         }

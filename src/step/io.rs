@@ -22,7 +22,9 @@ pub fn bytes(job: &Job<'_>, name: &str) -> Result<Option<Vec<u8>>, RunError> {
     let Some(digest) = job.spec.inputs.get(name).and_then(|i| i.digest) else { return Ok(None) };
     match job.blobs.get(&digest) {
         Ok(Some(bytes)) => Ok(Some(bytes)),
-        Ok(None) => Err(failed(format!("input `{name}` ({digest}) is not in the store"))),
+        Ok(None) => {
+            Err(failed(format!("input `{name}` ({digest}) is not in the store any more; build again to make it anew")))
+        }
         Err(e) => Err(failed(format!("cannot read input `{name}`: {e}"))),
     }
 }

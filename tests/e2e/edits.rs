@@ -216,3 +216,43 @@ fn a_method_s_signature_touches_nothing_where_there_is_no_machine_code() {
     project.edit("kernel.toml", "'LDG'", "'STG'");
     assert_eq!(after_edit(&project).executed(), BTreeSet::new());
 }
+
+/// How many steps a build in the form for people says it executed. Such builds may answer without planning.
+fn executed_for_people(project: &Project) -> u64 {
+    let output = project.command(&["build", "--offline", "--keep-going"]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let count = told.split(" executed").next().and_then(|t| t.rsplit(' ').next()).and_then(|n| n.parse().ok());
+    count.unwrap_or_else(|| panic!("no count in:\n{told}"))
+}
+
+#[test]
+fn an_answer_without_a_plan_overlooks_no_edit() {
+    let project = sample();
+    let wrapper = project.place().join("other-c++");
+    fs::write(&wrapper, "#!/bin/sh\nexec c++ \"$@\"\n").unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    executed_for_people(&project);
+    let edits: [(&str, &dyn Fn()); 7] = [
+        ("a source", &|| project.edit("twice.cu", "2 *", "2.0f *")),
+        ("a header", &|| project.edit("inc/sum.h", "half = N / 2", "half = N >> 1")),
+        ("a header that shadows", &|| project.write("row.h", "#include \"inc/row.h\"\n")),
+        ("a header that shadows no more", &|| fs::remove_file(project.root().join("row.h")).unwrap()),
+        ("a tolerance", &|| {
+            project.edit("kernel.toml", "{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 2e-6, rtol = 1e-6 }")
+        }),
+        ("a tunable", &|| project.edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [4, 8]")),
+        ("the home", &|| fs::remove_dir_all(project.home()).unwrap()),
+    ];
+    for (what, edit) in edits {
+        assert_eq!(executed_for_people(&project), 0, "before {what}");
+        assert_eq!(executed_for_people(&project), 0, "before {what}, again");
+        edit();
+        // What no longer shadows leads back to what is known.
+        assert_eq!(executed_for_people(&project) > 0, !what.contains("no more"), "{what}");
+    }
+    let other = project.clone().var("KFORGE_TOOLCHAIN_CXX", &wrapper);
+    assert!(executed_for_people(&other) > 0, "another compiler");
+    fs::remove_file(project.target().join("report.json")).unwrap();
+    executed_for_people(&project);
+    assert!(project.target().join("report.json").exists(), "outputs that are gone are written again");
+}

@@ -1,1 +1,77 @@
-//! x
+//! Steps on machine code, where the toolchain's own tests have installed a toolchain (`toolchain_network`); else each test says that it is skipped.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::project::{Project, ids};
+use crate::sample::{ONE, one_kernel};
+
+const KERNEL: &str = r#"
+__global__ void k(const float *x, float *y, int n) {
+  int i = threadIdx.x;
+#if DOUBLE
+  if (i < n) y[i] = 2 * x[i] + 1;
+#else
+  if (i < n) y[i] = x[i] + x[i] + 1;
+#endif
+}
+"#;
+
+/// A kernel with a method on `cpu` and `sm_90a`, and a home with the installed toolchain; none, with the reason printed, where there is no toolchain.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+fn with_method() -> Option<Project> {
+    let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
+    let Ok(lock) = fs::read_to_string(installed.join("kforge.lock")) else {
+        eprintln!("skipped: no toolchain is installed; `cargo test --test toolchain_network` installs one");
+        return None;
+    };
+    let project = one_kernel(KERNEL).file("kforge.lock", &lock);
+    let manifest = ONE
+        .replace("[targets.cpu]", "[toolchain]\ncuda = \"13.0\"\n\n[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"")
+        .replace("targets = [\"cpu\"]", "targets = [\"cpu\", \"h200\"]\ntune.DOUBLE = [1, 0]")
+        + "\n[kernel.k.methods.\"compute.fma\"]\noff = { DOUBLE = 0 }\nsass.any = ['FFMA']\n";
+    project.write("kernel.toml", &manifest);
+    fs::create_dir_all(project.home()).unwrap();
+    std::os::unix::fs::symlink(installed.join("toolchains"), project.home().join("toolchains")).unwrap();
+    let built = project.build(&[]);
+    // Installed in part: without the disassembler there is no signature to match.
+    if !built.executed_kinds().contains_key("match") {
+        eprintln!("skipped: the installed toolchain is not whole:\n{}", built.stderr());
+        return None;
+    }
+    assert_eq!(built.code(), 0, "{}", built.stderr());
+    Some(project)
+}
+
+#[test]
+fn a_method_s_signature_is_matched_and_attributed_again_and_nothing_else_is_done() {
+    let Some(project) = with_method() else { return };
+    project.edit("kernel.toml", "'FFMA'", "'FADD'");
+    let kinds = project.build(&[]).executed_kinds();
+    assert_eq!(kinds.get("match"), Some(&1), "{kinds:?}");
+    assert!(kinds.keys().all(|k| k == "match" || k == "attribute"), "{kinds:?}");
+}
+
+#[test]
+fn a_comment_stops_at_machine_code_that_is_the_same() {
+    let Some(project) = with_method() else { return };
+    assert_eq!(project.build(&[]).count("executed"), 0);
+    project.write("k.cu", &format!("// Twice, and one.\n{KERNEL}"));
+    let built = project.build(&[]);
+    let compiled = |variant: &str| ["cpu", "h200"].map(|t| format!("one/k/DOUBLE={variant}/{t}/compile"));
+    let mut expected: BTreeSet<String> = ids(&["one/k/generate"]);
+    expected.extend(["0", "1"].into_iter().flat_map(compiled));
+    assert_eq!(built.executed(), expected);
+}
+
+#[test]
+fn what_wants_a_device_is_unavailable_and_counted_as_neither_pass_nor_fail() {
+    let Some(project) = with_method() else { return };
+    let built = project.built(&[]);
+    for step in built.finished().filter(|s| s["kind"] == "verify" && s["labels"]["target"] == "h200") {
+        assert!(step["outcome"]["unavailable"].as_str().unwrap().contains("sm_90a"), "{step}");
+        assert_eq!(step["verdict"], serde_json::Value::Null);
+    }
+    project.build(&["--require-evidence"]).expect(103);
+}

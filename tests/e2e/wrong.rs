@@ -31,6 +31,7 @@ fn a_missing_syncthreads_is_a_race_that_is_named() {
     let built = project.build(&["--kernel", "direct"]).expect(100);
     let why = failure(&built, "sample/direct/BLOCK=64/cpu/small/judge");
     assert!(why.contains("of `part`") && why.contains("with nothing between that orders them"), "{why}");
+    assert!(why.contains("inc/sum.h:7"), "the line of the sum: {why}");
 }
 
 #[test]

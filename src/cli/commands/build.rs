@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
         write: !args.dry_run,
     };
     let packages = context.packages(&opened, &asked)?;
-    let ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;
+    let mut ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;
     if args.dry_run {
         return Ok(dry_run(context, &opened, &ready));
     }
@@ -56,8 +56,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     });
     let said = context.console.said();
     let mut timed = args.timings.then(Vec::new);
-    let outcome = execute(context, &opened, &ready, &mut timed);
+    let outcome = execute(context, &opened, &mut ready, &mut timed);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
     let exit = finish(context, &opened, args, &ready, &outcome, &report, began)?;
     if let Some(steps) = timed {
@@ -71,7 +72,8 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
         context.certify(question, &opened, witness.clone(), &outcome, text, said);
     }
     // Collection waits for no build, this one included: its locks go first.
-    drop(ready);
+    ready.end();
+    std::mem::forget(outcome);
     super::cache::collect_sometimes(context, &opened.home);
     Ok(exit)
 }
@@ -80,7 +82,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
 fn answer(context: &Context, held: Held, began: Instant) -> Exit {
     let answer = &held.answer;
     answer.said.iter().for_each(|text| context.console.err(text));
-    context.console.err(&answer.report);
+    if !context.console.quiet() {
+        context.console.err(&answer.report);
+    }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     let home = held.home.clone();
     // As after a build that planned: its locks go first.
@@ -149,16 +153,18 @@ pub fn reason(why: &crate::record::event::Why) -> String {
 fn execute(
     context: &Context,
     opened: &Opened,
-    ready: &Ready<'_>,
+    ready: &mut Ready<'_>,
     timed: &mut Option<Vec<StepFinished>>,
 ) -> BuildOutcome {
-    let graph = ready.graph.clone();
+    // The engine takes it, and gives it back in the outcome.
+    let graph = std::mem::take(&mut ready.graph);
+    let ready = &*ready;
     let console = &context.console;
     let mut total = graph.len() as u64;
     let mut ended = 0u64;
     let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
     let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
-    let places = Places::new(&ready.graph, &ready.journal, &*ready.leaves);
+    let places = Places::new(&graph, &ready.journal, &*ready.leaves);
     let mut on_event = |event: Event| {
         let event = places.event(event);
         match &event {
@@ -293,7 +299,7 @@ fn finish(
     let place = opened.target.join("report.json");
     crate::base::files::write_if_changed(&place, &json)
         .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
-    if !console.json() {
+    if !console.json() && !console.quiet() {
         console.err(&report::text::text(report));
     }
     let exit = exit_of(args, outcome, ready.options.interrupted.load(Ordering::Relaxed));

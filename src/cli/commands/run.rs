@@ -7,6 +7,7 @@ use crate::base::Diagnostic;
 use crate::cli::args::{RunArgs, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{self, Blobs, Graph, Node};
 use crate::model::{Arch, Package};
@@ -62,8 +63,9 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
     ready.graph = alone(context, &ready.graph, &judge.id)?;
     let outcome = {
         let graph = ready.graph.clone();
+        let places = Places::new(&ready.graph, &ready.journal, &*ready.leaves);
         let mut on_event = |event: Event| {
-            if let Event::StepFinished(step) = &event
+            if let Event::StepFinished(step) = &places.event(event)
                 && matches!(step.outcome, Outcome::Failed(_))
             {
                 tell(context, step);
@@ -149,7 +151,7 @@ fn show(
         return Err(Exit::NotBuilt);
     }
     let judgement = output(&judge.id, "judgement").and_then(|b| serde_json::from_slice::<Judgement>(&b).ok());
-    let Some(judgement) = judgement else {
+    let Some(mut judgement) = judgement else {
         let why = outcome.step(&judge.id).map(|s| format!("{:?}", s.outcome)).unwrap_or_default();
         return Err(context.fail(&format!("`{}` gave nothing: {why}", judge.id)));
     };

@@ -25,9 +25,9 @@ macro_rules! files {
     };
 }
 
-const ELEMENTWISE: &[File] = files!("elementwise": "kernel.toml", "kernel.cu", "README.md", ".gitignore");
-const ROW_REDUCTION: &[File] = files!("row-reduction": "kernel.toml", "kernel.cu", "README.md", ".gitignore");
-const MATMUL: &[File] = files!("matmul": "kernel.toml", "kernel.cu", "README.md", ".gitignore");
+const ELEMENTWISE: &[File] = files!("elementwise": "kernel.toml", "bias_gelu.cu", "README.md", ".gitignore");
+const ROW_REDUCTION: &[File] = files!("row-reduction": "kernel.toml", "row_sum.cu", "README.md", ".gitignore");
+const MATMUL: &[File] = files!("matmul": "kernel.toml", "matmul.cu", "README.md", ".gitignore");
 
 /// The files of a template.
 pub fn of(template: Template) -> &'static [File] {

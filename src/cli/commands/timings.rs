@@ -21,13 +21,9 @@ pub fn write(
     wall: Duration,
 ) -> Result<(), Exit> {
     let graph = &outcome.graph;
-    let needs: HashMap<String, Vec<String>> = steps
-        .iter()
-        .filter_map(|step| {
-            let index = graph.find(&step.id)?;
-            Some((step.id.clone(), graph.dependencies(index).map(|d| graph.node(d).id.clone()).collect()))
-        })
-        .collect();
+    let ids = |indices: &mut dyn Iterator<Item = u32>| indices.map(|i| graph.node(i).id.clone()).collect();
+    let needs: HashMap<String, Vec<String>> =
+        (0u32..).zip(graph.nodes()).map(|(i, node)| (node.id.clone(), ids(&mut graph.dependencies(i)))).collect();
     let now = jiff::Timestamp::now();
     let packages: std::collections::BTreeSet<&str> = graph.nodes().map(|n| n.labels.package.as_str()).collect();
     let build = Build {

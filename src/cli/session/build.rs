@@ -367,6 +367,14 @@ fn uses_python(package: &Package) -> bool {
 }
 
 impl Ready<'_> {
+    /// Ends what has to be ended: locks and worker processes. The rest is left to the end of this process, which comes next: to take a plan of a hundred
+    /// thousand nodes apart again, one by one, takes longer than to make a certificate of it.
+    pub fn end(self) {
+        let Ready { graph, expander, leaves, memory, pool, _locks, .. } = self;
+        drop((pool, _locks));
+        std::mem::forget((graph, expander, leaves, memory));
+    }
+
     /// Calls `with` with everything the engine is given.
     pub fn with_services<R>(&self, context: &Context, opened: &Opened, with: impl FnOnce(&Services<'_>) -> R) -> R {
         let workers = Workers {
@@ -415,8 +423,8 @@ impl Ready<'_> {
         let selected = self.expander.selected(id)?;
         Some(crate::report::Names {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
-            classes: selected.classes,
-            types: selected.choice.label,
+            classes: selected.classes.clone(),
+            types: selected.choice.label.clone(),
         })
     }
 }

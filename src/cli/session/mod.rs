@@ -5,6 +5,7 @@ pub mod certificate;
 pub mod devices;
 pub mod leaves;
 pub mod libraries;
+mod lost;
 pub mod open;
 pub mod places;
 pub mod plan;

@@ -22,6 +22,12 @@ impl World {
         for name in ["src/a.cu", "src/b.h", "report"] {
             std::fs::write(dir.path().join(name), name).unwrap();
         }
+        // Until the clock of the file system has moved on.
+        let (probe, began) = (dir.path().join("probe"), SystemTime::now());
+        while {
+            std::fs::write(&probe, "x").unwrap();
+            probe.metadata().unwrap().modified().unwrap().duration_since(began).map_or(0, |d| d.as_millis()) < 40
+        } {}
         World { dir, home, kept }
     }
 
@@ -71,7 +77,7 @@ fn it_reads_back_as_it_was_written_and_a_damaged_one_not_at_all() {
 
 #[test]
 fn it_holds_until_anything_it_names_changes() {
-    let changes: [(&str, fn(&World)); 12] = [
+    let changes: [(&str, fn(&World)); 13] = [
         ("a file is written", |w| std::fs::write(w.at("src/a.cu"), "src/A.cu").unwrap()),
         ("a file is removed", |w| std::fs::remove_file(w.at("src/b.h")).unwrap()),
         ("a file is renamed over another", |w| std::fs::rename(w.at("src/b.h"), w.at("src/a.cu")).unwrap()),
@@ -88,6 +94,12 @@ fn it_holds_until_anything_it_names_changes() {
             std::fs::write(w.at("sub/b.h"), "").unwrap();
         }),
         ("a content is removed", |w| std::fs::remove_file(w.home.cas().join(shard(&w.kept))).unwrap()),
+        ("a content is changed in place", |w| {
+            use std::os::unix::fs::PermissionsExt;
+            let place = w.home.cas().join(shard(&w.kept));
+            std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o644)).unwrap();
+            std::fs::write(place, "KEPT").unwrap();
+        }),
         ("a content is truncated", |w| {
             let place = w.home.cas().join(shard(&w.kept));
             std::fs::remove_file(&place).unwrap();

@@ -1,0 +1,175 @@
+//! Commands that look: explain, report, tree, metadata, run, and what is said of settings and places.
+
+use crate::place::Place;
+
+#[test]
+fn explain_follows_an_edit_from_the_step_to_the_file() {
+    let place = Place::tiny();
+    place.run("build").expect(0);
+    place.run("explain cpu/five/verify").expect(0).prints("is fresh").prints("it had no result before");
+    place.edit("twice.cu", "if (i < n)", "/* guard */ if (i < n)");
+    let said = place.run("explain BLOCK=32/cpu/compile").expect(0);
+    let said = said.prints("would run now").prints("`tiny/twice/generate`'s `inputs.file:twice.cu` changed");
+    assert!(said.out.contains("before blake3:") && said.out.contains("after  blake3:"), "{}", said.out);
+    let json = place.run("explain --json BLOCK=32/cpu/compile").expect(0).json();
+    assert_eq!(json["standing"], "may-run");
+    let root = json["because"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!((&root["what"], &root["why"]["field"]), (&"tiny/twice/generate".into(), &"inputs.file:twice.cu".into()));
+    assert_ne!(root["why"]["before"], root["why"]["after"]);
+    // The build agrees with what was said, and remembers it.
+    place.run("build").expect(0);
+    let now = place.run("explain BLOCK=32/cpu/compile").expect(0);
+    now.prints("is fresh")
+        .prints("it last ran because its `inputs.tree:source` changed")
+        .prints("inputs.file:twice.cu");
+    place.run("explain cpu/five/verify").expect(0).prints("is fresh").prints("it had no result before");
+}
+
+#[test]
+fn explain_shows_every_hashed_field_and_helps_to_find_steps() {
+    let place = Place::tiny();
+    place.run("explain --fields BLOCK=32/cpu/compile").expect(0).prints("kind = compile").prints("params.arch = cpu");
+    let said = place.run("explain BLOCK=32").expect(4).says("4 steps have `BLOCK=32`");
+    said.says("  tiny/twice/BLOCK=32/cpu/five/judge\n");
+    place.run("explain cpu/fiv/verify").expect(4).says("did you mean `cpu/five/verify`?");
+    place.run("explain zzz").expect(4).says("no step of the plan is or has `zzz`").says("kforge tree");
+}
+
+#[test]
+fn report_says_what_the_last_build_found_or_that_there_was_none() {
+    let place = Place::tiny();
+    place.run("report").expect(101).says("there is no report").says("run `kforge build` first");
+    let built = place.run("build").expect(0).says("Finished");
+    let text = place.run("report").expect(0);
+    assert!(built.err.contains(&text.out), "a build ends with the report:\n{}\n{}", built.err, text.out);
+    place.run("report --format markdown").expect(0).prints("# kforge report").prints("| twice | cpu |");
+    let json = place.run("report --format json").expect(0).json();
+    assert_eq!(json["packages"][0]["kernels"][0]["targets"][0]["shapes"][0]["verdict"], "pass");
+    let place = place.file("target/kforge/report.json", "{");
+    place.run("report").expect(101).says("is not a report");
+}
+
+#[test]
+fn the_tree_shows_what_hangs_on_what() {
+    let place = Place::tiny();
+    let down = place.run("tree").expect(0).prints("tiny/twice/cpu/select\n");
+    down.prints("└── tiny/twice/BLOCK=32/cpu/five/judge\n");
+    let roots = place.run("tree --depth 0").expect(0);
+    assert_eq!(roots.out, "tiny/twice/calibrate\ntiny/twice/cpu/select\n");
+    let up = place.run("tree --invert --stage generate").expect(0);
+    assert!(up.out.starts_with("tiny/twice/generate\n└── tiny/twice/BLOCK=32/cpu/compile\n"), "{}", up.out);
+    place.run("tree --stage compil").expect(2).says("did you mean `compile`?");
+    place.run("tree --stage bench").expect(4).says("no bench step");
+    place.run("tree --kernel thrice").expect(4).says("no kernel matches `thrice`");
+}
+
+#[test]
+fn metadata_tells_of_the_workspace_and_leaves_no_trace() {
+    let place = Place::tiny().alone();
+    let json = place.run("metadata --format-version 1").expect(0).json();
+    let package = &json["packages"][0];
+    assert_eq!((&package["name"], &package["kernels"][0]["variants"]["cpu"]), (&"tiny".into(), &1.into()));
+    assert_eq!(package["operators"][0]["shapes"][0]["dims"]["n"], 5);
+    assert_eq!(json["lockfile"]["empty"], true);
+    assert!(!place.home().exists() && !place.at("target").exists() && !place.at("kforge.lock").exists());
+    place.run("metadata --format-version 2").expect(2).says("expected 1");
+}
+
+#[test]
+fn run_shows_what_one_variant_gave() {
+    let place = Place::tiny();
+    let said = place.run("run twice --shape five --variant BLOCK=32").expect(0).prints("pass (emulated)");
+    said.prints("output `y`: 5 elements of f32").prints("bit for bit");
+    place.run("run twice --shape five --variant BLOCK=64").expect(4).says("expected one of `BLOCK=32`");
+    place.run("run twice --shape fife").expect(4).says("did you mean `five`?");
+    let wrong = Place::tiny();
+    wrong.edit("twice.cu", "2.0f", "2.5f");
+    let said = wrong.run("run twice --shape five").expect(100).prints("fail (emulated)");
+    assert!(said.out.contains("index") && said.out.contains("want"), "{}", said.out);
+    let broken = Place::tiny();
+    broken.edit("twice.cu", "int i =", "int i");
+    broken.run("run twice --shape five").expect(101).says("cannot compile `twice.cu`").says("error:");
+}
+
+#[test]
+fn quiet_says_errors_only_and_verbose_says_why() {
+    let place = Place::tiny().alone();
+    let loud = place.run("build -v").expect(0);
+    loud.says("Because").says("tiny/twice/BLOCK=32/cpu/compile: new");
+    let said = place.run("build -q").expect(0);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("", ""));
+    place.edit("twice.cu", "2.0f", "3.0f");
+    place.run("build -q").expect(100).says("error:");
+}
+
+#[test]
+fn the_project_and_its_settings_are_found() {
+    let place = Place::tiny().file("src/deep/x.txt", "").file(".kforge/config.toml", "[build]\njobs = 3\n");
+    let manifest = place.at("kernel.toml").display().to_string();
+    let said = place.run_in("src/deep", &["locate-project"], &[]).expect(0);
+    assert_eq!(said.json()["root"], manifest.as_str());
+    let said = place.run("locate-project --message-format plain").expect(0);
+    assert_eq!(said.out, format!("{manifest}\n"));
+    place.run("-C /tmp locate-project").expect(101).says("kforge init");
+    place.run("config get build.jobs").expect(0).prints("build.jobs = 3  # ").prints(".kforge/config.toml\n");
+    let said = place.run_in(".", &["config", "get", "build"], &[("KFORGE_BUILD_JOBS", "4")]).expect(0);
+    said.prints("build.jobs = 4 ")
+        .prints("# environment variable KFORGE_BUILD_JOBS")
+        .prints("build.keep-going = false");
+    place.run("config get jobs").expect(4).says("did you mean `build.jobs`?");
+}
+
+#[test]
+fn completions_know_the_commands() {
+    let place = Place::empty();
+    for shell in ["bash", "zsh", "fish"] {
+        place.run(&format!("completions {shell}")).expect(0).prints("locate-project");
+    }
+}
+
+#[test]
+fn doctor_says_what_is_there_and_what_is_missing_costs() {
+    let place = Place::tiny();
+    let said = place.run("doctor").expect(0).prints("found kforge home").prints("found C++ compiler");
+    said.prints("missing CUDA compiler (NVRTC)").prints("so targets `sm_*` cannot be compiled");
+    let said = place.run_in(".", &["doctor"], &[("PATH", "/nowhere")]).expect(0);
+    said.prints("missing C++ compiler").prints("so the `cpu` target cannot be built");
+    let place = place.file("file", "");
+    let home = place.at("file/home").display().to_string();
+    place
+        .run_in(".", &["doctor"], &[("KFORGE_HOME", &home)])
+        .expect(0)
+        .prints("missing kforge home")
+        .prints("KFORGE_HOME");
+}
+
+#[test]
+fn timings_show_what_ran() {
+    let place = Place::tiny().alone();
+    let said = place.run("build --timings").expect(0).says("Timed");
+    let path = said.err.lines().find_map(|l| l.trim_start().strip_prefix("Timed ")).unwrap().to_string();
+    let page = std::fs::read_to_string(path).unwrap();
+    assert_eq!(page, place.read("target/kforge/timings/last.html"));
+    let page = page.replace("&#x2f;", "/");
+    assert!(page.contains("tiny/twice/BLOCK=32/cpu/five/verify") && page.contains("Critical path"), "{page}");
+    place.run("build --timings").expect(0);
+    assert!(place.read("target/kforge/timings/last.html").contains("Nothing ran"));
+}
+
+#[test]
+fn a_word_that_is_no_command_is_a_plugin_an_alias_or_a_mistake() {
+    let place = Place::tiny()
+        .file("bin/kforge-hello", "#!/bin/sh\necho \"hello $*; $KFORGE\"\nexit 7\n")
+        .file(".kforge/config.toml", "[alias]\nwhere = \"locate-project --message-format plain\"\n");
+    let program = place.at("bin/kforge-hello");
+    let mut permissions = std::fs::metadata(&program).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o755);
+    std::fs::set_permissions(&program, permissions).unwrap();
+    let path = format!("{}:/usr/bin:/bin", place.at("bin").display());
+    let said = place.run_in(".", &["hello", "--a", "b"], &[("PATH", &path)]).expect(7);
+    assert!(said.out.starts_with("hello --a b; /") && said.out.trim_end().ends_with("kforge"), "{}", said.out);
+    place.run_in(".", &["helo"], &[("PATH", &path)]).expect(2).says("did you mean `hello`?");
+    place.run("where").expect(0).prints("/kernel.toml\n");
+    place.run("buidl").expect(2).says("there is no command `buidl`").says("did you mean `build`?");
+    place.run("build --no-such-flag").expect(2).says("--no-such-flag");
+}

@@ -1,0 +1,106 @@
+//! Commands that remove, collect and lock: clean, cache, evidence, toolchain, fetch, update.
+
+use std::fs;
+
+use crate::place::Place;
+
+#[test]
+fn clean_removes_what_builds_wrote_and_nothing_else() {
+    let place = Place::tiny().file("target/mine.txt", "kept");
+    place.run("clean").expect(0).says("nothing");
+    place.run("build").expect(0);
+    place.run("clean -n").expect(0).says("files").says("would be removed");
+    assert!(place.at("target/kforge/journal").exists());
+    place.run("clean").expect(0).says("Removed 3 files");
+    assert!(!place.at("target/kforge").exists() && place.at("target/mine.txt").exists());
+    // The shared cache still knows everything.
+    let said = place.run("build").expect(0);
+    assert!(said.err.contains(" 0 executed"), "{}", said.err);
+}
+
+#[test]
+fn clean_waits_for_nobody_if_told_so() {
+    let place = Place::tiny();
+    fs::create_dir_all(place.at("target/kforge")).unwrap();
+    let held = fs::File::create(place.at("target/kforge/.lock")).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "this test stands for another kforge")]
+    held.lock().unwrap();
+    place.run("clean --no-wait").expect(75).says("another kforge");
+    place.run("build --no-wait").expect(75);
+    drop(held);
+    place.run("clean --no-wait").expect(0);
+}
+
+#[test]
+fn the_cache_is_measured_collected_and_mended() {
+    let place = Place::tiny().alone();
+    place.run("build").expect(0);
+    place.run("cache du").expect(0).prints("contents").prints("total");
+    place.run("cache gc").expect(0).says("Removed 0 results");
+    place.run("cache verify").expect(0).says("Checked");
+    let blob = walkdir::WalkDir::new(place.home().join("cas"))
+        .into_iter()
+        .flatten()
+        .find(|e| e.file_type().is_file())
+        .unwrap()
+        .into_path();
+    let mut permissions = fs::metadata(&blob).unwrap().permissions();
+    #[expect(clippy::permissions_set_readonly_false, reason = "a file of this test alone")]
+    permissions.set_readonly(false);
+    fs::set_permissions(&blob, permissions).unwrap();
+    fs::write(&blob, "rot").unwrap();
+    place.run("cache verify").expect(0).says("its bytes were not those of its name");
+    assert!(!blob.exists());
+    place.run("build").expect(0);
+}
+
+#[test]
+fn builds_collect_once_a_day_where_that_is_allowed() {
+    let place = Place::tiny().alone();
+    let online = [("KFORGE_NET_OFFLINE", "false")];
+    place.run("build").expect(0);
+    assert!(!place.home().join("collected").exists(), "offline, what goes may not come back");
+    // A build that has nothing at all to do does not even look.
+    place.edit("twice.cu", "2.0f", "(2.0f)");
+    place.run_in(".", &["build", "--config", "cache.auto-gc=false"], &online).expect(0);
+    assert!(!place.home().join("collected").exists());
+    place.edit("twice.cu", "(2.0f)", "((2.0f))");
+    place.run_in(".", &["build"], &online).expect(0);
+    let first = fs::metadata(place.home().join("collected")).unwrap().modified().unwrap();
+    place.edit("twice.cu", "((2.0f))", "2.0f");
+    place.run_in(".", &["build"], &online).expect(0);
+    assert_eq!(fs::metadata(place.home().join("collected")).unwrap().modified().unwrap(), first);
+}
+
+#[test]
+fn an_empty_home_has_no_evidence_and_no_toolchains() {
+    let place = Place::tiny().alone();
+    place.run("evidence list").expect(0).says("Found 0 records of evidence");
+    place.run("toolchain list").expect(0).says("Found 0 toolchains installed");
+    place.run("fetch").expect(0).says("no package has a device target");
+}
+
+#[test]
+fn update_pins_champions_and_tells_before_it_writes() {
+    let place = Place::tiny();
+    place.run("update --champions").expect(101).says("there is no report");
+    place.run("update").expect(101).says("--offline");
+    place.run("build").expect(0);
+    place.run("update --champions -n").expect(0).says("would be added").says("1 change, not written");
+    assert!(!place.at("kforge.lock").exists());
+    place.run("update --champions --locked").expect(101).says("--locked");
+    place.run("update --champions").expect(0).says("champion of `twice`").says("1 change");
+    assert!(place.read("kforge.lock").contains("[[champion]]"));
+    place.run("update --champions").expect(0).says("0 changes");
+    let json = place.run("metadata").expect(0).json();
+    assert!(json["lockfile"]["champions"]["tiny/twice/cpu/all"].is_string(), "{json}");
+    // A pinned champion says so.
+    place.run("build").expect(0);
+}
+
+#[test]
+fn what_needs_a_network_says_so() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
+    place.run("fetch").expect(101).says("run `kforge update` with a network");
+}

@@ -1,0 +1,53 @@
+//! new and init: packages that build as they come, and nothing overwritten.
+
+use crate::place::Place;
+
+#[test]
+fn every_template_builds_as_it_comes() {
+    let place = Place::empty();
+    for template in ["elementwise", "row-reduction", "matmul"] {
+        let name = format!("my-{template}");
+        place.run_in(".", &["new", &name, "--template", template], &[]).expect(0).says("Created package");
+        let folder = place.at(&name).display().to_string();
+        // Machine code needs a toolchain, which needs a network; the rest must be right.
+        place.run(&format!("-C {folder} verify --target cpu --shape ragged")).expect(0).says("Finished");
+        assert!(place.read(&format!("{name}/kernel.toml")).contains(&format!("name = \"{name}\"")));
+        assert!(!place.read(&format!("{name}/kernel.toml")).contains("{{"));
+    }
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let place = Place::empty().file("there/x.txt", "mine").file("README.md", "mine");
+    place.run("new there").expect(101).says("exists already").says("kforge init");
+    place.run("init --name fresh").expect(0).says("README.md, which is there already");
+    assert_eq!(place.read("README.md"), "mine");
+    let manifest = place.read("kernel.toml");
+    place.run("init --name fresh").expect(101).says("is there already");
+    assert_eq!(place.read("kernel.toml"), manifest);
+}
+
+#[test]
+fn names_that_are_none_are_refused() {
+    let place = Place::empty();
+    for (path, name) in [("2fast", "2fast"), ("a.b", "a.b")] {
+        place.run(&format!("new {path}")).expect(101).says(&format!("`{name}` is no package's name")).says("--name");
+        assert!(!place.at(path).exists());
+    }
+    place.run("new 2fast --name fast").expect(0);
+    assert!(place.read("2fast/kernel.toml").contains("name = \"fast\""));
+    place.run("new x --template conv").expect(2).says("elementwise");
+}
+
+#[test]
+fn a_new_package_joins_the_workspace_around_it() {
+    let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"kernels/*\"] # all of them\n");
+    place.run("new kernels/a").expect(0);
+    assert_eq!(place.read("kernel.toml"), "[workspace]\nmembers = [\"kernels/*\"] # all of them\n");
+    place.run("new other/b").expect(0).says("Adding `other/b`");
+    assert_eq!(place.read("kernel.toml"), "[workspace]\nmembers = [\"kernels/*\", \"other/b\"] # all of them\n");
+    place.run("new other/c --name a").expect(101).says("has a package `a` already");
+    assert!(!place.at("other/c").exists());
+    let json = place.run("metadata").expect(0).json();
+    assert_eq!(json["workspace_members"], serde_json::json!(["a", "b"]));
+}
