@@ -36,6 +36,7 @@
 //! |---|---|
 //! | `kforge.lock` | what was resolved and pinned; committed with the sources |
 //! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
+//! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/report.json` | what the last build found |
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |

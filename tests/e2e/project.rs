@@ -143,6 +143,14 @@ impl Project {
         (ids("will "), ids("may "))
     }
 
+    /// What `kforge explain` says of a step.
+    #[track_caller]
+    pub(crate) fn explain(&self, step: &str) -> Value {
+        let output = self.command(&["explain", "--offline", "--json", step]).output().unwrap();
+        assert!(output.status.success(), "{step}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
     /// What people keep of a build: the report, byte for byte.
     pub(crate) fn report(&self) -> String {
         fs::read_to_string(self.target().join("report.json")).unwrap()

@@ -185,6 +185,9 @@ fn execute(
                 ended += 1;
                 total = total.max(ended);
                 tell(context, step);
+                if console.everything() && step.kind == StepKind::Compile {
+                    log_of(ready, &step.id).lines().for_each(|line| console.err(&format!("  {line}\n")));
+                }
                 if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
                     timed.push((**step).clone());
                 }
@@ -202,6 +205,13 @@ fn execute(
         ready.with_services(context, opened, |services| engine::build(graph, &ready.options, services, &mut on_event));
     console.finish();
     outcome
+}
+
+/// What the compiler said in a compile step, now or when it last ran.
+fn log_of(ready: &Ready<'_>, id: &str) -> String {
+    let log = ready.journal.last(id).and_then(|row| row.result?.outputs.get("log").copied());
+    let bytes = log.and_then(|digest| ready.leaves.get(&digest).ok().flatten()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// What a status line names: package and kernel or operator.
