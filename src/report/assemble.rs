@@ -273,8 +273,9 @@ mod tests {
 
     #[test]
     fn what_is_unavailable_is_counted_by_kind_and_reason() {
-        let labels =
-            Labels { package: "p".into(), kernel: Some("k".into()), target: Some("h200".into()), ..Labels::default() };
+        let part = |text: &str| Some(text.to_string());
+        let (kernel, target, variant) = (part("k"), part("h200"), part("BLOCK=1"));
+        let labels = Labels { package: "p".into(), kernel, target, variant, ..Labels::default() };
         let outcome = Outcome::Unavailable("no device".into());
         let view = |id| StepView { id, kind: StepKind::Bench, labels: &labels, outcome: &outcome, result: None };
         let report =
