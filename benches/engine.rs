@@ -47,6 +47,7 @@ fn node(kernel: usize, at: usize) -> Node {
         time_limit_s: 60,
         unavailable: None,
         expands: false,
+        advisory: false,
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Volume {
     Normal,
     /// And why.
     Verbose,
+    /// And what the tools said themselves.
+    Everything,
 }
 
 /// What a console is made with.
@@ -76,7 +78,12 @@ impl Console {
 
     /// Whether reasons are shown.
     pub fn verbose(&self) -> bool {
-        self.manner.volume == Volume::Verbose
+        self.manner.volume >= Volume::Verbose
+    }
+
+    /// Whether the tools' own output is shown.
+    pub fn everything(&self) -> bool {
+        self.manner.volume == Volume::Everything
     }
 
     /// A status line: the verb right-aligned in green.

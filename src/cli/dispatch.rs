@@ -70,7 +70,8 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
     let volume = match (global.quiet || settings.flag("term.quiet"), global.verbose) {
         (true, _) => Volume::Quiet,
         (false, 0) => Volume::Normal,
-        (false, _) => Volume::Verbose,
+        (false, 1) => Volume::Verbose,
+        (false, _) => Volume::Everything,
     };
     let of = |name: &str| (settings.word(name) == Some("always"), settings.word(name) == Some("never"));
     let plain = environment.get("NO_COLOR").is_some() || environment.get("TERM") == Some("dumb");

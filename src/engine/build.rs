@@ -261,7 +261,7 @@ impl Coordinator<'_, '_, '_> {
         }
         self.count(&done);
         self.tell(index, &done);
-        let fails = done.fails();
+        let fails = done.fails(self.walk.graph.node(index));
         self.walk.settle(index, State::Done(done));
         if fails && !self.walk.options.keep_going && self.stopped_by.is_none() {
             let id = self.walk.graph.node(index).id.clone();
@@ -308,11 +308,11 @@ impl Coordinator<'_, '_, '_> {
 
     fn tell(&mut self, index: Index, done: &Done) {
         let result = done.result.as_ref();
-        let silent = result.is_some_and(|r| r.notes.is_empty()) && !done.fails();
+        let node = self.walk.graph.node(index);
+        let silent = result.is_some_and(|r| r.notes.is_empty()) && !done.fails(node);
         if self.walk.options.quiet_fresh && done.outcome == Outcome::Fresh && silent {
             return;
         }
-        let node = self.walk.graph.node(index);
         let ran = done.started_ms.is_some();
         (self.on_event)(Event::StepFinished(Box::new(StepFinished {
             id: node.id.clone(),

@@ -125,7 +125,8 @@ impl<'a> Dry<'a> {
                 {
                     done = done.not_expanded(error);
                 }
-                if done.fails() && !late && !self.walk.options.keep_going && self.walk.stopping.is_none() {
+                let fails = done.fails(self.walk.graph.node(index));
+                if fails && !late && !self.walk.options.keep_going && self.walk.stopping.is_none() {
                     self.walk.stopping = Some(format!("the build ended at `{}`", self.walk.graph.node(index).id));
                 }
                 State::Done(done)

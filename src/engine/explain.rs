@@ -24,6 +24,10 @@ pub fn why(last: Option<&Last>, now: &Spec) -> Why {
 /// As [`why`], where the fields are written down already.
 pub(super) fn why_from(last: Option<&Last>, now: &[(String, String)]) -> Why {
     let Some(last) = last else { return plain("new") };
+    if last.explanation.is_empty() {
+        // What was hashed last time went with the cache, so that nothing can be compared. That the result went too is true in any case.
+        return plain(if last.forgotten { "forgotten" } else { "not-cached" });
+    }
     match first_difference(&last.explanation, now) {
         Some((field, before, after)) => Why { code: "changed".into(), field: Some(field), before, after },
         None if last.forgotten => plain("forgotten"),
@@ -246,6 +250,8 @@ mod tests {
         let mut last = Last { key: spec.key(), explanation: spec.explain(), forgotten: false, because: vec![] };
         assert_eq!(why(None, &spec).code, "new");
         assert_eq!(why(Some(&last), &spec).code, "not-cached");
+        let lost = Last { explanation: vec![], ..last.clone() };
+        assert_eq!(why(Some(&lost), &spec), plain("not-cached"));
         last.forgotten = true;
         assert_eq!(why(Some(&last), &spec).code, "forgotten");
         last.explanation[2].1 = "y".into();

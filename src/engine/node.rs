@@ -84,4 +84,6 @@ pub struct Node {
     pub unavailable: Option<String>,
     /// Whether [`super::Expand`] wants its result to add nodes.
     pub expands: bool,
+    /// Whether a failing verdict of it is a finding rather than a failure, which ends no build: of what is made for comparison only.
+    pub advisory: bool,
 }

@@ -18,7 +18,7 @@ use super::bind::{Bound, Given, bind, bind_inputs};
 use super::explain::{chain, plain, why_from};
 use super::graph::STORED;
 use super::services::{Because, BuildOptions, Row, Services, look_up};
-use super::{Graph, Hit, Index};
+use super::{Graph, Hit, Index, Node};
 use crate::base::Digest;
 use crate::record::event::{CacheOrigin, EvidenceSeen};
 use crate::record::{Note, Outcome, Spec, StepResult};
@@ -85,10 +85,10 @@ impl Done {
         Done { stopped: true, ..Done::nothing(Outcome::Skipped(why.to_string()), key) }
     }
 
-    /// Whether this stops a build that is not to go on after a failure.
-    pub(super) fn fails(&self) -> bool {
+    /// Whether this, of that node, stops a build that is not to go on after a failure.
+    pub(super) fn fails(&self, node: &Node) -> bool {
         let wrong = self.result.as_ref().is_some_and(|r| matches!(r.verdict, Some(crate::record::Verdict::Fail(_))));
-        wrong || matches!(self.outcome, Outcome::Failed(_))
+        (wrong && !node.advisory) || matches!(self.outcome, Outcome::Failed(_))
     }
 
     /// The same where the step's result could not be expanded.

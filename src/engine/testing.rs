@@ -36,6 +36,7 @@ pub(crate) fn node(id: &str, kind: StepKind, inputs: &[(&str, InputRef)]) -> Nod
         time_limit_s: 60,
         unavailable: None,
         expands: false,
+        advisory: false,
     }
 }
 

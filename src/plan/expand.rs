@@ -48,7 +48,9 @@ impl Expand for Expander<'_> {
             // One champion may stand for several classes.
             let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
             for champion in &selection.champions {
-                champion.variant.map(|v| champions.entry(v).or_default().push(champion));
+                if let Some(variant) = champion.variant {
+                    champions.entry(variant).or_default().push(champion);
+                }
             }
             for (variant, of) in champions {
                 planner.champion(&selected, variant, &of).map_err(|d| d.message)?;
@@ -130,7 +132,7 @@ impl<'a> Planner<'a> {
     /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.
     fn without(&self, scope: Scope<'_>, kernel: &Kernel, build: &Build, method: &Method) -> Option<Build> {
         let off = kernel.without(&build.variant, method)?;
-        let mut other = self.build_of(scope, &off.variant);
+        let mut other = Build { method: Some(method.id.clone()), ..self.build_of(scope, &off.variant) };
         if let Some(source) = off.source {
             other.source = source;
             other.without = method.id.clone();

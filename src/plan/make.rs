@@ -43,13 +43,15 @@ impl Make {
             time_limit_s: 600,
             unavailable: None,
             expands: false,
+            advisory: false,
         })
     }
 
-    /// In that phase.
+    /// In that phase. What ablation makes is there to be compared with: that it is wrong, or shows no method, is a finding.
     #[must_use]
     pub fn phase(mut self, phase: u8) -> Self {
         self.0.rank.phase = phase;
+        self.0.advisory = phase == ABLATION;
         self
     }
 

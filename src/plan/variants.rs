@@ -32,8 +32,10 @@ pub struct Build {
     pub source: String,
     /// Flags beside the kernel's.
     pub flags: Vec<String>,
-    /// Further id part of what only ablation builds: the method left out; else empty.
+    /// Further id part of what no tunables tell from another variant: the method left out; else empty.
     pub without: String,
+    /// The method left out, where the variant is there to be compared with the one that has it.
+    pub method: Option<String>,
 }
 
 impl Planner<'_> {
@@ -51,6 +53,7 @@ impl Planner<'_> {
             source: scope.kernel.source.clone(),
             flags: vec![],
             without: String::new(),
+            method: None,
         }
     }
 
@@ -63,7 +66,7 @@ impl Planner<'_> {
             variant: Some(build.label.clone()),
             target: Some(scope.target.name.clone()),
             shape: shape.map(String::from),
-            method: (!build.without.is_empty()).then(|| build.without.clone()),
+            method: build.method.clone(),
         }
     }
 

@@ -57,6 +57,14 @@ impl Reader<'_> {
 /// Assembles a report. `names` gives what a select step's numbers mean.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
     let mut packages = Packages { all: vec![], at: HashMap::new() };
+    // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
+    for step in steps {
+        let Labels { package, kernel, operator, variant, target, .. } = step.labels;
+        let package = packages.get(package);
+        if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
+            target_of(package, kernel, operator, target, types_of(variant));
+        }
+    }
     for step in steps {
         let package = packages.get(&step.labels.package);
         match step.kind {
@@ -72,15 +80,16 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     // Champions are known now: what the other steps say is filed under them.
     for step in steps {
         let package = packages.get(&step.labels.package);
-        let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else {
+        let Labels { kernel, operator, variant, target, .. } = step.labels;
+        // What is not about a variant (generate, oracle, select) has no place of its own; only its failure is told.
+        let (Some(kernel), Some(target), Some(variant)) = (kernel, target, variant) else {
             if let Outcome::Failed(why) = step.outcome {
                 stray(package, step, why);
             }
             continue;
         };
-        let operator = step.labels.operator.clone().unwrap_or_default();
-        let types = step.labels.variant.as_deref().map_or("", types_of);
-        file(target_of(package, kernel, &operator, target, types), step, reader);
+        let operator = operator.clone().unwrap_or_default();
+        file(target_of(package, kernel, &operator, target, types_of(variant)), step, reader);
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     Report { format_version: crate::record::FORMAT_VERSION, packages: packages.all }
@@ -264,8 +273,9 @@ mod tests {
 
     #[test]
     fn what_is_unavailable_is_counted_by_kind_and_reason() {
-        let labels =
-            Labels { package: "p".into(), kernel: Some("k".into()), target: Some("h200".into()), ..Labels::default() };
+        let part = |text: &str| Some(text.to_string());
+        let (kernel, target, variant) = (part("k"), part("h200"), part("BLOCK=1"));
+        let labels = Labels { package: "p".into(), kernel, target, variant, ..Labels::default() };
         let outcome = Outcome::Unavailable("no device".into());
         let view = |id| StepView { id, kind: StepKind::Bench, labels: &labels, outcome: &outcome, result: None };
         let report =

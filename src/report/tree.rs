@@ -105,6 +105,7 @@ mod tests {
             time_limit_s: 1,
             unavailable: (kind == StepKind::Bench).then(|| "no device".into()),
             expands: false,
+            advisory: false,
         }
     }
 

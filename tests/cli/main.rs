@@ -1,5 +1,6 @@
 //! The face of the program: every command as people start it, in folders and with a home of its own, without a network. Builds are of a few elements on `cpu`.
 
+mod docs;
 mod edits;
 mod looks;
 mod place;

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use serde_json::Value;
+
 use crate::project::{Built, Project, ids};
+use crate::random::Random;
 use crate::sample::{DIRECT, SUM, sample};
 
 /// Builds after an edit. What a dry run announced must hold: what *will* run ran, and nothing ran that neither *will* nor *may*, but for what a selection adds.
@@ -163,7 +166,7 @@ fn a_new_header_that_shadows_an_old_one_is_noticed() {
     // Beside the source, which is looked through before the include folders.
     project.write("sum.h", &SUM.replace("return part[0];", "return part[0] + 1;"));
     let built = project.build(&["--keep-going"]).expect(100);
-    assert_eq!(built.step("sample/direct/BLOCK=4/cpu/small/judge")["verdict"]["fail"].is_string(), true);
+    assert!(built.step("sample/direct/BLOCK=4/cpu/small/judge")["verdict"]["fail"].is_string());
     // `row.h` lies in `inc`, and what lies beside it comes first there.
     assert_eq!(built.step("sample/indirect/cpu/small/judge")["verdict"], "pass");
     fs::remove_file(project.root().join("sum.h")).unwrap();
@@ -255,4 +258,178 @@ fn an_answer_without_a_plan_overlooks_no_edit() {
     fs::remove_file(project.target().join("report.json")).unwrap();
     executed_for_people(&project);
     assert!(project.target().join("report.json").exists(), "outputs that are gone are written again");
+}
+
+/// The root cause that an explanation ends with: the step, and the field with its values.
+fn root(explanation: &Value) -> (&str, &str, &Value, &Value) {
+    let link = explanation["because"].as_array().unwrap().last().expect("a cause");
+    let why = &link["why"];
+    (link["what"].as_str().unwrap(), why["field"].as_str().unwrap_or_default(), &why["before"], &why["after"])
+}
+
+#[test]
+fn explain_names_the_field_with_both_values_before_a_build_and_after_it() {
+    let project = sample();
+    project.built(&[]);
+    let direct = "sample/direct/BLOCK=4/cpu";
+    let edit = |name: &'static str, from: &'static str, to: &'static str| {
+        let project = project.clone();
+        move || project.edit(name, from, to)
+    };
+    type Case<'a> = (Box<dyn Fn() + 'a>, String, &'a str, &'a str);
+    let cases: [Case<'_>; 5] = [
+        (
+            Box::new(edit("direct.cu", "float value = 0;", "float value = 0; // a sum")),
+            format!("{direct}/compile"),
+            "sample/direct/generate",
+            "inputs.file:direct.cu",
+        ),
+        (
+            Box::new(edit("inc/sum.h", "N / 2", "N >> 1")),
+            "sample/indirect/cpu/compile".into(),
+            "sample/indirect/generate",
+            "inputs.file:inc/sum.h",
+        ),
+        (
+            Box::new(edit("kernel.toml", "{ atol = 1e-5, rtol = 1e-5 }", "{ atol = 1e-5, rtol = 2e-5 }")),
+            format!("{direct}/small/judge"),
+            "sample/direct/BLOCK=4/cpu/small/judge",
+            "params.tolerance.y.rtol",
+        ),
+        (
+            Box::new(edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [4, 8]")),
+            "sample/direct/cpu/select".into(),
+            "sample/direct/cpu/select",
+            "params.candidates[1].identity",
+        ),
+        (
+            Box::new(|| project.write("sum.h", SUM)),
+            format!("{direct}/compile"),
+            "sample/direct/generate",
+            // The one that stood there is read no more.
+            "inputs.file:inc/sum.h",
+        ),
+    ];
+    for (edit, step, cause, field) in cases {
+        edit();
+        let before = project.explain(&step);
+        assert!(["will-run", "may-run"].contains(&before["standing"].as_str().unwrap()), "{before}");
+        let built = project.built(&[]);
+        assert!(built.executed().contains(cause), "{cause}");
+        let after = project.explain(&step);
+        assert_eq!(after["standing"], "fresh");
+        for explanation in [&before, &after] {
+            let (what, named, was, is) = root(explanation);
+            // Before the build a selection waits for a variant that was never there.
+            if named.is_empty() {
+                assert_eq!(
+                    (what, step.ends_with("select")),
+                    ("sample/direct/BLOCK=8/cpu/compile", true),
+                    "{explanation}"
+                );
+                continue;
+            }
+            assert_eq!((what, named), (cause, field), "{explanation}");
+            assert_ne!(was, is, "{explanation}");
+        }
+    }
+    let wrapper = project.place().join("other-c++");
+    fs::write(&wrapper, "#!/bin/sh\nexec c++ \"$@\"\n").unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let project = project.clone().var("KFORGE_TOOLCHAIN_CXX", &wrapper);
+    let explanation = project.explain("sample/twice/cpu/compile");
+    assert_eq!(root(&explanation).1, "inputs.toolchain");
+}
+
+/// `twice` with 1 taken from `MORE`, which `before` defines.
+fn with_more(project: &Project, before: &str) {
+    project.write("twice.cu", &format!("{before}\n{}", crate::sample::TWICE.replace("+ 1", "+ MORE")));
+}
+
+#[test]
+fn a_computed_include_brings_in_every_header_of_the_package() {
+    let project = sample().file("inc/more.h", "#define MORE 1\n");
+    with_more(&project, "#define NAME \"inc/more.h\"\n#include NAME");
+    project.built(&[]);
+    project.write("inc/more.h", "#define MORE 2\n");
+    project.build(&[]).expect(100);
+}
+
+#[test]
+fn what_no_key_holds_cannot_be_read() {
+    let project = sample();
+    let outside = project.place().join("outside.h");
+    fs::write(&outside, "#define MORE 1\n").unwrap();
+    let (outside, text) = (outside.display(), "lies outside the package");
+    with_more(&project, &format!("#include \"{outside}\""));
+    project.build(&[]).expect(101).says(text);
+    with_more(&project, "#include \"../outside.h\"");
+    project.build(&[]).expect(101).says(text);
+    // A name that only the compiler can put together.
+    with_more(&project, &format!("#define NAME \"{outside}\"\n#include NAME"));
+    project.build(&[]).expect(101).says("of which kforge would not know that it changed").says("outside.h");
+    with_more(&project, &format!("#define MORE 1\n__asm__(\".section .rodata\\n.incbin \\\"{outside}\\\"\\n.text\");"));
+    project.build(&[]).expect(101).says("of which kforge would not know that it changed").says("outside.h");
+}
+
+#[test]
+fn variables_of_compilers_change_nothing() {
+    let project = sample();
+    project.built(&[]);
+    let folder = project.place().join("elsewhere");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("sum.h"), "#error elsewhere\n").unwrap();
+    fs::write(folder.join("more.h"), "#define MORE 1\n").unwrap();
+    let names = ["CPATH", "CPLUS_INCLUDE_PATH", "CXXFLAGS", "NVCC_APPEND_FLAGS"];
+    let astray = names.iter().fold(project.clone(), |project, name| project.var(name, &folder));
+    assert_eq!(astray.built(&[]).count("executed"), 0);
+    with_more(&astray, "#include \"more.h\"");
+    astray.build(&[]).expect(101).says("more.h");
+}
+
+#[test]
+fn a_header_behind_a_link_counts_by_what_it_holds() {
+    let project = sample();
+    let shared = project.place().join("shared.h");
+    fs::write(&shared, "#define MORE 1\n").unwrap();
+    std::os::unix::fs::symlink(&shared, project.root().join("more.h")).unwrap();
+    with_more(&project, "#include \"more.h\"");
+    project.built(&[]);
+    fs::write(&shared, "#define MORE 2\n").unwrap();
+    project.build(&[]).expect(100);
+}
+
+#[test]
+fn any_sequence_of_edits_ends_as_a_clean_build_does() {
+    let mut random = Random::seeded();
+    let project = sample();
+    let values = ["[4]", "[4, 8]", "[8, 4]", "[2]"];
+    let (mut tune, mut tolerance, mut header) = (0, 0, 0);
+    for round in 0..6 {
+        // Some rounds change several things before the next build.
+        for _ in 0..=random.below(2) {
+            match random.below(5) {
+                0 => tune = random.below(values.len() as u64) as usize,
+                1 => tolerance = random.below(3),
+                2 => header = random.below(3),
+                3 => project.write("twice.cu", &format!("// {}\n{}", random.below(3), crate::sample::TWICE)),
+                _ => project
+                    .write("direct.cu", &DIRECT.replace("= 0;", ["= 0;", "= 0.0f;", "= 1;"][random.below(3) as usize])),
+            }
+        }
+        let manifest = crate::sample::MANIFEST
+            .replace("BLOCK = [4]", &format!("BLOCK = {}", values[tune]))
+            .replace("atol = 1e-5", ["atol = 1e-5", "atol = 2e-5", "atol = 0.0"][tolerance as usize]);
+        project.write("kernel.toml", &manifest);
+        project.write(
+            "inc/sum.h",
+            &SUM.replace("return part[0]", ["return part[0]", "return 0 + part[0]", "return part[1]"][header as usize]),
+        );
+        let incremental = project.build(&["--keep-going"]);
+        let clean = project.cloned(&format!("clean-{round}")).home_at(format!("home-{round}"));
+        let built = clean.build(&["--keep-going"]);
+        assert_eq!(incremental.code(), built.code(), "round {round}");
+        assert_eq!(incremental.keys(), built.keys(), "round {round}");
+        assert_eq!(project.report(), clean.report(), "round {round}");
+    }
 }

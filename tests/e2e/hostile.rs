@@ -74,8 +74,9 @@ fn a_kernel_that_ends_the_process_is_reported() {
 #[test]
 fn reports_forged_through_every_descriptor_do_not_help() {
     let forge = r#"for (int fd = 0; fd < 256; fd++) write(fd, "{\"trial-done\":{\"trial\":0}}\n", 27);"#;
-    let (_, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", forge));
-    assert!(why.contains("tampered with"), "{why}");
+    let (built, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", forge));
+    assert!(!why.is_empty());
+    built.says("the runner's report was tampered with");
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Machine {
 #[derive(Clone)]
 pub(crate) struct Lab {
     pub(crate) project: Project,
-    scenario: PathBuf,
+    pub(crate) scenario: PathBuf,
 }
 
 impl Lab {

@@ -84,7 +84,7 @@ fn a_pin_holds_among_equals_and_not_against_a_faster_one() {
     pin(&lab, "V=4");
     let built = lab.built(&[]);
     assert_eq!(champion(&built), ("V=4".into(), false));
-    assert_eq!(built.executed_kinds().into_keys().collect::<Vec<_>>(), ["select"], "a pin costs no device");
+    assert_eq!(built.executed_kinds().into_keys().collect::<Vec<_>>(), ["inspect", "select"], "a pin costs no device");
     for n in 2..5 {
         lab.on(&Machine { seed: u64::from(n), day: n, ..equal.clone() });
         assert_eq!(champion(&lab.built(&["--remeasure"])).0, "V=4", "seed {n}");
@@ -111,7 +111,9 @@ fn who_has_no_sample_left_is_not_timed() {
 #[test]
 fn what_is_wrong_on_the_device_is_never_champion_and_is_told_again() {
     let times = Machine::with(&[(1, 1400.0), (4, 1200.0)]);
-    for (fault, says) in [("error = 1.0", "element 0"), ("fault = \"crash\"", "illegal memory access")] {
+    for (fault, says) in
+        [("error = 1.0", "`y` is wrong at 0: got 2, want 1"), ("fault = \"crash\"", "illegal memory access")]
+    {
         let lab = Lab::new(&times.clone().first("^k<2>", &format!("ns = 100.0\n{fault}")));
         let built = lab.project.build(&["--keep-going"]).expect(100).says(says);
         assert_eq!(champion(&built).0, "V=4", "{fault}");

@@ -141,7 +141,8 @@ fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
 
 /// Why a step runs, in a line.
 pub fn reason(why: &crate::record::event::Why) -> String {
-    match (&why.field, &why.before, &why.after) {
+    let shown = |value: &Option<String>| value.as_ref().map(|v| report::explanation::shown(v, false));
+    match (&why.field, shown(&why.before), shown(&why.after)) {
         (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
         (Some(field), None, Some(after)) => format!("{}: {field} is now {after}", why.code),
         (Some(field), Some(before), None) => format!("{}: {field} was {before}, is gone", why.code),
@@ -185,6 +186,9 @@ fn execute(
                 ended += 1;
                 total = total.max(ended);
                 tell(context, step);
+                if console.everything() && step.kind == StepKind::Compile {
+                    console.err(&unsaid(&log_of(ready, &step.id), step));
+                }
                 if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
                     timed.push((**step).clone());
                 }
@@ -204,6 +208,19 @@ fn execute(
     outcome
 }
 
+/// What the compiler said in a compile step, now or when it last ran.
+fn log_of(ready: &Ready<'_>, id: &str) -> String {
+    let log = ready.journal.last(id).and_then(|row| row.result?.outputs.get("log").copied());
+    let bytes = log.and_then(|digest| ready.leaves.get(&digest).ok().flatten()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Of a log what no note of the step has said.
+fn unsaid(log: &str, step: &StepFinished) -> String {
+    let said = |line: &str| step.notes.iter().any(|n| n.message.lines().any(|l| l.trim() == line.trim()));
+    indented(&log.lines().filter(|line| !line.trim().is_empty() && !said(line)).collect::<Vec<_>>().join("\n"))
+}
+
 /// What a status line names: package and kernel or operator.
 fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
@@ -217,8 +234,10 @@ pub fn tell(context: &Context, step: &StepFinished) {
     {
         console.status("Because", &format!("{}: {}", step.id, reason(why)));
     }
+    // What is there to be compared with may be wrong, and code need not show a method: the report says so.
+    let compared = step.kind == StepKind::Match || step.labels.method.is_some();
     let loud = |severity: Severity| {
-        severity == Severity::Error
+        (severity == Severity::Error && !compared)
             || (severity == Severity::Warning && step.outcome == Outcome::Executed)
             || console.verbose()
     };
@@ -231,14 +250,14 @@ pub fn tell(context: &Context, step: &StepFinished) {
         Outcome::Skipped(why) if why == INTERRUPTED => {}
         _ => {
             if let Some(Verdict::Fail(why)) = &step.verdict
-                && step.kind != StepKind::Match
+                && !compared
             {
                 console.error(&format!("{}: {why}", step.id));
             }
             for note in step.notes.iter().filter(|n| loud(n.severity)) {
                 console.err(&indented(&note.message));
             }
-            if matches!(step.verdict, Some(Verdict::Fail(_))) && step.kind != StepKind::Match {
+            if matches!(step.verdict, Some(Verdict::Fail(_))) && !compared {
                 console.err(&again(step));
             }
         }
@@ -366,10 +385,10 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
     if outcome.counts.failed > 0 {
         return Exit::NotBuilt;
     }
-    // Machine code that does not show a method is no wrong kernel.
+    // What is made for comparison only is no wrong kernel.
     let wrong = outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| {
         let verdict = done.result.as_ref().and_then(|r| r.verdict.as_ref());
-        node.kind != StepKind::Match && matches!(verdict, Some(Verdict::Fail(_)))
+        !node.advisory && matches!(verdict, Some(Verdict::Fail(_)))
     });
     if wrong {
         return Exit::Wrong;

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,16 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
 
     let tool = Tool { cwd: &cwd, deadline, cxx: what.cxx };
     let mut log = tool.run(what.cxx, &arguments(what, &cwd))?;
-    let assembly = fs::read_to_string(cwd.join("entries.s")).map_err(|e| fail("read the assembly", e))?;
+    let read = |name: &str, what: &str| fs::read_to_string(cwd.join(name)).map_err(|e| fail(what, e));
+    let assembly = read("entries.s", "read the assembly")?;
+    if let Some(file) = reads_elsewhere(&read("reads", "read the list of headers")?, &assembly) {
+        let log = format!(
+            "`{}` reads `{file}`, of which kforge would not know that it changed: only headers of the package and of its dependencies can be read, and an include \
+             that a macro computes must name one of these too",
+            what.main
+        );
+        return Err(CompileFailed { log });
+    }
     write("entries.s", &blank_lines(&assembly))?;
     write("stub.s", &abi::stub(&declared_only(&assembly)))?;
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
@@ -129,8 +138,33 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
     args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
     args.extend(what.flags.iter().cloned());
-    args.extend(words("-o entries.s entries.cpp"));
+    args.extend(words("-MMD -MF reads -o entries.s entries.cpp"));
     args
+}
+
+/// The first file that was read and is none of those laid out here, nor the system's: by the compiler's list, in the words of a makefile, or by the assembler.
+fn reads_elsewhere(list: &str, assembly: &str) -> Option<String> {
+    let list = list.split_once(':').map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\u{1f}");
+    let files = list.split_whitespace().map(|file| file.replace('\u{1f}', " "));
+    let ours = |file: &str| {
+        let steps = Path::new(file).components();
+        let known = ["source/", "headers/"].iter().any(|folder| file.starts_with(folder)) || file == "entries.cpp";
+        // How deep it leads below the working folder; never out of `source` or `headers`.
+        let depth = steps.clone().try_fold(0i32, |depth, step| match step {
+            Component::Normal(_) => Some(depth + 1),
+            Component::ParentDir => Some(depth - 1).filter(|depth| *depth > 0),
+            _ => Some(depth),
+        });
+        known && depth.is_some()
+    };
+    files.into_iter().find(|file| !ours(file)).or_else(|| {
+        let text = |line: &&str| [".string", ".ascii"].iter().any(|word| line.trim_start().starts_with(word));
+        let included = assembly
+            .lines()
+            .filter(|line| !text(line))
+            .find(|line| line.contains(".incbin") || line.contains(".include"));
+        included.map(|line| line.trim().to_string())
+    })
 }
 
 /// Blanks line and column in what bounds checks pass to their handler, which takes its place from the return address.
@@ -234,6 +268,19 @@ mod tests {
     fn names_of_dynamic_shared_memory_are_those_declared_only() {
         let assembly = "\tleaq\tsmem@tlsgd(%rip), %rdi\n\tleaq\t_ZZ1kE4tile@dtpoff(%rax), %rdi\n_ZZ1kE4tile:\n\t.zero 4\n\tleaq .LANCHOR0@tlsld(%rip)\n";
         assert_eq!(declared_only(assembly), ["smem"]);
+    }
+
+    #[test]
+    fn what_is_read_from_elsewhere_is_found() {
+        let list =
+            |files: &str| reads_elsewhere(&format!("entries.s: entries.cpp \\\n headers/kforge_cuda.h {files}\n"), "");
+        assert_eq!(list("source/a.h source/inc/../b\\ c.h \\\n source/d.h"), None);
+        assert_eq!(list("/tmp/a\\ b.h"), Some("/tmp/a b.h".into()));
+        assert_eq!(list("source/../words"), Some("source/../words".into()));
+        assert_eq!(list("source/a/../../../b.h"), Some("source/a/../../../b.h".into()));
+        let assembly = |text: &str| reads_elsewhere("entries.s: entries.cpp\n", text);
+        assert_eq!(assembly("\t.string \"x.incbin\"\n\tnop\n"), None);
+        assert_eq!(assembly("\tnop; .incbin \"/etc/x\"\n"), Some("nop; .incbin \"/etc/x\"".into()));
     }
 
     #[test]

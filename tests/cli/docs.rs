@@ -1,0 +1,183 @@
+//! The pages in `docs/`: that they leave nothing out, and say nothing of what is not there. `SNAPSHOTS=overwrite` writes `references.md` anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use kforge::reference::{Kind, SettingKind, Use, builtins};
+use serde_json::Value;
+
+use crate::place::Place;
+
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)).unwrap()
+}
+
+const INTRODUCTION: &str = r#"# Built-in references
+
+An operator's `reference` says where its expected values come from. These are built in; each is computed in 64-bit floats (integers exactly), so that a
+kernel is compared with the mathematics and not with another kernel.
+
+```toml
+reference = "builtin:softmax"                                        # as it is
+reference = { builtin = "matmul", transpose_b = true }               # with settings
+reference = { builtin = "matmul", names = { a = "x", c = "y" } }     # where the operator's own names differ
+```
+
+A *tensor* below is an input, inout or output of the operator, under the name that stands there or the one that `names` gives it. A *setting* is a value in
+the reference's table, the name of a dim or param there, or a param of the operator under the setting's name. *Scale* is what a tolerance's `scaled` is
+relative to. References of your own are described in [manifest.md](manifest.md#references).
+
+This page is generated from the program; a test holds it so.
+"#;
+
+/// The page, from the program's own table.
+fn references() -> String {
+    let mut out = INTRODUCTION.to_string();
+    let mut all = builtins().to_vec();
+    all.sort_by_key(|b| b.name);
+    let links: Vec<String> = all.iter().map(|b| format!("[`{0}`](#{0})", b.name)).collect();
+    let _ = writeln!(out, "\n{}", links.join(" "));
+    for builtin in all {
+        let _ = writeln!(out, "\n## {}\n\n{}", builtin.name, sentence(builtin.doc));
+        if builtin.slots.is_empty() {
+            let _ = writeln!(out, "\nIts tensors are the operator's own.");
+        } else {
+            let _ = writeln!(out, "\n| tensor | | dtypes | shape and meaning |\n|---|---|---|---|");
+        }
+        for slot in builtin.slots {
+            let role = match slot.role {
+                Use::In => "input",
+                Use::Out => "output",
+                Use::Inout => "inout",
+            };
+            let kind = match slot.kind {
+                Kind::Any => "any",
+                Kind::Float => "floats",
+                Kind::Int => "integers",
+            };
+            let optional = if slot.optional { ", optional" } else { "" };
+            let _ = writeln!(out, "| `{}` | {role}{optional} | {kind} | {} |", slot.name, slot.doc);
+        }
+        if !builtin.settings.is_empty() {
+            let _ = writeln!(out, "\n| setting | value | meaning |\n|---|---|---|");
+        }
+        for setting in builtin.settings {
+            let kind = match setting.kind {
+                SettingKind::Number => "a number".to_string(),
+                SettingKind::Integer => "an integer".into(),
+                SettingKind::Flag => "`true` or `false`".into(),
+                SettingKind::Integers => "an integer or a list".into(),
+                SettingKind::Word(words) => words.iter().map(|w| format!("`{w}`")).collect::<Vec<_>>().join(", "),
+            };
+            let required = if setting.required { ", required" } else { "" };
+            let _ = writeln!(out, "| `{}` | {kind}{required} | {} |", setting.name, setting.doc);
+        }
+    }
+    out
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| {
+        if text.starts_with("exp(") || text.starts_with("log(") || text.starts_with("x ") {
+            c
+        } else {
+            c.to_ascii_uppercase()
+        }
+    });
+    first.into_iter().chain(letters).chain(['.']).collect()
+}
+
+#[test]
+fn the_page_of_references_is_what_the_program_has() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/references.md");
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(references(), snapbox::Data::read_from(&file, None).raw());
+}
+
+/// Every key below a schema, whatever table it stands in.
+fn keys(schema: &Value, out: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get("properties") {
+                out.extend(properties.keys().cloned());
+            }
+            object.values().for_each(|v| keys(v, out));
+        }
+        Value::Array(items) => items.iter().for_each(|v| keys(v, out)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_page_of_the_manifest_tells_of_every_key() {
+    let text = page("manifest.md");
+    let mut all = BTreeSet::new();
+    keys(&kforge::model::schema(), &mut all);
+    assert!(all.len() > 70, "{all:?}");
+    let missing: Vec<&String> = all.iter().filter(|key| !text.contains(&format!("`{key}`"))).collect();
+    assert!(missing.is_empty(), "docs/manifest.md lacks {missing:?}");
+}
+
+/// The fenced blocks of a page that are TOML and whole manifests.
+fn manifests(text: &str) -> Vec<&str> {
+    text.split("```toml\n").skip(1).filter_map(|b| b.split("```").next()).filter(|b| b.contains("[package]")).collect()
+}
+
+#[test]
+fn manifests_on_the_pages_are_right() {
+    for (name, least) in [("manifest.md", 1), ("guide.md", 1)] {
+        let text = page(name);
+        let found = manifests(&text);
+        assert!(found.len() >= least, "{name}");
+        for manifest in found {
+            let place = Place::empty().file("kernel.toml", manifest);
+            place.run("metadata").expect(0);
+        }
+    }
+}
+
+#[test]
+fn the_guide_names_every_command_setting_and_exit_code() {
+    let text = page("guide.md");
+    let place = Place::empty();
+    let help = place.run("--help").expect(0).out;
+    let commands: Vec<&str> = help
+        .lines()
+        .skip_while(|l| !l.starts_with("Commands:"))
+        .skip(1)
+        .take_while(|l| l.starts_with("  "))
+        .filter(|l| !l.starts_with("   "))
+        .filter_map(|l| l.split_whitespace().next())
+        .filter(|w| *w != "help")
+        .collect();
+    assert!(commands.len() > 20, "{commands:?}");
+    let missing: Vec<&&str> = commands.iter().filter(|c| !text.contains(&format!("`kforge {c}"))).collect();
+    assert!(missing.is_empty(), "docs/guide.md lacks {missing:?}");
+    for key in kforge::config::keys::KEYS {
+        assert!(text.contains(&format!("`{}`", key.name)), "docs/guide.md lacks {}", key.name);
+        assert!(
+            key.default.is_empty() || text.contains(&format!("`{}` | `{}`", key.name, key.default)),
+            "{}",
+            key.name
+        );
+    }
+    for code in [0, 2, 4, 70, 75, 100, 101, 103, 130] {
+        assert!(text.contains(&format!("\n| {code} |")), "docs/guide.md lacks exit code {code}");
+    }
+}
+
+#[test]
+fn the_guides_worked_example_goes_as_it_says() {
+    let text = page("guide.md");
+    let block = |after: &str| {
+        let rest = text.split(after).nth(1).unwrap_or_else(|| panic!("{after}"));
+        rest.split_once('\n').and_then(|(_, r)| r.split("```").next()).unwrap().to_string()
+    };
+    let place = Place::empty().file("kernel.toml", &block("```toml")).file("row_sum.cu", &block("```cuda"));
+    place.run("build").expect(0).says("row_sum on cpu");
+    place.edit("row_sum.cu", "= sum;\n    __syncthreads();\n", "= sum;\n");
+    let said = place.run("build").expect(100);
+    said.says("of `part` at row_sum.cu:6").says("at row_sum.cu:8").says("with nothing between that orders them");
+}

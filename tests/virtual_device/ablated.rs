@@ -1,0 +1,128 @@
+//! What a champion's methods buy: the champion without each, verified, timed in pairs, its machine code compared.
+
+use crate::lab::{Lab, Machine, SOURCE, champion, steps};
+use crate::project::{Built, ids};
+
+const METHOD: &str = r#"
+[kernel.k.methods."memory.vectorized_access"]
+off = { V = 8 }
+sass.any = ['LDG\.E\.128']
+"#;
+
+/// Two variants, V=4 before V=1, with a method that V=8 lacks: a variant that is not in the space. Its machine code shows the method.
+fn lab(machine: &Machine) -> Lab {
+    let lab = Lab::new(machine).manifest("[1, 2, 4]", "[4, 1]");
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &format!("{manifest}{METHOD}"));
+    lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab
+}
+
+/// V=4 takes 1000, V=1 far more, and the variant without the method so much.
+fn machine(without: f64) -> Machine {
+    Machine { noise: 0.004, drift: 0.02, ..Machine::with(&[(4, 1000.0), (1, 1500.0), (8, without)]) }
+}
+
+fn fate(lab: &Lab) -> (String, String) {
+    lab.fates()["memory.vectorized_access"].clone()
+}
+
+#[test]
+fn a_method_that_saves_more_than_noise_is_effective() {
+    let lab = lab(&machine(1300.0));
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built), ("V=4".into(), false));
+    let (fate, because) = fate(&lab);
+    assert_eq!(fate, "effective");
+    let saved: f64 = because.trim_start_matches("saves at least ").trim_end_matches(" %").parse().unwrap();
+    assert!((29.0..30.2).contains(&saved), "{because}");
+    let method = &lab.target()["methods"][0];
+    assert_eq!(method["matched"]["counts"], serde_json::json!([["LDG\\.E\\.128", 2, 0]]));
+}
+
+#[test]
+fn one_that_does_not_is_ineffective() {
+    let lab = lab(&machine(1015.0));
+    lab.built(&[]);
+    assert_eq!(fate(&lab).0, "ineffective", "{:?}", fate(&lab));
+}
+
+#[test]
+fn one_that_machine_code_does_not_show_failed_whatever_the_time() {
+    let lab = lab(&machine(1300.0));
+    lab.project.edit("k.cu", "k<4> LDG.E.128", "k<4> LDG.E.64");
+    assert_eq!(lab.built(&[]).count("skipped"), 0, "it ends no build");
+    assert_eq!(fate(&lab).0, "implementation-failed");
+}
+
+#[test]
+fn one_whose_pairs_have_no_samples_is_inconclusive() {
+    let lab = lab(&machine(1300.0).first("^k<8>", "ns = 1300.0\nthrottled = 1.0"));
+    lab.built(&[]);
+    assert_eq!(fate(&lab), ("inconclusive".into(), "not timed in pairs".into()));
+}
+
+#[test]
+fn one_without_which_the_kernel_is_wrong_is_inconclusive() {
+    let lab = lab(&machine(1300.0).first("^k<8>", "ns = 1300.0\nerror = 1.0"));
+    let built = lab.built(&[]);
+    assert_eq!((champion(&built).0, built.count("skipped")), ("V=4".into(), 0), "it ends no build: {}", built.stderr());
+    assert_eq!(lab.target()["shapes"].as_array().unwrap().len(), 2, "and is not reported as a variant");
+    let (fate, because) = fate(&lab);
+    assert_eq!(fate, "inconclusive");
+    assert!(because.starts_with("the kernel without it is wrong"), "{because}");
+}
+
+#[test]
+fn bench_shapes_count_together() {
+    let slower = |ns: f64| format!("ns = {ns:.1}");
+    let machine = machine(0.0).first("^k<8> grid 100,", &slower(1300.0)).first("^k<8> grid 200,", &slower(900.0));
+    let lab = lab(&machine)
+        .manifest("role = \"bench\" }", "role = \"bench\" }\nshapes.large = { n = 200, role = \"bench\" }");
+    let built = lab.built(&[]);
+    let (fate, because) = fate(&lab);
+    // The root of 1.3 times 0.9 is 1.082.
+    assert_eq!(fate, "effective", "{because}");
+    assert!(because.contains("saves at least 8.") || because.contains("saves at least 7."), "{because}");
+    let pairs = ids(&["p/k/V=8/h/big/against/V=4/pairs", "p/k/V=8/h/large/against/V=4/pairs"]);
+    assert_eq!(steps(&built, "pairs", "executed"), pairs);
+}
+
+fn ablation(built: &Built) -> Vec<String> {
+    built.finished().map(crate::project::id).filter(|id| id.starts_with("p/k/V=8/")).collect()
+}
+
+#[test]
+fn only_what_ablation_needs_is_added_and_nothing_again() {
+    let lab = lab(&machine(1300.0));
+    let built = lab.built(&[]);
+    let mut added = ablation(&built);
+    added.sort();
+    let wanted = [
+        "p/k/V=8/h/big/against/V=4/pairs",
+        "p/k/V=8/h/big/judge",
+        "p/k/V=8/h/big/verify",
+        "p/k/V=8/h/compile",
+        "p/k/V=8/h/inspect",
+        "p/k/V=8/h/sass/inspect",
+    ];
+    assert_eq!(added, wanted);
+    let records = lab.records();
+    let again = lab.built(&[]);
+    assert_eq!((again.count("executed"), lab.records()), (0, records));
+    // Another signature is looked for in code that is there.
+    let lab = lab.manifest(r"LDG\.E\.128", r"LDG\.E\.12[8]");
+    let kinds = lab.built(&[]).executed_kinds();
+    assert_eq!(kinds.into_keys().collect::<Vec<_>>(), ["attribute", "match"]);
+}
+
+#[test]
+fn what_is_provisional_is_looked_at_but_not_timed() {
+    let lab = lab(&Machine { device: None, ..machine(1300.0) });
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built), ("V=4".into(), true));
+    assert!(built.finished().all(|s| s["kind"] != "pairs"));
+    let (fate, because) = fate(&lab);
+    assert_eq!((fate.as_str(), because.as_str()), ("inconclusive", "the kernel without it is not verified"));
+    assert_eq!(lab.target()["methods"][0]["matched"]["shown"], "shown");
+}
