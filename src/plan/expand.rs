@@ -48,7 +48,9 @@ impl Expand for Expander<'_> {
             // One champion may stand for several classes.
             let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
             for champion in &selection.champions {
-                champion.variant.map(|v| champions.entry(v).or_default().push(champion));
+                if let Some(variant) = champion.variant {
+                    champions.entry(variant).or_default().push(champion);
+                }
             }
             for (variant, of) in champions {
                 planner.champion(&selected, variant, &of).map_err(|d| d.message)?;

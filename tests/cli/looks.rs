@@ -86,6 +86,9 @@ fn run_shows_what_one_variant_gave() {
     wrong.edit("twice.cu", "2.0f", "2.5f");
     let said = wrong.run("run twice --shape five").expect(100).prints("fail (emulated)");
     assert!(said.out.contains("index") && said.out.contains("want"), "{}", said.out);
+    let beyond = Place::tiny();
+    beyond.edit("twice.cu", "i < n", "i <= n");
+    beyond.run("run twice --shape five").expect(100).prints("`x`").prints("twice.cu:4");
     let broken = Place::tiny();
     broken.edit("twice.cu", "int i =", "int i");
     broken.run("run twice --shape five").expect(101).says("cannot compile `twice.cu`").says("error:");

@@ -141,7 +141,8 @@ fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
 
 /// Why a step runs, in a line.
 pub fn reason(why: &crate::record::event::Why) -> String {
-    match (&why.field, &why.before, &why.after) {
+    let shown = |value: &Option<String>| value.as_ref().map(|v| report::explanation::shown(v, false));
+    match (&why.field, shown(&why.before), shown(&why.after)) {
         (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
         (Some(field), None, Some(after)) => format!("{}: {field} is now {after}", why.code),
         (Some(field), Some(before), None) => format!("{}: {field} was {before}, is gone", why.code),
