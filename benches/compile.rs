@@ -1,5 +1,5 @@
 //! A cold compile of 36 variants of a tiled matrix product: `kforge check` beside NVRTC alone, in as many processes as cores, and beside ninja with
-//! `nvcc -cubin`. Prints milliseconds, medians of five, and ratios. The source is `benches/matmul/mm.cu`, or the file that `MM_CU` names.
+//! `nvcc -cubin`. Prints milliseconds, medians of three, and ratios. The source is `benches/matmul/mm.cu`, or the file that `MM_CU` names.
 //!
 //! The first run fetches CUDA (see `kforge fetch`) into a home of its own below the target folder; later ones find it there. nvcc is taken from that home or
 //! from `PATH`, and left out where it is in neither.
@@ -47,7 +47,7 @@ fn main() {
     let nvcc = find(&home, |name| name == "nvcc")
         .or_else(|| Command::new("nvcc").arg("--version").output().ok().map(|_| "nvcc".into()));
     let (mut ours, mut bare, mut peer) = (vec![], vec![], vec![]);
-    for _ in 0..5 {
+    for _ in 0..3 {
         for folder in ["actions", "cas", "scratch", "locks", "workspaces", "tmp"] {
             drop(std::fs::remove_dir_all(home.join(folder)));
         }

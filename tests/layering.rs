@@ -156,8 +156,7 @@ fn path(
     let is = |at: usize, what: &str| tokens.get(at).is_some_and(|t| t.0 == what);
     let mut parts = prefix.to_vec();
     let line = tokens.get(at).map_or(0, |t| t.1);
-    loop {
-        let Some((word, _)) = tokens.get(at) else { break };
+    while let Some((word, _)) = tokens.get(at) {
         if word == "{" {
             at += 1;
             while at < tokens.len() && !is(at, "}") {
@@ -247,8 +246,8 @@ fn faults(file: &Path, text: &str, rooms: &[String]) -> Vec<String> {
             }
         }
         let text = path.join("::");
-        let impure = |what: &&str| text == **what || text.starts_with(&format!("{what}::"));
-        if module.first().is_some_and(|m| PURE.contains(&m.as_str())) && IMPURE.iter().any(|w| impure(&w)) {
+        let impure = |what: &str| text == what || text.starts_with(&format!("{what}::"));
+        if module.first().is_some_and(|m| PURE.contains(&m.as_str())) && IMPURE.iter().any(|w| impure(w)) {
             out.push(format!("{}: {} is pure and mentions `{text}`", place(line), module[0]));
         }
     }

@@ -1,6 +1,7 @@
 //! Files that are whole or not there. Knows paths and bytes; does not know what is kept in them.
 
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// Writes `bytes` to `path` so that a reader, and a crash at any moment, sees the old contents or the new, never a part.
@@ -8,7 +9,9 @@ use std::path::Path;
 pub fn write_atomically(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
-    let mut temp = tempfile::Builder::new().prefix(".tmp-").tempfile_in(parent)?;
+    // Readable as any file the user makes: the process's mask takes away what it takes away.
+    let mode = std::fs::Permissions::from_mode(0o666);
+    let mut temp = tempfile::Builder::new().prefix(".tmp-").permissions(mode).tempfile_in(parent)?;
     temp.write_all(bytes)?;
     if durable {
         temp.as_file().sync_data()?;
@@ -38,6 +41,15 @@ mod tests {
         assert!(!write_if_changed(&path, b"two").unwrap());
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn files_have_the_mode_that_others_of_the_user_have() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("plain"), b"").unwrap();
+        write_atomically(&dir.path().join("ours"), b"", false).unwrap();
+        let mode = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode("ours"), mode("plain"));
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str,
 }
 
 /// A value, its digest shortened unless all of it is wanted: `blake3:0123456789ab… (1204 B)`.
-fn shown(value: &str, full: bool) -> String {
+pub fn shown(value: &str, full: bool) -> String {
     let parts: Vec<&str> = value.split(':').collect();
     match parts.as_slice() {
         [function, hash, size] if !full && hash.len() == 64 && size.parse::<u64>().is_ok() => {

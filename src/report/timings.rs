@@ -243,7 +243,7 @@ fn bars(ran: &[Ran<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Vec<Bar>
         .map(|(i, (r, lane))| {
             let width = (scale(r.end, wall) - scale(r.start, wall)).max(1.5);
             // As many letters as fit, or none.
-            let fits = ((width - 8.0) / 6.2) as usize;
+            let fits = ((width - 8.0) / 6.9) as usize;
             let owner = r.step.id.rsplit_once('/').map_or(r.step.id.as_str(), |(owner, _)| owner);
             let text = if fits < 6 { String::new() } else { short(owner, fits) };
             let outcome = match &r.step.outcome {

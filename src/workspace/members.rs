@@ -58,6 +58,7 @@ fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mu
         e.depth() > 0 && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target")
     };
     walkdir::WalkDir::new(root)
+        .min_depth(1)
         .max_depth(deep)
         .sort_by_file_name()
         .into_iter()

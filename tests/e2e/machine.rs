@@ -75,3 +75,52 @@ fn what_wants_a_device_is_unavailable_and_counted_as_neither_pass_nor_fail() {
     }
     project.build(&["--require-evidence"]).expect(103);
 }
+
+/// Links every file below `from` to the same place below `to`.
+fn link_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.path().is_dir() {
+            true => link_all(&entry.path(), &to),
+            // A header may come with two of the wheels.
+            false => drop(std::os::unix::fs::symlink(entry.path(), to)),
+        }
+    }
+}
+
+#[test]
+fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_after_it() {
+    let Some(project) = with_method() else { return };
+    // As an installed CUDA, put together from what the wheels hold.
+    let cuda = project.place().join("cuda");
+    let groups = fs::read_dir(project.home().join("toolchains")).unwrap().map(|e| e.unwrap().path().join("nvidia"));
+    for group in groups.filter(|group| group.is_dir()) {
+        let major = fs::read_dir(group).unwrap().map(|e| e.unwrap().path());
+        major
+            .filter(|folder| folder.join("bin").is_dir() || folder.join("lib").is_dir())
+            .for_each(|folder| link_all(&folder, &cuda));
+    }
+    project.edit("kernel.toml", "cuda = \"13.0\"", "cuda = { path = \"../cuda\" }");
+    let first = project.build(&[]);
+    if first.code() != 0 {
+        // Without nvcc it is no complete CUDA.
+        assert!(first.stderr().contains("is it a complete CUDA?"), "{}", first.stderr());
+        return;
+    }
+    let library = fs::read_dir(cuda.join("lib")).unwrap().map(|e| e.unwrap().path());
+    let library =
+        library.into_iter().find(|p| p.file_name().unwrap().to_string_lossy().starts_with("libnvrtc.so.")).unwrap();
+    let mut bytes = fs::read(&library).unwrap();
+    bytes.push(0);
+    fs::remove_file(&library).unwrap();
+    fs::write(&library, bytes).unwrap();
+    let compiles: BTreeSet<String> = first
+        .finished()
+        .filter(|s| s["kind"] == "compile" && s["labels"]["target"] == "h200")
+        .map(crate::project::id)
+        .collect();
+    assert_eq!(project.built(&[]).executed(), compiles);
+    let why = project.explain("one/k/DOUBLE=1/h200/compile");
+    assert_eq!(why["because"][0]["why"]["field"], "inputs.toolchain");
+}

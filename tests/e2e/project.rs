@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -179,6 +179,15 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// What every event must be.
+fn schema() -> &'static jsonschema::Validator {
+    static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/events.json");
+        jsonschema::validator_for(&serde_json::from_slice(&fs::read(path).unwrap()).unwrap()).unwrap()
+    })
+}
+
 /// A build that has ended.
 pub(crate) struct Built {
     code: i32,
@@ -187,11 +196,15 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// From what the system gives. Every line of standard output must be an event.
+    /// From what the system gives. Every line of standard output must be an event as the schema has it.
     pub(crate) fn of(output: &Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("`{line}` is no event: {e}"));
         let events: Vec<Value> = String::from_utf8_lossy(&output.stdout).lines().map(parse).collect();
+        for event in &events {
+            let wrong: Vec<String> = schema().iter_errors(event).map(|e| e.to_string()).collect();
+            assert!(wrong.is_empty(), "{event} is not what schemas/events.json says: {wrong:?}");
+        }
         let built = Built { code: output.status.code().unwrap_or(-1), events, stderr };
         built.check_sums();
         built

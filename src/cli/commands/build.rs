@@ -141,7 +141,8 @@ fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
 
 /// Why a step runs, in a line.
 pub fn reason(why: &crate::record::event::Why) -> String {
-    match (&why.field, &why.before, &why.after) {
+    let shown = |value: &Option<String>| value.as_ref().map(|v| report::explanation::shown(v, false));
+    match (&why.field, shown(&why.before), shown(&why.after)) {
         (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
         (Some(field), None, Some(after)) => format!("{}: {field} is now {after}", why.code),
         (Some(field), Some(before), None) => format!("{}: {field} was {before}, is gone", why.code),
@@ -186,7 +187,7 @@ fn execute(
                 total = total.max(ended);
                 tell(context, step);
                 if console.everything() && step.kind == StepKind::Compile {
-                    log_of(ready, &step.id).lines().for_each(|line| console.err(&format!("  {line}\n")));
+                    console.err(&unsaid(&log_of(ready, &step.id), step));
                 }
                 if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
                     timed.push((**step).clone());
@@ -212,6 +213,12 @@ fn log_of(ready: &Ready<'_>, id: &str) -> String {
     let log = ready.journal.last(id).and_then(|row| row.result?.outputs.get("log").copied());
     let bytes = log.and_then(|digest| ready.leaves.get(&digest).ok().flatten()).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Of a log what no note of the step has said.
+fn unsaid(log: &str, step: &StepFinished) -> String {
+    let said = |line: &str| step.notes.iter().any(|n| n.message.lines().any(|l| l.trim() == line.trim()));
+    indented(&log.lines().filter(|line| !line.trim().is_empty() && !said(line)).collect::<Vec<_>>().join("\n"))
 }
 
 /// What a status line names: package and kernel or operator.

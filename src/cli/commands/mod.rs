@@ -1,26 +1,26 @@
 //! One file a command.
 
 pub mod build;
-mod cache;
-mod clean;
-mod completions;
-mod config;
-mod doctor;
-mod edit;
-mod evidence;
-mod explain;
-mod external;
-mod locate;
-mod metadata;
-mod new;
-mod report;
-mod run;
-mod schema;
-mod templates;
-mod timings;
-mod toolchain;
-mod tree;
-mod update;
+pub mod cache;
+pub mod clean;
+pub mod completions;
+pub mod config;
+pub mod doctor;
+pub mod edit;
+pub mod evidence;
+pub mod explain;
+pub mod external;
+pub mod locate;
+pub mod metadata;
+pub mod new;
+pub mod report;
+pub mod run;
+pub mod schema;
+pub mod templates;
+pub mod timings;
+pub mod toolchain;
+pub mod tree;
+pub mod update;
 pub mod worker;
 
 use super::args::{Command, MessageFormat};

@@ -152,11 +152,23 @@ fn show(
     }
     let judgement = output(&judge.id, "judgement").and_then(|b| serde_json::from_slice::<Judgement>(&b).ok());
     let Some(mut judgement) = judgement else {
-        let why = outcome.step(&judge.id).map(|s| format!("{:?}", s.outcome)).unwrap_or_default();
+        let why = match outcome.step(&judge.id).map(|s| &s.outcome) {
+            Some(Outcome::Unavailable(why)) => why.clone(),
+            Some(Outcome::Skipped(root)) => format!("`{root}` gave nothing"),
+            _ => "its result is gone from the store".into(),
+        };
         return Err(context.fail(&format!("`{}` gave nothing: {why}", judge.id)));
     };
     let verify = format!("{}/{}", judge.id.rsplit_once('/').map_or("", |(owner, _)| owner), StepKind::Verify);
-    let observation = output(&verify, "observation").and_then(|b| serde_json::from_slice::<VerifyObservation>(&b).ok());
+    let mut observation =
+        output(&verify, "observation").and_then(|b| serde_json::from_slice::<VerifyObservation>(&b).ok());
+    // What was seen names places of the binary; people want lines.
+    let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
+    judgement.explanation = places.text(&verify, &judgement.explanation);
+    judgement.verdict = places.verdict(&verify, judgement.verdict);
+    for finding in observation.iter_mut().flat_map(|o| &mut o.findings) {
+        finding.message = places.text(&verify, &finding.message);
+    }
     let params = outcome.graph.find(&verify).map(|i| outcome.graph.node(i).params.clone());
     let params = params.and_then(|p| serde_json::from_value::<VerifyParams>(p).ok());
     let labels = &judge.labels;

@@ -297,7 +297,9 @@ impl Context {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in &packages.members {
-            if member.package.targets.values().all(|t| t.arch == model::Arch::Cpu) {
+            // Nothing is resolved for targets that nobody asked for.
+            let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
+            if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
                 continue;
             }
             let base = if member.package.from_root.contains("toolchain.cuda") {
