@@ -112,7 +112,9 @@ fn undominated(mut points: Vec<FrontPoint>) -> Vec<FrontPoint> {
         }
         let covered: Vec<u64> =
             stairs.range(scale..).take_while(|(_, error)| **error <= point.error).map(|(s, _)| *s).collect();
-        covered.iter().for_each(|s| drop(stairs.remove(s)));
+        for scale in covered {
+            stairs.remove(&scale);
+        }
         stairs.insert(scale, point.error);
         kept.push(point);
     }

@@ -3,6 +3,7 @@
 use super::image::{Parameter, ParameterKind};
 use crate::model::DType;
 use crate::model::bound::{Arg, Scalar, StructField};
+use crate::reference::{Values, float};
 
 /// Checks count, sizes and kinds; says what is wrong, or nothing.
 pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Result<(), String> {
@@ -84,18 +85,15 @@ pub(super) fn bytes(arg: &Arg) -> Vec<u8> {
     }
 }
 
+/// A scalar in its dtype, a float rounded once.
 fn scalar(dtype: DType, value: Scalar) -> Vec<u8> {
     let float = value.as_f64();
-    let integer = value.as_i64().unwrap_or(float as i64);
-    match dtype {
-        DType::F64 => float.to_le_bytes().to_vec(),
-        DType::F32 => (float as f32).to_le_bytes().to_vec(),
-        DType::F16 => half::f16::from_f64(float).to_le_bytes().to_vec(),
-        DType::Bf16 => half::bf16::from_f64(float).to_le_bytes().to_vec(),
-        DType::Bool => vec![u8::from(float != 0.0)],
-        // Scalars of the byte-wide floats are given by their bits.
-        _ => integer.to_le_bytes()[..dtype.bytes() as usize].to_vec(),
-    }
+    let values = match dtype {
+        DType::Bool => Values::Int(vec![i64::from(float != 0.0)]),
+        dtype if dtype.is_float() => Values::Float(vec![float]),
+        _ => Values::Int(vec![value.as_i64().unwrap_or(float as i64)]),
+    };
+    float::encode(dtype, &values)
 }
 
 #[cfg(test)]
