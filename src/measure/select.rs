@@ -3,7 +3,7 @@
 //! Among the variants that serve the whole class, that are right on all of it, and that no paired comparison shows slower than the best by more than the
 //! margin, the pinned one wins, else the first in declared order. So noise does not flip champions, and an incremental build selects as a clean one does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::stats::{self, Paired};
 use crate::record::Verdict;
@@ -13,6 +13,8 @@ use crate::record::timing::{BenchObserved, PairsObserved};
 /// What is known when selecting; keys are positions in the parameters.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
+    /// Variants that could not be compiled: none of these stands for anything.
+    pub unbuilt: BTreeSet<u32>,
     /// Judgement of (variant, shape).
     pub judgements: BTreeMap<(u32, u32), Judgement>,
     /// What the emulator says of (variant, shape), for a target that is a device: counts only where the device says nothing, and never in times.
@@ -105,7 +107,10 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
         let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
         champions.push(match by_time.first() {
             Some(best) => timed(class, *best, &by_time, &shapes, params, known),
-            None => provisional(class, &serving(&shapes, params), |c| supposed(c, &shapes), params),
+            None => {
+                let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
+                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), params)
+            }
         });
     }
     let is_champion = |order: u32| champions.iter().any(|c: &Champion| c.variant == Some(order));
@@ -141,7 +146,7 @@ fn provisional(
     let because = match found {
         Some((_, true)) => format!("pinned in kforge.lock, {what}; not timed"),
         Some((_, false)) => format!("the first variant {what}, in declared order; not timed"),
-        None if serving.is_empty() => "no variant serves every shape of the class".into(),
+        None if serving.is_empty() => "no variant that could be built serves every shape of the class".into(),
         None => "every variant that serves it is wrong".into(),
     };
     Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
@@ -252,6 +257,7 @@ mod tests {
             verified: true,
         };
         Known {
+            unbuilt: BTreeSet::new(),
             judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), judged(j.clone()))).collect(),
             emulated: BTreeMap::new(),
             benches: (0u32..).zip(times).map(|(v, t)| ((v, 0), bench(t))).collect(),
@@ -268,6 +274,15 @@ mod tests {
         let s = select(&params(3, false), &known(&[Verdict::Fail("x".into()), Verdict::Pass, Verdict::Pass], &[]));
         assert_eq!((s.champions[0].variant, s.champions[0].provisional), (Some(1), true));
         assert_eq!((s.frontier, s.wrong), (vec![2], vec![0]));
+    }
+
+    #[test]
+    fn what_could_not_be_built_stands_for_nothing() {
+        let mut k = known(&[unknown(), unknown()], &[]);
+        k.unbuilt.insert(0);
+        assert_eq!(select(&params(2, false), &k).champions[0].variant, Some(1));
+        k.unbuilt.insert(1);
+        assert_eq!(select(&params(2, false), &k).champions[0].variant, None);
     }
 
     #[test]

@@ -171,6 +171,13 @@ impl Planner<'_> {
         let parts = [package.as_str(), &kernel.name, &choice.label, &target.name];
         let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
         let mut node = Make::new(StepKind::Select, &parts, labels, &params).phase(phase).expands();
+        for (build, served) in builds.iter().zip(serves) {
+            if let Some(first) = served.first() {
+                let compiler = Self::compiler(scope, cases[*first as usize].work);
+                let (_, inspect) = self.compile(scope, build, compiler, MAIN);
+                node = node.optional(&format!("built:{}", build.variant.order), &inspect, "inspection");
+            }
+        }
         for (variant, shape, judge) in judged {
             node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
             // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.

@@ -83,6 +83,9 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         let Labels { kernel, operator, variant, target, .. } = step.labels;
         // What is not about a variant (generate, oracle, select) has no place of its own; only its failure is told.
         let (Some(kernel), Some(target), Some(variant)) = (kernel, target, variant) else {
+            if let Outcome::Unavailable(why) = step.outcome {
+                unavailable_operator(package, step, why);
+            }
             if let Outcome::Failed(why) = step.outcome {
                 stray(package, step, why);
             }
@@ -93,6 +96,21 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     Report { format_version: crate::record::FORMAT_VERSION, packages: packages.all }
+}
+
+/// A step of an operator that cannot run here is unavailable to every kernel of it.
+fn unavailable_operator(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
+    for kernel in package.kernels.iter_mut().filter(|k| Some(&k.operator) == step.labels.operator.as_ref()) {
+        kernel.targets.iter_mut().for_each(|target| unavailable(target, step.kind, why));
+    }
+}
+
+/// Counts a step that cannot run here.
+fn unavailable(report: &mut TargetReport, kind: StepKind, why: &str) {
+    match report.unavailable.iter_mut().find(|(k, _, w)| k == kind.name() && w == why) {
+        Some(entry) => entry.1 += 1,
+        None => report.unavailable.push((kind.name().to_string(), 1, why.to_string())),
+    }
 }
 
 /// A failure of a step that belongs to no target: filed under every target of its kernel, or the package's first.
@@ -184,15 +202,11 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
 /// Files what a step says under its target.
 fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     let variant = step.labels.variant.clone().unwrap_or_default();
-    let is_champion = report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
+    // Where nothing was selected (`verify`, `check`), every variant is shown.
+    let is_champion =
+        report.champions.is_empty() || report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
     match step.outcome {
-        Outcome::Unavailable(why) => {
-            let kind = step.kind.name().to_string();
-            match report.unavailable.iter_mut().find(|(k, _, w)| *k == kind && w == why) {
-                Some(entry) => entry.1 += 1,
-                None => report.unavailable.push((kind, 1, why.clone())),
-            }
-        }
+        Outcome::Unavailable(why) => unavailable(report, step.kind, why),
         Outcome::Failed(why) => report.failed.push((step.id.into(), why.clone())),
         _ => {}
     }

@@ -16,6 +16,11 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         let kind = parts.next().unwrap_or_default();
         let numbers: Vec<u32> = parts.filter_map(|p| p.parse().ok()).collect();
         match (kind, &numbers[..]) {
+            ("built", [v]) => {
+                if job.spec.inputs.get(name).is_none_or(|i| i.digest.is_none()) {
+                    known.unbuilt.insert(*v);
+                }
+            }
             ("judgement", [v, s]) => drop(io::document(job, name)?.map(|d| known.judgements.insert((*v, *s), d))),
             ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
             ("bench", [v, s]) => drop(io::document(job, name)?.map(|d| known.benches.insert((*v, *s), d))),

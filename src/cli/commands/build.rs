@@ -60,7 +60,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
-    let exit = finish(context, &opened, args, &ready, &outcome, &report, began)?;
+    let exit = finish(context, &opened, (args, goal), &ready, &outcome, &report, began)?;
     if let Some(steps) = timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
@@ -304,7 +304,7 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
 fn finish(
     context: &Context,
     opened: &Opened,
-    args: &BuildArgs,
+    (args, goal): (&BuildArgs, Goal),
     ready: &Ready<'_>,
     outcome: &BuildOutcome,
     report: &Report,
@@ -312,14 +312,18 @@ fn finish(
 ) -> Result<Exit, Exit> {
     let console = &context.console;
     champions(context, ready, outcome);
-    let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
-    let place = opened.target.join("report.json");
-    crate::base::files::write_if_changed(&place, &json)
-        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
+    let interrupted = ready.options.interrupted.load(Ordering::Relaxed) || outcome.interrupted;
+    // What a shorter or an interrupted build found does not take the place of what a whole one did.
+    if goal == Goal::Build && !interrupted {
+        let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
+        let place = opened.target.join("report.json");
+        crate::base::files::write_if_changed(&place, &json)
+            .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
+    }
     if !console.json() && !console.quiet() {
         console.err(&report::text::text(report));
     }
-    let exit = exit_of(args, outcome, ready.options.interrupted.load(Ordering::Relaxed));
+    let exit = exit_of(args, outcome, interrupted);
     let text = summary(&outcome.counts, &outcome.verdicts, began);
     match exit {
         Exit::Done => console.status("Finished", &text),

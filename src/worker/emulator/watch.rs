@@ -427,7 +427,7 @@ unsafe fn race_found(core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, old
             format!("thread {} of block {}", old.thread, old.block)
         };
         let mut message = format!(
-            "{} of element {} of `{}` at {} by thread {}, {did} at {} by {by}, with nothing between that orders them",
+            "race: {} of element {} of `{}` at {} by thread {}, {did} at {} by {by}, with nothing between that orders them",
             verb(a.kind),
             at.index,
             at.name,
