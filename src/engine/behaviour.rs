@@ -185,6 +185,22 @@ fn a_failing_verdict_is_a_result_that_ends_the_build_and_is_judged_first() {
 }
 
 #[test]
+fn a_failing_verdict_of_what_is_made_for_comparison_ends_no_build() {
+    let mut world = World::default();
+    world.options.keep_going = false;
+    let verify = with(node("a", StepKind::Verify, &[]), json!({"wrong": true}));
+    let plan = [Node { advisory: true, ..verify }, reads("b", StepKind::Bench, "a")];
+    for turn in 0..2 {
+        let built = world.build(&plan);
+        assert!(built.step("b").unwrap().result.is_some(), "turn {turn}");
+        assert_eq!((built.verdicts.fail, built.stopped_by), (1, None));
+    }
+    let broken = with(node("c", StepKind::Compile, &[]), json!({"fail": true}));
+    let built = world.build(&[Node { advisory: true, ..broken }]);
+    assert_eq!(built.stopped_by.as_deref(), Some("c"), "what gives no result is a failure all the same");
+}
+
+#[test]
 fn a_stopped_build_does_not_bind_what_it_did_not_start_as_absent() {
     let mut world = World::default();
     world.options.keep_going = false;

@@ -57,6 +57,8 @@ fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mu
     let skip = |e: &walkdir::DirEntry| {
         e.depth() > 0 && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target")
     };
+    // The walk leaves the root itself out, but its entries count.
+    witness.listed(root);
     walkdir::WalkDir::new(root)
         .min_depth(1)
         .max_depth(deep)

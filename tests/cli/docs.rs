@@ -78,15 +78,12 @@ fn references() -> String {
     out
 }
 
+/// With a capital, unless it begins with a formula.
 fn sentence(text: &str) -> String {
+    let word: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
+    let formula = word.len() < 2 && !text.starts_with("a ") || text[word.len()..].starts_with(['(', '[']);
     let mut letters = text.chars();
-    let first = letters.next().map(|c| {
-        if text.starts_with("exp(") || text.starts_with("log(") || text.starts_with("x ") {
-            c
-        } else {
-            c.to_ascii_uppercase()
-        }
-    });
+    let first = letters.next().map(|c| if formula { c } else { c.to_ascii_uppercase() });
     first.into_iter().chain(letters).chain(['.']).collect()
 }
 

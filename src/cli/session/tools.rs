@@ -37,6 +37,8 @@ enum Behind {
 pub struct Tools {
     documents: BTreeMap<Digest, Vec<u8>>,
     behind: HashMap<Digest, Behind>,
+    /// The trees of the emulator's and the shim's headers.
+    headers: Option<(Digest, Digest)>,
     toolchains: PathBuf,
     offline: bool,
     environment: BTreeMap<String, String>,
@@ -52,6 +54,7 @@ impl Tools {
         Tools {
             documents: BTreeMap::new(),
             behind: HashMap::new(),
+            headers: None,
             toolchains: toolchains.to_path_buf(),
             offline,
             environment: environment.clone(),
@@ -90,8 +93,15 @@ impl Tools {
         cuda: CudaOf<'_>,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Toolchains {
-        let emulator = self.tree(emulator::headers().into_iter());
-        let shim = self.tree(shim_headers().iter().map(|(n, t)| (*n, t.as_bytes())));
+        // The same for every package, of which there may be thousands.
+        let (emulator, shim) = match self.headers {
+            Some(known) => known,
+            None => {
+                let emulator = self.tree(emulator::headers().into_iter());
+                (emulator, self.tree(shim_headers().iter().map(|(n, t)| (*n, t.as_bytes()))))
+            }
+        };
+        self.headers = Some((emulator, shim));
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
         let none = || Err("the package has no device target".to_string());
         let cuda = if wants_cuda { cuda(package) } else { none() };
