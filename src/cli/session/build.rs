@@ -70,8 +70,8 @@ pub struct Ready<'a> {
     pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Pool,
-    /// By architecture: the product whose evidence counts.
-    pub wanted: BTreeMap<String, Option<String>>,
+    /// By architecture: the product whose evidence counts, if the targets agree on one.
+    pub wanted: BTreeMap<String, Option<Option<String>>>,
     /// The devices of this machine.
     pub devices: Devices,
     /// What planning asked of the file system; none where that does not decide the plan.
@@ -203,8 +203,21 @@ impl Context {
                 pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
             });
         }
-        let targets = || packages.members.iter().flat_map(|m| m.package.targets.values());
-        let wanted = targets().map(|t| (t.arch.name().to_string(), t.device.clone())).collect();
+        let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
+        let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
+        // A question names an architecture, not a target. Where two targets of one architecture want different products, no evidence can answer both, so
+        // it answers neither.
+        let mut wanted: BTreeMap<String, Option<Option<String>>> = BTreeMap::new();
+        for target in targets() {
+            let entry = wanted.entry(target.arch.name().to_string()).or_insert_with(|| Some(target.device.clone()));
+            if entry.as_ref().is_some_and(|device| *device != target.device) {
+                *entry = None;
+                self.console.warn(&format!(
+                    "targets of architecture `{}` want evidence from different devices; build one at a time with --target, or give them one `device`",
+                    target.arch.name()
+                ));
+            }
+        }
         let devices = Devices::find(&self.environment).map_err(|e| self.fail(&e))?;
         // Targets that mean one device take turns at it.
         let behind = |t: &model::Target| {
@@ -400,7 +413,7 @@ impl Ready<'_> {
         let (devices, products) = (self.devices.clone(), self.wanted.clone());
         let wanted = move |spec: &crate::record::Spec| {
             let arch = spec.params.get("arch").and_then(|a| a.as_str()).filter(|a| *a != "cpu")?;
-            let device = products.get(arch).cloned().flatten();
+            let device = products.get(arch).cloned().flatten()?;
             Some(evidence::Wanted {
                 here: devices.for_arch(arch, device.as_deref()).cloned(),
                 device,
