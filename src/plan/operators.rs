@@ -51,11 +51,10 @@ impl Planner<'_> {
         at: usize,
     ) -> Result<Case, Diagnostic> {
         let problem = operator.bind(choice, shape)?;
-        if let Err(wrong) = reference::check(&problem) {
-            let mut error = operator.place.error(
-                "reference.mismatch",
-                format!("operator `{}` is not what its reference computes, at shape `{}`", operator.name, shape.name),
-            );
+        if let Err(mut wrong) = reference::check(&problem) {
+            let first = if wrong.is_empty() { "it does not fit".to_string() } else { wrong.remove(0) };
+            let message = format!("the reference of operator `{}`, at shape `{}`: {first}", operator.name, shape.name);
+            let mut error = operator.place.error("reference.mismatch", message);
             error.notes = wrong;
             return Err(error.hint("docs/references.md says what each built-in takes"));
         }

@@ -243,7 +243,12 @@ impl Context {
         self.say(&std::mem::take(&mut planner.diagnostics))?;
         let nodes = std::mem::take(&mut planner.nodes);
         if nodes.is_empty() {
-            self.console.error("the selection matches no step");
+            let kernels = packages.members.iter().any(|m| !m.package.kernels.is_empty());
+            self.console.error(if kernels {
+                "nothing to do: the selected kernels are not for the selected targets"
+            } else {
+                "nothing to do: the selected packages declare no kernel; add a `[kernel.NAME]` table"
+            });
             return Err(Exit::NothingSelected);
         }
         witness.add(tools_seen.take());
