@@ -53,7 +53,7 @@ fn report_says_what_the_last_build_found_or_that_there_was_none() {
 fn the_tree_shows_what_hangs_on_what() {
     let place = Place::tiny();
     let down = place.run("tree").expect(0).prints("tiny/twice/cpu/select\n");
-    down.prints("└── tiny/twice/BLOCK=32/cpu/five/judge\n");
+    down.prints("├── tiny/twice/BLOCK=32/cpu/five/judge\n");
     let roots = place.run("tree --depth 0").expect(0);
     assert_eq!(roots.out, "tiny/twice/calibrate\ntiny/twice/cpu/select\n");
     let up = place.run("tree --invert --stage generate").expect(0);
