@@ -87,7 +87,9 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        let error = (got - want).abs();
+        // Infinity has no place in JSON: an error beyond the largest number is written as that, and a scale that is no number allows nothing.
+        let error = (got - want).abs().min(f64::MAX);
+        let scale = scale.map(|scale| if scale.is_finite() { scale } else { 0.0 });
         seen.histogram[decade(error, want)] += 1;
         if let (Some(count), Some(tolerance)) = (&mut seen.beyond, self.beyond) {
             *count += u64::from(error > super::judge::allowance(tolerance, seen.dtype, want, scale));
@@ -173,6 +175,18 @@ mod tests {
             (gross.count, gross.first.index, gross.pattern.as_deref()),
             (10, 90, Some("the last 10 of 100 elements"))
         );
+    }
+
+    #[test]
+    fn errors_and_scales_beyond_the_largest_number_can_be_kept_and_read() {
+        for scale in [None, Some(f64::INFINITY), Some(f64::NAN)] {
+            let mut c = Comparison::new("y", DType::F64, &[1], 0.0, None);
+            c.floats(0, &[-1.7e308], &[1.7e308], scale.as_ref().map(std::slice::from_ref));
+            let seen = c.finish();
+            assert_eq!((seen.front[0].error, seen.front[0].scale), (f64::MAX, scale.map(|_| 0.0)));
+            let text = serde_json::to_string(&seen).unwrap();
+            assert_eq!(serde_json::from_str::<OutputObserved>(&text).unwrap(), seen);
+        }
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! From what a verification saw to a verdict, under a tolerance. Pure, so an edited tolerance costs no run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::compare::show;
 use crate::model::{DType, Nonfinite, Tolerance};
 use crate::record::params::Judgement;
-use crate::record::{Determinism, Finding, FindingKind, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation};
+use crate::record::{
+    Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
+};
 
 /// How far an element may lie from `want`: the tolerance of manifest.md, with `want` rounded to the output's type already.
 pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f64>) -> f64 {
@@ -118,7 +120,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         let _ = writeln!(lines, "{}{times}", finding.message);
     }
     let mut worst: f64 = 0.0;
-    let mut failed: Option<String> = findings.iter().find(|f| !allowed(f)).map(|f| f.message.clone());
+    let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
     for trial in &observation.trials {
         for seen in &trial.outputs {
             let fallback = Tolerance::default();
@@ -141,6 +143,11 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     if observation.trials.is_empty() {
         return done(Verdict::Unknown(Unknown::Missing("no trial was compared".into())), String::new(), None);
     }
+    let compared = observation.trials.iter().map(|trial| trial.trial).collect::<BTreeSet<_>>().len();
+    if compared < observation.asked as usize {
+        let why = format!("only {compared} of {} trials were compared", observation.asked);
+        return done(Verdict::Unknown(Unknown::Missing(why)), lines, worst);
+    }
     if let Determinism::Differs { output, spread } = &observation.determinism {
         let _ = writeln!(
             lines,
@@ -148,12 +155,6 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         );
     }
     done(Verdict::Pass, lines, worst)
-}
-
-/// Whether hardware allows what a finding says: since compute capability 7.0 a barrier waits only for the threads of the block that have not left. It is shown,
-/// because on older parts, and where the barrier guards what those threads wrote, it is a mistake.
-fn allowed(finding: &Finding) -> bool {
-    finding.kind == FindingKind::ExitedBeforeBarrier
 }
 
 /// The line that stands for a failure: output, element, got, want.
@@ -200,6 +201,7 @@ fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged)
 mod tests {
     use super::super::compare::{Comparison, rms};
     use super::*;
+    use crate::record::FindingKind;
 
     fn observation(got: &[f64], want: &[f64]) -> VerifyObservation {
         let mut c = Comparison::new("y", DType::F16, &[want.len() as u64], rms(want), None);
@@ -209,6 +211,7 @@ mod tests {
             emulated: true,
             findings: vec![],
             not_emulated: None,
+            asked: 1,
             trials: vec![trial],
             determinism: Determinism::Stable,
             ran_as: "check".into(),
@@ -255,6 +258,29 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_output_fails_whatever_is_said_not_to_be_emulated() {
+        let mut seen = observation(&[3.0], &[1.0]);
+        seen.not_emulated = Some("everything".into());
+        assert!(matches!(judge(&seen, &with(Tolerance::default())).verdict, Verdict::Fail(_)));
+    }
+
+    #[test]
+    fn fewer_trials_than_asked_pass_nothing_and_hide_no_failure() {
+        let judged = |got: f64, asked| {
+            let mut seen = observation(&[got], &[1.0]);
+            // Another order of the same trial is no other trial.
+            seen.trials.push(seen.trials[0].clone());
+            seen.asked = asked;
+            judge(&seen, &with(Tolerance::default())).verdict
+        };
+        assert_eq!(judged(1.0, 1), Verdict::Pass);
+        assert_eq!(judged(1.0, 0), Verdict::Pass);
+        let why = "only 1 of 2 trials were compared".to_string();
+        assert_eq!(judged(1.0, 2), Verdict::Unknown(Unknown::Missing(why)));
+        assert!(matches!(judged(3.0, 2), Verdict::Fail(_)));
+    }
+
+    #[test]
     fn threads_that_left_before_a_barrier_are_shown_and_no_failure() {
         let mut seen = observation(&[1.0], &[1.0]);
         seen.findings = vec![Finding::new(FindingKind::ExitedBeforeBarrier, "3 threads left")];
@@ -265,7 +291,10 @@ mod tests {
     #[test]
     fn a_race_is_named_before_what_it_leads_to() {
         let mut seen = observation(&[1.0], &[1.0]);
-        seen.findings = vec![Finding::new(FindingKind::Uninitialised, "read early"), Finding::new(FindingKind::Race, "race on `s`")];
+        seen.findings = vec![
+            Finding::new(FindingKind::Uninitialised, "read early"),
+            Finding::new(FindingKind::Race, "race on `s`"),
+        ];
         assert_eq!(judge(&seen, &with(Tolerance::default())).verdict, Verdict::Fail("race on `s`".into()));
     }
 

@@ -50,6 +50,14 @@ pub enum FindingKind {
     Protocol,
 }
 
+impl FindingKind {
+    /// Whether hardware allows what such a finding says: it is shown and fails nothing. Since compute capability 7.0 a barrier waits only for the threads of
+    /// the block that have not left; on older parts, and where the barrier guards what those threads wrote, that is a mistake.
+    pub fn is_allowed(self) -> bool {
+        self == FindingKind::ExitedBeforeBarrier
+    }
+}
+
 /// Which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -218,11 +226,14 @@ pub enum Determinism {
 pub struct VerifyObservation {
     /// Whether this was the emulator: labelled so wherever it is shown.
     pub emulated: bool,
-    /// Structural failures: any one is a fail.
+    /// Structural failures: any one is a fail, but for kinds that are allowed.
     pub findings: Vec<Finding>,
-    /// What the emulator does not do, with its place: makes the verdict unknown, unless there is a finding.
+    /// What the emulator does not do, with its place: makes the verdict unknown, unless there is a finding or a wrong output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_emulated: Option<String>,
+    /// How many trials were asked for; 0 where that was not recorded. If fewer were compared and nothing failed, nothing is known.
+    #[serde(default)]
+    pub asked: u32,
     /// Every trial whose outputs could be compared.
     pub trials: Vec<TrialObserved>,
     /// Repetition.

@@ -28,6 +28,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_kernel_that_hangs_times_out_and_is_forgotten", hangs),
     ("a_kernel_that_ends_the_process_fails", exits),
     ("forged_reports_do_not_save_a_wrong_kernel", forges),
+    ("threads_that_left_before_a_barrier_stop_no_comparison", left_early),
     ("what_is_not_emulated_is_neither_pass_nor_fail", not_emulated),
     ("a_kernel_reads_no_file_and_opens_no_socket", reaches_out),
     ("buffers_beyond_the_memory_limit_are_unavailable", too_large),
@@ -337,6 +338,12 @@ fn forges() {
         }"#;
     let seen = Bench::plain().see_source(source);
     assert!(kinds(&seen).contains(&FindingKind::Unwritten), "{:?}", seen.findings);
+}
+
+fn left_early() {
+    let seen = Bench::new().see(&format!("{GOOD} if (threadIdx.x > 3) return; __syncthreads();"));
+    assert_eq!(kinds(&seen), [FindingKind::ExitedBeforeBarrier], "{:?}", seen.findings);
+    assert_eq!((seen.asked, seen.trials.len(), seen.determinism), (1, 1, Determinism::Stable));
 }
 
 fn not_emulated() {

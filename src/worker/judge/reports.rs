@@ -7,8 +7,10 @@ use crate::record::{Finding, FindingKind};
 use crate::worker::message::RunnerReport;
 use crate::worker::runner::REFUSED;
 
-/// Findings kept of one runner; the rest is counted with the last.
+/// Failures kept of one runner by its word; the rest is counted with the last.
 const MOST: usize = 64;
+/// Findings kept apart from them that fail nothing, so that however many there are they take no failure's place.
+const MOST_ALLOWED: usize = 8;
 /// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that says so.
 const PANICKED: i32 = 101;
 
@@ -23,8 +25,10 @@ pub struct Heard {
     pub printed: String,
     /// The runs it says have ended.
     pub ended: BTreeSet<u32>,
-    /// The runs in which something went wrong by its word: what they left behind is not worth comparing.
+    /// The runs in which something failed by its word: what they left behind is not worth comparing.
     pub faulty: BTreeSet<u32>,
+    /// The runs that were under way when something was not emulated: they stopped half way.
+    pub halfway: BTreeSet<u32>,
     /// Set if it took too long, with how long: the result must not be remembered.
     pub timed_out: Option<String>,
     /// Set if the runner could not do what it was asked to: the step has no result.
@@ -48,6 +52,11 @@ pub fn hear(stdout: &Captured, stderr: &Captured, end: End, runs: u32) -> Heard 
 }
 
 impl Heard {
+    /// Whether a run got to its end, as far as it says: its outputs are to be compared.
+    pub fn is_whole(&self, run: u32) -> bool {
+        self.ended.contains(&run) && !self.faulty.contains(&run) && !self.halfway.contains(&run)
+    }
+
     fn take(&mut self, report: RunnerReport, runs: u32) {
         match report {
             RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial >= runs => {
@@ -57,7 +66,9 @@ impl Heard {
                 self.broken("a report of a run that had ended");
             }
             RunnerReport::Finding { trial, finding } => {
-                self.faulty.insert(trial);
+                if !finding.kind.is_allowed() {
+                    self.faulty.insert(trial);
+                }
                 self.add(finding);
             }
             RunnerReport::TrialDone { trial } => {
@@ -65,61 +76,74 @@ impl Heard {
                     self.broken("a run that ended twice");
                 }
             }
-            RunnerReport::NotEmulated { what } => {
-                self.not_emulated.get_or_insert(what);
-            }
+            // Runs follow each other, so it speaks of the first that has not ended. It excuses no other.
+            RunnerReport::NotEmulated { what } => match (0..runs).find(|run| !self.ended.contains(run)) {
+                Some(run) => {
+                    self.halfway.insert(run);
+                    self.not_emulated.get_or_insert(what);
+                }
+                None => self.broken("a report after the last run had ended"),
+            },
             RunnerReport::Printed { text } => self.printed.push_str(&text),
         }
     }
 
-    /// Adds a finding; one that says the same as another counts with it.
+    /// Adds a finding by the runner's word, if there is room for its like; else it counts with the last of them.
     fn add(&mut self, finding: Finding) {
+        let allowed = finding.kind.is_allowed();
+        let most = if allowed { MOST_ALLOWED } else { MOST };
         let same = |other: &Finding| other.kind == finding.kind && other.message == finding.message;
-        let full = self.findings.len() >= MOST;
-        match self.findings.iter().position(same) {
-            Some(at) => self.findings[at].count = self.findings[at].count.saturating_add(finding.count.max(1)),
-            None if !full => self.findings.push(finding),
-            None => {
-                if let Some(last) = self.findings.last_mut() {
-                    last.count = last.count.saturating_add(1);
-                }
-            }
+        let like = |other: &&mut Finding| other.kind.is_allowed() == allowed;
+        let full = self.findings.iter_mut().filter(like).count() >= most && !self.findings.iter().any(same);
+        match self.findings.iter_mut().rev().find(like) {
+            Some(last) if full => last.count = last.count.saturating_add(1),
+            _ => self.conclude(finding),
+        }
+    }
+
+    /// Adds a finding whatever the runner said before; one that says the same as another counts with it.
+    fn conclude(&mut self, finding: Finding) {
+        let same = |other: &&mut Finding| other.kind == finding.kind && other.message == finding.message;
+        match self.findings.iter_mut().find(same) {
+            Some(other) => other.count = other.count.saturating_add(finding.count.max(1)),
+            None => self.findings.push(finding),
         }
     }
 
     fn broken(&mut self, what: &str) {
         let message = format!("the runner's report was tampered with: {what}");
-        self.add(Finding::new(FindingKind::Protocol, message));
+        self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
     fn end(&mut self, end: End, stderr: &Captured, runs: u32) {
         let complete = (0..runs).all(|run| self.ended.contains(&run));
+        let failed = self.findings.iter().any(|finding| !finding.kind.is_allowed());
         let stderr = stderr.text();
         let last = stderr.trim().lines().last().unwrap_or_default();
         let because = if last.is_empty() { String::new() } else { format!(": {last}") };
         match end {
             // What stopped it was said, or it went as it should.
-            End::Exited(0) if complete || self.not_emulated.is_some() || !self.findings.is_empty() => {}
+            End::Exited(0) if complete || self.not_emulated.is_some() || failed => {}
             End::Exited(0) => {
                 let message = format!("the kernel ended the process before it was done{because}");
-                self.add(Finding::new(FindingKind::Exited, message));
+                self.conclude(Finding::new(FindingKind::Exited, message));
             }
             End::Exited(code) if code == i32::from(REFUSED) || code == PANICKED => {
                 self.refused = Some(format!("the runner {end}{because}"));
             }
             End::Exited(_) => {
-                self.add(Finding::new(FindingKind::Exited, format!("the kernel's process {end}{because}")));
+                self.conclude(Finding::new(FindingKind::Exited, format!("the kernel's process {end}{because}")));
             }
             End::Signalled(signal) if signal == libc::SIGXCPU || signal == libc::SIGXFSZ => {
-                self.add(Finding::new(FindingKind::LimitExceeded, format!("the kernel's process was {end}")));
+                self.conclude(Finding::new(FindingKind::LimitExceeded, format!("the kernel's process was {end}")));
             }
             End::Signalled(_) => {
-                self.add(Finding::new(FindingKind::Crash, format!("the kernel's process was {end}")));
+                self.conclude(Finding::new(FindingKind::Crash, format!("the kernel's process was {end}")));
             }
             End::TimedOut(_) => {
                 let message = format!("the kernel {end}");
                 self.timed_out = Some(message.clone());
-                self.add(Finding::new(FindingKind::NoProgress, message));
+                self.conclude(Finding::new(FindingKind::NoProgress, message));
             }
             End::Interrupted | End::Misbehaved(_) => self.refused = Some(format!("the runner was {end}")),
         }
@@ -180,6 +204,63 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn allowed(i: u32) -> RunnerReport {
+        let finding = Finding::new(FindingKind::ExitedBeforeBarrier, format!("{i} threads left"));
+        RunnerReport::Finding { trial: 0, finding }
+    }
+
+    fn failing(heard: &Heard) -> Vec<FindingKind> {
+        kinds(heard).into_iter().filter(|kind| !kind.is_allowed()).collect()
+    }
+
+    #[test]
+    fn no_flood_before_or_after_hides_a_failure() {
+        let races = |i| RunnerReport::Finding { trial: 0, finding: Finding::new(FindingKind::Trap, format!("{i}")) };
+        let floods: [Vec<RunnerReport>; 2] = [(0..300).map(allowed).collect(), (0..300).map(races).collect()];
+        let ends = [0, 3].map(End::Exited).into_iter();
+        for end in ends.chain([11, libc::SIGXCPU].map(End::Signalled)).chain([End::TimedOut(Duration::from_secs(1))]) {
+            for more in ["", "nonsense\n"] {
+                let honest: [&[RunnerReport]; 3] = [&[], &[done(0)], &[done(0), done(1)]];
+                for (honest, flood) in honest.iter().flat_map(|honest| floods.iter().map(move |flood| (honest, flood)))
+                {
+                    let alone = heard(honest, more, end);
+                    let both = heard(&[flood.as_slice(), *honest].concat(), more, end);
+                    // What the judge itself saw stays, but that a process ended early is no news where a failure said why.
+                    let told = |kind: &&FindingKind| end != End::Exited(0) || **kind != FindingKind::Exited;
+                    for kind in failing(&alone).iter().filter(told) {
+                        assert!(kinds(&both).contains(kind), "{end:?}: a flood took {kind:?} away");
+                    }
+                    assert!(failing(&alone).is_empty() || !failing(&both).is_empty(), "{end:?}");
+                }
+            }
+        }
+        let flooded = heard(&[floods[0].clone(), vec![race(), done(0), done(1)]].concat(), "", End::Exited(0));
+        assert_eq!((failing(&flooded), flooded.findings.len()), (vec![FindingKind::Race], MOST_ALLOWED + 1));
+    }
+
+    #[test]
+    fn what_is_allowed_makes_no_run_faulty_and_excuses_no_early_end() {
+        let whole = heard(&[allowed(1), done(0), done(1)], "", End::Exited(0));
+        assert!(whole.is_whole(0) && whole.is_whole(1));
+        let early = heard(&[allowed(1), done(0)], "", End::Exited(0));
+        assert_eq!(failing(&early), [FindingKind::Exited]);
+        assert!(!heard(&[race(), done(0), done(1)], "", End::Exited(0)).is_whole(0));
+    }
+
+    #[test]
+    fn what_is_not_emulated_excuses_only_the_run_that_was_under_way() {
+        let what = || RunnerReport::NotEmulated { what: "everything".into() };
+        let whole = |reports: &[RunnerReport]| {
+            let heard = heard(reports, "", End::Exited(0));
+            [0, 1].map(|run| heard.is_whole(run))
+        };
+        assert_eq!(whole(&[what(), done(0), done(1)]), [false, true]);
+        assert_eq!(whole(&[done(0), what(), done(1)]), [true, false]);
+        assert_eq!(whole(&[what(), done(0), what(), done(1)]), [false, false]);
+        let late = heard(&[done(0), done(1), what()], "", End::Exited(0));
+        assert_eq!((kinds(&late), late.not_emulated), (vec![FindingKind::Protocol], None));
     }
 
     #[test]

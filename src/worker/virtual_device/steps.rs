@@ -102,6 +102,7 @@ pub fn verify(task: &Task) -> Response {
             emulated: false,
             findings: (behaviour.fault == Some(Fault::Crash)).then(crash).into_iter().collect(),
             not_emulated: None,
+            asked: params.trials.len() as u32,
             trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
             determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },
             ran_as: at.provenance.device.to_string(),
