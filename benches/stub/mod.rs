@@ -48,6 +48,7 @@ impl Remote for &Stub {
                     emulated: true,
                     findings: vec![],
                     not_emulated: None,
+                    asked: 0,
                     trials: vec![],
                     determinism: Determinism::Stable,
                     ran_as: key,
