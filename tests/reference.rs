@@ -153,7 +153,7 @@ fn narrow_formats_decode_as_ml_dtypes_does() {
             assert!(got == want || (got.is_nan() && want.is_nan()), "{dtype} {code:#x}: {got}, expected {want}");
         }
     }
-    let nibbles: Vec<u8> = (0..8).map(|i| 2 * i | (2 * i + 1) << 4).collect();
+    let nibbles: Vec<u8> = (0..8).map(|i| (2 * i) | ((2 * i + 1) << 4)).collect();
     assert_eq!(float::decode(DType::F4e2m1x2, &nibbles), Values::Float(table("f4e2m1")));
 }
 

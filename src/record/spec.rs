@@ -111,7 +111,9 @@ mod tests {
             |s| s.inputs.get_mut("a").unwrap().digest = Some(Digest::of(b"x")),
             |s| s.inputs.get_mut("a").unwrap().digest = None,
             |s| s.inputs.get_mut("a").unwrap().form = Form::Tree,
-            |s| drop(s.inputs.remove("b")),
+            |s| {
+                s.inputs.remove("b");
+            },
         ];
         for (i, change) in changes.iter().enumerate() {
             let mut other = spec();

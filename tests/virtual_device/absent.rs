@@ -5,8 +5,7 @@ use std::process::Command;
 #[test]
 fn a_released_program_knows_no_word_of_it() {
     let program = std::fs::read(env!("CARGO_BIN_EXE_kforge")).unwrap();
-    let mut words =
-        program.split(|byte| !(byte.is_ascii_alphabetic() || b"_-".contains(byte))).filter(|w| w.len() > 10);
+    let words = program.split(|byte| !(byte.is_ascii_alphabetic() || b"_-".contains(byte))).filter(|w| w.len() > 10);
     let known = |text: &[u8], word: &str| text.windows(word.len()).any(|bytes| bytes == word.as_bytes());
     let mut home = false;
     for text in words {

@@ -75,9 +75,12 @@ fn it_reads_back_as_it_was_written_and_a_damaged_one_not_at_all() {
     }
 }
 
+/// What is done to a world, in words and in deed.
+type Change = (&'static str, fn(&World));
+
 #[test]
 fn it_holds_until_anything_it_names_changes() {
-    let changes: [(&str, fn(&World)); 13] = [
+    let changes: [Change; 13] = [
         ("a file is written", |w| std::fs::write(w.at("src/a.cu"), "src/A.cu").unwrap()),
         ("a file is removed", |w| std::fs::remove_file(w.at("src/b.h")).unwrap()),
         ("a file is renamed over another", |w| std::fs::rename(w.at("src/b.h"), w.at("src/a.cu")).unwrap()),
