@@ -14,21 +14,28 @@ pub struct Scan {
     pub computed: bool,
     /// Identifiers, sorted, each once: which tunables the file can see.
     pub identifiers: Vec<String>,
+    /// Those of them that directives ask, sorted, each once: a name in a condition, in a macro's definition or in a computed include must be a macro there. Pragmas
+    /// and parameters of macros do not count. Always there when a scan is read: the memo of a scan that lacks it is none.
+    pub directives: Vec<String>,
     /// Whether the file pastes tokens, so that identifiers may arise that it does not spell.
     pub pastes: bool,
     /// Lines (from one) of `assert`, `__LINE__` and the like: where they are, a comment that moves lines changes the binary.
     pub bakes_lines: bool,
 }
 
+/// Directives that name a file.
+const INCLUDES: [&str; 4] = ["include_next", "include", "import", "embed"];
+
 /// Scans a text.
 pub fn scan(text: &str) -> Scan {
     let mut out = Scan::default();
-    let spliced = text.replace("\\\r\n", "").replace("\\\n", "");
-    let code = without_comments(&spliced);
+    let code = Text::of(text).code();
+    let mut asked = Vec::new();
     for line in code.lines() {
         let line = line.trim_start();
         if let Some(directive) = line.strip_prefix('#').map(str::trim_start) {
-            for word in ["include_next", "include", "import", "embed"] {
+            asked.extend(asks(directive));
+            for word in INCLUDES {
                 if let Some(rest) = directive.strip_prefix(word) {
                     if rest.starts_with(|c: char| c.is_alphanumeric() || c == '_') {
                         continue;
@@ -49,6 +56,9 @@ pub fn scan(text: &str) -> Scan {
         }
         out.pastes |= line.contains("##");
     }
+    asked.sort_unstable();
+    asked.dedup();
+    out.directives = asked;
     out.identifiers = identifiers(&code);
     out.bakes_lines = ["assert", "__LINE__", "__FILE__", "__builtin_LINE", "source_location"]
         .iter()
@@ -75,54 +85,236 @@ fn add(operand: &str, out: &mut Scan) {
     }
 }
 
-/// The text with comments as spaces and with string contents kept (an include's name looks like one). Newlines stay.
-fn without_comments(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
+/// The identifiers that a directive asks; `directive` follows its `#`.
+fn asks(directive: &str) -> Vec<String> {
+    let (word, operand) = split_word(directive);
+    let rest = without_strings(operand);
+    match word {
+        "pragma" | "error" | "warning" => vec![],
+        word if INCLUDES.contains(&word) && operand.trim_start().starts_with(['"', '<']) => vec![],
+        "define" => {
+            let (_, after) = split_word(rest.trim_start());
+            let list = after.strip_prefix('(').and_then(|list| list.split_once(')')).map_or("", |(list, _)| list);
+            let parameters = identifiers(list);
+            identifiers(&rest).into_iter().filter(|name| !parameters.contains(name)).collect()
+        }
+        _ => identifiers(&rest),
+    }
+}
+
+/// A word and what follows it.
+fn split_word(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c| !in_word(c)).unwrap_or(text.len()))
+}
+
+/// A line without what stands in its strings.
+fn without_strings(line: &str) -> String {
+    let mut out = String::new();
+    let (mut inside, mut chars) = (false, line.chars());
     while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('/', Some('/')) => {
-                while chars.peek().is_some_and(|c| *c != '\n') {
-                    chars.next();
-                }
-            }
-            ('/', Some('*')) => {
-                chars.next();
-                let mut last = ' ';
-                for c in chars.by_ref() {
-                    if c == '\n' {
-                        out.push('\n');
-                    }
-                    if last == '*' && c == '/' {
-                        break;
-                    }
-                    last = c;
-                }
-                out.push(' ');
-            }
-            ('"', _) => {
-                out.push('"');
-                while let Some(c) = chars.next() {
-                    out.push(c);
-                    match c {
-                        '\\' => out.extend(chars.next()),
-                        '"' | '\n' => break,
-                        _ => {}
-                    }
-                }
-            }
+        match c {
+            '"' => inside = !inside,
+            // What is escaped ends no string.
+            '\\' if inside => drop(chars.next()),
+            _ if inside => {}
             _ => out.push(c),
         }
     }
     out
 }
 
+fn in_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What stands before a character on its line.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// White space.
+    Nothing,
+    /// White space, and the `#` of a directive.
+    Hash,
+    /// More.
+    More,
+}
+
+/// A text that is taken apart as a compiler does: spliced lines, comments, literals.
+struct Text {
+    chars: Vec<char>,
+    at: usize,
+}
+
+impl Text {
+    fn of(text: &str) -> Self {
+        Text { chars: text.chars().collect(), at: 0 }
+    }
+
+    /// The next character; a backslash at a line's end, and the white space that g++ allows behind it, joins that line with the next.
+    fn peek(&mut self) -> Option<char> {
+        while self.chars.get(self.at) == Some(&'\\') {
+            let space = |c: &&char| c.is_whitespace() && **c != '\n';
+            let end = self.at + 1 + self.chars[self.at + 1..].iter().take_while(space).count();
+            if self.chars.get(end) != Some(&'\n') {
+                break;
+            }
+            self.at = end + 1;
+        }
+        self.chars.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += 1;
+        Some(c)
+    }
+
+    fn take(&mut self, wanted: char) -> bool {
+        let there = self.peek() == Some(wanted);
+        self.at += usize::from(there);
+        there
+    }
+
+    /// The text with spliced lines joined; comments and characters as spaces; raw strings empty; strings kept, because an include's name looks like one.
+    fn code(mut self) -> String {
+        let mut out = String::with_capacity(self.chars.len());
+        let mut before = Before::Nothing;
+        // Whether the name of a header may come next, in which nothing is a comment or a literal.
+        let mut names = false;
+        while let Some(c) = self.next() {
+            let was = before;
+            if !c.is_whitespace() {
+                before = Before::More;
+            }
+            match c {
+                '\n' => {
+                    out.push('\n');
+                    (before, names) = (Before::Nothing, false);
+                }
+                '/' if self.take('/') => while self.peek().is_some_and(|c| c != '\n') && self.next().is_some() {},
+                '/' if self.take('*') => {
+                    self.comment();
+                    out.push(' ');
+                    before = was;
+                }
+                '"' | '<' if names && self.header(c, &mut out) => names = false,
+                '"' => {
+                    out.push('"');
+                    self.quoted('"', &mut out);
+                }
+                '\'' => {
+                    self.quoted('\'', &mut String::new());
+                    out.push(' ');
+                }
+                '#' => {
+                    out.push('#');
+                    before = if was == Before::Nothing { Before::Hash } else { Before::More };
+                }
+                // The other spelling of `#`.
+                '%' if self.take(':') => {
+                    out.push('#');
+                    before = if was == Before::Nothing { Before::Hash } else { Before::More };
+                }
+                c if c.is_ascii_digit() => self.number(c, &mut out),
+                c if in_word(c) => {
+                    let word = self.word(c);
+                    out.push_str(&word);
+                    names = word.starts_with("__has_include") || (was == Before::Hash && INCLUDES.contains(&&*word));
+                    if ["R", "LR", "uR", "UR", "u8R"].contains(&&*word) && self.peek() == Some('"') && self.raw() {
+                        out.push_str("\"\"");
+                    }
+                }
+                c => {
+                    out.push(c);
+                    names &= c.is_whitespace() || c == '(';
+                }
+            }
+        }
+        out
+    }
+
+    /// Passes over a comment's rest.
+    fn comment(&mut self) {
+        while let Some(c) = self.next() {
+            if c == '*' && self.take('/') {
+                return;
+            }
+        }
+    }
+
+    /// Copies a literal's rest; one that its line does not close ends with the line.
+    fn quoted(&mut self, close: char, out: &mut String) {
+        while let Some(c) = self.peek().filter(|c| *c != '\n') {
+            self.at += 1;
+            out.push(c);
+            if c == close {
+                return;
+            }
+            if c == '\\' && self.peek().is_some_and(|c| c != '\n') {
+                out.extend(self.next());
+            }
+        }
+    }
+
+    /// Copies a header's name, if its line closes it.
+    fn header(&mut self, open: char, out: &mut String) -> bool {
+        let close = if open == '<' { '>' } else { open };
+        let start = self.at;
+        let mut name = String::from(open);
+        while let Some(c) = self.next().filter(|c| *c != '\n') {
+            name.push(c);
+            if c == close {
+                out.push_str(&name);
+                return true;
+            }
+        }
+        self.at = start;
+        false
+    }
+
+    /// Copies a number without the quotes between its digits.
+    fn number(&mut self, first: char, out: &mut String) {
+        out.push(first);
+        while let Some(c) = self.peek() {
+            let start = self.at;
+            if in_word(c) || c == '.' {
+                out.push(c);
+                self.at += 1;
+            } else if !(self.take('\'') && self.peek().is_some_and(in_word)) {
+                self.at = start;
+                return;
+            }
+        }
+    }
+
+    fn word(&mut self, first: char) -> String {
+        let mut word = String::from(first);
+        while let Some(c) = self.peek().filter(|c| in_word(*c)) {
+            self.at += 1;
+            word.push(c);
+        }
+        word
+    }
+
+    /// Passes over a raw string from its quote, in which no line is spliced; not if what follows is none.
+    fn raw(&mut self) -> bool {
+        let rest = &self.chars[self.at + 1..];
+        let Some(open) = rest.iter().take(17).position(|c| *c == '(') else { return false };
+        let mark = &rest[..open];
+        if mark.iter().any(|c| c.is_whitespace() || matches!(c, ')' | '\\' | '"')) {
+            return false;
+        }
+        let close: Vec<char> = [&[')'], mark, &['"']].concat();
+        let body = &rest[open + 1..];
+        let length = body.windows(close.len()).position(|w| w == close).map_or(body.len(), |at| at + close.len());
+        self.at += 1 + open + 1 + length;
+        true
+    }
+}
+
 /// Identifiers of a text without comments, sorted, each once.
 fn identifiers(code: &str) -> Vec<String> {
-    let mut found: Vec<&str> = code
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_'))
-        .collect();
+    let mut found: Vec<&str> =
+        code.split(|c| !in_word(c)).filter(|w| w.starts_with(|c: char| c.is_alphabetic() || c == '_')).collect();
     found.sort_unstable();
     found.dedup();
     found.into_iter().map(String::from).collect()
@@ -153,5 +345,51 @@ mod tests {
         let s = scan("int BLOCK = VEC4; // TILE\n/* WARP */ 0xFFu;");
         assert!(s.identifiers.contains(&"BLOCK".to_string()));
         assert!(!s.identifiers.iter().any(|i| i == "TILE" || i == "WARP" || i == "VEC"));
+    }
+
+    #[test]
+    fn literals_hide_nothing_and_spell_nothing() {
+        let found = |text: &str| {
+            let s = scan(&format!("{text}\n#include \"a.h\"\nint SEEN;\n"));
+            s.quoted == ["a.h"] && s.identifiers.contains(&"SEEN".to_string())
+        };
+        for text in [
+            "char c = '\"'; const char *s = \"/*\";",
+            "char c = '\\''; const char *s = \"/*\";",
+            "char c = '\\\\'; char d = L'\"';",
+            "int n = 1'000; const char *s = \"/*\"; int m = 0x1'F'A;",
+            "const char *s = R\"(\" /* )\";",
+            "const char *s = u8R\"x(\n)\" /* \\\n)y\" )x\";",
+            "#error don't /* here",
+            "const char *s = R\"(a\\\n)\";",
+            "const char *s = \"a\\\"/*\";",
+            "#include <b//c.h>",
+            "#include <b/*c.h>",
+        ] {
+            assert!(found(text), "{text}");
+        }
+        assert!(!found("// a comment goes on \\ "));
+        assert_eq!(scan("#include <b//c.h>\n").angled, ["b//c.h"]);
+        assert_eq!(scan("%:include \"a.h\"\n# /*\n*/ include /*\n*/ \"b.h\"\n").quoted, ["a.h", "b.h"]);
+        let s = scan("char c = 'N'; const char *s = R\"(\n#include \"no.h\"\nM)\"; int n = 1'0K;");
+        assert!(s.quoted.is_empty() && !s.identifiers.iter().any(|i| ["N", "M", "K"].contains(&i.as_str())), "{s:?}");
+    }
+
+    #[test]
+    fn directives_ask_what_they_expand() {
+        let s = scan(
+            "#if A == 3 // NO\n#elif defined(B)\n#endif\n#ifdef C\n#endif\n#define D(NO) (NO + E)\n#define F \\\n  G /*\n*/ H\n#include I(x)\n#include <NO.h>\n\
+             #include \"NO.h\"\n#pragma unroll NO\n#error NO\n#define J \"NO \\\" NO\" K\nint NO;\n",
+        );
+        let asked: Vec<&str> = s.directives.iter().map(String::as_str).filter(|n| n.len() == 1 || *n == "NO").collect();
+        assert_eq!(asked, ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "x"]);
+    }
+
+    #[test]
+    fn a_memo_without_directives_is_no_scan() {
+        let mut memo = serde_json::to_value(scan("#if A\n#endif\n")).unwrap();
+        assert!(serde_json::from_value::<Scan>(memo.clone()).is_ok());
+        memo.as_object_mut().unwrap().remove("directives");
+        assert!(serde_json::from_value::<Scan>(memo).is_err());
     }
 }
