@@ -114,6 +114,7 @@ fn manifest(package: usize, kernels: usize) -> String {
 /// The context of `kforge WORDS` in a folder, with that home, that says nothing.
 pub(crate) fn context(cwd: &Path, home: &Path, words: &[&str]) -> (Context, BuildArgs) {
     use clap::Parser;
+    #[expect(clippy::disallowed_methods, reason = "it stands where a shell does, and hands PATH on")]
     let path = std::env::var("PATH").unwrap_or_default();
     let home = home.display().to_string();
     let environment = Environment::of([("KFORGE_HOME".into(), home), ("PATH".into(), path)]);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::judge::judge_output;
 use crate::model::{DType, Tolerance};
+use crate::record::OutputObserved;
 use crate::record::params::{CalibrateParams, Calibration, NullsObserved};
 
 /// The tolerance for an output of that type whose elements sum up to `reduction` terms, for `tolerance = "auto"`.
@@ -19,39 +20,41 @@ pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
     Tolerance { atol: rounding, rtol: rounding, acc, ..Tolerance::default() }
 }
 
-/// Judges every null candidate on every case. `nulls[i]` belongs to `params.cases[i]`.
+/// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing of another. `nulls[i]` belongs to
+/// `params.cases[i]`, and holds a candidate's outputs only where they differ from the expectation.
 pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibration {
-    let mut passes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    let mut listed: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-    let mut tolerance = Vec::with_capacity(nulls.len());
+    let mut passes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut listed: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
     for (case, (declared, seen)) in params.cases.iter().zip(nulls).enumerate() {
-        let of_case = match &declared.tolerance {
-            Some(t) => t.clone(),
-            None => seen
-                .candidates
-                .values()
-                .flatten()
-                .map(|output| (output.output.clone(), derived(output.dtype, seen.reduction)))
-                .collect(),
-        };
         for (candidate, outputs) in &seen.candidates {
-            listed.entry(candidate).or_default().insert(case);
-            let fallback = Tolerance::default();
-            if outputs.iter().all(|o| judge_output(o, of_case.get(&o.output).unwrap_or(&fallback)).pass) {
-                passes.entry(candidate).or_default().push(case);
+            for output in outputs {
+                let name = format!("{candidate} as {}", output.output);
+                listed.entry(name.clone()).or_default().insert(case);
+                let fallback = Tolerance::default();
+                if may_pass(output, declared.tolerance.get(&output.output).unwrap_or(&fallback)) {
+                    passes.entry(name).or_default().push(case);
+                }
             }
         }
-        tolerance.push(of_case);
     }
+    let tolerance = params.cases.iter().map(|case| case.tolerance.clone()).collect();
     let mut calibration = Calibration { indecisive: vec![], weak: vec![], tolerance };
     for (candidate, cases) in passes {
-        if cases.len() == listed[candidate].len() {
-            calibration.indecisive.push(candidate.into());
+        if cases.len() == listed[&candidate].len() {
+            calibration.indecisive.push(candidate);
         } else {
-            calibration.weak.push((candidate.into(), cases));
+            calibration.weak.push((candidate, cases));
         }
     }
     calibration
+}
+
+/// Whether nothing shows that this null candidate fails. Where elements were not counted though only a share must pass, the share is no evidence against it.
+fn may_pass(seen: &OutputObserved, tolerance: &Tolerance) -> bool {
+    if seen.beyond.is_none() && tolerance.matched < 1.0 {
+        return judge_output(&OutputObserved { beyond: Some(0), ..seen.clone() }, tolerance).pass;
+    }
+    judge_output(seen, tolerance).pass
 }
 
 #[cfg(test)]
@@ -67,16 +70,16 @@ mod tests {
             c.floats(0, &[want[0] + off, want[1]], &want, None);
             vec![c.finish()]
         };
-        NullsObserved {
-            candidates: candidates.iter().map(|(n, off)| (n.to_string(), observe(*off))).collect(),
-            reduction: 1,
-        }
+        NullsObserved { candidates: candidates.iter().map(|(n, off)| (n.to_string(), observe(*off))).collect() }
     }
 
     fn run(atol: f64, cases: &[NullsObserved]) -> Calibration {
-        let tolerance = Some([("y".to_string(), Tolerance { atol, ..Tolerance::default() })].into());
+        under([("y".to_string(), Tolerance { atol, ..Tolerance::default() })].into(), cases)
+    }
+
+    fn under(tolerance: BTreeMap<String, Tolerance>, cases: &[NullsObserved]) -> Calibration {
         let case = CalibrateCase { distribution: "uniform".into(), tolerance };
-        calibrate(&CalibrateParams { cases: vec![case; cases.len()] }, cases)
+        calibrate(&CalibrateParams { cases: vec![case; cases.len()], left_out: vec![] }, cases)
     }
 
     #[test]
@@ -88,29 +91,51 @@ mod tests {
                 nulls(&[("zeros", 1.0), ("inputs rounded to f16", 0.02)]),
             ],
         );
-        assert_eq!((c.indecisive, c.weak), (vec!["inputs rounded to f16".to_string()], vec![]));
+        assert_eq!((c.indecisive, c.weak), (vec!["inputs rounded to f16 as y".to_string()], vec![]));
     }
 
     #[test]
     fn one_that_passes_on_some_shape_only_is_weak() {
         let c = run(0.1, &[nulls(&[("zeros", 0.05)]), nulls(&[("zeros", 1.0)])]);
-        assert_eq!((c.indecisive, c.weak), (vec![], vec![("zeros".to_string(), vec![0])]));
+        assert_eq!((c.indecisive, c.weak), (vec![], vec![("zeros as y".to_string(), vec![0])]));
     }
 
     #[test]
     fn a_candidate_is_asked_only_where_it_is_listed() {
         let c = run(0.1, &[nulls(&[("copy of x", 0.05)]), nulls(&[("zeros", 1.0)])]);
-        assert_eq!(c.indecisive, ["copy of x"]);
+        assert_eq!(c.indecisive, ["copy of x as y"]);
     }
 
     #[test]
     fn derived_tolerances_follow_type_and_length() {
-        let c = calibrate(
-            &CalibrateParams { cases: vec![CalibrateCase { distribution: "u".into(), tolerance: None }] },
-            &[nulls(&[("zeros", 1.0)])],
-        );
-        assert_eq!(c.tolerance[0]["y"], derived(DType::F32, 1));
         assert!(derived(DType::F16, 1).rtol > derived(DType::F32, 4096).rtol);
-        assert!(c.indecisive.is_empty());
+        assert!(derived(DType::F32, 4096).rtol > derived(DType::F32, 1).rtol);
+        assert_eq!(derived(DType::I32, 4096), Tolerance::default());
+    }
+
+    #[test]
+    fn a_tight_output_does_not_hide_a_useless_one() {
+        let mut seen = nulls(&[("zeros", 1.0)]);
+        let z = OutputObserved { output: "z".into(), ..seen.candidates["zeros"][0].clone() };
+        seen.candidates.get_mut("zeros").unwrap().push(z);
+        let of = |atol: f64| Tolerance { atol, ..Tolerance::default() };
+        let c = under([("y".to_string(), of(1e-6)), ("z".to_string(), of(10.0))].into(), &[seen.clone(), seen]);
+        assert_eq!((c.indecisive, c.weak), (vec!["zeros as z".to_string()], vec![]));
+    }
+
+    #[test]
+    fn elements_that_were_not_counted_are_no_evidence_against_a_candidate() {
+        let half = Tolerance { atol: 0.1, matched: 0.5, ..Tolerance::default() };
+        let seen = nulls(&[("zeros", 1.0)]);
+        let tolerance: BTreeMap<_, _> = [("y".to_string(), half.clone())].into();
+        assert_eq!(under(tolerance.clone(), std::slice::from_ref(&seen)).indecisive, ["zeros as y"]);
+        let counted = |beyond| {
+            let mut seen = seen.clone();
+            seen.candidates.get_mut("zeros").unwrap()[0].beyond = Some(beyond);
+            under(tolerance.clone(), &[seen]).indecisive.len()
+        };
+        assert_eq!((counted(1), counted(2)), (1, 0));
+        let capped = Tolerance { max_error: Some(0.5), ..half };
+        assert!(under([("y".to_string(), capped)].into(), &[seen]).indecisive.is_empty());
     }
 }

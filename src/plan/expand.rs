@@ -215,8 +215,7 @@ impl<'a> Planner<'a> {
             judged.extend(bench.or(served.first()).copied());
         }
         for (at, case) in judged {
-            let calibrated = selected.calibrate.as_ref().map(|(id, first)| (id.clone(), first[at]));
-            let judge = self.verify(scope, off, case, calibrated.as_ref(), ABLATION)?;
+            let judge = self.verify(scope, off, case, ABLATION)?;
             attribute = attribute.optional(&format!("judgement:{at}"), &judge, "judgement");
         }
         self.add(attribute.done());

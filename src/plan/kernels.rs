@@ -46,8 +46,6 @@ pub struct Selected {
     pub builds: Vec<Build>,
     /// The cases, for verifying ablated variants.
     pub cases: Vec<Case>,
-    /// The calibrate step, and for each case its position there.
-    pub calibrate: Option<(String, Vec<usize>)>,
     /// For each class in [`SelectParams::shapes`]: its name for people.
     pub classes: BTreeMap<String, String>,
     /// [`SelectParams::shapes`]: the class of each case.
@@ -87,7 +85,7 @@ impl Planner<'_> {
             return Ok(());
         }
         let cases = self.cases(package, operator, choice)?;
-        let calibrate = self.calibrate(package, operator, choice, &cases);
+        self.calibrate(package, operator, choice, &cases);
         let mut judged: Vec<(u32, usize, String)> = Vec::new();
         let mut benched: Vec<(u32, usize, String)> = Vec::new();
         let mut serves: Vec<Vec<u32>> = Vec::new();
@@ -99,8 +97,7 @@ impl Planner<'_> {
                     continue;
                 }
                 served.push(at as u32);
-                let calibrated = calibrate.as_ref().map(|(id, first)| (id.clone(), first[at]));
-                judged.push((build.variant.order, at, self.verify(scope, build, case, calibrated.as_ref(), MAIN)?));
+                judged.push((build.variant.order, at, self.verify(scope, build, case, MAIN)?));
                 if let Some(bench) = self.bench(scope, build, case)? {
                     benched.push((build.variant.order, at, bench));
                 }
@@ -111,7 +108,7 @@ impl Planner<'_> {
             serves.push(served);
         }
         if self.input.goal == Goal::Build {
-            self.select(scope, builds, cases, calibrate, &serves, &judged, &benched)?;
+            self.select(scope, builds, cases, &serves, &judged, &benched)?;
         }
         Ok(())
     }
@@ -122,7 +119,6 @@ impl Planner<'_> {
         scope: Scope<'_>,
         builds: Vec<Build>,
         cases: Vec<Case>,
-        calibrate: Option<(String, Vec<usize>)>,
         serves: &[Vec<u32>],
         judged: &[(u32, usize, String)],
         benched: &[(u32, usize, String)],
@@ -196,7 +192,6 @@ impl Planner<'_> {
             choice: choice.clone(),
             builds,
             cases,
-            calibrate,
             classes,
             shapes,
         };

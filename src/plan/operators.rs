@@ -1,9 +1,12 @@
 //! Steps of an operator: expected values, and whether its tolerance can tell right from wrong. Knows nothing of kernels.
 
+use std::collections::BTreeMap;
+
 use super::context::{CHECK_WORK, Planner};
 use super::make::Make;
 use crate::base::{Diagnostic, Digest};
-use crate::model::{Operator, Problem, Reference, Shape, TypeChoice};
+use crate::measure::calibrate;
+use crate::model::{Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
@@ -13,7 +16,7 @@ use crate::reference::{self, cost, generate};
 /// Seed of the first trial; those of a private overlay come with its operators.
 const SEED: u64 = 0x6b66_6f72_6765;
 
-/// Work beyond which null candidates are not compared: other shapes decide.
+/// Work beyond which null candidates are not compared, as long as a smaller shape decides.
 const NULLS_WORK: f64 = 1e8;
 
 /// One shape, bound, with its trials and the ids of their oracles.
@@ -27,6 +30,10 @@ pub struct Case {
     pub trials: Vec<Trial>,
     /// The oracle of each trial; none where the shape is too large to compute here.
     pub oracles: Option<Vec<String>>,
+    /// Whether its null candidates are compared with the expectation.
+    pub nulls: bool,
+    /// The tolerance of each output, declared or derived.
+    pub tolerance: BTreeMap<String, Tolerance>,
     /// Scalar operations of one run.
     pub work: f64,
 }
@@ -34,10 +41,16 @@ pub struct Case {
 impl Planner<'_> {
     /// The selected shapes of an operator, bound, with their oracles.
     pub fn cases(&mut self, package: usize, operator: &Operator, choice: &TypeChoice) -> Result<Vec<Case>, Diagnostic> {
+        let shapes = self.shapes(operator);
+        let mut problems = Vec::new();
+        for shape in shapes {
+            problems.push((shape, operator.bind(choice, shape)?));
+        }
+        let within = nulls_work(problems.iter().map(|(_, problem)| cost::work(problem)), self.input.emulator_limit);
         let mut cases = Vec::new();
-        for shape in self.shapes(operator) {
+        for (shape, problem) in problems {
             let at = operator.shapes.iter().position(|s| s.name == shape.name).unwrap_or(0);
-            cases.push(self.case(package, operator, choice, shape, at)?);
+            cases.push(self.case(package, operator, choice, (shape, at, problem), within)?);
         }
         Ok(cases)
     }
@@ -47,10 +60,9 @@ impl Planner<'_> {
         package: usize,
         operator: &Operator,
         choice: &TypeChoice,
-        shape: &Shape,
-        at: usize,
+        (shape, at, problem): (&Shape, usize, Problem),
+        within: f64,
     ) -> Result<Case, Diagnostic> {
-        let problem = operator.bind(choice, shape)?;
         if let Err(mut wrong) = reference::check(&problem) {
             let first = if wrong.is_empty() { "it does not fit".to_string() } else { wrong.remove(0) };
             let message = format!("the reference of operator `{}`, at shape `{}`: {first}", operator.name, shape.name);
@@ -58,11 +70,22 @@ impl Planner<'_> {
             error.notes = wrong;
             return Err(error.hint("docs/references.md says what each built-in takes"));
         }
+        let compare = operator.compare();
+        for (output, compare) in &compare {
+            if let Compare::ArgmaxOf(input) = compare
+                && let Err(why) = reference::extreme(&problem, output, input)
+            {
+                return Err(operator
+                    .place
+                    .error("reference.argmax-of", format!("operator `{}`: {why}", operator.name)));
+            }
+        }
         let work = cost::work(&problem);
         // Small shapes are asked with every distribution; of large ones two trials must do.
         let count = if work <= CHECK_WORK { 4 } else { 2 };
         let trials = generate::trials(&problem, SEED, count);
-        let scaled = operator.tolerances(choice, shape).is_some_and(|t| t.values().any(|t| t.scaled > 0.0));
+        let tolerance = operator.tolerances(choice, shape).unwrap_or_else(|| derived(&problem));
+        let nulls = work <= within;
         let oracles = (work <= self.input.emulator_limit).then(|| {
             let own = self.own_reference(package, &problem);
             trials
@@ -71,8 +94,10 @@ impl Planner<'_> {
                     let params = OracleParams {
                         problem: problem.clone(),
                         trial: trial.clone(),
-                        scale: scaled,
-                        nulls: work <= NULLS_WORK,
+                        scaled: scaled(&tolerance),
+                        nulls,
+                        compare: if nulls { compare.clone() } else { BTreeMap::new() },
+                        count_beyond: if nulls { count_beyond(&tolerance) } else { BTreeMap::new() },
                     };
                     let name = self.input.packages[package].package.name.clone();
                     let labels = Labels {
@@ -90,7 +115,7 @@ impl Planner<'_> {
                 })
                 .collect()
         });
-        Ok(Case { at, problem, trials, oracles, work })
+        Ok(Case { at, problem, trials, oracles, nulls, tolerance, work })
     }
 
     /// The tree of a reference of the package's own, and what runs it.
@@ -106,40 +131,102 @@ impl Planner<'_> {
         Some((self.tree(&tree), tool))
     }
 
-    /// The calibrate step of an operator over its selected shapes. Gives its id and, for each case, the position of its first trial among the step's cases.
-    pub fn calibrate(
-        &mut self,
-        package: usize,
-        operator: &Operator,
-        choice: &TypeChoice,
-        cases: &[Case],
-    ) -> Option<(String, Vec<usize>)> {
+    /// Plans the calibrate step of an operator over its selected shapes; none where none of them is computed here.
+    pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();
         let mut listed = Vec::new();
         let mut nulls = Vec::new();
-        let mut first = Vec::new();
         for case in cases {
-            first.push(listed.len());
-            let Some(oracles) = case.oracles.as_ref().filter(|_| case.work <= NULLS_WORK) else { continue };
-            let tolerance = operator.tolerances(choice, &operator.shapes[case.at]);
+            let Some(oracles) = case.oracles.as_ref().filter(|_| case.nulls) else { continue };
             for (trial, oracle) in case.trials.iter().zip(oracles) {
-                listed.push(CalibrateCase { distribution: trial.distribution.clone(), tolerance: tolerance.clone() });
+                listed.push(CalibrateCase {
+                    distribution: trial.distribution.clone(),
+                    tolerance: case.tolerance.clone(),
+                });
                 nulls.push(oracle.clone());
             }
         }
         if listed.is_empty() {
-            return None;
+            return;
         }
+        let by_function = |(_, compare): &(String, Compare)| matches!(compare, Compare::Python(..));
+        let left_out = operator.compare().into_iter().filter(by_function).map(|(output, _)| output).collect();
         let labels = Labels { package: name.clone(), operator: Some(operator.name.clone()), ..Labels::default() };
         let mut node = Make::new(
             StepKind::Calibrate,
             &[&name, &operator.name, &choice.label],
             labels,
-            &CalibrateParams { cases: listed },
+            &CalibrateParams { cases: listed, left_out },
         );
         for (i, oracle) in nulls.iter().enumerate() {
             node = node.output(&format!("nulls:{i}"), oracle, "nulls");
         }
-        Some((self.add(node.done()), first))
+        self.add(node.done());
+    }
+}
+
+/// Outputs whose tolerance is measured in the scale.
+pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
+    tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(output, _)| output.clone()).collect()
+}
+
+/// Tolerances of which only a share of the elements must be within.
+pub fn count_beyond(tolerance: &BTreeMap<String, Tolerance>) -> BTreeMap<String, Tolerance> {
+    tolerance.iter().filter(|(_, t)| t.matched < 1.0).map(|(output, t)| (output.clone(), t.clone())).collect()
+}
+
+/// The tolerance of every output for `tolerance = "auto"`, from its type and the problem's longest reduction.
+fn derived(problem: &Problem) -> BTreeMap<String, Tolerance> {
+    let reduction = cost::reduction_length(problem);
+    problem.written().map(|t| (t.name.clone(), calibrate::derived(t.dtype, reduction))).collect()
+}
+
+/// The work up to which null candidates are compared: that of the smallest shape that is computed at all, where every one exceeds [`NULLS_WORK`].
+fn nulls_work(works: impl Iterator<Item = f64>, limit: f64) -> f64 {
+    let least = works.filter(|work| *work <= limit).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { NULLS_WORK.max(least) } else { NULLS_WORK }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::bound::contiguous;
+    use crate::model::{DType, Init, Role, Tensor};
+
+    #[test]
+    fn the_smallest_shape_that_is_computed_is_always_calibrated() {
+        assert_eq!(nulls_work([1e3, 5e8].into_iter(), 1e10), NULLS_WORK);
+        assert_eq!(nulls_work([9e9, 5e8].into_iter(), 1e10), 5e8);
+        assert_eq!(nulls_work([9e11, 5e12].into_iter(), 1e10), NULLS_WORK);
+    }
+
+    #[test]
+    fn a_derived_tolerance_is_that_of_the_shapes_own_reduction() {
+        let tensor = |name: &str, role, shape: &[u64]| Tensor {
+            name: name.into(),
+            role,
+            dtype: DType::F32,
+            shape: shape.to_vec(),
+            strides: contiguous(shape),
+            align: 256,
+            init: Init::Auto,
+        };
+        let sum = |cols: u64| Problem {
+            dims: BTreeMap::new(),
+            tensors: vec![tensor("x", Role::Input, &[2, cols]), tensor("y", Role::Output, &[2])],
+            params: vec![],
+            reference: Reference::Builtin { name: "sum".into(), attributes: BTreeMap::new(), names: BTreeMap::new() },
+            generate_inputs: None,
+        };
+        assert_eq!(derived(&sum(16))["y"], calibrate::derived(DType::F32, 16));
+        assert!(derived(&sum(1 << 20))["y"].rtol > derived(&sum(16))["y"].rtol);
+    }
+
+    #[test]
+    fn only_what_a_tolerance_asks_for_is_carried_along() {
+        let of = |scaled: f64, matched: f64| Tolerance { scaled, matched, ..Tolerance::default() };
+        let all: BTreeMap<_, _> = [("y".to_string(), of(0.0, 0.9)), ("z".to_string(), of(4.0, 1.0))].into();
+        assert_eq!(scaled(&all), ["z"]);
+        assert_eq!(count_beyond(&all), [("y".to_string(), of(0.0, 0.9))].into());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::context::{CHECK_WORK, Planner, Scope, is_benched};
 use super::input::{Goal, Reach};
 use super::make::{MAIN, Make};
-use super::operators::Case;
+use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
 use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
@@ -201,32 +201,20 @@ impl Planner<'_> {
     }
 
     /// The verify and judge steps of a variant on a shape; gives the judge's id.
-    pub fn verify(
-        &mut self,
-        scope: Scope<'_>,
-        build: &Build,
-        case: &Case,
-        calibrate: Option<&(String, usize)>,
-        phase: u8,
-    ) -> Result<String, Diagnostic> {
+    pub fn verify(&mut self, scope: Scope<'_>, build: &Build, case: &Case, phase: u8) -> Result<String, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, phase);
-        let tolerance = scope.operator.tolerances(scope.choice, shape);
         let absent = self.absence(scope, case);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         let labels = self.labels(scope, build, Some(&shape.name));
-        let judge_params =
-            JudgeParams { tolerance: tolerance.clone(), case: calibrate.map_or(0, |c| c.1), absent: absent.clone() };
+        let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
         let mut judge = Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase);
-        if let (None, Some((id, _))) = (&tolerance, calibrate) {
-            judge = judge.output("calibration", id, "calibration");
-        }
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         if let Some(oracles) = &case.oracles {
-            let params = self.verify_params(scope, build, case, compiler, tolerance.unwrap_or_default())?;
+            let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             let mut verify =
                 Make::new(StepKind::Verify, &parts, labels, &params).phase(phase).limit(self.input.time_limit_s);
             for (trial, oracle) in case.trials.iter().zip(oracles) {
@@ -258,7 +246,7 @@ impl Planner<'_> {
         build: &Build,
         case: &Case,
         compiler: Compiler,
-        tolerance: BTreeMap<String, Tolerance>,
+        tolerance: &BTreeMap<String, Tolerance>,
     ) -> Result<VerifyParams, Diagnostic> {
         let kernel = scope.kernel;
         Ok(VerifyParams {
@@ -271,8 +259,8 @@ impl Planner<'_> {
             constants: kernel.constants(),
             trials: case.trials.clone(),
             compare: scope.operator.compare(),
-            scaled: tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(n, _)| n.clone()).collect(),
-            count_beyond: tolerance.into_iter().filter(|(_, t)| t.matched < 1.0).collect(),
+            scaled: scaled(tolerance),
+            count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
         })
     }
@@ -313,7 +301,7 @@ impl Planner<'_> {
         }
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
-        let params = self.verify_params(scope, build, case, compiler, BTreeMap::new())?;
+        let params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
@@ -339,8 +327,8 @@ impl Planner<'_> {
         let params = PairsParams {
             arch: scope.target.arch.name().into(),
             hot: scope.kernel.select.metric == Metric::Hot,
-            a: self.verify_params(scope, a, case, compiler, BTreeMap::new())?,
-            b: self.verify_params(scope, b, case, compiler, BTreeMap::new())?,
+            a: self.verify_params(scope, a, case, compiler, &BTreeMap::new())?,
+            b: self.verify_params(scope, b, case, compiler, &BTreeMap::new())?,
             protocol: PAIRS_PROTOCOL,
         };
         let shape = &scope.operator.shapes[case.at].name;

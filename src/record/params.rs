@@ -105,10 +105,14 @@ pub struct OracleParams {
     pub problem: Problem,
     /// On which inputs.
     pub trial: Trial,
-    /// Whether the scale (the operator on absolute values) is wanted.
-    pub scale: bool,
+    /// Outputs whose tolerance declares `scaled`, for which the scale (the operator on absolute values) is wanted.
+    pub scaled: Vec<String>,
     /// Whether the null candidates are to be compared with the expectation, into the output `nulls`.
     pub nulls: bool,
+    /// How each output is compared, for null candidates; empty without.
+    pub compare: BTreeMap<String, Compare>,
+    /// Tolerances to count elements of null candidates beyond, only for outputs whose tolerance declares `matched` below one.
+    pub count_beyond: BTreeMap<String, Tolerance>,
 }
 
 /// Digests of expected values: the bytes are scratch, made again when needed.
@@ -126,8 +130,8 @@ pub struct Expected {
 pub struct CalibrateCase {
     /// Distribution of the trial.
     pub distribution: String,
-    /// The operator's tolerance at this shape, by output; none asks to derive it.
-    pub tolerance: Option<BTreeMap<String, Tolerance>>,
+    /// The operator's tolerance at this shape by output, declared or derived.
+    pub tolerance: BTreeMap<String, Tolerance>,
 }
 
 /// calibrate: one case an input. Inputs `nulls:N`: a [`NullsObserved`] of case N. Output `calibration`: a [`Calibration`].
@@ -135,24 +139,24 @@ pub struct CalibrateCase {
 pub struct CalibrateParams {
     /// What was observed where.
     pub cases: Vec<CalibrateCase>,
+    /// Outputs that a function of the package compares, of which calibration says nothing.
+    pub left_out: Vec<String>,
 }
 
 /// How the null candidates of one case compare with the expectation; part of the oracle step's output `nulls`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NullsObserved {
-    /// Each candidate (`zeros`, `constant`, `copy of x`, `another seed`, `inputs rounded to f16`) and how each output compares; a candidate
-    /// that equals the reference after rounding is not listed.
+    /// Each candidate (`zeros`, `constant`, `copy of x`, `another seed`, `inputs rounded to f16`) and how those outputs compare in which it
+    /// differs from the expectation after rounding; one that differs in none is not listed.
     pub candidates: BTreeMap<String, Vec<super::OutputObserved>>,
-    /// Length of the longest reduction, for derived tolerances.
-    pub reduction: u64,
 }
 
 /// Whether tolerance, shapes and distributions can tell right from wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Candidates that pass on every case: any makes the operator indecisive.
+    /// Candidates, each with its output (`zeros as y`), that pass wherever they differ from the expectation: any makes the operator indecisive.
     pub indecisive: Vec<String>,
-    /// Candidates that pass on some cases: (candidate, cases).
+    /// Those that pass on some of these cases: (candidate with its output, cases).
     pub weak: Vec<(String, Vec<usize>)>,
     /// The tolerance of each case by output, declared or derived.
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
@@ -203,13 +207,11 @@ pub struct PairsParams {
     pub protocol: u32,
 }
 
-/// judge. Input `observation`, absent where verify gave nothing; `calibration`. Output `judgement`: a [`Judgement`].
+/// judge. Input `observation`, absent where verify gave nothing. Output `judgement`: a [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {
-    /// The tolerance of each output; none where calibration derives it.
-    pub tolerance: Option<BTreeMap<String, Tolerance>>,
-    /// The case of the calibration whose derived tolerance counts.
-    pub case: usize,
+    /// The tolerance of each output, declared or derived.
+    pub tolerance: BTreeMap<String, Tolerance>,
     /// Why there may be no observation, as text, for the verdict.
     pub absent: Option<Unknown>,
 }

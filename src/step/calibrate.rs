@@ -32,6 +32,12 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         );
         notes.push(io::note(Severity::Error, "calibrate.indecisive", text));
     }
+    for output in &params.left_out {
+        let text = format!(
+            "`{output}` is compared by a function of the package, so that its tolerance is not calibrated: whether it can tell right from wrong is not known"
+        );
+        notes.push(io::note(Severity::Note, "calibrate.left-out", text));
+    }
     let verdict = match calibration.indecisive.first() {
         Some(candidate) => Verdict::Fail(format!("indecisive: `{candidate}` passes everywhere")),
         None => Verdict::Pass,

@@ -1,12 +1,13 @@
 //! One output against its expectation, by the way it is declared to be compared. Knows values in memory; `measure` does the comparing. No files, no processes.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::measure::compare::{Comparison, rms};
-use crate::model::{DType, Tensor, Tolerance};
+use crate::model::{Compare, DType, Problem, Tensor, Tolerance};
 use crate::record::OutputObserved;
 use crate::reference::float::round_values;
-use crate::reference::{Values, logical_shape};
+use crate::reference::{Extreme, Values, extreme, logical_shape};
 
 /// What stands against what.
 pub struct Compared<'a> {
@@ -26,12 +27,36 @@ pub struct Compared<'a> {
 pub enum Leniency<'a> {
     /// None: element by element.
     Elements,
-    /// Indices along the last axis of an input: any that points to the maximum.
-    ArgmaxOf(&'a Tensor, &'a Values),
+    /// Indices along an axis of an input: any that points to an extreme value.
+    ArgmaxOf(&'a Tensor, &'a Values, Extreme),
     /// Rows of the last axis as multisets.
     Unordered,
     /// The elements that the package's own function accepts.
     Accepted(Vec<bool>),
+}
+
+impl<'a> Leniency<'a> {
+    /// What an output's declared comparison takes for right; none where only a function of the package can say. Errors: an `argmax_of` that says not along
+    /// which axis.
+    pub fn declared(
+        compare: &Compare,
+        problem: &'a Problem,
+        output: &str,
+        inputs: &'a BTreeMap<String, Values>,
+    ) -> Result<Option<Self>, String> {
+        Ok(match compare {
+            Compare::Elements => Some(Leniency::Elements),
+            Compare::Unordered => Some(Leniency::Unordered),
+            Compare::ArgmaxOf(input) => {
+                let along = extreme(problem, output, input)?;
+                let (Some(tensor), Some(values)) = (problem.tensor(input), inputs.get(input)) else {
+                    return Err(format!("`{output}` is compared by `{input}`, which is no input"));
+                };
+                Some(Leniency::ArgmaxOf(tensor, values, along))
+            }
+            Compare::Python(..) => None,
+        })
+    }
 }
 
 /// Compares one output whole. Errors: values of unequal number.
@@ -45,7 +70,7 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
     }
     let (got, want) = match leniency {
         Leniency::Elements => (got, want),
-        Leniency::ArgmaxOf(input, values) => (forgive_ties(got, &want, input, values)?, want),
+        Leniency::ArgmaxOf(input, values, along) => (forgive_ties(got, &want, input, values, *along)?, want),
         Leniency::Unordered => {
             let row = logical_shape(tensor).last().copied().unwrap_or(1).max(1);
             (sorted(got, row), sorted(want, row))
@@ -81,22 +106,32 @@ fn forgive(got: Values, want: &Values, good: impl Fn(usize) -> bool) -> Values {
     }
 }
 
-fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values) -> Result<Values, String> {
-    let row = logical_shape(input).last().copied().unwrap_or(0);
+fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values, along: Extreme) -> Result<Values, String> {
+    let shape = logical_shape(input);
+    let (row, stride) = match shape.get(along.axis..) {
+        Some([row, rest @ ..]) => (*row, rest.iter().product::<usize>()),
+        _ => (0, 0),
+    };
     let Values::Int(indices) = &got else { return Err("an output that indexes a maximum must be of integers".into()) };
     if row == 0 || indices.len() * row != values.len() {
         return Err(format!("there is not one index for each row of `{}`", input.name));
     }
-    let at: Cow<'_, [f64]> = match values {
+    let values: Cow<'_, [f64]> = match values {
         Values::Float(values) => Cow::Borrowed(values),
         ints => Cow::Owned(ints.to_f64(input.dtype)),
     };
+    // Rows lie `stride` apart within, and `stride` of them side by side.
+    let at = |index: usize, along: usize| values[(index / stride * row + along) * stride + index % stride];
     let good: Vec<bool> = indices
         .iter()
-        .zip(at.chunks_exact(row))
-        .map(|(index, row)| {
-            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            usize::try_from(*index).ok().and_then(|index| row.get(index)).is_some_and(|value| *value == most)
+        .enumerate()
+        .map(|(i, found)| {
+            let of_row = (0..row).map(|j| at(i, j));
+            let best = match along.largest {
+                true => of_row.fold(f64::NEG_INFINITY, f64::max),
+                false => of_row.fold(f64::INFINITY, f64::min),
+            };
+            usize::try_from(*found).is_ok_and(|found| found < row && at(i, found) == best)
         })
         .collect();
     Ok(forgive(got, want, |i| good[i]))
@@ -163,12 +198,43 @@ mod tests {
         let x = tensor("x", DType::F32, &[2, 3]);
         let values = Values::Float(vec![5.0, 1.0, 5.0, 0.0, 2.0, 1.0]);
         let check = |got: [i64; 2]| {
-            let leniency = Leniency::ArgmaxOf(&x, &values);
+            let leniency = Leniency::ArgmaxOf(&x, &values, Extreme { axis: 1, largest: true });
             differing(&y, Values::Int(got.to_vec()), Values::Int(vec![0, 1]), &leniency)
         };
         assert_eq!(check([2, 1]), 0);
         assert_eq!(check([1, 1]), 1);
         assert_eq!(check([-1, 3]), 2);
+    }
+
+    #[test]
+    fn ties_are_looked_for_along_the_references_own_axis() {
+        let problem = |name: &str, axis: i64| Problem {
+            dims: Default::default(),
+            tensors: vec![
+                Tensor { role: Role::Input, ..tensor("x", DType::F32, &[3, 2]) },
+                tensor("y", DType::I32, &[2]),
+            ],
+            params: vec![],
+            reference: crate::model::Reference::Builtin {
+                name: name.into(),
+                attributes: [("axis".to_string(), axis.into())].into(),
+                names: BTreeMap::new(),
+            },
+            generate_inputs: None,
+        };
+        let inputs = [("x".to_string(), Values::Float(vec![5.0, 0.0, 1.0, 7.0, 5.0, 0.0]))].into();
+        let of = Compare::ArgmaxOf("x".into());
+        let check = |name: &str, want: [i64; 2], got: [i64; 2]| {
+            let problem = problem(name, 0);
+            let leniency = Leniency::declared(&of, &problem, "y", &inputs).unwrap().unwrap();
+            differing(problem.tensor("y").unwrap(), Values::Int(got.to_vec()), Values::Int(want.to_vec()), &leniency)
+        };
+        assert_eq!(check("argmax", [0, 1], [2, 1]), 0);
+        assert_eq!(check("argmax", [0, 1], [1, 0]), 2);
+        assert_eq!(check("argmin", [1, 0], [1, 2]), 0);
+        assert_eq!(check("argmin", [1, 0], [0, 1]), 2);
+        let refused = Leniency::declared(&of, &problem("sum", 0), "y", &inputs).err().unwrap();
+        assert!(refused.contains("`y`") && refused.contains("`sum`"), "{refused}");
     }
 
     #[test]

@@ -90,6 +90,18 @@ fn trial() -> Trial {
     Trial { trial: 0, seed: 7, distribution: "normal".into() }
 }
 
+/// An oracle step without null candidates.
+fn asked(problem: &Problem, scaled: &[&str]) -> OracleParams {
+    OracleParams {
+        problem: problem.clone(),
+        trial: trial(),
+        scaled: scaled.iter().map(|output| output.to_string()).collect(),
+        nulls: false,
+        compare: BTreeMap::new(),
+        count_beyond: BTreeMap::new(),
+    }
+}
+
 /// A folder in which steps are done one after another.
 struct Bench {
     dir: tempfile::TempDir,
@@ -160,7 +172,7 @@ impl Bench {
     }
 
     fn oracle(&self) {
-        let params = OracleParams { problem: self.problem.clone(), trial: trial(), scale: true, nulls: true };
+        let params = OracleParams { nulls: true, ..asked(&self.problem, &["y"]) };
         self.made(StepKind::Oracle, serde_json::to_value(params).unwrap(), &[("expected", "expected-0")]);
     }
 
@@ -418,7 +430,7 @@ fn cpp_failure() {
     let bench = Bench::plain();
     let failure = |reference: &str| {
         bench.file("in/tree-reference/ref.cpp", reference.as_bytes());
-        let params = OracleParams { problem: problem(), trial: trial(), scale: false, nulls: false };
+        let params = asked(&problem(), &[]);
         match bench.step(StepKind::Oracle, serde_json::to_value(params).unwrap()) {
             Response::Failed { message, notes } => {
                 (message, notes.first().map(|n| n.message.clone()).unwrap_or_default())
@@ -457,7 +469,7 @@ fn python_reference() {
     assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
     let refused = |reference: &str| {
         bench.file("in/tree-reference/ref.py", reference.as_bytes());
-        let params = OracleParams { problem: bench.problem.clone(), trial: trial(), scale: false, nulls: false };
+        let params = asked(&bench.problem, &[]);
         match bench.step(StepKind::Oracle, serde_json::to_value(params).unwrap()) {
             Response::Failed { notes, .. } => notes[0].message.clone(),
             other => panic!("{other:?}"),

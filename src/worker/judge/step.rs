@@ -266,17 +266,19 @@ impl<'a> Judge<'a> {
         let name = &tensor.name;
         let want = expected.outputs.get(name).ok_or_else(|| failed(format!("no values are expected for `{name}`")))?;
         let leniency = match self.params.compare.get(name).unwrap_or(&Compare::Elements) {
-            Compare::Elements => Leniency::Elements,
-            Compare::Unordered => Leniency::Unordered,
-            Compare::ArgmaxOf(input) => match (self.params.problem.tensor(input), inputs.get(input)) {
-                (Some(tensor), Some(values)) => Leniency::ArgmaxOf(tensor, values),
-                _ => return Err(failed(format!("`{name}` is compared by `{input}`, which is no input"))),
-            },
             Compare::Python(file, function) => {
                 let output = (tensor, got, want);
-                Leniency::Accepted(python::accepted(self.task, &self.params.problem, inputs, output, (file, function))?)
+                Some(Leniency::Accepted(python::accepted(
+                    self.task,
+                    &self.params.problem,
+                    inputs,
+                    output,
+                    (file, function),
+                )?))
             }
+            other => Leniency::declared(other, &self.params.problem, name, inputs).map_err(failed)?,
         };
+        let leniency = leniency.unwrap_or(Leniency::Elements);
         let scaled = self.params.scaled.contains(name);
         let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
         let beyond = self.params.count_beyond.get(name);

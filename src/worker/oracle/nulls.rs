@@ -1,10 +1,11 @@
-//! How answers that take no work compare with the expectation. Knows candidates of `reference`; reads no tolerance, so an edited one costs no run.
+//! How answers that take no work compare with the expectation. Knows candidates of `reference`; reads no
+//! tolerance but to count by where `matched` is below one, so that any other that is edited costs no run.
 
 use super::source::{Named, Source};
-use crate::model::{Problem, Reference};
-use crate::record::params::{NullsObserved, Trial};
+use crate::model::{Compare, Reference};
+use crate::record::params::{NullsObserved, OracleParams, Trial};
+use crate::reference::nulls;
 use crate::reference::oracle::OracleOutput;
-use crate::reference::{cost, nulls};
 use crate::worker::compare::{Compared, Leniency, observe};
 use crate::worker::message::Response;
 use crate::worker::task::failed;
@@ -12,11 +13,11 @@ use crate::worker::task::failed;
 /// Compares every null candidate of a trial.
 pub(super) fn observed(
     source: &Source<'_>,
-    problem: &Problem,
-    trial: &Trial,
+    params: &OracleParams,
     inputs: &Named,
     expected: &OracleOutput,
 ) -> Result<NullsObserved, Response> {
+    let (problem, trial) = (&params.problem, &params.trial);
     // Any other seed will do; the complement of one is never the same.
     let other = Trial { seed: !trial.seed, ..trial.clone() };
     let other = source.expected(&source.inputs(&other)?, false)?.outputs;
@@ -29,19 +30,26 @@ pub(super) fn observed(
         let values = source.expected(&rounded, false)?.outputs;
         found.extend(nulls::candidate(problem, &expected.outputs, name, values));
     }
-    let mut seen = NullsObserved { candidates: Default::default(), reduction: cost::reduction_length(problem) };
-    for (name, values) in &found {
+    let mut seen = NullsObserved { candidates: Default::default() };
+    for (candidate, values) in &found {
         let mut outputs = vec![];
         for tensor in problem.written() {
-            let Some(want) = expected.outputs.get(&tensor.name) else { continue };
-            // An output in which a candidate is the expectation still takes part: it passes.
-            let got = values.get(&tensor.name).unwrap_or(want);
+            let name = &tensor.name;
+            // An output in which a candidate is the expectation says nothing of it.
+            let (Some(want), Some(got)) = (expected.outputs.get(name), values.get(name)) else { continue };
+            let compare = params.compare.get(name).unwrap_or(&Compare::Elements);
+            // What a function of the package accepts is not asked: the calibrate step says so.
+            let Some(leniency) = Leniency::declared(compare, problem, name, inputs).map_err(failed)? else { continue };
             let rounded = crate::reference::float::round_values(tensor.dtype, got);
-            let scale = expected.scales.get(&tensor.name).map(Vec::as_slice);
-            let compared = Compared { tensor, got: &rounded, want, scale, beyond: None };
-            outputs.push(observe(&compared, &Leniency::Elements).map_err(failed)?);
+            let scale = expected.scales.get(name).filter(|_| params.scaled.contains(name)).map(Vec::as_slice);
+            let beyond = params.count_beyond.get(name);
+            let compared = Compared { tensor, got: &rounded, want, scale, beyond };
+            outputs.push(observe(&compared, &leniency).map_err(failed)?);
         }
-        seen.candidates.insert(name.clone(), outputs);
+        if outputs.is_empty() {
+            continue;
+        }
+        seen.candidates.insert(candidate.clone(), outputs);
     }
     Ok(seen)
 }

@@ -2,9 +2,11 @@
 
 use super::nulls;
 use super::source::Source;
+use crate::model::{Problem, Reference};
 use crate::record::params::OracleParams;
+use crate::reference::oracle::OracleOutput;
 use crate::worker::message::Response;
-use crate::worker::task::{Task, done};
+use crate::worker::task::{Task, done, failed};
 
 /// Does an oracle step.
 pub fn run(task: &Task) -> Response {
@@ -15,11 +17,36 @@ fn compute(task: &Task) -> Result<Response, Response> {
     let params: OracleParams = task.params()?;
     let source = Source::new(task, &params.problem);
     let inputs = source.inputs(&params.trial)?;
-    let expected = source.expected(&inputs, params.scale)?;
+    let expected = source.expected(&inputs, !params.scaled.is_empty())?;
+    for output in &params.scaled {
+        scale_given(&params.problem, output, &expected)?;
+    }
     task.write_document("expected", &source.keep(&expected)?)?;
     if params.nulls {
-        task.write_document("nulls", &nulls::observed(&source, &params.problem, &params.trial, &inputs, &expected)?)?;
+        task.write_document("nulls", &nulls::observed(&source, &params, &inputs, &expected)?)?;
     }
     let values: usize = expected.outputs.values().map(|values| values.len()).sum();
     Ok(done(format!("{values} expected values"), vec![]))
+}
+
+/// Refuses a reference of the package's own that gives no scale where a tolerance is measured in it: `scaled` would allow nothing.
+fn scale_given(problem: &Problem, output: &str, expected: &OracleOutput) -> Result<(), Response> {
+    let float = problem.tensor(output).is_some_and(|tensor| tensor.dtype.is_float());
+    if !float || expected.scales.contains_key(output) {
+        return Ok(());
+    }
+    let (file, function, how) = match &problem.reference {
+        Reference::Builtin { .. } => return Ok(()),
+        Reference::Python { file, function } => (
+            file,
+            function,
+            format!("return a dict that holds, as `\"{output}.scale\"`, the operator on absolute values"),
+        ),
+        Reference::Cpp { file, function } => {
+            (file, function, format!("fill `call.scale(\"{output}\")` with the operator on absolute values"))
+        }
+    };
+    Err(failed(format!(
+        "the tolerance of `{output}` declares `scaled`, and `{file}::{function}` gives no scale of it: {how}, or declare `atol` and `rtol` instead"
+    )))
 }
