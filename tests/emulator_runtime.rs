@@ -88,6 +88,24 @@ fn a_comment_that_shifts_lines_leaves_the_binary_as_it_was() {
 }
 
 #[test]
+fn tunables_may_have_any_ordinary_name() {
+    let letters: Vec<String> = ('A'..='Z').map(String::from).collect();
+    let words = ["width", "size", "value", "count", "index", "mask", "lane"];
+    let names: Vec<&str> = letters.iter().map(String::as_str).chain(words).collect();
+    let defines: Vec<(&str, &str)> = names.iter().map(|name| (*name, "2")).chain([("TAIL", "3 \\")]).collect();
+    let text = format!(
+        "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cooperative_groups.h>\n#include <cooperative_groups/reduce.h>\n#include <cuda_pipeline.h>\n#include <mma.h>\n#include <cuda/atomic>\n#include <assert.h>\n\
+         __global__ void k(int *out) {{\n  __shared__ int s[32];\n  s[threadIdx.x] = {};\n  __syncthreads();\n  assert(s[0] > 0);\n  atomicAdd(out, __shfl_xor_sync(0xffffffffu, s[threadIdx.x], 1));\n}}\n",
+        names.join(" + ")
+    );
+    for check in [false, true] {
+        let built = build_with(&text, &["k"], check, &defines);
+        let ran = run(&built, launch("k", 1, 32, vec![ptr("out")]), &[ints("out", [0]).writable()]);
+        assert_eq!(ran.clean().ints("out"), [64 * names.len() as i32]);
+    }
+}
+
+#[test]
 fn a_launch_whose_arguments_do_not_fit_is_refused() {
     let built = build(BASIC, &["reverse"], false);
     let ran = run(&built, launch("reverse", 1, 1, vec![ptr("d")]), &[ints("d", 0..4).writable()]);

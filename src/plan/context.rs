@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::input::{PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
+use super::variants::torn;
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
 use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
@@ -60,6 +61,13 @@ impl<'a> Planner<'a> {
             }
             // Validation has tied every kernel to its operator and targets.
             let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { continue };
+            let others = kernel.methods.iter().filter_map(|m| m.other_source());
+            let sources = std::iter::once(kernel.source.as_str()).chain(others);
+            let mut reached = sources.filter_map(|source| self.input.packages[at].sources.get(source));
+            if let Some(wrong) = reached.find_map(|reach| torn(kernel, reach)) {
+                self.diagnostics.push(wrong);
+                continue;
+            }
             for choice in operator.choices() {
                 for name in &kernel.targets {
                     if !Selection::takes(&self.input.selection.targets, name) {

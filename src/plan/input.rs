@@ -88,6 +88,8 @@ pub struct Reach {
     pub files: BTreeMap<String, Digest>,
     /// Which of the kernel's macro names the source can see.
     pub seen: std::collections::BTreeSet<String>,
+    /// Which of them directives ask, and in which file.
+    pub in_directives: BTreeMap<String, String>,
 }
 
 /// Everything.

@@ -358,10 +358,9 @@ fn wanted(scope: Scope<'_>) -> String {
     scope.target.device.clone().unwrap_or_else(device)
 }
 
-/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
-/// that template's argument and not as a macro too, which would make nonsense of `template <int BLOCK>`.
-fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) -> BTreeMap<String, String> {
-    let entries: Vec<&str> = kernel
+/// The words of a kernel's entries: tunables among them are arguments of templates.
+fn entry_words(kernel: &Kernel) -> Vec<&str> {
+    kernel
         .launches
         .iter()
         .filter_map(|l| match &l.action {
@@ -369,8 +368,31 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) ->
             LaunchAction::Memset { .. } => None,
         })
         .flat_map(|e| e.split(|c: char| !(c.is_alphanumeric() || c == '_')))
-        .collect();
+        .collect()
+}
+
+/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
+/// that template's argument and not as a macro too, which would make nonsense of `template <int BLOCK>`.
+fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) -> BTreeMap<String, String> {
+    let entries = entry_words(kernel);
     let tunable = |name: &str| kernel.tune.iter().any(|(t, _)| t.value == name);
     let needed = |name: &str| !tunable(name) || (reach.seen.contains(name) && !entries.contains(&name));
     defines.into_iter().filter(|(name, _)| needed(name)).collect()
+}
+
+/// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
+pub(super) fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+    let entries = entry_words(kernel);
+    let name = kernel
+        .tune
+        .iter()
+        .map(|(name, _)| &name.value)
+        .find(|name| entries.contains(&name.as_str()) && reach.in_directives.contains_key(*name))?;
+    let file = &reach.in_directives[name];
+    Some(kernel.place.error(
+        "kernel.tunable-in-directive",
+        format!(
+            "tunable `{name}` is an argument of the entry's template and is also used by the preprocessor in `{file}`; rename one of them"
+        ),
+    ))
 }

@@ -39,6 +39,12 @@ impl Closure {
         self.scans.values().any(|s| s.pastes || s.identifiers.binary_search_by(|i| i.as_str().cmp(name)).is_ok())
     }
 
+    /// The first file whose directives ask a macro of that name.
+    pub fn asks(&self, name: &str) -> Option<&str> {
+        let asks = |s: &Scan| s.directives.binary_search_by(|i| i.as_str().cmp(name)).is_ok();
+        self.scans.iter().find(|(_, scan)| asks(scan)).map(|(file, _)| file.as_str())
+    }
+
     /// Whether a comment that moves lines changes the binary.
     pub fn bakes_lines(&self) -> bool {
         self.scans.values().any(|s| s.bakes_lines)
@@ -271,6 +277,14 @@ mod tests {
         assert!(matches!(names(&dir, &[]), Err(ClosureError::Outside { .. })));
         std::fs::remove_file(dir.path().join("other/x.h")).unwrap();
         assert_eq!(names(&dir, &[]).unwrap(), ["k.cu"]);
+    }
+
+    #[test]
+    fn the_file_whose_directives_ask_a_name_is_found() {
+        let dir = tree(&[("p/k.cu", "#include \"a.h\"\nint VEC;\n"), ("p/a.h", "#if VEC == 3\n#endif\nint TILE;\n")]);
+        let mount = Mount { name: String::new(), folder: dir.path().join("p") };
+        let found = closure("k.cu", &[], &[mount], &mut Plain).unwrap();
+        assert_eq!((found.asks("VEC"), found.asks("TILE")), (Some("a.h"), None));
     }
 
     #[test]

@@ -35,6 +35,17 @@ fn a_missing_syncthreads_is_a_race_that_is_named() {
 }
 
 #[test]
+fn a_template_argument_that_directives_ask_too_is_refused() {
+    let project = sample();
+    project.edit("kernel.toml", "entry = \"direct\"", "entry = \"direct<BLOCK>\"");
+    project.edit("direct.cu", "__global__", "template <int BLOCK> __global__");
+    project.build(&["--kernel", "direct"]).expect(0);
+    project.edit("inc/sum.h", "  return part[0];", "#if BLOCK == 4\n  return part[0];\n#else\n  return 0;\n#endif");
+    let built = project.build(&["--kernel", "direct"]).expect(101);
+    built.says("tunable `BLOCK` is an argument of the entry's template and is also used by the preprocessor in `inc/sum.h`; rename one of them");
+}
+
+#[test]
 fn an_element_that_nobody_writes_is_named() {
     let built = body("if (i < n - 1) y[i] = 2 * x[i] + 1;").build(&[]).expect(100);
     assert_eq!(failure(&built, JUDGE), "1 of 10 elements of the output `y` were not written, the first at 9");

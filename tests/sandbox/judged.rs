@@ -445,6 +445,11 @@ fn cpp_failure() {
     let (message, said) = failure("not C++");
     assert!(message.starts_with("cannot compile the reference `ref.cpp`: the compiler exited with 1"), "{message}");
     assert!(said.contains("error"), "{said}");
+    let other = tempfile::tempdir().unwrap();
+    let header = other.path().join("other.h");
+    fs::write(&header, "").unwrap();
+    let (message, _) = failure(&format!("#include \"{}\"\n{REFERENCE}", header.display()));
+    assert!(message.starts_with(&format!("the reference `ref.cpp` reads `{}`", header.display())), "{message}");
     let opens = "if (socket(2, 1, 0) < 0) std::exit(9); const int64_t rows =";
     let network = REFERENCE.replace("const int64_t rows =", opens);
     assert_eq!(failure(&format!("#include <sys/socket.h>\n{network}")).0, "`ref.cpp::scale_rows` exited with 9");

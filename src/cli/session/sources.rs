@@ -136,6 +136,11 @@ pub fn find(
                         .filter(|n| found.sees(n))
                         .collect::<std::collections::BTreeSet<_>>();
                     let reach = out.sources.entry(source.to_string()).or_default();
+                    for name in &seen {
+                        if let Some(file) = found.asks(name) {
+                            reach.in_directives.insert(name.clone(), file.into());
+                        }
+                    }
                     reach.files.extend(found.files);
                     reach.seen.extend(seen);
                 }

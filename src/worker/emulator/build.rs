@@ -1,4 +1,4 @@
-//! Compiles a `.cu` source for the emulator: the host's C++ compiler, our headers in front, a generated unit that appends the entries.
+//! Compiles a `.cu` source for the emulator: the host's C++ compiler, our headers in front, a generated unit that defines the macros and appends the entries.
 //!
 //! | what | why |
 //! |---|---|
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use super::abi;
 use crate::record::params::CompileFacts;
+use crate::workspace::includes::scan;
 
 /// What to compile and with what.
 #[derive(Debug, Clone)]
@@ -81,7 +82,18 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
-    let mut unit = format!("#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
+    // Behind our headers, whose templates use such names as `N` and `width` themselves.
+    let mut unit = String::from("#line 1 \"defines\"\n");
+    if what.defines.keys().any(|name| !is_ours(name)) {
+        for name in our_headers(what).map_err(|e| fail("read the sources", e))? {
+            let _ = writeln!(unit, "#include \"headers/{name}\"");
+        }
+    }
+    for (name, value) in what.defines.iter().filter(|(name, _)| !is_ours(name)) {
+        // What follows keeps a backslash at the value's end from joining the next line.
+        let _ = writeln!(unit, "#define {name} {} /**/", value.replace(['\n', '\r'], " "));
+    }
+    let _ = write!(unit, "#line 1 \"entries.cpp\"\n#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
     for (index, entry) in what.entries.iter().enumerate() {
         let _ = writeln!(unit, "KF_ENTRY({index}, {})", entry.trim().trim_start_matches('&'));
     }
@@ -114,6 +126,27 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     Ok(Compiled { facts, log: log.replace("source/", "") })
 }
 
+/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
+fn our_headers(what: &EmulatorCompile<'_>) -> std::io::Result<BTreeSet<&'static str>> {
+    let (mut named, mut own) = (BTreeSet::new(), Vec::new());
+    for entry in walkdir::WalkDir::new(what.source).follow_links(true) {
+        let entry = entry.map_err(std::io::Error::from)?;
+        if entry.file_type().is_file() {
+            let found = scan(&String::from_utf8_lossy(&fs::read(entry.path())?));
+            named.extend(found.quoted.into_iter().chain(found.angled));
+            own.push(entry.into_path());
+        }
+    }
+    let ours = super::headers().into_iter().map(|(name, _)| name);
+    let meant = |name: &&str| named.contains(*name) && !own.iter().any(|path| path.ends_with(name));
+    Ok(ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect())
+}
+
+/// Whether our header may ask for a macro of that name, as for `__CUDA_NO_HALF_OPERATORS__`; no template of it uses such a name.
+fn is_ours(name: &str) -> bool {
+    ["_", "KF_", "KFORGE_"].iter().any(|start| name.starts_with(start))
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
@@ -134,7 +167,8 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     } else {
         "-O3"
     }));
-    args.extend(what.defines.iter().map(|(name, value)| format!("-D{name}={value}")));
+    let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
+    args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
     args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
     args.extend(what.flags.iter().cloned());
@@ -142,10 +176,15 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     args
 }
 
+/// The files that a compiler says it read, in the words of a makefile.
+pub(in crate::worker) fn files_read(list: &str) -> Vec<String> {
+    let list = list.split_once(':').map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\u{1f}");
+    list.split_whitespace().map(|file| file.replace('\u{1f}', " ")).collect()
+}
+
 /// The first file that was read and is none of those laid out here, nor the system's: by the compiler's list, in the words of a makefile, or by the assembler.
 fn reads_elsewhere(list: &str, assembly: &str) -> Option<String> {
-    let list = list.split_once(':').map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\u{1f}");
-    let files = list.split_whitespace().map(|file| file.replace('\u{1f}', " "));
+    let files = files_read(list);
     let ours = |file: &str| {
         let steps = Path::new(file).components();
         let known = ["source/", "headers/"].iter().any(|folder| file.starts_with(folder)) || file == "entries.cpp";

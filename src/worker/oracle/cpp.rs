@@ -1,6 +1,7 @@
 //! References of the package in C++: compiled by the host's compiler into a program of one call, run confined. What such a function may use is written at
 //! the head of `reference.h`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,10 @@ use crate::model::{Problem, Scalar};
 use crate::process::{Command, run};
 use crate::reference::float;
 use crate::reference::oracle::OracleOutput;
+use crate::worker::emulator::build::files_read;
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
+use crate::workspace::find::tidy;
 
 const HEADER: &str = include_str!("reference.h");
 
@@ -109,19 +112,116 @@ fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response>
     call.write("main.cpp", main.as_bytes())?;
     // No contraction of a * b + c: the same values on machines with and without fused multiply-add.
     let flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-include", "kforge_reference.h", "-I.", "-I"];
-    let command = Command::new(task.tool("c++")?)
-        .args(flags)
-        .arg(&root)
-        .args([root.join(file).as_path(), Path::new("main.cpp")])
-        .args(["-o", "reference"])
-        .dir(call.dir.path())
-        .env("PATH", "/usr/bin:/bin")
-        .env("TMPDIR", call.dir.path());
-    let finished = run(&command, Some(task.left()), &std::sync::atomic::AtomicBool::new(false))
-        .map_err(|e| failed(format!("cannot compile the reference: {e}")))?;
-    match finished.end.success() {
-        true => std::fs::read(call.path("reference"))
-            .map_err(|e| failed(format!("cannot read the compiled reference: {e}"))),
-        false => Err(said(format!("cannot compile the reference `{file}`: the compiler {}", finished.end), &finished)),
+    let cxx = task.tool("c++")?;
+    let compile = |args: &[&Path]| {
+        let command = Command::new(cxx)
+            .args(flags)
+            .arg(&root)
+            .args(args)
+            .dir(call.dir.path())
+            .env("PATH", "/usr/bin:/bin")
+            .env("TMPDIR", call.dir.path());
+        let finished = run(&command, Some(task.left()), &std::sync::atomic::AtomicBool::new(false))
+            .map_err(|e| failed(format!("cannot compile the reference: {e}")))?;
+        match finished.end.success() {
+            true => Ok(()),
+            false => {
+                Err(said(format!("cannot compile the reference `{file}`: the compiler {}", finished.end), &finished))
+            }
+        }
+    };
+    compile(&["-c", "main.cpp", "-o", "main.o", "-MD", "-MF", "known"].map(Path::new))?;
+    let source = root.join(file);
+    let main = ["main.o", "-o", "reference", "-MD", "-MF", "reads"].map(Path::new);
+    compile(&[&[source.as_path()], main.as_slice()].concat())?;
+    let list = |name: &str| {
+        let text = std::fs::read(call.path(name));
+        let text = text.map_err(|e| failed(format!("cannot read which headers the reference reads: {e}")))?;
+        Ok(files_read(&String::from_utf8_lossy(&text)).into_iter().map(PathBuf::from).collect::<Vec<_>>())
+    };
+    if let Some(header) = elsewhere(&list("reads")?, &list("known")?, &root, call.dir.path()) {
+        return Err(failed(format!(
+            "the reference `{file}` reads `{}`, of which kforge would not know that it changed: a reference can include headers of its package beside it and below, \
+             and those of the C++ standard library and the system",
+            header.display()
+        )));
+    }
+    std::fs::read(call.path("reference")).map_err(|e| failed(format!("cannot read the compiled reference: {e}")))
+}
+
+/// Folders of the standard library's and the system's headers that lie below others of theirs. Libraries that were installed beside them have folders of other names.
+const FOLDERS: [&str; 19] = [
+    "arpa",
+    "asm",
+    "asm-generic",
+    "backward",
+    "bits",
+    "debug",
+    "decimal",
+    "experimental",
+    "ext",
+    "gnu",
+    "linux",
+    "net",
+    "netinet",
+    "parallel",
+    "pstl",
+    "rpc",
+    "sys",
+    "tr1",
+    "tr2",
+];
+
+/// The first of the files read that is neither in the tree `root` nor in the folder of the call, nor in a folder of the system's headers: one that holds a file in
+/// `known`, which is what our own header brings.
+fn elsewhere(reads: &[PathBuf], known: &[PathBuf], root: &Path, folder: &Path) -> Option<PathBuf> {
+    let ours = |file: &Path| {
+        let whole = tidy(&folder.join(file));
+        whole.starts_with(tidy(root)) || whole.starts_with(tidy(folder))
+    };
+    // Where the file is, whatever the compiler's way to it.
+    let real = |file: &Path| file.canonicalize().unwrap_or_else(|_| tidy(file));
+    let below = |folder: &Path| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        // Those of libc++ all begin so.
+        name.starts_with("__") || FOLDERS.contains(&&*name)
+    };
+    let system: BTreeSet<PathBuf> = known
+        .iter()
+        .filter(|file| !ours(file))
+        .filter_map(|file| {
+            let file = real(file);
+            file.ancestors().skip(1).find(|folder| !below(folder)).map(Path::to_path_buf)
+        })
+        .collect();
+    let standard = |file: &Path| {
+        let file = real(file);
+        file.ancestors().skip(1).find(|folder| !below(folder)).is_some_and(|folder| system.contains(folder))
+    };
+    reads.iter().find(|file| !ours(file) && !standard(file)).cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_of_other_libraries_are_elsewhere() {
+        let known = ["/no/c++/12/cstdint", "/no/c++/12/bits/stl_map.h", "/no/include/stdio.h", "kforge_reference.h"];
+        let known = known.map(PathBuf::from);
+        let of = |file: &str| elsewhere(&[PathBuf::from(file)], &known, Path::new("/tree"), Path::new("/call"));
+        for file in [
+            "/tree/ref.cpp",
+            "/tree/sub/../a.h",
+            "kforge_reference.h",
+            "/no/c++/12/ext/x.h",
+            "/no/include/sys/socket.h",
+            "/no/include/x.h",
+        ] {
+            assert_eq!(of(file), None, "{file}");
+        }
+        for file in ["/tree/../a.h", "/no/include/eigen3/Eigen/Core", "/no/local/include/x.h", "../a.h", "/no/x.h"] {
+            assert_eq!(of(file), Some(PathBuf::from(file)), "{file}");
+        }
     }
 }
