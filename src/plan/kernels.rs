@@ -113,7 +113,6 @@ impl Planner<'_> {
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "all that is known of a kernel's variants meets here, once")]
     fn select(
         &mut self,
         scope: Scope<'_>,
