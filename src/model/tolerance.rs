@@ -62,7 +62,8 @@ pub enum Compare {
     /// Element by element.
     #[default]
     Elements,
-    /// The output indexes the named input along the reduced (last) axis: any index whose value equals the maximum will do.
+    /// The output indexes the named input along the axis of the reference, a built-in `argmax` or `argmin`: any index whose value equals the
+    /// largest or least will do.
     ArgmaxOf(String),
     /// The rows of the last axis as multisets.
     Unordered,

@@ -30,8 +30,19 @@ pub(super) fn observed(
         let values = source.expected(&rounded, false)?.outputs;
         found.extend(nulls::candidate(problem, &expected.outputs, name, values));
     }
+    compared(params, inputs, expected, &found)
+}
+
+/// Compares candidates as the answers of kernels are compared.
+fn compared(
+    params: &OracleParams,
+    inputs: &Named,
+    expected: &OracleOutput,
+    found: &[nulls::Candidate],
+) -> Result<NullsObserved, Response> {
+    let problem = &params.problem;
     let mut seen = NullsObserved { candidates: Default::default() };
-    for (candidate, values) in &found {
+    for (candidate, values) in found {
         let mut outputs = vec![];
         for tensor in problem.written() {
             let name = &tensor.name;
@@ -52,4 +63,64 @@ pub(super) fn observed(
         seen.candidates.insert(candidate.clone(), outputs);
     }
     Ok(seen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DType, Init, Problem, Role, Tensor, Tolerance};
+    use crate::record::OutputObserved;
+    use crate::reference::Values;
+
+    /// What is seen of an answer `copy of x` where 3, 1, 2 in `x` shall become 1, 2, 3 in `y`.
+    fn copied(compare: Compare, count_beyond: &[(&str, f64)]) -> Option<OutputObserved> {
+        let tensor = |name: &str, role| Tensor {
+            name: name.into(),
+            role,
+            dtype: DType::F32,
+            shape: vec![3],
+            strides: vec![1],
+            align: 256,
+            init: Init::Auto,
+        };
+        let problem = Problem {
+            dims: Default::default(),
+            tensors: vec![tensor("x", Role::Input), tensor("y", Role::Output)],
+            params: vec![],
+            reference: Reference::Cpp { file: "ref.cpp".into(), function: "f".into() },
+            generate_inputs: None,
+        };
+        let tolerance = |atol: f64| Tolerance { atol, matched: 0.5, ..Tolerance::default() };
+        let params = OracleParams {
+            problem,
+            trial: Trial { trial: 0, seed: 1, distribution: "normal".into() },
+            scaled: vec![],
+            nulls: true,
+            compare: [("y".to_string(), compare)].into(),
+            count_beyond: count_beyond.iter().map(|(name, atol)| (name.to_string(), tolerance(*atol))).collect(),
+        };
+        let values = |name: &str, values: [f64; 3]| (name.to_string(), Values::Float(values.to_vec()));
+        let x = values("x", [3.0, 1.0, 2.0]);
+        let found = ("copy of x".to_string(), [("y".to_string(), x.1.clone())].into());
+        let expected = OracleOutput { outputs: [values("y", [1.0, 2.0, 3.0])].into(), ..OracleOutput::default() };
+        let seen = compared(&params, &[x].into(), &expected, &[found]).unwrap();
+        seen.candidates.get("copy of x").map(|outputs| outputs[0].clone())
+    }
+
+    #[test]
+    fn null_candidates_are_compared_as_kernels_are() {
+        assert!(!copied(Compare::Elements, &[]).unwrap().front.is_empty());
+        assert!(copied(Compare::Unordered, &[]).unwrap().front.is_empty());
+    }
+
+    #[test]
+    fn what_a_function_of_the_package_compares_is_left_out() {
+        assert_eq!(copied(Compare::Python("ref.py".into(), "check".into()), &[]), None);
+    }
+
+    #[test]
+    fn elements_beyond_a_tolerance_are_counted_where_a_share_of_them_may_be() {
+        assert_eq!(copied(Compare::Elements, &[]).unwrap().beyond, None);
+        assert_eq!(copied(Compare::Elements, &[("y", 1.5)]).unwrap().beyond, Some(1));
+    }
 }

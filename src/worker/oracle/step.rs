@@ -50,3 +50,43 @@ fn scale_given(problem: &Problem, output: &str, expected: &OracleOutput) -> Resu
         "the tolerance of `{output}` declares `scaled`, and `{file}::{function}` gives no scale of it: {how}, or declare `atol` and `rtol` instead"
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DType, Init, Role, Tensor};
+
+    #[test]
+    fn a_tolerance_in_scales_needs_a_reference_that_gives_them() {
+        let y = Tensor {
+            name: "y".into(),
+            role: Role::Output,
+            dtype: DType::F32,
+            shape: vec![1],
+            strides: vec![1],
+            align: 256,
+            init: Init::Auto,
+        };
+        let check = |reference: Reference, scales: &[&str]| {
+            let problem = Problem {
+                dims: Default::default(),
+                tensors: vec![y.clone()],
+                params: vec![],
+                reference,
+                generate_inputs: None,
+            };
+            let scales = scales.iter().map(|name| (name.to_string(), vec![1.0])).collect();
+            match scale_given(&problem, "y", &OracleOutput { scales, ..OracleOutput::default() }) {
+                Err(Response::Failed { message, .. }) => message,
+                Err(other) => format!("{other:?}"),
+                Ok(()) => String::new(),
+            }
+        };
+        let python = || Reference::Python { file: "ref.py".into(), function: "f".into() };
+        let said = check(python(), &[]);
+        assert!(said.contains("`y`") && said.contains("`ref.py::f`") && said.contains("`\"y.scale\"`"), "{said}");
+        assert_eq!(check(python(), &["y"]), "");
+        let said = check(Reference::Cpp { file: "ref.cpp".into(), function: "f".into() }, &["z"]);
+        assert!(said.contains("`ref.cpp::f`") && said.contains("`call.scale(\"y\")`"), "{said}");
+    }
+}
