@@ -34,7 +34,7 @@ impl Remote for &Stub {
             |value: Result<serde_json::Value, serde_json::Error>| value.map(json).map_err(|e| failed(e.to_string()));
         let outputs: Vec<(&str, Vec<u8>)> = match job.spec.kind {
             StepKind::Oracle => {
-                let nulls = NullsObserved { candidates: BTreeMap::new(), reduction: 1 };
+                let nulls = NullsObserved { candidates: BTreeMap::new() };
                 vec![("expected", key.into_bytes()), ("nulls", document(serde_json::to_value(nulls))?)]
             }
             StepKind::Compile => vec![("binary", key.clone().into_bytes()), ("facts", key.into_bytes())],
