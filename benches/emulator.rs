@@ -1,10 +1,6 @@
 //! What the emulator gets through, in its plain and its check build: threads that never wait (axpy), threads that meet at barriers (a row softmax), arithmetic
 //! in tiles of shared memory (a matrix product). On one core and on all. Prints rates, the best of three, beside what a plain loop on one core does.
-#![expect(
-    clippy::print_stdout,
-    clippy::expect_used,
-    reason = "a bench prints its result, and stops where it cannot be set up"
-)]
+#![expect(clippy::print_stdout, reason = "a bench prints its result, and stops where it cannot be set up")]
 
 use std::time::Instant;
 
