@@ -90,7 +90,6 @@ fn link_all(from: &Path, to: &Path) {
 }
 
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 #[test]
 fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_after_it() {
     let Some(project) = with_method() else { return };
