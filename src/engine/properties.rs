@@ -180,7 +180,7 @@ fn naive(plan: &Plan) -> Seen {
             all.insert(node.id, (None, None, Some(Outcome::Skipped(root))));
             continue;
         }
-        let spec = Spec { kind: node.kind, version: 1, params: node.params.clone(), inputs };
+        let spec = Spec { kind: node.kind, version: node.kind.version(), params: node.params.clone(), inputs };
         let key = spec.key();
         let on = |name: &str| node.params[name] == true;
         let number = u64::from_le_bytes(std::array::from_fn(|i| key.hash()[i]));
