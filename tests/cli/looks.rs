@@ -28,6 +28,8 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
 #[test]
 fn explain_shows_every_hashed_field_and_helps_to_find_steps() {
     let place = Place::tiny();
+    // The home is shared by the tests: without a build of its own this one would hang on which came before.
+    place.run("build").expect(0);
     place.run("explain --fields BLOCK=32/cpu/compile").expect(0).prints("kind = compile").prints("params.arch = cpu");
     let said = place.run("explain BLOCK=32").expect(4).says("4 steps have `BLOCK=32`");
     said.says("  tiny/twice/BLOCK=32/cpu/five/judge\n");
