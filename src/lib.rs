@@ -21,6 +21,7 @@
 //! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
+//! | [`release`] | what leaves and comes: evidence bundles |
 //! | [`cli`] | one thin file a command; the only printer |
 //!
 //! # The way data takes
@@ -35,6 +36,7 @@
 //! | where | what |
 //! |---|---|
 //! | `kforge.lock` | what was resolved and pinned; committed with the sources |
+//! | `evidence/*.kfe` | bundles of evidence, written by `kforge evidence export`; committed beside the manifest ([`release::bundle`]) |
 //! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/report.json` | what the last build found |
@@ -60,4 +62,5 @@ pub mod plan;
 pub mod worker;
 pub mod step;
 pub mod report;
+pub mod release;
 pub mod cli;

@@ -80,7 +80,7 @@ pub enum MessageFormat {
 }
 
 /// What a build acts on.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Select {
     /// Packages to act on (names or globs)
     #[arg(short, long, value_name = "SPEC", help_heading = "Selection")]
@@ -393,8 +393,51 @@ pub enum CacheCommand {
 /// `kforge evidence`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum EvidenceCommand {
+    /// Write what answers the plan at hand into a bundle
+    Export(EvidenceExport),
+    /// Take bundles into the home, where builds of every workspace see them
+    Import(EvidenceImport),
     /// List what was observed, on what, when
-    List,
+    List(EvidenceList),
+}
+
+/// `kforge evidence export`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceExport {
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// The bundle to write [default: evidence/PRODUCT.kfe beside the root manifest, where builds find it]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Every record under a question, not only the one that answers it here
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `kforge evidence import`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceImport {
+    /// Bundles
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// `kforge evidence list`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceList {
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// List what this bundle holds
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Everything that is held, not only what the plan at hand asks for
+    #[arg(long)]
+    pub all: bool,
+    /// How it is listed
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
 }
 
 /// `kforge config`.

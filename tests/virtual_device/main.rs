@@ -23,3 +23,5 @@ mod property;
 mod random;
 #[cfg(feature = "virtual-device")]
 mod selected;
+#[cfg(feature = "virtual-device")]
+mod travel;

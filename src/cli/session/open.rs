@@ -75,6 +75,11 @@ impl Context {
         Exit::NotBuilt
     }
 
+    /// Whether there is a manifest at hand, or one was named.
+    pub fn has_manifest(&self) -> bool {
+        self.global.manifest_path.is_some() || find::manifest_at(&self.cwd).is_ok()
+    }
+
     /// The manifest at hand.
     pub fn manifest(&self) -> Result<PathBuf, Exit> {
         let found = match &self.global.manifest_path {
