@@ -21,7 +21,7 @@
 //! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
-//! | [`release`] | what leaves and comes: evidence bundles |
+//! | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
 //! | [`cli`] | one thin file a command; the only printer |
 //!
 //! # The way data takes

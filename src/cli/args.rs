@@ -189,6 +189,8 @@ pub enum Command {
     /// Work with evidence from devices
     #[command(subcommand)]
     Evidence(EvidenceCommand),
+    /// Compare champions with those of another state, and fail where one is slower
+    Compare(CompareArgs),
     /// Show settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -438,6 +440,49 @@ pub struct EvidenceList {
     /// How it is listed
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
+}
+
+/// `kforge compare`.
+#[derive(Debug, Clone, Args)]
+pub struct CompareArgs {
+    /// What to compare with: a git revision, a bundle of evidence (FILE.kfe), or the digest of a stored binary
+    pub base: String,
+    /// What to compare: a git revision [default: the working tree]
+    pub head: Option<String>,
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// Per cent of time within which both count as the same
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    pub margin: f64,
+    /// Fail where evidence is missing or does not decide
+    #[arg(long)]
+    pub require_evidence: bool,
+    /// Measure again although there are records
+    #[arg(long)]
+    pub remeasure: bool,
+    /// Steps to run at once (negative: cores less that many)
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<i64>,
+    /// How the result is said
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: CompareFormat,
+}
+
+/// Forms of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words of the option")]
+pub enum CompareFormat {
+    Human,
+    Json,
+    Markdown,
+}
+
+/// A share of time, from per cent: `1`, `0.5`, `2%`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let share = number.filter(|n| (0.0..100.0).contains(n) && *n > 0.0);
+    share.map(|n| n / 100.0).ok_or_else(|| "expected per cent above 0 and below 100, such as `1` or `0.5%`".into())
 }
 
 /// `kforge config`.

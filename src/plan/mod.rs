@@ -31,6 +31,7 @@ pub mod input;
 pub mod kernels;
 pub mod make;
 pub mod operators;
+pub mod regression;
 pub mod variants;
 
 pub use context::Planner;

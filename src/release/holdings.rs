@@ -122,6 +122,13 @@ pub fn text(holdings: &[Holding], now: Timestamp) -> String {
     out
 }
 
+/// Where an answer comes from, in a few words.
+pub fn source(seen: &EvidenceSeen) -> String {
+    let EvidenceSeen { origin, measured_at, device_class, .. } = seen;
+    let origin = if origin == HERE { String::new() } else { format!(", {}", from(origin)) };
+    format!("{device_class}, {measured_at}{origin}")
+}
+
 /// Answers of a build that came from one place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reused {

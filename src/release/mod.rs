@@ -1,4 +1,4 @@
-//! What leaves a machine and comes to another: bundles of evidence. Knows their form and what has to hold of them; prints nothing, plans nothing, runs nothing.
+//! What leaves a machine and comes to another, and how one state compares with another. Knows forms and what has to hold of them; prints nothing and plans nothing.
 //!
 //! | file | does |
 //! |---|---|
@@ -7,11 +7,15 @@
 //! | [`committed`] | finds bundles that lie in the repository |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
 //! | [`holdings`] | what is held, for people and programs |
+//! | [`revision`] | a revision of the repository in a folder of its own |
+//! | [`comparison`] | how champions of two states compare |
 
 pub mod archive;
 pub mod bundle;
 pub mod committed;
+pub mod comparison;
 pub mod holdings;
+pub mod revision;
 pub mod transfer;
 
 pub use bundle::{Bundle, Refused};
@@ -20,12 +24,13 @@ pub use committed::Committed;
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 2] = ["bundle", "holdings"];
+pub const SCHEMAS: [&str; 3] = ["bundle", "comparison", "holdings"];
 
 /// The JSON Schema of that name; none if this room has none.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
         "bundle" => schemars::schema_for!(bundle::Document),
+        "comparison" => schemars::schema_for!(comparison::Comparison),
         "holdings" => schemars::schema_for!(holdings::Holding),
         _ => return None,
     };

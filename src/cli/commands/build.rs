@@ -154,7 +154,8 @@ pub fn reason(why: &crate::record::event::Why) -> String {
     }
 }
 
-fn execute(
+/// Builds, saying what is done.
+pub(super) fn execute(
     context: &Context,
     opened: &Opened,
     ready: &mut Ready<'_>,
@@ -395,6 +396,11 @@ fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
             });
         }
     }
+}
+
+/// The exit code of a build that requires no evidence.
+pub(super) fn plain_exit(outcome: &BuildOutcome, interrupted: bool) -> Exit {
+    exit_of(&BuildArgs::default(), outcome, interrupted)
 }
 
 /// The exit code: several reasons at once give the first of 101, 100, 103.

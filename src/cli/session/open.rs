@@ -43,6 +43,19 @@ pub struct Opened {
 }
 
 impl Context {
+    /// The same for another folder, whose outputs go to `target`.
+    pub fn elsewhere(&self, cwd: PathBuf, target: PathBuf) -> Context {
+        let global = Global { directory: None, manifest_path: None, target_dir: Some(target), ..self.global.clone() };
+        Context {
+            began: self.began,
+            environment: self.environment.clone(),
+            settings: self.settings.clone(),
+            cwd,
+            global,
+            console: self.console.another(),
+        }
+    }
+
     /// Whether the network is forbidden.
     pub fn offline(&self) -> bool {
         self.global.offline || self.global.frozen || self.settings.flag("net.offline")
