@@ -37,6 +37,7 @@ mod block;
 pub mod build;
 mod core;
 mod fault;
+mod fiber;
 mod headers;
 mod hooks;
 mod image;
