@@ -91,7 +91,7 @@ fn evidence_is_listed_and_taken_in_without_a_workspace() {
     let tiny = Place::tiny();
     tiny.run("build").expect(0);
     tiny.run("evidence export").expect(103).says("there is no evidence to export");
-    tiny.run("compare nothing.kfe").expect(101).says("`nothing.kfe` is refused: it cannot be read");
+    tiny.run("compare HEAD").expect(4).says("`cpu` is not timed");
 }
 
 #[test]

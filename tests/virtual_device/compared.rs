@@ -122,11 +122,9 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     let row = row(&lab, &["HEAD"]);
     assert_eq!((change(&row), lab.records()), ("slower", records), "what was measured is not measured again");
     let [low, high] = [0, 1].map(|end| row["decision"]["difference"][1][end].as_f64().unwrap());
-    assert!(0.02 < low && low < 0.03 && 0.03 < high && high < 0.04, "{row}");
+    assert!(0.02 < low && low < high && high < 0.04, "{row}");
     assert!(because(&row).starts_with("in pairs on Virtual H (sm_90, driver 580)"), "{row}");
     compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says("1 same");
-    compare(&lab, &["HEAD", "--margin", "3"]).expect(0).says("1 undecided");
-    compare(&lab, &["HEAD", "--margin", "3", "--require-evidence"]).expect(103);
     compare(&lab, &["HEAD", "--margin", "0"]).expect(2);
     let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).expect(102);
     assert!(markdown.out().starts_with("### kforge compare: 1 slower\n"), "{}", markdown.out());
@@ -137,6 +135,14 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     lab.on(&machine(1030.0));
     compare(&lab, &["HEAD", "--remeasure"]).expect(102);
     assert!(lab.records() > records);
+}
+
+#[test]
+fn what_pairs_do_not_decide_is_no_slowdown_and_no_evidence() {
+    let lab = lab(2000.0);
+    lab.on(&machine(2000.0).first("block 64,", "ns = 2000.0\nthrottled = 1.0"));
+    compare(&lab, &["HEAD"]).expect(0).says("1 undecided").says("too few of the pairs");
+    compare(&lab, &["HEAD", "--require-evidence"]).expect(103);
 }
 
 #[test]

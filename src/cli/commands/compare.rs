@@ -1,5 +1,6 @@
 //! `kforge compare`: the regression gate. Builds both states, has their champions timed in pairs where a device is, and says which are slower.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,6 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::session::open::make_target;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{Blobs, Node};
+use crate::model::{Arch, Target};
 use crate::plan::regression;
 use crate::release::Bundle;
 use crate::release::archive::{self, EXTENSION};
@@ -50,7 +52,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<Exit, Exit> {
     let interrupted = interrupts(context)?;
     let here = context.open()?;
     let Some(word) = &args.head else {
-        let selected = context.select(&here.workspace, &args.select)?;
+        let selected = selection(context, &here.workspace, args)?;
         let (base, name) = base(context, &here, (&here.workspace, &selected), args, &interrupted)?;
         let found = Comparison::new(name, "the working tree".into(), args.margin);
         return compare(context, here, selected, (&base, found), args, &interrupted);
@@ -59,11 +61,28 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<Exit, Exit> {
     let head = named(word, &revision);
     let elsewhere = context.elsewhere(revision.folder.clone(), revision.outputs.clone());
     let there = elsewhere.open().map_err(|exit| of(context, &head, exit))?;
-    let selected = elsewhere.select(&there.workspace, &args.select)?;
+    let selected = selection(&elsewhere, &there.workspace, args)?;
     // Bases are looked for from where the command stands.
     let (base, name) = base(context, &here, (&there.workspace, &selected), args, &interrupted)?;
     let found = Comparison::new(name, head, args.margin);
     compare(&elsewhere, there, selected, (&base, found), args, &interrupted)
+}
+
+/// What is selected, but for targets that are not timed: nothing is built that cannot be compared.
+fn selection(context: &Context, workspace: &Workspace, args: &CompareArgs) -> Result<Selected, Exit> {
+    let mut selected = context.select(workspace, &args.select)?;
+    let of_members = selected.members.iter().flat_map(|i| workspace.members[*i].package.targets.values());
+    let wanted = |t: &&Target| selected.targets.is_empty() || selected.targets.contains(&t.name);
+    let timed: BTreeSet<String> =
+        of_members.filter(wanted).filter(|t| t.arch != Arch::Cpu).map(|t| t.name.clone()).collect();
+    if timed.is_empty() {
+        context
+            .console
+            .error("nothing can be compared: the selection has no target on a device, and `cpu` is not timed");
+        return Err(Exit::NothingSelected);
+    }
+    selected.targets = timed.into_iter().collect();
+    Ok(selected)
 }
 
 /// Says which of the two states an error is about.
