@@ -53,6 +53,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         emulator_limit: SMALL,
         time_limit_s: 60,
         devices: vec![],
+        methods: kforge::optimize::methods::signatures(),
     });
     assert!(planner.diagnostics.is_empty(), "{:?}", planner.diagnostics);
     planner.nodes

@@ -58,6 +58,18 @@ fn a_candidate_that_is_the_expectation_is_no_candidate() {
 }
 
 #[test]
+fn what_rounding_makes_equal_is_no_candidate() {
+    // A half is itself in f16, and in every trial; y is 2, which is its own mean.
+    let project = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
+    project.edit(
+        "kernel.toml",
+        "inputs.x = { dtype = \"f32\",",
+        "inputs.x = { dtype = \"f32\", init = { constant = 0.5 },",
+    );
+    assert_eq!(indecisive(&project.build(&[]).expect(100)), ["constant 1", "copy of x", "zeros"]);
+}
+
+#[test]
 fn a_candidate_that_passes_at_some_shapes_only_is_a_note() {
     let loose = "shapes.tiny = { n = 10 }\nshapes.loose = { n = 12, tolerance = { atol = 1e6 } }";
     let built = with(&[("shapes.tiny = { n = 10 }", loose)]).built(&["-v"]);

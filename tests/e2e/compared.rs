@@ -140,6 +140,18 @@ fn a_check_in_another_folder_serves_every_kind_of_reference() {
 }
 
 #[test]
+fn inputs_made_in_python_serve_a_reference_in_another_language_and_folder() {
+    let Some(project) = package("cpp/ref.cpp::pick") else { return };
+    let inputs =
+        "import numpy\n\ndef inputs(seed, n):\n    return {'x': numpy.random.default_rng(seed).normal(size=n)}\n";
+    project.write("gen/inputs.py", inputs);
+    project.edit("kernel.toml", "compare =", "generate_inputs = \"gen/inputs.py::inputs\"\ncompare =");
+    assert_eq!(project.built(&[]).step(JUDGE)["verdict"], "pass");
+    project.edit("kernel.toml", "gen/inputs.py::inputs", "gen/no.py::inputs");
+    project.build(&[]).expect(101).says("the generator of inputs `gen/no.py` of operator `pick` does not exist");
+}
+
+#[test]
 fn a_wrong_kernel_is_rejected_in_the_checks_own_words() {
     for project in all() {
         project.edit("k.cu", "x[t] > least ? x[t] : 0", "x[t]");
