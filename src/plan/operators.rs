@@ -107,7 +107,8 @@ impl Planner<'_> {
                         ..Labels::default()
                     };
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
-                    let mut node = Make::new(StepKind::Oracle, &parts, labels, &params);
+                    let processor = self.package_input(package).toolchains.processor;
+                    let mut node = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
                     if let Some((tree, tool)) = &own {
                         node = node.tree("tree:reference", *tree).tool("toolchain", tool);
                     }

@@ -1,6 +1,6 @@
 //! The parameters of each kind of step, and the documents they give. A runner reads these from the very value that was hashed into its key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,10 +56,14 @@ pub struct CompileParams {
 }
 
 /// What a toolchain is, by content: what enters keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {
     /// Each tool and sub-tool (`nvrtc`, `nvrtc-builtins`, `ptxas`, `cc1plus`, `headers`) and its digest.
     pub tools: BTreeMap<String, Digest>,
+    /// What a compilation may read beyond its sources, by content: the headers of the compiler and of the system it is at home on. Empty where it is laid out
+    /// with the tools.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub headers: BTreeSet<Digest>,
 }
 
 /// What only the compiler can say.
@@ -97,7 +101,8 @@ pub struct Trial {
     pub distribution: String,
 }
 
-/// oracle. Inputs: `tree:reference` for a reference of the package's own, `toolchain` for what runs it.
+/// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; `tree:reference` for a reference of the package's own, `toolchain` for
+/// what runs it.
 /// Output `expected`: an [`Expected`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OracleParams {
@@ -162,8 +167,8 @@ pub struct Calibration {
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
 }
 
-/// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference` and `toolchain` where the reference is the package's own.
-/// Output `observation`: a [`VerifyObservation`].
+/// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference` and `toolchain` where the reference is the package's own;
+/// on `cpu` also `runtime`, a [`Toolchain`] of the C library and its kin, with which the binary computes, and of the processor. Output `observation`: a [`VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerifyParams {
     /// `cpu`, or the architecture the binary is for.

@@ -6,6 +6,7 @@ mod accidents;
 mod again;
 mod edits;
 mod hostile;
+mod keys;
 mod killed;
 mod machine;
 mod processes;

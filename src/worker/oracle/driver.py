@@ -8,6 +8,8 @@ For people who write such functions:
   tolerance's `scaled` is measured in.
 * A generator of inputs, `def inputs(seed, distribution, rows, cols): return {"table": ...}`, returns the tensors that it makes; kforge draws the rest.
   The same arguments must give the same arrays, on any machine.
+* Such a file may import files of its package that lie beside it and below, Python's own library and numpy. Nothing else that is installed can be imported,
+  because kforge would not know that it changed.
 * A check, `def check(got, want, x)`, says which elements of an output may stand: an array of truth values in the output's shape, or one for all.
 """
 
@@ -17,6 +19,47 @@ import json
 import os
 import sys
 
+
+class Known:
+    """Lets in the modules that enter keys, and refuses all others, whether they are installed or not."""
+
+    def __init__(self, package, folders, left_out):
+        self.package = os.path.realpath(package)
+        self.folders = [os.path.realpath(folder) for folder in folders]
+        self.left_out = left_out
+
+    def lets_in(self, place):
+        place = os.path.realpath(place)
+        if (place + os.sep).startswith(self.package + os.sep):
+            return True
+        below = [place[len(folder) :] for folder in self.folders if (place + os.sep).startswith(folder + os.sep)]
+        return any(all(step not in self.left_out for step in rest.split(os.sep)) for rest in below)
+
+    def find_spec(self, name, path=None, target=None):
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
+            if spec is None:
+                continue
+            if spec.origin in ("built-in", "frozen"):
+                return spec
+            places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
+            if places and all(self.lets_in(place) for place in places):
+                return spec
+            raise ImportError(
+                "`%s` is neither of this package nor of numpy nor of Python's own library, and kforge would not know that it changed: "
+                "put what is needed of it into a file beside the reference" % name
+            )
+        return None
+
+
+with open(sys.argv[1]) as described:
+    call = json.load(described)
+if call["numpy"] is None:
+    sys.exit(3)
+numpys = [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
+sys.meta_path.insert(0, Known(call["root"], call["library"] + numpys, call["left_out"]))
+sys.path.append(call["numpy"])
 try:
     import numpy
 except ImportError:
@@ -70,8 +113,6 @@ def by_name(result, names):
 
 
 def main():
-    with open(sys.argv[1]) as file:
-        call = json.load(file)
     function = getattr(load(call["root"], call["module"]), call["function"], None)
     if function is None:
         sys.exit("`%s` has no function `%s`" % (call["module"], call["function"]))
