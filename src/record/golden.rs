@@ -1,5 +1,6 @@
 //! A key of each kind of step as it has been since the kind's version: an accidental change of a parameter, an input or the encoding fails here. Keys change on
-//! purpose by raising the kind's version (its results change) or `KEY_CONTEXT` (the encoding does), and then here.
+//! purpose by raising the kind's version (its meaning changes) or `KEY_CONTEXT` (the encoding does), and then here. The code that does a step stands for itself
+//! ([`super::implementation`]): here it is a fixed digest.
 
 use std::collections::BTreeMap;
 
