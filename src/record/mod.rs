@@ -8,6 +8,7 @@ mod golden;
 pub mod implementation;
 pub mod inspection;
 pub mod kind;
+pub mod metric;
 pub mod observation;
 pub mod params;
 pub mod result;

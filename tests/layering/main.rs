@@ -13,7 +13,7 @@ mod paths;
 use paths::{mentions, module, sources, src, tokens};
 
 /// Rooms that decide and compute, and nothing else.
-const PURE: [&str; 5] = ["model", "record", "measure", "plan", "report"];
+const PURE: [&str; 6] = ["model", "record", "measure", "plan", "optimize", "report"];
 
 /// What pure rooms never mention: modules of `std` by path, and clocks by name however they come in.
 const IMPURE: [&str; 6] =
