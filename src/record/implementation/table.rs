@@ -98,7 +98,7 @@ pub const PARTS: &[Part] = &[
             "!worker/emulator/inspect.rs",
             "!worker/emulator/launches.rs",
         ],
-        &["addr2line", "corosensei", "libloading", "object"],
+        &["addr2line", "libloading", "object"],
     ),
     part("judging process", &["worker/judge", "worker/runner.rs", "worker/confine.rs", "worker/confine"], &[]),
     part(
