@@ -210,5 +210,5 @@ fn spec(node: &Node) -> Spec {
         let digest = Some(Digest::of(name.as_bytes()));
         (name.clone(), kforge::record::Input { digest, form: input.form })
     });
-    Spec { kind: node.kind, version: 1, params: node.params.clone(), inputs: inputs.collect() }
+    Spec { kind: node.kind, version: 1, implementation: None, params: node.params.clone(), inputs: inputs.collect() }
 }

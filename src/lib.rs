@@ -2,7 +2,7 @@
 //!
 //! # The house
 //!
-//! The rooms stand below in their order of import: a file uses only rooms above its own. `tests/layering.rs` reads the imports and fails on one that runs
+//! The rooms stand below in their order of import: a file uses only rooms above its own. `tests/layering` reads the imports and fails on one that runs
 //! back, and on files, clock, environment or processes in a pure room (*).
 //!
 //! | room | does |

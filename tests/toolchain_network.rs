@@ -356,7 +356,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
     let input = |name: &str| (name.to_string(), Input { digest: Some(Digest::of(b"")), form: Form::Tree });
     let params = serde_json::to_value(params(&["row<float,64>"])).unwrap();
     let inputs = ["tree:source", "tree:shim"].map(input).into();
-    let spec = Spec { kind: StepKind::Compile, version: 1, params, inputs };
+    let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params, inputs };
     let copy = dir.path().join("libnvrtc.so.13");
     std::os::unix::fs::symlink(&tools()["nvrtc"], &copy).unwrap();
     let mut other = tools().clone();

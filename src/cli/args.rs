@@ -229,7 +229,7 @@ pub enum ReportFormat {
 /// `kforge explain`.
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
-    /// The step's id, or part of it that only one has
+    /// The step's id, or part of it that only one has; or a method of the registry
     pub step: String,
     /// Print JSON
     #[arg(long)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Node, Source};
 use crate::base::Digest;
-use crate::record::{Input, Spec};
+use crate::record::{Input, Spec, implementation};
 
 /// What an output of another node is, so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,9 @@ pub fn bind_inputs<'a>(node: &Node, mut given: impl FnMut(usize, &str) -> Given<
 pub fn bind<'a>(node: &Node, given: impl FnMut(usize, &str) -> Given<'a>) -> Bound<Spec> {
     match bind_inputs(node, given) {
         Bound::Ready(inputs) => {
-            Bound::Ready(Spec { kind: node.kind, version: node.kind.version(), params: node.params.clone(), inputs })
+            let implementation = implementation::of(node.kind, &node.params);
+            let version = node.kind.version();
+            Bound::Ready(Spec { kind: node.kind, version, implementation, params: node.params.clone(), inputs })
         }
         Bound::NotYet => Bound::NotYet,
         Bound::Skipped(root) => Bound::Skipped(root),

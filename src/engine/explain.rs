@@ -245,8 +245,13 @@ mod tests {
 
     #[test]
     fn reasons_have_their_codes() {
-        let spec =
-            Spec { kind: crate::record::StepKind::Compile, version: 1, params: "x".into(), inputs: BTreeMap::new() };
+        let spec = Spec {
+            kind: crate::record::StepKind::Compile,
+            version: 1,
+            implementation: None,
+            params: "x".into(),
+            inputs: BTreeMap::new(),
+        };
         let mut last = Last { key: spec.key(), explanation: spec.explain(), forgotten: false, because: vec![] };
         assert_eq!(why(None, &spec).code, "new");
         assert_eq!(why(Some(&last), &spec).code, "not-cached");
@@ -254,7 +259,7 @@ mod tests {
         assert_eq!(why(Some(&lost), &spec), plain("not-cached"));
         last.forgotten = true;
         assert_eq!(why(Some(&last), &spec).code, "forgotten");
-        last.explanation[2].1 = "y".into();
+        last.explanation[3].1 = "y".into();
         let changed = why(Some(&last), &spec);
         assert_eq!((changed.code.as_str(), changed.field.as_deref()), ("changed", Some("params")));
     }

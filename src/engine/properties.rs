@@ -9,7 +9,7 @@ use serde_json::json;
 use super::testing::{FakeExpand, World, blob, node, output};
 use super::*;
 use crate::base::Digest;
-use crate::record::{Input, Outcome, Spec, StepKind};
+use crate::record::{Input, Outcome, Spec, StepKind, implementation};
 
 /// What one random step does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -180,7 +180,9 @@ fn naive(plan: &Plan) -> Seen {
             all.insert(node.id, (None, None, Some(Outcome::Skipped(root))));
             continue;
         }
-        let spec = Spec { kind: node.kind, version: node.kind.version(), params: node.params.clone(), inputs };
+        let implementation = implementation::of(node.kind, &node.params);
+        let version = node.kind.version();
+        let spec = Spec { kind: node.kind, version, implementation, params: node.params.clone(), inputs };
         let key = spec.key();
         let on = |name: &str| node.params[name] == true;
         let number = u64::from_le_bytes(std::array::from_fn(|i| key.hash()[i]));

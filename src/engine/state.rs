@@ -21,7 +21,7 @@ use super::services::{Because, BuildOptions, Row, Services, look_up};
 use super::{Graph, Hit, Index, Node};
 use crate::base::Digest;
 use crate::record::event::{CacheOrigin, EvidenceSeen};
-use crate::record::{Note, Outcome, Spec, StepResult};
+use crate::record::{Note, Outcome, Spec, StepResult, implementation};
 
 /// The text with which a step is skipped because the build was interrupted.
 pub const INTERRUPTED: &str = "interrupted";
@@ -249,7 +249,8 @@ impl<'a> Walk<'a> {
         };
         let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
         let (kind, version) = (node.kind, node.kind.version());
-        let spec = Spec { kind, version, params: self.graph.take_params(index), inputs };
+        let params = self.graph.take_params(index);
+        let spec = Spec { kind, version, implementation: implementation::of(kind, &params), params, inputs };
         let (checked, spec) = self.check_spec(index, spec, again);
         if let Some(spec) = spec {
             self.graph.put_params(index, spec.params);

@@ -1,9 +1,10 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, statistics of pairs, selection, attribution. Pure functions of
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, statistics of pairs, selection, attribution. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
 pub mod attribute;
 pub mod calibrate;
 pub mod compare;
+pub mod derived;
 pub mod front;
 pub mod judge;
 pub mod pattern;

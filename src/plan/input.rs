@@ -58,6 +58,10 @@ pub struct Toolchains {
     pub disassembler: Tool,
     /// Python with numpy.
     pub python: Tool,
+    /// What a program that the C++ compiler makes runs with: the C library and its kin, and what of the processor they choose by.
+    pub runtime: Tool,
+    /// What of the processor numeric libraries choose by.
+    pub processor: Digest,
     /// The emulator's headers, a tree.
     pub emulator: Digest,
     /// Stand-ins for the standard headers that NVRTC lacks, a tree.

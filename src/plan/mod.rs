@@ -3,14 +3,17 @@
 //!
 //! # What enters a key, and why
 //!
+//! Every key holds the kind, its semantic version, and the digest of kforge's own code that does the step ([`crate::record::implementation`] says which code that is);
+//! steps that observe a device hold the version of a protocol instead. Besides:
+//!
 //! | kind | parameters | inputs | left out |
 //! |---|---|---|---|
 //! | generate | the source's name in the package | every file it can reach | tunables: a file is the same for all variants |
-//! | compile | compiler, architecture, entries, macros, flags | the tree that generate gave; toolchain; the emulator's headers | tunables the source cannot see |
+//! | compile | compiler, architecture, entries, macros, flags | the tree that generate gave; the toolchain with its sub-tools, libraries and headers; the emulator's headers | tunables the source cannot see |
 //! | inspect | architecture, entries, whether to disassemble | the binary, what the compiler's log says | names |
-//! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them | the tolerance (but where `matched` is below one); the kernel |
+//! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them; what of the processor numeric libraries choose by | the tolerance (but where `matched` is below one); the kernel |
 //! | calibrate | tolerances; why nothing was computed | how null candidates compare | the kernels |
-//! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests, own functions as for oracle | the tolerance (but where `matched` is below one) |
+//! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and what of the processor they choose by | the tolerance (but where `matched` is below one) |
 //! | bench | problem, launches | binary, inspection | the device; tolerances |
 //! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; who was nominated |
 //! | judge | tolerance | what verify saw | names, the device |

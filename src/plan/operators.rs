@@ -132,7 +132,9 @@ impl Planner<'_> {
                         ..Labels::default()
                     };
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
-                    self.add(own.read_by(Make::new(StepKind::Oracle, &parts, labels, &params)).done())
+                    let processor = self.package_input(package).toolchains.processor;
+                    let oracle = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
+                    self.add(own.read_by(oracle).done())
                 })
                 .collect()
         });

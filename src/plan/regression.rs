@@ -6,7 +6,7 @@ use super::make::PAIRING;
 use super::variants::PAIRS_PROTOCOL;
 use crate::engine::{InputRef, Node, Rank, Source};
 use crate::record::params::{PairsParams, VerifyParams};
-use crate::record::{Form, Spec, StepKind};
+use crate::record::{Form, Spec, StepKind, implementation};
 
 /// The pairs step of two champions on one problem: A is `head`, timed by `bench`, B is `base`. `hot` says which times count.
 ///
@@ -68,5 +68,6 @@ pub fn spec(node: &Node, swapped: bool) -> Spec {
         form: input.form,
     };
     let inputs = node.inputs.iter().map(|(n, i)| (name(n), input(i))).collect();
-    Spec { kind: node.kind, version: node.kind.version(), params, inputs }
+    let implementation = implementation::of(node.kind, &params);
+    Spec { kind: node.kind, version: node.kind.version(), implementation, params, inputs }
 }

@@ -225,9 +225,10 @@ impl Planner<'_> {
                 &inspect,
                 "inspection",
             );
-            if !emulated {
-                verify = verify.device(&scope.target.name, false).unless(self.no_device(scope));
-            }
+            verify = match emulated {
+                true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
+                false => verify.device(&scope.target.name, false).unless(self.no_device(scope)),
+            };
             let own = self.own_functions(scope.package, &case.problem, &params.compare);
             let verify = own.read_by(verify).done();
             let verify = self.add(verify);

@@ -68,8 +68,7 @@ impl StepKind {
         }
     }
 
-    /// The version of what a step of this kind does. Raised by hand whenever the same spec may give another result;
-    /// code that enters a spec by content (the emulator's headers) needs no raise.
+    /// The version of what a step of this kind means. What it does enters keys by content ([`super::implementation`]) and needs no raise.
     pub fn version(self) -> u32 {
         match self {
             // 2: null candidates are compared as kernels are, and judged output by output. 3: functions of the package are asked about them too; NaN is the

@@ -5,6 +5,7 @@ pub mod class;
 pub mod event;
 #[cfg(test)]
 mod golden;
+pub mod implementation;
 pub mod inspection;
 pub mod kind;
 pub mod metric;

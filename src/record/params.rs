@@ -1,6 +1,6 @@
 //! The parameters of each kind of step, and the documents they give. A runner reads these from the very value that was hashed into its key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -56,10 +56,14 @@ pub struct CompileParams {
 }
 
 /// What a toolchain is, by content: what enters keys.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {
     /// Each tool and sub-tool (`nvrtc`, `nvrtc-builtins`, `ptxas`, `cc1plus`, `headers`) and its digest.
     pub tools: BTreeMap<String, Digest>,
+    /// What a compilation may read beyond its sources, by content: the headers of the compiler and of the system it is at home on. Empty where it is laid out
+    /// with the tools.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub headers: BTreeSet<Digest>,
 }
 
 /// What only the compiler can say.
@@ -97,8 +101,9 @@ pub struct Trial {
     pub distribution: String,
 }
 
-/// oracle. Inputs, where functions of the package's own are called: `tree:reference`, the files of the reference, of the generator of inputs and, where null
-/// candidates are compared, of checks, in one tree; `toolchain:python` and `toolchain:c++` for what runs those in Python and in C++.
+/// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; where functions of the package's own are called, `tree:reference`, the
+/// files of the reference, of the generator of inputs and, where null candidates are compared, of checks, in one tree, and `toolchain:python` and
+/// `toolchain:c++` for what runs those in Python and in C++.
 /// Outputs: `expected`, an [`Expected`]; `nulls`, a [`NullsObserved`], where they are asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OracleParams {
@@ -168,7 +173,7 @@ pub struct Calibration {
 }
 
 /// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference`, `toolchain:python` and `toolchain:c++` as for oracle,
-/// checks included.
+/// checks included; on `cpu` also `runtime`, a [`Toolchain`] of the C library and its kin, with which the binary computes, and of the processor.
 /// Output `observation`: a [`VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerifyParams {

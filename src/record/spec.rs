@@ -41,6 +41,8 @@ pub struct Spec {
     pub kind: StepKind,
     /// Semantic version of the kind.
     pub version: u32,
+    /// The code that does the step, by content ([`super::implementation`]); none where a protocol in the parameters stands for it.
+    pub implementation: Option<Digest>,
     /// Its parameters: one of the typed structs of [`super::observation`]'s neighbours, serialised. No names of packages, kernels, operators or shapes, no
     /// absolute paths, no times.
     pub params: serde_json::Value,
@@ -49,28 +51,21 @@ pub struct Spec {
 }
 
 /// Separates these keys from every other use of blake3.
-pub const KEY_CONTEXT: &str = "kforge 2026-11 step key v1";
+pub const KEY_CONTEXT: &str = "kforge 2026-11 step key v2";
 
 impl Spec {
     /// Hands every field to `writer` in canonical order: the one walk that hashing and explaining share.
     pub fn write(&self, writer: &mut dyn FieldWriter) {
         writer.field("kind", b's', self.kind.name().as_bytes(), &|| self.kind.name().into());
         writer.field("version", b'i', &self.version.to_le_bytes(), &|| self.version.to_string());
+        write_digest("implementation", self.implementation.as_ref(), b'b', writer);
         write_value("params", &self.params, writer);
         writer.field("inputs", b'm', &(self.inputs.len() as u64).to_le_bytes(), &|| {
             format!("{} inputs", self.inputs.len())
         });
         for (name, input) in &self.inputs {
-            let path = format!("inputs.{name}");
-            match &input.digest {
-                Some(d) => {
-                    let mut bytes = d.hash().to_vec();
-                    bytes.extend(d.size().to_le_bytes());
-                    bytes.push(if input.form == Form::Tree { b't' } else { b'b' });
-                    writer.field(&path, b'd', &bytes, &|| d.to_string());
-                }
-                None => writer.field(&path, b'n', &[], &|| "absent".into()),
-            }
+            let form = if input.form == Form::Tree { b't' } else { b'b' };
+            write_digest(&format!("inputs.{name}"), input.digest.as_ref(), form, writer);
         }
     }
 
@@ -89,6 +84,15 @@ impl Spec {
     }
 }
 
+/// A content, or that there is none.
+fn write_digest(path: &str, digest: Option<&Digest>, form: u8, writer: &mut dyn FieldWriter) {
+    let Some(digest) = digest else { return writer.field(path, b'n', &[], &|| "absent".into()) };
+    let mut bytes = digest.hash().to_vec();
+    bytes.extend(digest.size().to_le_bytes());
+    bytes.push(form);
+    writer.field(path, b'd', &bytes, &|| digest.to_string());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,15 +102,23 @@ mod tests {
             ("a".to_string(), Input { digest: Some(Digest::of(b"a")), form: Form::Blob }),
             ("b".to_string(), Input { digest: None, form: Form::Blob }),
         ];
-        Spec { kind: StepKind::Compile, version: 1, params: serde_json::json!({"std": "c++17"}), inputs: inputs.into() }
+        Spec {
+            kind: StepKind::Compile,
+            version: 1,
+            implementation: None,
+            params: serde_json::json!({"std": "c++17"}),
+            inputs: inputs.into(),
+        }
     }
 
     #[test]
     fn every_field_enters_the_key() {
         let base = spec().key();
-        let changes: [fn(&mut Spec); 7] = [
+        let changes: [fn(&mut Spec); 9] = [
             |s| s.kind = StepKind::Inspect,
             |s| s.version = 2,
+            |s| s.implementation = Some(Digest::of(b"code")),
+            |s| s.implementation = Some(Digest::of(b"other code")),
             |s| s.params["std"] = "c++20".into(),
             |s| s.inputs.get_mut("a").unwrap().digest = Some(Digest::of(b"x")),
             |s| s.inputs.get_mut("a").unwrap().digest = None,

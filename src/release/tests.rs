@@ -31,6 +31,7 @@ fn answer(bundle: &mut Bundle, n: u64, day: u32) {
     let spec = Spec {
         kind: StepKind::Bench,
         version: 1,
+        implementation: None,
         params: json!({"arch": "sm_90a", "n": n, "seeds": [1.5, u64::MAX]}),
         inputs: BTreeMap::new(),
     };

@@ -5,6 +5,7 @@ pub mod document;
 pub mod explanation;
 pub mod markdown;
 pub mod metadata;
+pub mod method;
 pub mod schemas;
 pub mod single;
 pub mod text;

@@ -2,14 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Report, explanation, metadata};
+use super::{Report, explanation, metadata, method};
 use crate::engine::evidence::Record;
 use crate::model;
 use crate::record::event::Event;
 use crate::workspace::lockfile;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 7] = ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "report"];
+pub const NAMES: [&str; 8] =
+    ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "method", "report"];
 
 /// The schema of that name; none if there is none.
 pub fn schema(name: &str) -> Option<Value> {
@@ -20,6 +21,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "explanation" => schemars::schema_for!(explanation::Document),
         "lockfile" => lockfile::schema(),
         "metadata" => schemars::schema_for!(metadata::Metadata),
+        "method" => schemars::schema_for!(method::MethodDocument),
         "report" => schemars::schema_for!(Report),
         _ => return None,
     };

@@ -1,40 +1,43 @@
-//! The host's C++ compiler: which it is, and all of it that can change what it makes. Knows how g++ and clang++ are asked; does not know what is
-//! compiled with it.
+//! The host's C++ compiler: which it is, and all of it that can change what it makes. Knows how g++ and clang++ are found; what they consist of is asked in
+//! [`survey`]; does not know what is compiled with it.
 //!
 //! # What the fingerprint holds, and why
 //!
 //! | entry | what | why |
 //! |---|---|---|
 //! | `c++` | the driver's file, a wrapper script like any other | a wrapper adds flags or picks another compiler |
-//! | `version` | what `--version` says | names the build where sub-tools are shared libraries |
-//! | `cc1plus`, `as`, `ld`, `collect2` | the sub-tools the driver names | they make the code; the driver is a few hundred lines |
-//! | `crt:NAME` | start-up objects and runtime libraries linked in | their bytes are in the result |
+//! | `version` | what `--version` says | names the build |
+//! | `cc1plus`, `as`, `ld`, `collect2`, `lto-wrapper`, `strip` | the sub-tools the driver names | they make the code; the driver is a few hundred lines |
+//! | `lib:NAME` | the shared libraries that driver and sub-tools are loaded with | an assembler is a library with a front end, and constants are folded by another |
+//! | `crt:NAME` | start-up objects, libraries linked in, linker scripts, specs | their bytes are in the result, or decide it |
+//! | `run:NAME` | the shared libraries that what is linked is loaded with: the C library, libm, libstdc++ | they compute |
 //! | `headers` | every system header that the prelude and the standard library's own list reach, in order of inclusion, without paths | they are compiled |
 //!
-//! Asking costs processes (0.3 s), so the answer is a [`Survey`]: a value that can be kept ([`recall`]). It stays true while every file it names is what it
-//! was, which is seen through the digest function that is given. A header that a later installation puts in front of another is not seen until then.
+//! Besides, as a set, the contents of all these headers and of whatever else lies in the compiler's own folders: what a compilation may read beyond its sources.
+//!
+//! Asking costs processes (half a second), so the answer is a [`Survey`]: a value that can be kept ([`recall`]). It stays true while every file it names is what it
+//! was, which is seen through the digest function that is given, and while nothing has come to where the compiler looks first: folders of programs, of libraries,
+//! of headers, and headers that others ask for with `__has_include`.
+//!
+//! The compiler is asked, and later run, with one and the same environment: `PATH` from [`search_path`], which depends on the compiler alone, and messages in English.
 
-use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::run::{self, Said, ask, compiler_environment, find as find_program, on_path};
-use super::{DigestFile, digest_of_sequence};
+use super::DigestFile;
+use super::run::{self, ask, compiler_environment, find as find_program};
 use crate::base::Digest;
 use crate::record::params::Toolchain;
+
+pub mod survey;
+
+pub use survey::Survey;
 
 const WHAT: &str = "C++ compiler";
 
 /// Drivers that are looked for, in order.
 const NAMES: [&str; 3] = ["g++", "c++", "clang++"];
-
-/// Sub-tools that a driver names with `-print-prog-name`.
-const SUB_TOOLS: [&str; 4] = ["cc1plus", "as", "ld", "collect2"];
-
-/// Files that end up in what is linked: asked for with `-print-file-name`.
-const RUNTIME: [&str; 7] = ["crti.o", "crtn.o", "crtbeginS.o", "crtendS.o", "libgcc.a", "libstdc++.so", "libm.so"];
 
 /// A C++ compiler found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,21 +48,8 @@ pub struct Cxx {
     pub version: String,
     /// All that `--version` says.
     pub version_text: String,
-    /// The `PATH` with which it finds its sub-tools; its children get no other environment.
+    /// The `PATH` with which it finds its sub-tools: [`search_path`]. Its children get no other environment.
     pub path_var: String,
-}
-
-/// What a compiler consists of, by path: dear to ask, cheap to check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Survey {
-    /// The compiler it is about.
-    pub compiler: Cxx,
-    /// What the survey was made for; another prelude needs another survey.
-    pub prelude: Digest,
-    /// Driver, sub-tools and runtime files by the name they have in the fingerprint.
-    pub tools: BTreeMap<String, PathBuf>,
-    /// System headers, in order of first inclusion.
-    pub headers: Vec<PathBuf>,
 }
 
 /// A survey and what it came to, for keeping between builds.
@@ -69,6 +59,16 @@ pub struct Kept {
     pub survey: Survey,
     /// By content.
     pub fingerprint: Toolchain,
+}
+
+/// The `PATH` with which a compiler is asked and run, whatever the user's: its own folder, then the system's.
+pub fn search_path(compiler: &Path) -> String {
+    format!("{}:/usr/local/bin:/usr/bin:/bin", compiler.parent().unwrap_or(Path::new("/usr/bin")).display())
+}
+
+/// A program beside a compiler or in the system's folders, as the compiler finds its own.
+pub fn beside(compiler: &Path, name: &str) -> Option<PathBuf> {
+    run::on_path(name, &search_path(compiler))
 }
 
 /// The compiler that [`find`] finds, surveyed: what was kept if all of it is as it was, else anew. Starts no process in the first case.
@@ -85,8 +85,9 @@ pub fn recall(
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     if let Some(kept) = kept
         && kept.survey.compiler.path == path
-        && kept.survey.compiler.path_var == path_var
+        && kept.survey.compiler.path_var == search_path(&path)
         && kept.survey.prelude == Digest::of(prelude.as_bytes())
+        && kept.survey.unobstructed()
         && kept.survey.fingerprint(digest).is_ok_and(|now| now == kept.fingerprint)
     {
         return Ok(kept);
@@ -108,94 +109,19 @@ pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
 /// There is none, or it does not answer `--version`.
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, String> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
-    let said = ask(&path, &["--version"], &compiler_environment(path_var), "")?;
+    let path_var = search_path(&path);
+    let said = ask(&path, &["--version"], &compiler_environment(&path_var), "")?;
     let version = said.out.lines().next().unwrap_or_default().trim().to_string();
     if !said.success || version.is_empty() {
         return Err(format!("`{} --version` failed: {}", path.display(), said.err.trim()));
     }
-    Ok(Cxx { path, version, version_text: said.out, path_var: path_var.to_string() })
-}
-
-impl Cxx {
-    fn ask(&self, args: &[&str], stdin: &str) -> Result<Said, String> {
-        ask(&self.path, args, &compiler_environment(&self.path_var), stdin)
-    }
-
-    /// Asks the compiler what it consists of. `prelude` is C++ text whose includes are the system headers wanted besides the standard
-    /// library's own.
-    ///
-    /// # Errors
-    /// The compiler cannot be run or cannot preprocess the prelude: its own words.
-    pub fn survey(&self, prelude: &str) -> Result<Survey, String> {
-        let mut tools: BTreeMap<String, PathBuf> = [("c++".to_string(), self.path.clone())].into();
-        for name in SUB_TOOLS {
-            let said = self.ask(&[&format!("-print-prog-name={name}")], "")?;
-            let answer = Path::new(said.out.trim());
-            // A driver echoes a bare name where it will search PATH itself, or where it has no such tool (clang and `cc1plus`).
-            let found = if answer.is_absolute() {
-                Some(answer.to_path_buf())
-            } else {
-                on_path(&answer.to_string_lossy(), &self.path_var)
-            };
-            if let Some(path) = found.filter(|p| p.is_file()) {
-                tools.insert(name.to_string(), path);
-            }
-        }
-        for name in RUNTIME {
-            let said = self.ask(&[&format!("-print-file-name={name}")], "")?;
-            let path = Path::new(said.out.trim());
-            if path.is_absolute() && path.is_file() {
-                tools.insert(format!("crt:{name}"), path.to_path_buf());
-            }
-        }
-        let text = format!("#if __has_include(<bits/stdc++.h>)\n#include <bits/stdc++.h>\n#endif\n{prelude}\n");
-        let said = self.ask(&["-std=c++20", "-M", "-x", "c++", "-"], &text)?;
-        if !said.success {
-            return Err(format!("`{}` cannot read the standard headers: {}", self.path.display(), said.err.trim()));
-        }
-        let headers = make_prerequisites(&said.out).into_iter().filter(|p| p.is_absolute()).collect();
-        Ok(Survey { compiler: self.clone(), prelude: Digest::of(prelude.as_bytes()), tools, headers })
-    }
-}
-
-impl Survey {
-    /// The compiler by content. Holds no path, so that the same compiler elsewhere has the same fingerprint.
-    ///
-    /// # Errors
-    /// A file it names cannot be read any more: survey again.
-    pub fn fingerprint(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
-        let mut tools = BTreeMap::new();
-        for (name, path) in &self.tools {
-            tools.insert(name.clone(), digest(path)?);
-        }
-        tools.insert("version".into(), Digest::of(self.compiler.version_text.as_bytes()));
-        let headers: Vec<Digest> = self.headers.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
-        tools.insert("headers".into(), digest_of_sequence(&headers));
-        Ok(Toolchain { tools })
-    }
-}
-
-/// The prerequisites of a rule as `-M` prints it: continued lines, spaces and `#` escaped by a backslash, `$` doubled.
-fn make_prerequisites(rule: &str) -> Vec<PathBuf> {
-    let Some((_, list)) = rule.split_once(": ").or_else(|| rule.split_once(":\\")) else { return vec![] };
-    let mut names = vec![];
-    let mut name = String::new();
-    let mut chars = list.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('\\', Some('\n')) => drop(chars.next()),
-            ('\\', Some(' ' | '#')) | ('$', Some('$')) => name.extend(chars.next()),
-            (c, _) if c.is_whitespace() => names.extend((!name.is_empty()).then(|| std::mem::take(&mut name))),
-            (c, _) => name.push(c),
-        }
-    }
-    names.extend((!name.is_empty()).then_some(name));
-    names.into_iter().map(PathBuf::from).collect()
+    Ok(Cxx { path, version, version_text: said.out, path_var })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io;
     use std::os::unix::fs::PermissionsExt;
 
     fn path_var() -> &'static str {
@@ -279,8 +205,47 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_make_are_read_with_their_escapes() {
-        let rule = "-: /a/b.h \\\n /c\\ d/e.h /f$$g.h\n";
-        assert_eq!(make_prerequisites(rule), ["/a/b.h", "/c d/e.h", "/f$g.h"].map(PathBuf::from));
+    fn what_is_linked_and_loaded_counts_with_assembler_linker_and_strip() {
+        let survey = find(None, path_var()).unwrap().survey("").unwrap();
+        let tools = survey.fingerprint(&of_file).unwrap().tools;
+        for name in ["as", "ld", "strip", "crt:libm.so", "crt:libstdc++.so"] {
+            assert!(tools.contains_key(name), "{name} in {:?}", tools.keys());
+        }
+        for start in ["run:libm.", "run:libc.", "run:libstdc++.", "run:ld-", "lib:"] {
+            assert!(tools.keys().any(|name| name.starts_with(start)), "{start} in {:?}", tools.keys());
+        }
+        let libm = survey.runtime.iter().find(|p| p.to_string_lossy().contains("libm.")).unwrap().clone();
+        let other = |p: &Path| if *p == libm { Ok(Digest::of(b"another libm")) } else { Digest::of_file(p) };
+        assert_ne!(survey.loaded(&other).unwrap(), survey.loaded(&of_file).unwrap());
+    }
+
+    #[test]
+    fn a_tool_or_header_that_comes_before_another_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = find(None, path_var()).unwrap();
+        let path = wrapper(dir.path(), "g++", &format!("exec {} \"$@\"", real.path.display()));
+        let mut kept = recall(None, Some(&path), path_var(), "", &of_file).unwrap();
+        // In the driver's folder, which comes first in its PATH.
+        assert!(kept.survey.absent.contains(&dir.path().join("as")), "{:?}", kept.survey.absent);
+        assert!(kept.survey.absent.iter().any(|p| p.ends_with("include/vector") || p.ends_with("include/stdio.h")));
+        assert!(kept.survey.unobstructed());
+        wrapper(dir.path(), "as", "exec /usr/bin/as \"$@\"");
+        assert!(!kept.survey.unobstructed());
+        let now = recall(Some(kept.clone()), Some(&path), path_var(), "", &of_file).unwrap();
+        assert_ne!(now.fingerprint.tools["as"], kept.fingerprint.tools["as"]);
+        // A header in front of another, where the compiler would look first.
+        kept = now;
+        kept.survey.absent.insert(dir.path().join("include/stdio.h"));
+        assert!(kept.survey.unobstructed());
+        std::fs::create_dir(dir.path().join("include")).unwrap();
+        std::fs::write(dir.path().join("include/stdio.h"), "").unwrap();
+        assert!(!kept.survey.unobstructed());
+    }
+
+    #[test]
+    fn another_path_of_the_user_is_no_other_compiler() {
+        let one = find(Some(Path::new("/usr/bin/g++")), "/usr/bin:/bin").unwrap();
+        assert_eq!(find(Some(Path::new("/usr/bin/g++")), "/opt/bin:/usr/bin").unwrap(), one);
+        assert_eq!(one.path_var, "/usr/bin:/usr/local/bin:/usr/bin:/bin");
     }
 }

@@ -4,8 +4,10 @@
 pub mod cuda;
 pub mod cxx;
 mod digests;
+mod loader;
 pub mod pip;
 pub mod probe;
+pub mod processor;
 pub mod python;
 mod run;
 

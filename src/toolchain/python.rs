@@ -1,4 +1,13 @@
-//! The Python interpreter that runs references, and its numpy. Knows how to ask one what it is; does not know what it runs.
+//! The Python interpreter that runs references, its standard library, and its numpy. Knows how to ask one what it is; does not know what it runs.
+//!
+//! | entry | what | why |
+//! |---|---|---|
+//! | `python` | the program, and every shared library that it and numpy have loaded | they compute |
+//! | `version` | what it says of its build | names it |
+//! | `stdlib` | the modules of its own library, by name and content | a reference may import any of them |
+//! | `numpy` | its version, and its modules and libraries by name and content | the same |
+//!
+//! A reference can import nothing else but files of its package ([`LEFT_OUT`] and other installed packages are refused when it runs), so nothing else counts.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,9 +30,13 @@ const NAMES: [&str; 2] = ["python3", "python"];
 pub struct Numpy {
     /// Its version.
     pub version: String,
-    /// Its `RECORD`, which lists every installed file with its hash; none where it was not installed from a wheel.
-    pub record: Option<PathBuf>,
+    /// Its folder.
+    pub folder: PathBuf,
 }
+
+/// Folders within Python's own library and numpy that no reference can import from: packages installed by people, and what tests these libraries. The driver of
+/// references is told so.
+pub const LEFT_OUT: [&str; 6] = ["site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"];
 
 /// An interpreter found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,8 +45,10 @@ pub struct Python {
     pub asked: PathBuf,
     /// The executable as it names itself, absolute: behind version managers' wrappers, but before links, for a virtual environment is known by it.
     pub path: PathBuf,
-    /// The file behind it, links followed, and its shared library where it has one.
+    /// The file behind it, links followed, and the shared libraries that it and numpy load.
     pub files: Vec<PathBuf>,
+    /// The folders of its own library.
+    pub library: Vec<PathBuf>,
     /// `3.11.7`.
     pub version: String,
     /// All that it says of its build.
@@ -47,6 +62,7 @@ pub struct Python {
 struct Answer {
     executable: PathBuf,
     files: Vec<PathBuf>,
+    library: Vec<PathBuf>,
     version: String,
     text: String,
     numpy: Option<Numpy>,
@@ -55,25 +71,22 @@ struct Answer {
 /// Isolated (`-I`) so that neither the user's environment nor the current folder adds modules.
 const QUESTION: &str = r#"
 import json, os, platform, sys, sysconfig
-files = [os.path.realpath(sys.executable)]
-library = os.path.join(sysconfig.get_config_var("LIBDIR") or "", sysconfig.get_config_var("INSTSONAME") or "")
-if sysconfig.get_config_var("Py_ENABLE_SHARED") and os.path.isfile(library):
-    files.append(os.path.realpath(library))
 numpy = None
 try:
     import numpy as found
-    import importlib.metadata as metadata
-    record = None
-    try:
-        for file in metadata.distribution("numpy").files or []:
-            if file.name == "RECORD":
-                record = os.path.realpath(file.locate())
-    except metadata.PackageNotFoundError:
-        pass
-    numpy = {"version": found.__version__, "record": record}
+    numpy = {"version": found.__version__, "folder": os.path.dirname(os.path.abspath(found.__file__))}
 except ImportError:
     pass
-print(json.dumps({"executable": os.path.abspath(sys.executable), "files": files, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
+program = os.path.realpath(sys.executable)
+loaded = set()
+with open("/proc/self/maps") as maps:
+    for line in maps:
+        path = line.rstrip("\n").split(None, 5)[5:]
+        if path and path[0].startswith("/") and ".so" in os.path.basename(path[0]):
+            loaded.add(path[0])
+paths = sysconfig.get_paths()
+library = sorted(set(os.path.abspath(paths[name]) for name in ("stdlib", "platstdlib")))
+print(json.dumps({"executable": os.path.abspath(sys.executable), "files": [program] + sorted(loaded - {program}), "library": library, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
 
 /// Where [`find`] looks in vain before it finds what it finds.
@@ -97,6 +110,7 @@ pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
         asked: path,
         path: answer.executable,
         files: answer.files,
+        library: answer.library,
         version: answer.version,
         version_text: answer.text,
         numpy: answer.numpy,
@@ -129,14 +143,37 @@ pub fn recall(
 }
 
 impl Python {
-    /// Whether it is the same as long as its files are: not behind a wrapper, which may choose another one tomorrow, and with an installed numpy.
+    /// Whether it is the same as long as its files are: not behind a wrapper, which may choose another one tomorrow, and with numpy, which could come.
     pub fn steady(&self) -> bool {
-        self.numpy.as_ref().is_some_and(|n| n.record.is_some())
-            && self.asked.canonicalize().is_ok_and(|real| self.files.first() == Some(&real))
+        self.numpy.is_some() && self.asked.canonicalize().is_ok_and(|real| self.files.first() == Some(&real))
     }
 
-    /// The interpreter and numpy by content: entries `python`, `version`, and `numpy` where there is one. The standard library is taken to be the one of
-    /// the version.
+    /// Its own library and numpy as files by name, and the folders that were listed to find them.
+    fn modules(&self) -> io::Result<(BTreeMap<String, Vec<Module>>, Vec<PathBuf>)> {
+        let (mut all, mut folders) = (BTreeMap::new(), Vec::new());
+        for folder in &self.library {
+            all.entry("stdlib".to_string()).or_insert_with(Vec::new).extend(modules_below(folder, &mut folders)?);
+        }
+        if let Some(numpy) = &self.numpy {
+            let found: &mut Vec<Module> = all.entry("numpy".to_string()).or_default();
+            found.extend(modules_below(&numpy.folder, &mut folders)?);
+            let libraries = numpy.folder.with_file_name("numpy.libs");
+            if libraries.is_dir() {
+                found.extend(modules_below(&libraries, &mut folders)?);
+            }
+        }
+        Ok((all, folders))
+    }
+
+    /// The folders whose entries count.
+    ///
+    /// # Errors
+    /// One of them cannot be read any more: find again.
+    pub fn folders(&self) -> io::Result<Vec<PathBuf>> {
+        Ok(self.modules()?.1)
+    }
+
+    /// The interpreter by content, without paths: the table above.
     ///
     /// # Errors
     /// A file cannot be read any more: find again.
@@ -145,15 +182,44 @@ impl Python {
         let files: Vec<Digest> = self.files.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
         tools.insert("python".to_string(), super::digest_of_sequence(&files));
         tools.insert("version".to_string(), Digest::of(self.version_text.as_bytes()));
-        if let Some(numpy) = &self.numpy {
-            let mut parts = vec![Digest::of(numpy.version.as_bytes())];
-            if let Some(record) = &numpy.record {
-                parts.push(digest(record)?);
+        for (name, modules) in self.modules()?.0 {
+            let mut parts = Vec::new();
+            if let Some(numpy) = self.numpy.as_ref().filter(|_| name == "numpy") {
+                parts.push(Digest::of(numpy.version.as_bytes()));
             }
-            tools.insert("numpy".to_string(), super::digest_of_sequence(&parts));
+            for module in modules {
+                parts.extend([Digest::of(module.name.as_bytes()), digest(&module.path)?]);
+            }
+            tools.insert(name, super::digest_of_sequence(&parts));
         }
-        Ok(Toolchain { tools })
+        Ok(Toolchain { tools, ..Toolchain::default() })
     }
+}
+
+/// A file that can be imported or loaded.
+struct Module {
+    name: String,
+    path: PathBuf,
+}
+
+/// Files below a folder that can be imported or loaded, in order of names; `listed` gets every folder that was looked through.
+fn modules_below(folder: &Path, listed: &mut Vec<PathBuf>) -> io::Result<Vec<Module>> {
+    let left_out = |e: &walkdir::DirEntry| {
+        e.depth() > 0 && e.file_type().is_dir() && e.file_name().to_str().is_none_or(|n| LEFT_OUT.contains(&n))
+    };
+    let mut found = Vec::new();
+    let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
+    for entry in walk.into_iter().filter_entry(|e| !left_out(e)) {
+        let entry = entry.map_err(io::Error::from)?;
+        let name = entry.file_name().to_string_lossy();
+        if entry.file_type().is_dir() {
+            listed.push(entry.path().to_path_buf());
+        } else if name.ends_with(".py") || name.ends_with(".so") || name.contains(".so.") {
+            let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+            found.push(Module { name: below.to_string_lossy().into_owned(), path: entry.path().to_path_buf() });
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -163,43 +229,65 @@ mod tests {
 
     fn stand_in(dir: &Path, numpy: &str) -> PathBuf {
         let path = dir.join("python3");
+        std::fs::create_dir_all(dir.join("lib")).unwrap();
         let answer = format!(
-            r#"{{"executable":"{0}","files":["{0}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#,
-            path.display()
+            r#"{{"executable":"{0}","files":["{0}"],"library":["{1}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#,
+            path.display(),
+            dir.join("lib").display()
         );
         std::fs::write(&path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         path
     }
 
+    fn of(python: &Python) -> Toolchain {
+        python.fingerprint(&|p: &Path| Digest::of_file(p)).unwrap()
+    }
+
     #[test]
-    fn another_numpy_is_another_fingerprint() {
+    fn every_module_that_a_reference_can_import_counts_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("numpy");
+        std::fs::create_dir_all(folder.join("tests")).unwrap();
+        std::fs::create_dir_all(dir.path().join("numpy.libs")).unwrap();
         let python = find(Some(&stand_in(dir.path(), "null")), "/usr/bin:/bin").unwrap();
         assert_eq!((python.version.as_str(), &python.numpy), ("3.12.1", &None));
-        let with =
-            |version: &str| Python { numpy: Some(Numpy { version: version.into(), record: None }), ..python.clone() };
-        let fingerprints: Vec<Toolchain> = [python.clone(), with("1.26"), with("2.0")]
-            .iter()
-            .map(|p| p.fingerprint(&|p: &Path| Digest::of_file(p)).unwrap())
-            .collect();
-        assert_ne!(fingerprints[0], fingerprints[1]);
-        assert_ne!(fingerprints[1], fingerprints[2]);
-        assert_eq!(fingerprints[0].tools["python"], fingerprints[2].tools["python"]);
+        let python = Python { numpy: Some(Numpy { version: "2.0".into(), folder: folder.clone() }), ..python };
+        let mut last = of(&python);
+        for (file, entry) in [
+            (folder.join("__init__.py"), "numpy"),
+            (folder.join("core.so"), "numpy"),
+            (dir.path().join("numpy.libs/libopenblas.so.0"), "numpy"),
+            (dir.path().join("lib/random.py"), "stdlib"),
+        ] {
+            for text in ["", "one", "two"] {
+                std::fs::write(&file, text).unwrap();
+                let now = of(&python);
+                assert_ne!(now.tools[entry], last.tools[entry], "{}: {text}", file.display());
+                last = now;
+            }
+        }
+        std::fs::write(folder.join("tests/test_core.py"), "").unwrap();
+        std::fs::create_dir_all(dir.path().join("lib/site-packages")).unwrap();
+        std::fs::write(dir.path().join("lib/site-packages/scipy.py"), "").unwrap();
+        assert_eq!(of(&python), last);
+        let other = Python { numpy: Some(Numpy { version: "2.1".into(), folder }), ..python };
+        assert_ne!(of(&other).tools["numpy"], last.tools["numpy"]);
     }
 
     #[test]
     fn a_kept_answer_is_taken_while_nothing_changed() {
         let dir = tempfile::tempdir().unwrap();
-        let record = dir.path().join("RECORD");
-        std::fs::write(&record, "numpy/__init__.py,sha256=x,1").unwrap();
-        let numpy = format!(r#"{{"version":"2.0","record":"{}"}}"#, record.display());
+        let folder = dir.path().join("numpy");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("core.py"), "x").unwrap();
+        let numpy = format!(r#"{{"version":"2.0","folder":"{}"}}"#, folder.display());
         let named = stand_in(dir.path(), &numpy).canonicalize().unwrap();
         let ask = |kept| recall(kept, Some(&named), "/usr/bin:/bin", &|p: &Path| Digest::of_file(p)).unwrap();
         let mut kept = ask(None);
         kept.0.version = "kept".into();
         assert_eq!(ask(Some(kept.clone())).0.version, "kept");
-        std::fs::write(&record, "numpy/__init__.py,sha256=y,1").unwrap();
+        std::fs::write(folder.join("core.py"), "y").unwrap();
         assert_eq!(ask(Some(kept)).0.version, "3.12.1", "numpy changed");
         stand_in(dir.path(), "null");
         let mut without = ask(None);

@@ -15,6 +15,7 @@ pub mod pool;
 pub mod runner;
 pub mod serve;
 pub mod stage;
+mod system;
 pub mod task;
 #[cfg(feature = "virtual-device")]
 pub mod virtual_device;

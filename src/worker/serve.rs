@@ -125,6 +125,7 @@ mod tests {
         let spec = Spec {
             kind: StepKind::Oracle,
             version: 1,
+            implementation: None,
             params: serde_json::json!({}),
             inputs: std::collections::BTreeMap::new(),
         };

@@ -112,7 +112,13 @@ mod tests {
     fn spec(inputs: &[(&str, Option<Digest>, Form)]) -> Spec {
         let inputs =
             inputs.iter().map(|(name, digest, form)| (name.to_string(), Input { digest: *digest, form: *form }));
-        Spec { kind: StepKind::Compile, version: 1, params: serde_json::json!({}), inputs: inputs.collect() }
+        Spec {
+            kind: StepKind::Compile,
+            version: 1,
+            implementation: None,
+            params: serde_json::json!({}),
+            inputs: inputs.collect(),
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         nvcc: Ok(some()),
         disassembler: Ok(some()),
         python: Ok(some()),
+        runtime: Ok(some()),
+        processor: some(),
         emulator: some(),
         shim: some(),
     };
@@ -62,7 +64,8 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
 /// Does an oracle step in this process: those of the examples are built in.
 fn nulls(node: &Node) -> NullsObserved {
     let dir = tempfile::tempdir().unwrap();
-    let spec = Spec { kind: StepKind::Oracle, version: 1, params: node.params.clone(), inputs: BTreeMap::new() };
+    let (kind, params) = (StepKind::Oracle, node.params.clone());
+    let spec = Spec { kind, version: 1, implementation: None, params, inputs: BTreeMap::new() };
     let task = Task {
         spec,
         input: dir.path().join("in"),

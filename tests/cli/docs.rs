@@ -93,6 +93,65 @@ fn the_page_of_references_is_what_the_program_has() {
     snapbox::Assert::new().action_env("SNAPSHOTS").eq(references(), snapbox::Data::read_from(&file, None).raw());
 }
 
+const METHODS: &str = r#"# Methods
+
+A method is a named optimisation with a switch. The registry below says of each when it makes sense and what machine code shows it. A kernel declares those it has
+([manifest.md](manifest.md#methods)); `kforge explain METHOD` prints one with advice on how to write it.
+
+* *Priority* orders the methods of an axis; lower is tried first.
+* The *trigger* is a ramp over a metric: nothing speaks for the method on the good side of its first value, everything beyond its second. A metric that was not
+  measured leaves the strength unknown.
+* The *signature* is compared between the kernel with the method and without it: opcodes of which there must be more or fewer, or so many at least. Each was read off
+  disassembly and is tested on every architecture that the toolchain compiles for. `WGMMA`, `CP.ASYNC` or `SETMAXREG` are names of PTX, which machine code does not have.
+
+The methods, their axes, priorities and most bounds of triggers are those of KernelFlow's registry; signatures, the bounds over *derived* metrics, and what is said
+of each are kforge's own.
+
+This page is generated from the program; a test holds it so.
+"#;
+
+/// The page of methods, from the registry.
+fn methods() -> String {
+    use kforge::optimize::methods::{explain, registry};
+    let mut out = METHODS.to_string();
+    for axis in kforge::model::Axis::ALL {
+        let _ = writeln!(out, "\n## {}", axis.name());
+        for entry in registry().of_axis(axis) {
+            let _ = writeln!(out, "\n### {}\n\n{}. {}\n", entry.id, entry.title, entry.advice);
+            let _ = writeln!(out, "* Priority {}; {}.", entry.priority, explain::architectures(entry));
+            let trigger = entry.trigger.as_ref().map_or_else(|| "no metric speaks for it".into(), explain::trigger);
+            let _ = writeln!(out, "* Trigger: {trigger}. Where: {}.", explain::preconditions(entry));
+            let _ = writeln!(out, "* Without it: {}", entry.off);
+            let _ = match &entry.signature {
+                Ok(signature) => {
+                    let sign = |s: explain::Sign| format!("{} `{}`", s.words, s.patterns.join("`, `"));
+                    let signs: Vec<String> = explain::shown_by(signature).into_iter().map(sign).collect();
+                    writeln!(out, "* Shown by {}.", signs.join("; "))
+                }
+                Err(why) => writeln!(out, "* Shown by nothing in machine code: {why}."),
+            };
+            if !entry.conflicts.is_empty() {
+                let links: Vec<String> =
+                    entry.conflicts.iter().map(|c| format!("[`{c}`](#{})", c.replace('.', ""))).collect();
+                let _ = writeln!(out, "* Not together with {}.", links.join(", "));
+            }
+        }
+    }
+    let _ = writeln!(out, "\n## Metrics\n\n| metric | unit | what it is | `ncu` |\n|---|---|---|---|");
+    for metric in kforge::record::metric::METRICS {
+        let names: Vec<String> = metric.ncu.iter().map(|(_, n)| format!("`{n}`")).collect();
+        let names = if names.is_empty() { "derived".into() } else { names.join(", else ") };
+        let _ = writeln!(out, "| `{}` | {} | {} | {names} |", metric.name, metric.unit.symbol(), metric.meaning);
+    }
+    out
+}
+
+#[test]
+fn the_page_of_methods_is_the_registry() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/methods.md");
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(methods(), snapbox::Data::read_from(&file, None).raw());
+}
+
 /// Every key below a schema, whatever table it stands in.
 fn keys(schema: &Value, out: &mut BTreeSet<String>) {
     match schema {

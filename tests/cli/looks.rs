@@ -26,6 +26,16 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
 }
 
 #[test]
+fn explain_tells_what_a_method_is_in_any_folder_and_helps_with_its_name() {
+    let place = Place::empty();
+    let said = place.run("explain memory.async_copy").expect(0);
+    said.prints("memory.async_copy: Asynchronous copies").prints("sm_80 and later").prints("LDGSTS");
+    let json = place.run("explain --json memory.async_copy").expect(0).json();
+    assert_eq!((&json["axis"], &json["signature"][""]["any"][0]), (&"memory".into(), &"LDGSTS".into()));
+    Place::tiny().run("explain memory.asinc_copy").expect(4).says("did you mean `memory.async_copy`?");
+}
+
+#[test]
 fn explain_shows_every_hashed_field_and_helps_to_find_steps() {
     let place = Place::tiny();
     // The home is shared by the tests: without a build of its own this one would hang on which came before.

@@ -8,6 +8,7 @@ mod calibrated;
 mod compared;
 mod edits;
 mod hostile;
+mod keys;
 mod killed;
 mod machine;
 mod processes;

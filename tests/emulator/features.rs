@@ -358,3 +358,68 @@ fn more_static_shared_memory_than_a_block_can_have_does_not_compile() {
         assert!(log.contains("49156 bytes of static shared memory") && log.contains("`wide`"), "{log}");
     }
 }
+
+/// Where a `clang++` may be; what needs one is not tested where there is none.
+fn clang() -> Option<&'static std::path::Path> {
+    ["/usr/bin/clang++", "/usr/local/bin/clang++"].into_iter().map(std::path::Path::new).find(|path| path.exists())
+}
+
+#[test]
+fn clang_makes_the_same_of_sources_as_gcc() {
+    let Some(cxx) = clang() else { return };
+    let by_clang = |text: &str, entries: &[&str], check| {
+        try_build_by(cxx, text, entries, check, &[]).unwrap_or_else(|log| panic!("{log}"))
+    };
+    for check in [false, true] {
+        let built = by_clang(STAGES, &["split", "pipes", "grouped"], check);
+        for order in ORDERS {
+            let how = How { order, ..How::default() };
+            let data = [ints("in", 0..512), output("out", 64, 4)];
+            let args = vec![ptr("in"), ptr("out"), int(6), int(1)];
+            let got = run_with(&built, vec![launch("pipes", 1, 64, args)], &data, &how).clean().ints("out");
+            assert!((0..64).all(|t| got[t] == (0..6).map(|c| (c * 64 + 63 - t) as i32).sum::<i32>()), "{got:?}");
+        }
+        let built = by_clang(super::BASIC, &["ops::axpy<float>", "block_sum<128>", "&reverse"], check);
+        let mut reverse = launch("&reverse", 1, 100, vec![ptr("d"), int(100)]);
+        reverse.shared = 400;
+        let ran = run(&built, reverse, &[ints("d", 0..100).writable()]);
+        assert_eq!(ran.clean().ints("d"), (0..100).rev().collect::<Vec<_>>());
+        let moved = by_clang(
+            &format!("// a comment\n\n{}", super::BASIC),
+            &["ops::axpy<float>", "block_sum<128>", "&reverse"],
+            check,
+        );
+        assert!(
+            built.binary == moved.binary && built.lines != moved.lines,
+            "a comment changed the binary (check: {check})"
+        );
+
+        let built = by_clang(super::WARPS, &["shuffles", "votes"], check);
+        let got = run(&built, launch("votes", 1, 32, vec![ptr("out")]), &[output("out", 96, 4)]).clean().ints("out");
+        assert_eq!((got[1] as u32, got[0]), (0xaaaa_0000, 240));
+
+        let built = by_clang(NAMED, &["clusters", "parent"], check);
+        let data = [ints("out", [0; 64]).writable()];
+        let ran = run(&built, launch("parent", 1, 1, vec![ptr("out"), int(0)]), &data);
+        assert_eq!(
+            ran.not_emulated,
+            [format!("kernel launch child<int><<<>>> at k.cu:{}", line_of(NAMED, "// dynamic"))]
+        );
+        let text = "__global__ void k(int *out) {\n  out[0] = (int)__cvta_generic_to_constant(out);\n}\n";
+        let ran = run(&by_clang(text, &["k"], check), launch("k", 1, 1, vec![ptr("out")]), &data);
+        assert_eq!(ran.not_emulated, ["__cvta_generic_to_constant at k.cu:2"]);
+    }
+    let hidden = super::mistakes::HIDDEN;
+    let built = by_clang(hidden, &["copied", "filled", "spills", "flag_late"], true);
+    let how = How { threads: 1, ..How::default() };
+    let x = floats("x", (0..80).map(|i| i as f32));
+    for (launch, kind) in [
+        (launch("copied", 1, 64, vec![ptr("x"), ptr("y"), int(256)]), FindingKind::Race),
+        (launch("filled", 1, 1, vec![ptr("y"), int(260)]), FindingKind::OutOfBounds),
+        (launch("spills", 1, 32, vec![ptr("y"), int(1)]), FindingKind::OutOfBounds),
+        (launch("flag_late", 1, 64, vec![ptr("y"), int(1)]), FindingKind::Race),
+    ] {
+        let ran = run_with(&built, vec![launch], &[x.clone(), output("y", 64, 4)], &how);
+        assert!(ran.only(kind).line.as_ref().is_some_and(|(file, _)| file == "k.cu"), "{:?}", ran.findings);
+    }
+}

@@ -36,10 +36,21 @@ pub(crate) fn stage(text: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 pub(crate) fn try_build(text: &str, entries: &[&str], check: bool, defines: &[(&str, &str)]) -> Result<Built, String> {
+    try_build_by(Path::new("/usr/bin/g++"), text, entries, check, defines)
+}
+
+/// With a compiler of that path.
+pub(crate) fn try_build_by(
+    cxx: &Path,
+    text: &str,
+    entries: &[&str],
+    check: bool,
+    defines: &[(&str, &str)],
+) -> Result<Built, String> {
     let (dir, source) = stage(text);
     let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
     let what = EmulatorCompile {
-        cxx: Path::new("/usr/bin/g++"),
+        cxx,
         source: &source,
         headers: &dir.path().join("headers"),
         main: "k.cu",

@@ -291,7 +291,7 @@ fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
     }
 }
 
-const HIDDEN: &str = r#"
+pub(super) const HIDDEN: &str = r#"
 #include <cuda_runtime.h>
 #include <cuda/atomic>
 struct Row { float of[40]; };

@@ -126,6 +126,7 @@ impl Bench {
             memory: 1 << 30,
         };
         bench.file("in/tree-reference/ref.cpp", REFERENCE.as_bytes());
+        bench.file("in/toolchain", toolchain());
         for (name, bytes) in headers() {
             bench.file(&format!("in/tree-emulator/{name}"), bytes);
         }
@@ -144,14 +145,21 @@ impl Bench {
     }
 
     fn step(&self, kind: StepKind, params: serde_json::Value) -> Response {
-        let all = ["tree:reference", "tree:source", "tree:emulator", "binary", "facts", "lines", "expected:0"];
+        let all =
+            ["toolchain", "tree:reference", "tree:source", "tree:emulator", "binary", "facts", "lines", "expected:0"];
         let there = |name: &&str| self.dir.path().join("in").join(name.replace(':', "-")).exists();
         // Nothing but the references is looked up by content here.
         let reference = fs::read(self.dir.path().join("in/tree-reference/ref.cpp")).unwrap_or_default();
         let digest = Some(Digest::of(&reference));
         let input = |name: &str| (name.to_string(), Input { digest, form: Form::Blob });
         let task = Task {
-            spec: Spec { kind, version: 1, params, inputs: all.into_iter().filter(there).map(input).collect() },
+            spec: Spec {
+                kind,
+                version: 1,
+                implementation: None,
+                params,
+                inputs: all.into_iter().filter(there).map(input).collect(),
+            },
             input: self.dir.path().join("in"),
             output: self.dir.path().join("out"),
             places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
@@ -249,6 +257,16 @@ impl Bench {
 
 fn on_path(name: &str) -> Option<PathBuf> {
     ["/usr/local/bin", "/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists())
+}
+
+/// The fingerprint of the C++ compiler.
+fn toolchain() -> &'static [u8] {
+    static KNOWN: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let found = kforge::toolchain::cxx::find(on_path("g++").as_deref(), "").unwrap();
+        let survey = found.survey(include_str!("../../src/cli/session/prelude.h")).unwrap();
+        serde_json::to_vec(&survey.fingerprint(&|path: &Path| Digest::of_file(path)).unwrap()).unwrap()
+    })
 }
 
 /// A Python with numpy: the one that KFORGE_TEST_PYTHON names, else that of the system.
@@ -449,7 +467,9 @@ fn cpp_failure() {
     let header = other.path().join("other.h");
     fs::write(&header, "").unwrap();
     let (message, _) = failure(&format!("#include \"{}\"\n{REFERENCE}", header.display()));
-    assert!(message.starts_with(&format!("the reference `ref.cpp` reads `{}`", header.display())), "{message}");
+    assert!(message.starts_with(&format!("`ref.cpp` reads `{}`", header.display())), "{message}");
+    let (message, _) = failure(&format!("asm(\".incbin \\\"{}\\\"\");\n{REFERENCE}", header.display()));
+    assert!(message.contains("would not know that it changed") && message.contains(".incbin"), "{message}");
     let opens = "if (socket(2, 1, 0) < 0) std::exit(9); const int64_t rows =";
     let network = REFERENCE.replace("const int64_t rows =", opens);
     assert_eq!(failure(&format!("#include <sys/socket.h>\n{network}")).0, "`ref.cpp::scale_rows` exited with 9");
@@ -484,6 +504,9 @@ fn python_reference() {
         "`scale_rows` asks for `v`; there are bias, cols, rows, w, x"
     );
     assert_eq!(refused("def scale_rows(x):\n    return x[0]\n"), "`y` has the shape [70], expected [3, 70]");
+    // Whether it is installed or not; numpy's neighbours are found, and named.
+    let said = refused("import pip\ndef scale_rows(x):\n    return x\n");
+    assert!(said.contains("No module named 'pip'") || said.contains("`pip` is neither of this package"), "{said}");
     assert!(refused("import socket\ndef scale_rows(x):\n    socket.socket()\n").contains("PermissionError"));
     assert!(refused("def scale_rows(x):\n    open('/etc/passwd')\n").contains("PermissionError"));
 }

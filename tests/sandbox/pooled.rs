@@ -54,7 +54,7 @@ fn act(task: &Task) -> Response {
 fn request(act: &str) -> Request {
     let params = serde_json::json!({ "do": act });
     Request {
-        spec: Spec { kind: StepKind::Bench, version: 1, params, inputs: BTreeMap::new() },
+        spec: Spec { kind: StepKind::Bench, version: 1, implementation: None, params, inputs: BTreeMap::new() },
         input: PathBuf::from("/nowhere"),
         output: PathBuf::from("/nowhere"),
         places: Places::default(),

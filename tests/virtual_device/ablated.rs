@@ -56,6 +56,36 @@ fn one_that_machine_code_does_not_show_failed_whatever_the_time() {
 }
 
 #[test]
+fn a_method_of_the_registry_is_known_by_the_registry_s_signature() {
+    let lab = lab(&machine(1300.0)).manifest("sass.any = ['LDG\\.E\\.128']", "");
+    lab.built(&[]);
+    assert_eq!(fate(&lab).0, "effective");
+    let counts = lab.target()["methods"][0]["matched"]["counts"].as_array().unwrap().clone();
+    assert!(counts.len() > 1 && counts.contains(&serde_json::json!([r"LDG\.E\.(\w+\.)*128", 2, 0])), "{counts:?}");
+    // What the manifest says takes the registry's place.
+    let lab = lab.manifest("off = { V = 8 }", "off = { V = 8 }\nsass.any = ['STS']");
+    assert_eq!(lab.built(&[]).executed_kinds().into_keys().collect::<Vec<_>>(), ["attribute", "match"]);
+    assert_eq!(fate(&lab).0, "implementation-failed");
+}
+
+#[test]
+fn a_method_that_machine_code_does_not_show_is_inconclusive_and_says_why() {
+    let lab = lab(&machine(1300.0)).manifest("sass.any = ['LDG\\.E\\.128']", "");
+    let lab = lab.manifest("memory.vectorized_access", "memory.coalesced_access");
+    lab.built(&[]);
+    let (fate, because) = lab.fates()["memory.coalesced_access"].clone();
+    assert_eq!(
+        (fate.as_str(), because.as_str()),
+        ("inconclusive", "the loads and stores are the same with other addresses")
+    );
+    let lab = lab.manifest("memory.coalesced_access", "memory.my_own");
+    lab.built(&[]);
+    let (fate, because) = lab.fates()["memory.my_own"].clone();
+    assert_eq!(fate, "inconclusive");
+    assert!(because.starts_with("neither the manifest nor the registry"), "{because}");
+}
+
+#[test]
 fn one_whose_pairs_have_no_samples_is_inconclusive() {
     let lab = lab(&machine(1300.0).first("^k<8>", "ns = 1300.0\nthrottled = 1.0"));
     lab.built(&[]);

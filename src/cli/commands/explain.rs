@@ -1,4 +1,4 @@
-//! `kforge explain`: why a step ran, or would run now.
+//! `kforge explain`: why a step ran, or would run now; or what a method of the registry is.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,23 @@ use crate::cli::args::{ExplainArgs, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::engine;
+use crate::optimize::methods;
 use crate::plan::Goal;
-use crate::report::explanation;
+use crate::report::{explanation, method};
 
 /// The most steps that are listed where several are meant.
 const LISTED: usize = 20;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ExplainArgs) -> Result<Exit, Exit> {
+    // A step's id has slashes, a method's has none: what is a method in the registry can only be part of several steps' ids.
+    if let Some(method) = methods::registry().get(&args.step) {
+        if args.json {
+            return print_json(context, &method::document(method));
+        }
+        context.console.out(&methods::explain(method));
+        return Ok(Exit::Done);
+    }
     let everything = Select { workspace: true, ..Select::default() };
     context.look(&everything, Goal::Build)?.plan(context, |opened, ready| {
         let explained = ready.with_services(context, opened, |services| {
@@ -49,10 +58,11 @@ fn find<'i>(context: &Context, text: &str, ids: impl Iterator<Item = &'i str>) -
             let ends =
                 ids.iter().map(|id| id.rsplitn(parts + 1, '/').take(parts).map(str::len).sum::<usize>() + parts - 1);
             let tails: Vec<&str> = ids.iter().zip(ends).map(|(id, n)| &id[id.len().saturating_sub(n)..]).collect();
-            if let Some(best) = closest(text, tails.into_iter().chain(ids.iter().copied())) {
+            let known = methods::registry().entries().iter().map(|e| e.id.as_str());
+            if let Some(best) = closest(text, tails.into_iter().chain(ids.iter().copied()).chain(known)) {
                 console.err(&format!("help: did you mean `{best}`?\n"));
             }
-            console.err("help: `kforge tree` lists every step\n");
+            console.err("help: `kforge tree` lists every step, docs/methods.md every method\n");
             Err(Exit::NothingSelected)
         }
         several => {

@@ -11,7 +11,7 @@
 //! | the manifest at hand, the workspace's root, its members | what `workspace` and the search from the working folder asked |
 //! | kforge.lock | its file, or that there is none |
 //! | sources, headers, what would shadow them, references and their kin | what `sources` asked |
-//! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH` passed over |
+//! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH` and of headers and libraries passed over, what the loader finds libraries by |
 //! | CUDA from wheels | kforge.lock; what is installed decides nothing |
 //! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered, or that there is none |
 //! | bundles of evidence in the repository | their files, the folders that were looked into for them, or that there are none |

@@ -13,13 +13,13 @@ use crate::plan::{Tool, Toolchains};
 use crate::record::params::{Compiler, Toolchain};
 use crate::record::spec::Tree;
 use crate::toolchain::cuda::{Progress, Source};
-use crate::toolchain::{Cuda, Group, Pip, Python, cxx, python};
+use crate::toolchain::{Cuda, Group, Pip, Python, cxx, processor, python};
 use crate::worker::cuda::shim_headers;
 use crate::worker::emulator;
 use crate::workspace::lockfile::LockedWheel;
 
-/// System headers that the emulator's headers reach, surveyed with the compiler.
-const PRELUDE: &str = "#include <cassert>\n#include <climits>\n#include <cmath>\n#include <cstdarg>\n#include <cstddef>\n#include <cstdint>\n#include <cstdio>\n#include <cstdlib>\n#include <cstring>\n#include <type_traits>\n";
+/// System headers that sources may reach, surveyed with the compiler.
+const PRELUDE: &str = include_str!("prelude.h");
 
 /// CUDA that a package without `[toolchain]` is compiled with.
 pub const DEFAULT_CUDA: &str = "13.0";
@@ -130,6 +130,8 @@ impl Tools {
             nvcc,
             disassembler,
             python: of_host(&host.python),
+            runtime: host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),
+            processor: self.keep(serde_json::to_vec(&processor::fingerprint()).unwrap_or_default()),
             emulator,
             shim,
         }
@@ -202,6 +204,8 @@ pub struct Host {
     pub cxx: Found,
     /// Python with numpy.
     pub python: Found,
+    /// What a program that is compiled here runs with.
+    pub runtime: Result<Toolchain, String>,
     /// Where they were looked for in vain; none where that does not tell whether they would be found the same again: one is missing, or a script that may
     /// choose another tool tomorrow.
     pub witness: Option<Witness>,
@@ -219,9 +223,19 @@ impl Host {
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Self {
         let mut witness = Witness::default();
-        let (cxx, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
-            Ok((toolchain, path, steady)) => (Ok((toolchain, [("c++".to_string(), path)].into())), steady),
-            Err(why) => (Err(why), false),
+        let (cxx, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
+            Ok((found, steady)) => {
+                found.survey.absent.iter().for_each(|p| witness.saw(p, false));
+                // What the loader finds libraries by.
+                Self::LOADER.iter().map(Path::new).for_each(|p| witness.saw(p, p.exists()));
+                let runtime = found.survey.loaded(digest).map_err(|e| format!("could not read the C library: {e}"));
+                let runtime = runtime.map(|mut runtime| {
+                    runtime.tools.extend(processor::fingerprint().tools);
+                    runtime
+                });
+                (Ok((found.fingerprint, [("c++".to_string(), found.survey.compiler.path)].into())), runtime, steady)
+            }
+            Err(why) => (Err(why.clone()), Err(why), false),
         };
         let mut witnessed = steady;
         cxx::passed_over(cxx_named, path_var).iter().for_each(|p| witness.saw(p, false));
@@ -230,6 +244,10 @@ impl Host {
             match host_python(python_named, path_var, journal, digest) {
                 Ok((toolchain, python)) => {
                     witnessed &= python.steady();
+                    match python.folders() {
+                        Ok(folders) => folders.iter().for_each(|folder| witness.listed(folder)),
+                        Err(_) => witnessed = false,
+                    }
                     witness.saw(&python.asked, true);
                     Ok((toolchain, [("python".to_string(), python.path)].into()))
                 }
@@ -241,8 +259,11 @@ impl Host {
         } else {
             Err("no reference of this build is written in Python".into())
         };
-        Host { cxx, python, witness: witnessed.then_some(witness) }
+        Host { cxx, python, runtime, witness: witnessed.then_some(witness) }
     }
+
+    /// Files of the loader's: which library a name means is decided there.
+    const LOADER: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
 }
 
 /// Python, asked only where what it said last time may not hold any more.
@@ -275,13 +296,13 @@ fn is_script(path: &Path) -> bool {
     read.is_err() || head == *b"#!"
 }
 
-/// The C++ compiler, where it is, and whether it is the same as long as its files are. A script is asked for its version every time.
+/// The C++ compiler, and whether it is the same as long as its files are. A script is asked for its version every time.
 fn host_cxx(
     named: Option<&Path>,
     path_var: &str,
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
-) -> Result<(Toolchain, PathBuf, bool), String> {
+) -> Result<(cxx::Kept, bool), String> {
     let kept = journal.meta("c++");
     let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::Kept>(b).ok());
     if let Some(old) = known.as_ref().filter(|k| is_script(&k.survey.compiler.path))
@@ -291,9 +312,8 @@ fn host_cxx(
     }
     let found = cxx::recall(known, named, path_var, PRELUDE, digest)?;
     remember(journal, "c++", kept, &found);
-    let path = found.survey.compiler.path;
-    let steady = !is_script(&path);
-    Ok((found.fingerprint, path, steady))
+    let steady = !is_script(&found.survey.compiler.path);
+    Ok((found, steady))
 }
 
 /// The name under which the lockfile holds the wheels of a release.

@@ -13,7 +13,7 @@ fn open(dir: &Path) -> (ActionCache, Arc<Store>) {
 }
 
 fn spec(kind: StepKind, params: serde_json::Value) -> Spec {
-    Spec { kind, version: 1, params, inputs: [].into() }
+    Spec { kind, version: 1, implementation: None, params, inputs: [].into() }
 }
 
 fn compile() -> Spec {

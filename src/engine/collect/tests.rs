@@ -42,7 +42,13 @@ fn result(output: Digest) -> StepResult {
 }
 
 fn spec(n: u32) -> Spec {
-    Spec { kind: StepKind::Compile, version: 1, params: serde_json::json!({"n": n}), inputs: [].into() }
+    Spec {
+        kind: StepKind::Compile,
+        version: 1,
+        implementation: None,
+        params: serde_json::json!({"n": n}),
+        inputs: [].into(),
+    }
 }
 
 impl Fixture {

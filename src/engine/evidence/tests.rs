@@ -242,7 +242,13 @@ fn a_record_without_its_outputs_does_not_answer_and_is_not_taken() {
 fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
     let dir = tempfile::tempdir().unwrap();
     let (index, store) = index(dir.path());
-    let spec = |kind, arch| Spec { kind, version: 1, params: serde_json::json!({"arch": arch}), inputs: [].into() };
+    let spec = |kind, arch| Spec {
+        kind,
+        version: 1,
+        implementation: None,
+        params: serde_json::json!({"arch": arch}),
+        inputs: [].into(),
+    };
     let wanted = |spec: &Spec| {
         let validity = Validity::of(spec.kind);
         (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: None, validity })

@@ -369,7 +369,13 @@ fn as_a_cache_it_answers_by_key_if_the_outputs_are_there_but_not_for_a_device() 
     let store = Arc::new(Store::new(&Home::open(dir.path()).unwrap()));
     let journal = Arc::new(open(&dir.path().join("journal")));
     let cache = JournalCache::new(journal.clone(), store.clone());
-    let spec = |kind| Spec { kind, version: 1, params: serde_json::json!({"arch": "sm_90a"}), inputs: [].into() };
+    let spec = |kind| Spec {
+        kind,
+        version: 1,
+        implementation: None,
+        params: serde_json::json!({"arch": "sm_90a"}),
+        inputs: [].into(),
+    };
     let (compile, bench) = (spec(StepKind::Compile), spec(StepKind::Bench));
     let result = StepResult {
         outputs: [("binary".to_string(), store.put(b"binary").unwrap())].into(),

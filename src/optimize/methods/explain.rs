@@ -19,8 +19,8 @@ pub fn explain(entry: &Entry) -> String {
     line("without it", &entry.off);
     match &entry.signature {
         Ok(signature) => {
-            for (n, text) in shown_by(signature).into_iter().enumerate() {
-                line(if n == 0 { "shown by" } else { "" }, &text);
+            for (n, sign) in shown_by(signature).into_iter().enumerate() {
+                line(if n == 0 { "shown by" } else { "" }, &format!("{} {}", sign.words, sign.patterns.join("  ")));
             }
         }
         Err(why) => line("shown by", &format!("nothing in machine code: {why}")),
@@ -59,26 +59,33 @@ pub fn preconditions(entry: &Entry) -> String {
     if all.is_empty() { "anywhere".into() } else { all.join("; ") }
 }
 
-/// The lines of a signature, those of single architectures after the common ones.
-pub fn shown_by(signature: &Signature) -> Vec<String> {
-    let common = signature.common.iter().flat_map(|p| patterns("", p));
-    let own = signature.by_arch.iter().flat_map(|(arch, p)| patterns(&format!("{arch}: "), p));
+/// One condition of a signature.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sign {
+    /// What there must be: `more of one of`, after `sm_90: ` where it is for that architecture alone.
+    pub words: String,
+    /// Of these patterns.
+    pub patterns: Vec<String>,
+}
+
+/// The conditions of a signature, those of single architectures after the common ones.
+pub fn shown_by(signature: &Signature) -> Vec<Sign> {
+    let common = signature.common.iter().flat_map(|p| signs("", p));
+    let own = signature.by_arch.iter().flat_map(|(arch, p)| signs(&format!("{arch}: "), p));
     common.chain(own).collect()
 }
 
-fn patterns(before: &str, patterns: &SassPatterns) -> Vec<String> {
-    let list = |name: &str, all: &[String]| (!all.is_empty()).then(|| format!("{before}{name} {}", all.join("  ")));
-    let counts = patterns.count.iter().map(|(p, n)| format!("{before}at least {n} of {p}"));
-    [
-        list("more of any of", &patterns.any),
-        list("more of each of", &patterns.all),
-        list("fewer of each of", &patterns.fewer),
-        list("none of", &patterns.forbid),
-    ]
-    .into_iter()
-    .flatten()
-    .chain(counts)
-    .collect()
+fn signs(before: &str, patterns: &SassPatterns) -> Vec<Sign> {
+    let sign =
+        |words: &str, patterns: &[String]| Sign { words: format!("{before}{words}"), patterns: patterns.to_vec() };
+    let lists = [
+        ("more of one of", &patterns.any),
+        ("more of each of", &patterns.all),
+        ("fewer of each of", &patterns.fewer),
+        ("none of", &patterns.forbid),
+    ];
+    let counts = patterns.count.iter().map(|(p, n)| sign(&format!("at least {n} of"), std::slice::from_ref(p)));
+    lists.into_iter().filter(|(_, all)| !all.is_empty()).map(|(words, all)| sign(words, all)).chain(counts).collect()
 }
 
 /// A paragraph in lines.

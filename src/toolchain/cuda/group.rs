@@ -78,7 +78,7 @@ impl Cuda {
         host: Option<&Toolchain>,
         digest: DigestFile<'_>,
     ) -> Result<Toolchain, String> {
-        let mut all = Toolchain { tools: std::collections::BTreeMap::new() };
+        let mut all = Toolchain::default();
         if compiler != Compiler::Nvcc {
             all.tools.extend(self.fingerprint(Group::Compile, digest)?.tools);
         }
@@ -147,7 +147,7 @@ mod tests {
         };
         let names = ["nvrtc", "runtime", "crt", "cccl", "nvcc"].map(|n| format!("nvidia-cuda-{n}"));
         let locked = names.iter().map(String::as_str).chain(["nvidia-nvvm"]).map(wheel).collect();
-        let host = Toolchain { tools: [("c++".to_string(), Digest::of(b"g++"))].into() };
+        let host = Toolchain { tools: [("c++".to_string(), Digest::of(b"g++"))].into(), ..Toolchain::default() };
         let of = |compiler| {
             let toolchain = Cuda::Wheels(Vec::clone(&locked)).for_compiler(compiler, Some(&host), &|_| unreachable!());
             toolchain.unwrap().tools.into_keys().collect::<Vec<_>>().join(" ")

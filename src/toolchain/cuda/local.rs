@@ -67,7 +67,7 @@ pub(super) fn fingerprint(root: &Path, group: Group, digest: DigestFile<'_>) -> 
             }
         }
     }
-    Ok(Toolchain { tools })
+    Ok(Toolchain { tools, ..Toolchain::default() })
 }
 
 /// Every file below an include folder by relative name and contents, in order of names.

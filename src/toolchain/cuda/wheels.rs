@@ -91,7 +91,7 @@ pub fn fingerprint(locked: &[LockedWheel], group: Group) -> Result<Toolchain, St
             tools.insert(tool.to_string(), Digest::of(wheel.digest.to_string().as_bytes()));
         }
     }
-    Ok(Toolchain { tools })
+    Ok(Toolchain { tools, ..Toolchain::default() })
 }
 
 #[cfg(test)]

@@ -17,9 +17,7 @@ use super::compile::CudaCompileError;
 use super::load::Made;
 use super::stage::{self, Stage};
 use crate::record::params::CompileParams;
-
-/// Where the host compiler, of which only the preprocessor runs, finds what it needs besides its own folder.
-const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+use crate::toolchain::cxx::search_path;
 
 /// The unit, whose name enters symbols of anonymous namespaces, in a folder where no include finds anything.
 const FOLDER: &str = "@unit";
@@ -45,7 +43,7 @@ pub(super) fn compile(
         .map(|root| root.join("include"))
         .ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })?;
     let stage = Stage::new(source, &include, None, scratch).map_err(unavailable)?;
-    let path = format!("{}:{PATH}", cxx.parent().unwrap_or(Path::new("/")).display());
+    let path = search_path(cxx);
     let temporary = stage.path().join("@tmp");
     fs::create_dir(&temporary).map_err(unavailable)?;
     fs::create_dir(stage.path().join(FOLDER)).map_err(unavailable)?;

@@ -24,12 +24,14 @@ use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
 use crate::record::params::CompileFacts;
+use crate::toolchain::cxx::{beside, search_path};
+use crate::worker::system::{assembler_reads, files_read};
 use crate::workspace::includes::scan;
 
 /// What to compile and with what.
 #[derive(Debug, Clone)]
 pub struct EmulatorCompile<'a> {
-    /// The C++ compiler (g++ 11 or later, clang++ 14 or later), an absolute path; `strip` is looked for beside it.
+    /// The C++ compiler (g++ 11 or later, clang++ 14 or later), an absolute path; it and `strip` are run with the `PATH` of [`search_path`].
     pub cxx: &'a Path,
     /// The package's staged tree.
     pub source: &'a Path,
@@ -60,6 +62,8 @@ pub struct Compiled {
     pub facts: CompileFacts,
     /// Its words: warnings.
     pub log: String,
+    /// What it read beside the sources and our headers: files of the system, by absolute path.
+    pub system: Vec<PathBuf>,
 }
 
 /// The compiler refused, or could not be run.
@@ -111,7 +115,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         |name: &str, text: &str| fs::write(cwd.join(name), text).map_err(|e| fail(&format!("write `{name}`"), e));
     write("entries.cpp", &unit)?;
 
-    let tool = Tool { cwd: &cwd, deadline, cxx: what.cxx };
+    let tool = Tool { cwd: &cwd, deadline, path: search_path(what.cxx) };
     let mut log = match tool.run(what.cxx, &arguments(what, &cwd)) {
         Ok(said) => said,
         Err(refused) => {
@@ -127,7 +131,8 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     };
     let read = |name: &str, what: &str| fs::read_to_string(cwd.join(name)).map_err(|e| fail(what, e));
     let assembly = read("entries.s", "read the assembly")?;
-    if let Some(file) = reads_elsewhere(&read("reads", "read the list of headers")?, &assembly) {
+    let (system, elsewhere) = reads(&read("reads", "read the list of headers")?);
+    if let Some(file) = elsewhere.or_else(|| assembler_reads(&assembly)) {
         let log = format!(
             "`{}` reads `{file}`, of which kforge would not know that it changed: only headers of the package and of its dependencies can be read, and an include \
              that a macro computes must name one of these too",
@@ -149,13 +154,14 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         );
         return Err(CompileFailed { log });
     }
-    log += &tool.run(&tool.beside("strip"), &words("-g -o binary lines"))?;
+    let strip = beside(what.cxx, "strip").ok_or_else(|| "no `strip` beside the compiler".to_string())?;
+    log += &tool.run(&strip, &words("-g -o binary lines"))?;
     for name in ["binary", "lines"] {
         fs::rename(cwd.join(name), out.join(name)).map_err(|e| fail(&format!("keep `{name}`"), e))?;
     }
     let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
     let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
-    Ok(Compiled { facts, log: log.replace("source/", "") })
+    Ok(Compiled { facts, log: log.replace("source/", ""), system })
 }
 
 /// Copies the package's tree to `to` with kernel launches rewritten, if there is any; gives whether it did.
@@ -252,7 +258,7 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
     args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
     args.extend(what.flags.iter().cloned());
-    args.extend(words("-MMD -MF reads -o entries.s entries.cpp"));
+    args.extend(words("-MD -MF reads -o entries.s entries.cpp"));
     args
 }
 
@@ -262,15 +268,8 @@ fn is_clang(cxx: &Path) -> bool {
     named(cxx) || cxx.canonicalize().is_ok_and(|path| named(&path))
 }
 
-/// The files that a compiler says it read, in the words of a makefile.
-pub(in crate::worker) fn files_read(list: &str) -> Vec<String> {
-    let list = list.split_once(':').map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\u{1f}");
-    list.split_whitespace().map(|file| file.replace('\u{1f}', " ")).collect()
-}
-
-/// The first file that was read and is none of those laid out here, nor the system's: by the compiler's list, in the words of a makefile, or by the assembler.
-fn reads_elsewhere(list: &str, assembly: &str) -> Option<String> {
-    let files = files_read(list);
+/// What was read that is none of the files laid out here: files of the system by absolute path, and the first other one.
+fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let ours = |file: &str| {
         let steps = Path::new(file).components();
         let known = ["source/", "headers/"].iter().any(|folder| file.starts_with(folder)) || file == "entries.cpp";
@@ -282,14 +281,9 @@ fn reads_elsewhere(list: &str, assembly: &str) -> Option<String> {
         });
         known && depth.is_some()
     };
-    files.into_iter().find(|file| !ours(file)).or_else(|| {
-        let text = |line: &&str| [".string", ".ascii"].iter().any(|word| line.trim_start().starts_with(word));
-        let included = assembly
-            .lines()
-            .filter(|line| !text(line))
-            .find(|line| line.contains(".incbin") || line.contains(".include"));
-        included.map(|line| line.trim().to_string())
-    })
+    let others = files_read(list).into_iter().filter(|file| !ours(file));
+    let (system, elsewhere): (Vec<String>, Vec<String>) = others.partition(|file| file.starts_with('/'));
+    (system.into_iter().map(PathBuf::from).collect(), elsewhere.into_iter().next())
 }
 
 /// Blanks line and column in what bounds checks pass to their handler, which takes its place from the return address.
@@ -366,28 +360,21 @@ fn declared_only(assembly: &str) -> Vec<String> {
 struct Tool<'a> {
     cwd: &'a Path,
     deadline: Instant,
-    cxx: &'a Path,
+    path: String,
 }
 
 impl Tool<'_> {
-    /// A tool of the compiler's folder, else the system's.
-    fn beside(&self, name: &str) -> PathBuf {
-        let beside = self.cxx.with_file_name(name);
-        if beside.exists() { beside } else { Path::new("/usr/bin").join(name) }
-    }
-
     /// Runs a tool to its end and gives its words; fails where it does, or when time is up.
     fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
         let name = program.display();
         let words = self.cwd.join("words");
         let fail = |e: std::io::Error| CompileFailed { log: format!("cannot run `{name}`: {e}") };
         let file = fs::File::create(&words).map_err(fail)?;
-        let folder = self.cxx.parent().unwrap_or(Path::new("/usr/bin")).display();
         let mut child = Command::new(program)
             .args(args)
             .current_dir(self.cwd)
             .env_clear()
-            .env("PATH", format!("{folder}:/usr/bin:/bin"))
+            .env("PATH", &self.path)
             .env("LC_ALL", "C")
             .env("TMPDIR", self.cwd)
             .stdin(Stdio::null())
@@ -431,15 +418,14 @@ mod tests {
 
     #[test]
     fn what_is_read_from_elsewhere_is_found() {
-        let list =
-            |files: &str| reads_elsewhere(&format!("entries.s: entries.cpp \\\n headers/kforge_cuda.h {files}\n"), "");
-        assert_eq!(list("source/a.h source/inc/../b\\ c.h \\\n source/d.h"), None);
-        assert_eq!(list("/tmp/a\\ b.h"), Some("/tmp/a b.h".into()));
-        assert_eq!(list("source/../words"), Some("source/../words".into()));
-        assert_eq!(list("source/a/../../../b.h"), Some("source/a/../../../b.h".into()));
-        let assembly = |text: &str| reads_elsewhere("entries.s: entries.cpp\n", text);
-        assert_eq!(assembly("\t.string \"x.incbin\"\n\tnop\n"), None);
-        assert_eq!(assembly("\tnop; .incbin \"/etc/x\"\n"), Some("nop; .incbin \"/etc/x\"".into()));
+        let list = |files: &str| reads(&format!("entries.s: entries.cpp \\\n headers/kforge_cuda.h {files}\n"));
+        assert_eq!(list("source/a.h source/inc/../b\\ c.h \\\n source/d.h"), (vec![], None));
+        assert_eq!(
+            list("/usr/include/math.h /tmp/a\\ b.h"),
+            (["/usr/include/math.h", "/tmp/a b.h"].map(PathBuf::from).into(), None)
+        );
+        assert_eq!(list("source/../words").1, Some("source/../words".into()));
+        assert_eq!(list("source/a/../../../b.h").1, Some("source/a/../../../b.h".into()));
     }
 
     #[test]

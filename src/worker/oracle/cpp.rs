@@ -1,7 +1,6 @@
 //! References of the package in C++: compiled by the host's compiler into a program of one call, run confined. What such a function may use is written at
 //! the head of `reference.h`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,9 @@ use crate::model::{Problem, Scalar};
 use crate::process::{Command, run};
 use crate::reference::float;
 use crate::reference::oracle::OracleOutput;
-use crate::worker::emulator::build::files_read;
+use crate::toolchain::cxx::search_path;
 use crate::worker::message::Response;
+use crate::worker::system::{assembler_reads, files_read, only_of_toolchain};
 use crate::worker::task::{Task, failed};
 use crate::workspace::find::tidy;
 
@@ -100,7 +100,8 @@ fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Resp
     Ok(made)
 }
 
-/// Compiles the reference and a `main` that calls it. The compiler itself is trusted as it is for every other build: a tool of the user's.
+/// Compiles the reference and a `main` that calls it, with the environment in which the compiler's fingerprint was taken. The compiler itself is trusted as it is for
+/// every other build: a tool of the user's.
 fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response> {
     let call = Call::new(task)?;
     let root = task.required("tree:reference")?;
@@ -119,7 +120,8 @@ fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response>
             .arg(&root)
             .args(args)
             .dir(call.dir.path())
-            .env("PATH", "/usr/bin:/bin")
+            .env("PATH", search_path(cxx))
+            .env("LC_ALL", "C")
             .env("TMPDIR", call.dir.path());
         let finished = run(&command, Some(task.left()), &std::sync::atomic::AtomicBool::new(false))
             .map_err(|e| failed(format!("cannot compile the reference: {e}")))?;
@@ -130,75 +132,31 @@ fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response>
             }
         }
     };
-    compile(&["-c", "main.cpp", "-o", "main.o", "-MD", "-MF", "known"].map(Path::new))?;
     let source = root.join(file);
-    let main = ["main.o", "-o", "reference", "-MD", "-MF", "reads"].map(Path::new);
-    compile(&[&[source.as_path()], main.as_slice()].concat())?;
-    let list = |name: &str| {
-        let text = std::fs::read(call.path(name));
-        let text = text.map_err(|e| failed(format!("cannot read which headers the reference reads: {e}")))?;
-        Ok(files_read(&String::from_utf8_lossy(&text)).into_iter().map(PathBuf::from).collect::<Vec<_>>())
+    let assembly = ["-S", "-o", "reference.s", "-MD", "-MF", "reads"].map(Path::new);
+    compile(&[&[source.as_path()], assembly.as_slice()].concat())?;
+    let text = |name: &str| {
+        let bytes = std::fs::read(call.path(name));
+        let bytes = bytes.map_err(|e| failed(format!("cannot read what the reference reads: {e}")))?;
+        Ok::<_, Response>(String::from_utf8_lossy(&bytes).into_owned())
     };
-    if let Some(header) = elsewhere(&list("reads")?, &list("known")?, &root, call.dir.path()) {
+    only_of_toolchain(task, file, &elsewhere(&text("reads")?, &root, call.dir.path()))?;
+    if let Some(line) = assembler_reads(&text("reference.s")?) {
         return Err(failed(format!(
-            "the reference `{file}` reads `{}`, of which kforge would not know that it changed: a reference can include headers of its package beside it and below, \
-             and those of the C++ standard library and the system",
-            header.display()
+            "the reference `{file}` has the assembler read a file, of which kforge would not know that it changed: `{line}`"
         )));
     }
+    compile(&["reference.s", "-x", "c++", "main.cpp", "-o", "reference"].map(Path::new))?;
     std::fs::read(call.path("reference")).map_err(|e| failed(format!("cannot read the compiled reference: {e}")))
 }
 
-/// Folders of the standard library's and the system's headers that lie below others of theirs. Libraries that were installed beside them have folders of other names.
-const FOLDERS: [&str; 19] = [
-    "arpa",
-    "asm",
-    "asm-generic",
-    "backward",
-    "bits",
-    "debug",
-    "decimal",
-    "experimental",
-    "ext",
-    "gnu",
-    "linux",
-    "net",
-    "netinet",
-    "parallel",
-    "pstl",
-    "rpc",
-    "sys",
-    "tr1",
-    "tr2",
-];
-
-/// The first of the files read that is neither in the tree `root` nor in the folder of the call, nor in a folder of the system's headers: one that holds a file in
-/// `known`, which is what our own header brings.
-fn elsewhere(reads: &[PathBuf], known: &[PathBuf], root: &Path, folder: &Path) -> Option<PathBuf> {
-    let ours = |file: &Path| {
+/// The files read that are neither in the tree `root` nor in the folder of the call.
+fn elsewhere(list: &str, root: &Path, folder: &Path) -> Vec<PathBuf> {
+    let ours = |file: &PathBuf| {
         let whole = tidy(&folder.join(file));
         whole.starts_with(tidy(root)) || whole.starts_with(tidy(folder))
     };
-    // Where the file is, whatever the compiler's way to it.
-    let real = |file: &Path| file.canonicalize().unwrap_or_else(|_| tidy(file));
-    let below = |folder: &Path| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        // Those of libc++ all begin so.
-        name.starts_with("__") || FOLDERS.contains(&&*name)
-    };
-    let system: BTreeSet<PathBuf> = known
-        .iter()
-        .filter(|file| !ours(file))
-        .filter_map(|file| {
-            let file = real(file);
-            file.ancestors().skip(1).find(|folder| !below(folder)).map(Path::to_path_buf)
-        })
-        .collect();
-    let standard = |file: &Path| {
-        let file = real(file);
-        file.ancestors().skip(1).find(|folder| !below(folder)).is_some_and(|folder| system.contains(folder))
-    };
-    reads.iter().find(|file| !ours(file) && !standard(file)).cloned()
+    files_read(list).into_iter().map(PathBuf::from).filter(|file| !ours(file)).collect()
 }
 
 #[cfg(test)]
@@ -206,22 +164,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_of_other_libraries_are_elsewhere() {
-        let known = ["/no/c++/12/cstdint", "/no/c++/12/bits/stl_map.h", "/no/include/stdio.h", "kforge_reference.h"];
-        let known = known.map(PathBuf::from);
-        let of = |file: &str| elsewhere(&[PathBuf::from(file)], &known, Path::new("/tree"), Path::new("/call"));
-        for file in [
-            "/tree/ref.cpp",
-            "/tree/sub/../a.h",
-            "kforge_reference.h",
-            "/no/c++/12/ext/x.h",
-            "/no/include/sys/socket.h",
-            "/no/include/x.h",
-        ] {
-            assert_eq!(of(file), None, "{file}");
+    fn what_lies_outside_the_package_and_the_call_is_elsewhere() {
+        let of = |file: &str| elsewhere(&format!("reference.s: {file}\n"), Path::new("/tree"), Path::new("/call"));
+        for file in ["/tree/ref.cpp", "/tree/sub/../a.h", "kforge_reference.h"] {
+            assert_eq!(of(file), [] as [PathBuf; 0], "{file}");
         }
-        for file in ["/tree/../a.h", "/no/include/eigen3/Eigen/Core", "/no/local/include/x.h", "../a.h", "/no/x.h"] {
-            assert_eq!(of(file), Some(PathBuf::from(file)), "{file}");
+        for file in ["/tree/../a.h", "/usr/include/stdio.h", "../a.h"] {
+            assert_eq!(of(file), [PathBuf::from(file)], "{file}");
         }
     }
 }

@@ -12,6 +12,8 @@ For people who write such functions:
   output's type; both are arrays as above, and with them it may name what a reference may. No array can be written to. It returns a truth value for the whole
   output, or an array of truth values in the output's shape, one an element; or either of these and a text that says why, as a tuple. Anything else, and any
   exception, is an error of the check and no verdict. It is asked about null candidates too, so it must bear whatever a wrong kernel could give.
+* Such a file may import files of its package that lie beside it and below, Python's own library and numpy. Nothing else that is installed can be imported,
+  because kforge would not know that it changed.
 """
 
 import importlib.util
@@ -21,6 +23,47 @@ import os
 import sys
 import traceback
 
+
+class Known:
+    """Lets in the modules that enter keys, and refuses all others, whether they are installed or not."""
+
+    def __init__(self, package, folders, left_out):
+        self.package = os.path.realpath(package)
+        self.folders = [os.path.realpath(folder) for folder in folders]
+        self.left_out = left_out
+
+    def lets_in(self, place):
+        place = os.path.realpath(place)
+        if (place + os.sep).startswith(self.package + os.sep):
+            return True
+        below = [place[len(folder) :] for folder in self.folders if (place + os.sep).startswith(folder + os.sep)]
+        return any(all(step not in self.left_out for step in rest.split(os.sep)) for rest in below)
+
+    def find_spec(self, name, path=None, target=None):
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
+            if spec is None:
+                continue
+            if spec.origin in ("built-in", "frozen"):
+                return spec
+            places = [spec.origin] if spec.origin else list(spec.submodule_search_locations or [])
+            if places and all(self.lets_in(place) for place in places):
+                return spec
+            raise ImportError(
+                "`%s` is neither of this package nor of numpy nor of Python's own library, and kforge would not know that it changed: "
+                "put what is needed of it into a file beside the reference" % name
+            )
+        return None
+
+
+with open(sys.argv[1]) as described:
+    call = json.load(described)
+if call["numpy"] is None:
+    sys.exit(3)
+numpys = [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
+sys.meta_path.insert(0, Known(call["root"], call["library"] + numpys, call["left_out"]))
+sys.path.append(call["numpy"])
 try:
     import numpy
 except ImportError:
@@ -117,8 +160,6 @@ def check(call, function, values):
 
 
 def main():
-    with open(sys.argv[1]) as file:
-        call = json.load(file)
     function = getattr(load(call["root"], call["module"]), call["function"], None)
     if function is None:
         sys.exit("`%s` has no function `%s`" % (call["module"], call["function"]))

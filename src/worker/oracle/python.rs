@@ -17,6 +17,7 @@ use crate::process::{Command, run};
 use crate::record::params::Trial;
 use crate::reference::oracle::OracleOutput;
 use crate::reference::{Values, float, generate, logical_len};
+use crate::toolchain::python::LEFT_OUT;
 use crate::worker::compare::{Accepted, Said};
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
@@ -32,6 +33,12 @@ const NO_NUMPY: i32 = 3;
 struct Described<'a> {
     task: &'static str,
     root: &'a Path,
+    /// The folder that numpy is in.
+    numpy: Option<&'a Path>,
+    /// The folders of Python's own library.
+    library: &'a [PathBuf],
+    /// Folders within these that nothing may be imported from.
+    left_out: [&'static str; LEFT_OUT.len()],
     module: &'a str,
     function: &'a str,
     arguments: BTreeMap<String, Value>,
@@ -49,7 +56,19 @@ impl<'a> Described<'a> {
         outputs: Vec<(String, InFile)>,
     ) -> Self {
         let arguments = arguments(problem);
-        Described { task, root: Path::new(""), module, function, arguments, inputs, outputs, checks: vec![] }
+        Described {
+            task,
+            root: Path::new(""),
+            numpy: None,
+            library: &[],
+            left_out: LEFT_OUT,
+            module,
+            function,
+            arguments,
+            inputs,
+            outputs,
+            checks: vec![],
+        }
     }
 }
 
@@ -201,14 +220,15 @@ fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
 fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Response> {
     let interpreter = Interpreter::of(task.tool("python")?)?;
     let root = task.required("tree:reference")?;
-    let described = Described { root: &root, ..described };
+    let described =
+        Described { root: &root, numpy: interpreter.numpy.as_deref(), library: &interpreter.library, ..described };
     let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the call: {e}")))?;
     call.write("call.json", &text)?;
     call.write("driver.py", DRIVER.as_bytes())?;
     let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
     read.push(&root);
-    // Not the user's own packages, nor bytecode beside the sources; hashes in one order; as many threads as a digest can stand: one.
-    let args = ["-s", "-P", "-B", "driver.py", "call.json"];
+    // Nothing of what is installed but what the driver lets in, nor bytecode beside the sources; hashes in one order; as many threads as a digest can stand: one.
+    let args = ["-S", "-s", "-P", "-B", "driver.py", "call.json"];
     let env =
         [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
     let finished = call.run(task, &interpreter.executable, &args, &read, &env)?;
@@ -226,19 +246,33 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
 }
 
 /// A Python as it sees itself.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 struct Interpreter {
     /// The program itself, behind links and wrappers.
     executable: PathBuf,
     /// Folders it must read.
     folders: Vec<PathBuf>,
+    /// The folder that numpy is in.
+    numpy: Option<PathBuf>,
+    /// The folders of its own library.
+    library: Vec<PathBuf>,
 }
 
 /// Interpreters by path: each is asked once in a worker's life.
 static KNOWN: Mutex<BTreeMap<PathBuf, Interpreter>> = Mutex::new(BTreeMap::new());
 
-const ASK: &str =
-    "import json, sys; print(json.dumps([sys.executable, sys.prefix, sys.base_prefix, sys.exec_prefix] + sys.path))";
+const ASK: &str = r#"
+import importlib.util, json, os, sys, sysconfig
+spec = importlib.util.find_spec("numpy")
+numpy = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin))) if spec and spec.origin else None
+paths = sysconfig.get_paths()
+print(json.dumps({
+    "executable": sys.executable,
+    "folders": [sys.prefix, sys.base_prefix, sys.exec_prefix] + sys.path,
+    "numpy": numpy,
+    "library": [paths["stdlib"], paths["platstdlib"]],
+}))
+"#;
 
 impl Interpreter {
     fn of(path: &Path) -> Result<Self, Response> {
@@ -248,15 +282,14 @@ impl Interpreter {
         let ask = Command::new(path).args(["-s", "-P", "-c", ASK]).env("PATH", "/usr/bin:/bin");
         let finished = run(&ask, Some(Duration::from_secs(60)), &AtomicBool::new(false))
             .map_err(|e| failed(format!("cannot ask Python where it is: {e}")))?;
-        let answer: Option<Vec<PathBuf>> = serde_json::from_str(&finished.stdout.text()).ok();
-        let Some([executable, folders @ ..]) = answer.as_deref() else {
+        let answer: Option<Interpreter> = serde_json::from_str(&finished.stdout.text()).ok();
+        let Some(mut found) = answer else {
             return Err(said(
                 format!("cannot ask Python where it is: `{}` {}", path.display(), finished.end),
                 &finished,
             ));
         };
-        let folders = folders.iter().filter(|folder| folder.is_absolute()).cloned().collect();
-        let found = Interpreter { executable: executable.clone(), folders };
+        found.folders.retain(|folder| folder.is_absolute());
         KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_path_buf(), found.clone());
         Ok(found)
     }

@@ -77,7 +77,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn spec(kind: StepKind, params: serde_json::Value) -> Spec {
-        Spec { kind, version: 1, params, inputs: BTreeMap::new() }
+        Spec { kind, version: 1, implementation: None, params, inputs: BTreeMap::new() }
     }
 
     fn no(_: &Task) -> Response {

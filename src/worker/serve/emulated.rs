@@ -6,6 +6,7 @@ use crate::record::params::{CompileParams, Compiler, InspectParams};
 use crate::worker::emulator::build::{EmulatorCompile, compile as build};
 use crate::worker::emulator::inspect as read;
 use crate::worker::message::Response;
+use crate::worker::system::only_of_toolchain;
 use crate::worker::task::{Task, done, failed};
 
 /// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
@@ -35,6 +36,7 @@ fn compiled(task: &Task) -> Result<Response, Response> {
             notes: vec![note(Severity::Error, &refused.log)],
         }),
         Ok(made) => {
+            only_of_toolchain(task, &params.main, &made.system)?;
             task.write_document("facts", &made.facts)?;
             task.write("log", made.log.as_bytes())?;
             let warned = (!made.log.trim().is_empty()).then(|| note(Severity::Warning, &made.log));

@@ -234,6 +234,20 @@ fn methods_say_what_shows_them_by_architecture() {
 }
 
 #[test]
+fn a_method_of_its_own_name_states_its_axis_and_one_may_leave_its_signature_to_the_registry() {
+    let with = |methods: &str| package(&format!("{}\n{methods}", include_str!("example.toml")));
+    let package = with(
+        "[kernel.rms_norm.methods.\"latency.reduce_sync_count\"]\noff = { VEC = 1 }\n\
+         [kernel.rms_norm.methods.my_layout]\naxis = \"latency\"\nsass.fewer = ['BAR']\n\
+         [kernel.rms_norm.methods.\"compute.mine\"]\naxis = \"compute\"\n",
+    );
+    let [_, registered, own, named] = package.kernels[0].methods.as_slice() else { panic!("four methods") };
+    assert!(registered.signature.is_empty() && named.signature.is_empty());
+    assert_eq!((registered.axis, own.axis, named.axis), (Axis::Latency, Axis::Latency, Axis::Compute));
+    assert_eq!(own.signature.for_arch("sm_80").unwrap().fewer, ["BAR"]);
+}
+
+#[test]
 fn a_workspace_table_keeps_its_globs() {
     let (manifest, ..) = super::read(EVERYTHING);
     let workspace = manifest.unwrap().workspace.unwrap();

@@ -46,7 +46,7 @@ const STRUCTURE: [Case; 22] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 24] = [
+const VALUES: [Case; 26] = [
     ("atol = 1e-5", "atol = -1e-5", "manifest.tolerance", "-1e-5", "0 or more"),
     ("ulp = 1 }", "matched = 1.5 }", "manifest.tolerance", "1.5", "0 to 1"),
     ("ulp = 1 }", "acc = \"i32\" }", "manifest.dtype", "\"i32\"", "a float dtype"),
@@ -108,6 +108,20 @@ const VALUES: [Case; 24] = [
         "manifest.method",
         "\"memmory.vectorized_access\"",
         "did you mean `memory`",
+    ),
+    (
+        "off = { VEC = 1 }",
+        "axis = \"compute\"\noff = { VEC = 1 }",
+        "manifest.method",
+        "\"compute\"",
+        "the axis its name begins with, `memory`",
+    ),
+    (
+        "methods.\"memory.vectorized_access\"",
+        "methods.\"Mine\"",
+        "manifest.method",
+        "\"Mine\"",
+        "or a name and its `axis`",
     ),
     ("VEC = [1, 4]", "VEC = [1, 4, 1]", "manifest.duplicate-name", "1", "each value once"),
     ("VEC = [1, 4]", "VEC = [1, true]", "manifest.kind", "true", "values of one kind"),

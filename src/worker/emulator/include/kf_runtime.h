@@ -22,7 +22,12 @@ struct kf_ctx {
 };
 
 // The generated stub of every binary defines these: each puts its return address into the sixth argument and jumps to the runtime.
+#ifdef __clang__
+// Calls that are alike are not made one, which would have no line.
+#define KF_CALL extern "C" __attribute__((visibility("hidden"), nothrow, nomerge))
+#else
 #define KF_CALL extern "C" __attribute__((visibility("hidden"), nothrow))
+#endif
 // Constant, because threads of a block never change their OS thread; so one call serves a whole kernel.
 KF_CALL __attribute__((const)) kf_ctx *kf_self();
 KF_CALL int kf_barrier(uint32_t kind, uint32_t site, int value);

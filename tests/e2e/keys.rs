@@ -1,0 +1,101 @@
+//! What other tools' caches forgot to key, or keyed too much, is right here. Where each failure seen in the wild is tested:
+//!
+//! | failure | test |
+//! |---|---|
+//! | a kernel's text is not in the key | `edits`: every edit of a source or header |
+//! | the compiler's version is not | `edits::another_compiler_...`, `machine::another_nvrtc_...`; of locked wheels `toolchain::cuda` |
+//! | the time of a file stands for its bytes | [`bytes_count_and_times_do_not`] |
+//! | included headers are not | `edits::a_header_...`, `edits::a_new_header_that_shadows_...`; of the system [`a_system_header_that_comes_before_another_...`] |
+//! | further parameters are not | [`whatever_is_declared_of_a_compilation_counts`] |
+//! | fields run into each other | `base::encode`; the hardware is in the class of an observation: `engine::evidence` |
+//! | the whole space of variants is | `edits::a_value_added_to_a_tunable_...` |
+//! | the folder of the build is | `again` |
+//! | absolute paths or times leak into outputs | `again`, [`bytes_count_and_times_do_not`] |
+//! | a half-written result is believed | `killed`, `accidents`; `engine::blobs`, `engine::action` |
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use crate::project::{Built, Project, id};
+use crate::sample::{TWICE, sample};
+
+/// The sample with a compiler of its own: the system's, that looks for headers in the folder `system` first.
+fn with_system() -> (Project, PathBuf) {
+    let project = sample();
+    let system = project.place().join("system");
+    fs::create_dir(&system).unwrap();
+    let wrapper = project.place().join("own-c++");
+    fs::write(&wrapper, format!("#!/bin/sh\nexec c++ -isystem {} \"$@\"\n", system.display())).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    (project.var("KFORGE_TOOLCHAIN_CXX", &wrapper), system)
+}
+
+fn compiles(built: &Built) -> BTreeSet<String> {
+    built.finished().filter(|s| s["kind"] == "compile").map(id).collect()
+}
+
+#[test]
+fn a_system_header_that_comes_before_another_compiles_everything_again_and_nothing_after_it() {
+    let (project, system) = with_system();
+    let first = project.built(&[]);
+    assert_eq!(project.built(&[]).count("executed"), 0);
+    fs::write(system.join("cmath"), "#include_next <cmath>\n").unwrap();
+    assert_eq!(project.built(&[]).executed(), compiles(&first));
+    assert_eq!(project.built(&[]).count("executed"), 0);
+    fs::write(system.join("cmath"), "// edited\n#include_next <cmath>\n").unwrap();
+    assert_eq!(project.built(&[]).executed(), compiles(&first));
+}
+
+#[test]
+fn a_sub_tool_that_comes_before_another_compiles_everything_again() {
+    let (project, _) = with_system();
+    let first = project.built(&[]);
+    // In the folder of the driver, which is the first of those it looks for programs in.
+    let tool = project.place().join("as");
+    fs::write(&tool, "#!/bin/sh\nexec /usr/bin/as \"$@\"\n").unwrap();
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(project.built(&[]).executed(), compiles(&first));
+    assert_eq!(project.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said() {
+    let (project, system) = with_system();
+    fs::write(system.join("other_library.h"), "#define MORE 1\n").unwrap();
+    project.write("twice.cu", &format!("#include <other_library.h>\n{}", TWICE.replace("+ 1", "+ MORE")));
+    let built = project.build(&[]).expect(101);
+    let built = built.says("of which kforge would not know that it changed").says("other_library.h");
+    built.says("declare the folder it is in as a dependency");
+    project.edit("twice.cu", "<other_library.h>", "<vector>");
+    project.edit("twice.cu", "+ MORE", "+ 1");
+    project.built(&[]);
+}
+
+#[test]
+fn bytes_count_and_times_do_not() {
+    let project = sample();
+    project.built(&[]);
+    let file = project.root().join("twice.cu");
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    // Of the same size, and as old as before.
+    project.edit("twice.cu", "+ 1;", "+ 2;");
+    fs::File::open(&file).unwrap().set_modified(written).unwrap();
+    assert!(project.build(&[]).expect(100).executed().contains("sample/twice/cpu/compile"));
+    project.edit("twice.cu", "+ 2;", "+ 1;");
+    assert_eq!(project.built(&[]).count("executed"), 0, "another time of the same bytes");
+}
+
+#[test]
+fn whatever_is_declared_of_a_compilation_counts() {
+    let project = sample();
+    project.built(&[]);
+    let kernel = "[kernel.twice]\n";
+    for line in ["flags = [\"-funroll-loops\"]", "defines = { UNUSED = \"1\" }", "std = \"c++20\""] {
+        project.edit("kernel.toml", kernel, &format!("{kernel}{line}\n"));
+        let ran = project.built(&[]).executed();
+        assert!(ran.contains("sample/twice/cpu/compile"), "{line}: {ran:?}");
+        assert!(!ran.iter().any(|step| step.contains("direct") && step.ends_with("compile")), "{line}: {ran:?}");
+    }
+}
