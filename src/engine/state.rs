@@ -4,7 +4,8 @@
 //! The order of the questions matters:
 //!
 //! 1. *bind*: something required that gave nothing skips the step;
-//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever became of it;
+//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever became of it; of steps that observe a device only one
+//!    that asks the same product does;
 //! 3. *caches*: a known result counts even where this machine could not run the step;
 //! 4. *unavailable*: only then is it asked whether this machine can;
 //! 5. *stopped*: a build that is to end starts nothing more, but pure steps whose inputs are all there still judge what was seen.
@@ -161,8 +162,8 @@ pub(super) struct Walk<'a> {
     told: BTreeSet<String>,
     /// For each node: how many of its dependencies have not ended.
     pending: Vec<u32>,
-    /// Who runs, or ran, which key in this build.
-    claims: HashMap<Digest, Index>,
+    /// Who runs, or ran, which key in this build, by the product that is asked.
+    claims: HashMap<(Digest, Option<String>), Index>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
 }
@@ -260,7 +261,8 @@ impl<'a> Walk<'a> {
     /// The second half of [`Walk::check`]; gives the spec back where it is not needed any more.
     fn check_spec(&mut self, index: Index, spec: Spec, again: bool) -> (Checked, Option<Spec>) {
         let key = spec.key();
-        if let Some(&owner) = self.claims.get(&key) {
+        let claim = (key, self.graph.node(index).product.clone());
+        if let Some(&owner) = self.claims.get(&claim) {
             let Some(mut done) = self.twin_of(owner) else {
                 return (Checked::Twin(owner, Box::new(self.todo(index, spec, key, false))), None);
             };
@@ -269,8 +271,8 @@ impl<'a> Walk<'a> {
         }
         if !again {
             let mut troubles = vec![];
-            let hit =
-                look_up(&self.services.caches, &key, &spec, &mut troubles).filter(|hit| self.expandable(index, hit));
+            let hit = look_up(&self.services.caches, &key, &spec, claim.1.as_deref(), &mut troubles)
+                .filter(|hit| self.expandable(index, hit));
             troubles.into_iter().for_each(|t| self.trouble(t));
             if let Some(hit) = hit {
                 let mut done = Done::fresh(key, hit);
@@ -280,13 +282,15 @@ impl<'a> Walk<'a> {
         }
         let node = self.graph.node(index);
         if let Some(missing) = &node.unavailable {
-            let done = Done::nothing(Outcome::Unavailable(missing.clone()), Some(key));
+            let lacks = self.services.caches.iter().find_map(|cache| cache.lacks(&key, &spec, claim.1.as_deref()));
+            let missing = lacks.map_or_else(|| missing.clone(), |lacks| format!("{missing}, and {lacks}"));
+            let done = Done::nothing(Outcome::Unavailable(missing), Some(key));
             return (Checked::Done(done), Some(spec));
         }
         if let Some(why) = self.stopping.as_deref().filter(|_| !node.kind.is_pure()) {
             return (Checked::Done(Done::stopped(why, Some(key))), Some(spec));
         }
-        self.claims.insert(key, index);
+        self.claims.insert(claim, index);
         (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
     }
 
@@ -306,8 +310,8 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes back that a node is to run its key.
-    pub(super) fn unclaim(&mut self, key: &Digest) {
-        self.claims.remove(key);
+    pub(super) fn unclaim(&mut self, index: Index, key: Digest) {
+        self.claims.remove(&(key, self.graph.node(index).product.clone()));
     }
 
     /// The spec of a node, where all its inputs are known.

@@ -40,6 +40,7 @@ impl Make {
                 memory_mib: 256,
                 ..Resources::default()
             },
+            product: None,
             time_limit_s: 600,
             unavailable: None,
             expands: false,
@@ -116,11 +117,12 @@ impl Make {
         self
     }
 
-    /// Takes up a device.
+    /// Takes up a device, and observes that product, or whichever there is.
     #[must_use]
-    pub fn device(mut self, target: &str, exclusive: bool) -> Self {
+    pub fn device(mut self, target: &str, product: Option<String>, exclusive: bool) -> Self {
         self.0.resources.device = Some(target.into());
         self.0.resources.exclusive = exclusive;
+        self.0.product = product;
         self
     }
 

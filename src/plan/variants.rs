@@ -226,7 +226,7 @@ impl Planner<'_> {
                 "inspection",
             );
             if !emulated {
-                verify = verify.device(&scope.target.name, false).unless(self.no_device(scope));
+                verify = verify.device(&scope.target.name, self.product(scope), false).unless(self.no_device(scope));
             }
             let own = self.own_reference(scope.package, &case.problem);
             if let Some((tree, tool)) = &own {
@@ -278,19 +278,29 @@ impl Planner<'_> {
         }
     }
 
-    /// Why nothing can run on a target here; none if there is a device for it.
-    pub fn no_device(&self, scope: Scope<'_>) -> Option<String> {
-        let wanted = wanted(scope);
-        if self.input.devices.is_empty() {
-            return Some(format!("no {wanted} here, and no evidence from one"));
-        }
-        let named = |d: &&DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
-        let fits = |d: &&DeviceClass| named(d) && d.runs(scope.target.arch.name());
-        if self.input.devices.iter().any(|d| fits(&d)) {
+    /// The device of this machine that runs a target's code and is the product that it names, if it names one.
+    fn device(&self, scope: Scope<'_>) -> Option<&DeviceClass> {
+        let named = |d: &DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
+        self.input.devices.iter().find(|d| named(d) && d.runs(scope.target.arch.name()))
+    }
+
+    /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
+    /// evidence for.
+    fn product(&self, scope: Scope<'_>) -> Option<String> {
+        self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
+    }
+
+    /// What is missing for anything to run on a target here; none if there is a device for it.
+    fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+        if self.device(scope).is_some() {
             return None;
         }
+        let wanted = wanted(scope);
+        if self.input.devices.is_empty() {
+            return Some(format!("no {wanted} here"));
+        }
         let here: Vec<&str> = self.input.devices.iter().map(|d| d.product.as_str()).collect();
-        Some(format!("no {wanted} here but {}, and no evidence from one", here.join(", ")))
+        Some(format!("no {wanted} here but {}", here.join(", ")))
     }
 
     /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
@@ -308,7 +318,7 @@ impl Planner<'_> {
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
             .output("inspection", &inspect, "inspection")
-            .device(&scope.target.name, true)
+            .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope))
             .done();
         Ok(Some(self.add(node)))
@@ -339,7 +349,7 @@ impl Planner<'_> {
         }
         let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
             .phase(phase)
-            .device(&scope.target.name, true)
+            .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope));
         for (side, build) in [("a", a), ("b", b)] {
             let (compile, inspect) = self.compile(scope, build, compiler, phase);

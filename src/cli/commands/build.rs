@@ -293,6 +293,7 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
             labels: &node.labels,
             outcome: &done.outcome,
             result: done.result.as_ref(),
+            evidence: done.evidence.as_ref(),
         })
         .collect();
     let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();

@@ -15,7 +15,7 @@ use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
-use crate::engine::action::ActionCache;
+use crate::engine::action::{ActionCache, asks_device};
 use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
 use crate::engine::journal::{Journal, JournalCache, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
@@ -70,8 +70,6 @@ pub struct Ready<'a> {
     pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Pool,
-    /// By architecture: the product whose evidence counts, if the targets agree on one.
-    pub wanted: BTreeMap<String, Option<Option<String>>>,
     /// The devices of this machine.
     pub devices: Devices,
     /// What planning asked of the file system; none where that does not decide the plan.
@@ -205,19 +203,6 @@ impl Context {
         }
         let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
-        // A question names an architecture, not a target. Where two targets of one architecture want different products, no evidence can answer both, so
-        // it answers neither.
-        let mut wanted: BTreeMap<String, Option<Option<String>>> = BTreeMap::new();
-        for target in targets() {
-            let entry = wanted.entry(target.arch.name().to_string()).or_insert_with(|| Some(target.device.clone()));
-            if entry.as_ref().is_some_and(|device| *device != target.device) {
-                *entry = None;
-                self.console.warn(&format!(
-                    "targets of architecture `{}` want evidence from different devices; build one at a time with --target, or give them one `device`",
-                    target.arch.name()
-                ));
-            }
-        }
         let devices = Devices::find(&self.environment).map_err(|e| self.fail(&e))?;
         // Targets that mean one device take turns at it.
         let behind = |t: &model::Target| {
@@ -296,7 +281,6 @@ impl Context {
             tools,
             journal,
             actions,
-            wanted,
             devices,
             memory,
             pool,
@@ -415,13 +399,12 @@ impl Ready<'_> {
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
-        let (devices, products) = (self.devices.clone(), self.wanted.clone());
-        let wanted = move |spec: &crate::record::Spec| {
-            let arch = spec.params.get("arch").and_then(|a| a.as_str()).filter(|a| *a != "cpu")?;
-            let device = products.get(arch).cloned().flatten()?;
+        let devices = self.devices.clone();
+        let wanted = move |spec: &crate::record::Spec, product: Option<&str>| {
+            let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
             Some(evidence::Wanted {
-                here: devices.for_arch(arch, device.as_deref()).cloned(),
-                device,
+                here: devices.for_arch(asks??, product).cloned(),
+                device: product.map(str::to_string),
                 validity: Validity::of(spec.kind),
             })
         };
