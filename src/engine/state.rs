@@ -15,10 +15,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::bind::{Bound, Given, bind, bind_inputs};
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::bind::{Bound, bind};
 use super::explain::{chain, plain, why_from};
-use super::graph::STORED;
-use super::services::{Because, BuildOptions, Row, Services, look_up};
+use super::look::{Found, Looked, View};
+use super::services::{Because, BuildOptions, Row, Services};
 use super::{Graph, Hit, Index, Node};
 use crate::base::Digest;
 use crate::record::event::{CacheOrigin, EvidenceSeen};
@@ -147,6 +150,9 @@ pub(super) enum Checked {
     Unknown,
 }
 
+/// From how many nodes on those that wait for their turn are looked up side by side.
+const MANY: usize = if cfg!(test) { 2 } else { 64 };
+
 /// A walk over a graph.
 pub(super) struct Walk<'a> {
     pub(super) graph: Graph,
@@ -164,6 +170,8 @@ pub(super) struct Walk<'a> {
     pending: Vec<u32>,
     /// Who runs, or ran, which key in this build, by the product that is asked.
     claims: HashMap<(Digest, Option<String>), Index>,
+    /// What was looked up ahead of a node's turn.
+    ahead: HashMap<Index, Looked>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
 }
@@ -175,6 +183,7 @@ impl<'a> Walk<'a> {
             pending: Vec::with_capacity(graph.len()),
             queue: VecDeque::new(),
             claims: HashMap::new(),
+            ahead: HashMap::new(),
             troubles: vec![],
             told: BTreeSet::new(),
             stopping: None,
@@ -213,19 +222,27 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn given(&self, source: Index, output: &str) -> Given<'_> {
-        match &self.states[source as usize] {
-            State::Open | State::Unknown => Given::Unknown,
-            State::Done(done) if done.stopped => Given::Stopped,
-            State::Done(done) => match (&done.result, &done.outcome) {
-                (Some(result), _) => match result.outputs.get(output) {
-                    Some(digest) => Given::Contents(*digest),
-                    None => Given::Nothing(&self.graph.node(source).id),
-                },
-                (None, Outcome::Skipped(root)) => Given::Nothing(root),
-                (None, _) => Given::Nothing(&self.graph.node(source).id),
-            },
+    fn view(&self) -> View<'_> {
+        View { graph: &self.graph, states: &self.states, caches: &self.services.caches, options: self.options }
+    }
+
+    /// What this node comes to. Where many wait for their turn, all of them are looked up at once: what they read has ended, and will not change.
+    fn looked(&mut self, index: Index) -> Looked {
+        if let Some(looked) = self.ahead.remove(&index) {
+            return looked;
         }
+        if self.queue.len() < MANY {
+            let params = self.graph.take_params(index);
+            return self.view().look(index, params);
+        }
+        let waiting: Vec<Index> = self.queue.iter().copied().filter(|i| !self.ahead.contains_key(i)).collect();
+        let all: Vec<(Index, Value)> =
+            std::iter::once(index).chain(waiting).map(|i| (i, self.graph.take_params(i))).collect();
+        let view = self.view();
+        let found: Vec<(Index, Looked)> = all.into_par_iter().map(|(i, params)| (i, view.look(i, params))).collect();
+        self.ahead.extend(found);
+        // It is the first of them.
+        self.ahead.remove(&index).expect("BUG: a node that was looked up is not there")
     }
 
     /// Checks a node all of whose dependencies have ended. See the head of this file for the order of the questions.
@@ -233,34 +250,27 @@ impl<'a> Walk<'a> {
         if self.interrupted() {
             return Checked::Done(Done::stopped(INTERRUPTED, None));
         }
-        let node = self.graph.node(index);
-        let sources = self.graph.sources(index);
-        debug_assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
-        let bound = bind_inputs(node, |position, output| match sources[position] {
-            STORED => Given::Unknown,
-            source => self.given(source, output),
-        });
-        let inputs = match bound {
-            Bound::Ready(inputs) => inputs,
-            Bound::NotYet => return Checked::Unknown,
-            Bound::Skipped(root) => return Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
-            Bound::Stopped => {
-                return Checked::Done(Done::stopped(self.stopping.as_deref().unwrap_or(INTERRUPTED), None));
+        let (why, params) = match self.looked(index) {
+            Looked::Found(found) => {
+                let (checked, spec) = self.check_found(index, *found);
+                if let Some(spec) = spec {
+                    self.graph.put_params(index, spec.params);
+                }
+                return checked;
             }
+            Looked::Not(why, params) => (why, params),
         };
-        let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
-        let (kind, version) = (node.kind, node.kind.version());
-        let spec = Spec { kind, version, params: self.graph.take_params(index), inputs };
-        let (checked, spec) = self.check_spec(index, spec, again);
-        if let Some(spec) = spec {
-            self.graph.put_params(index, spec.params);
+        self.graph.put_params(index, params);
+        match why {
+            Bound::Ready(()) | Bound::NotYet => Checked::Unknown,
+            Bound::Skipped(root) => Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
+            Bound::Stopped => Checked::Done(Done::stopped(self.stopping.as_deref().unwrap_or(INTERRUPTED), None)),
         }
-        checked
     }
 
     /// The second half of [`Walk::check`]; gives the spec back where it is not needed any more.
-    fn check_spec(&mut self, index: Index, spec: Spec, again: bool) -> (Checked, Option<Spec>) {
-        let key = spec.key();
+    fn check_found(&mut self, index: Index, found: Found) -> (Checked, Option<Spec>) {
+        let Found { spec, key, again, hit, troubles } = found;
         let claim = (key, self.graph.node(index).product.clone());
         if let Some(&owner) = self.claims.get(&claim) {
             let Some(mut done) = self.twin_of(owner) else {
@@ -269,16 +279,11 @@ impl<'a> Walk<'a> {
             done.because = self.remember_known(index, &spec, &done);
             return (Checked::Done(done), Some(spec));
         }
-        if !again {
-            let mut troubles = vec![];
-            let hit = look_up(&self.services.caches, &key, &spec, claim.1.as_deref(), &mut troubles)
-                .filter(|hit| self.expandable(index, hit));
-            troubles.into_iter().for_each(|t| self.trouble(t));
-            if let Some(hit) = hit {
-                let mut done = Done::fresh(key, hit);
-                done.because = self.remember_known(index, &spec, &done);
-                return (Checked::Done(done), Some(spec));
-            }
+        troubles.into_iter().for_each(|t| self.trouble(t));
+        if let Some(hit) = hit.filter(|hit| self.expandable(index, hit)) {
+            let mut done = Done::fresh(key, hit);
+            done.because = self.remember_known(index, &spec, &done);
+            return (Checked::Done(done), Some(spec));
         }
         let node = self.graph.node(index);
         if let Some(missing) = &node.unavailable {
@@ -317,7 +322,8 @@ impl<'a> Walk<'a> {
     /// The spec of a node, where all its inputs are known.
     pub(super) fn spec(&self, index: Index) -> Option<Spec> {
         let sources = self.graph.sources(index);
-        match bind(self.graph.node(index), |position, output| self.given(sources[position], output)) {
+        let view = self.view();
+        match bind(self.graph.node(index), |position, output| view.given(sources[position], output)) {
             Bound::Ready(spec) => Some(spec),
             _ => None,
         }
