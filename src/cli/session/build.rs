@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::devices::Devices;
 use super::leaves::Leaves;
+use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
@@ -172,15 +173,18 @@ impl Context {
         let mut witness = std::mem::take(&mut leaf.witness);
         libraries.values().for_each(|folder| witness.listed(folder));
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
+        let machine = Machine::open(&opened.home, asked.write);
+        let memo = machine.as_ref().map_or(&*journal, Machine::journal);
+        let tool_stats = StatCache::new(memo, &root, true);
         let stats_of = |path: &Path| -> io::Result<Digest> {
             tools_seen.borrow_mut().saw(path, true);
             let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
-            stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
+            tool_stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
         };
         let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let host =
-            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
+            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, memo, &stats_of);
         match &host.witness {
             Some(seen) => witness.add(seen.clone()),
             None => decided = false,
@@ -200,6 +204,9 @@ impl Context {
                 toolchains,
                 pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
             });
+        }
+        if let Some(machine) = machine {
+            machine.close();
         }
         let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);

@@ -6,6 +6,7 @@ pub mod devices;
 pub mod leaves;
 pub mod libraries;
 mod lost;
+pub mod machine;
 pub mod open;
 pub mod places;
 pub mod plan;
