@@ -51,7 +51,7 @@ pub struct InputRef {
 pub struct Resources {
     /// Processor slots; 0 for pure steps.
     pub cpus: u32,
-    /// Memory in MiB that it is expected to need.
+    /// Memory in MiB that it is expected to need; steps that need more together than there is wait for each other. An estimate: it ends nothing.
     pub memory_mib: u64,
     /// The device it uses: its target's name; none for none.
     pub device: Option<String>,

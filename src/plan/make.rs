@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::memory;
 use crate::base::Digest;
 use crate::engine::{InputRef, Node, Rank, Resources, Source};
 use crate::record::event::Labels;
@@ -37,7 +38,7 @@ impl Make {
             after: vec![],
             resources: Resources {
                 cpus: u32::from(!kind.is_pure() && kind != StepKind::Generate),
-                memory_mib: 256,
+                memory_mib: memory::of_kind(kind),
                 ..Resources::default()
             },
             product: None,
@@ -133,6 +134,13 @@ impl Make {
             Some(why) => self.unavailable(&why),
             None => self,
         }
+    }
+
+    /// Expected to need so much memory, in MiB.
+    #[must_use]
+    pub fn memory(mut self, mib: u64) -> Self {
+        self.0.resources.memory_mib = mib;
+        self
     }
 
     /// Its result adds nodes.

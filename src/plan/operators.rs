@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner};
 use super::make::Make;
+use super::memory;
 use crate::base::{Diagnostic, Digest};
 use crate::measure::calibrate;
 use crate::model::{Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
@@ -107,7 +108,8 @@ impl Planner<'_> {
                         ..Labels::default()
                     };
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
-                    let mut node = Make::new(StepKind::Oracle, &parts, labels, &params);
+                    let mut node =
+                        Make::new(StepKind::Oracle, &parts, labels, &params).memory(memory::oracle(&problem));
                     if let Some((tree, tool)) = &own {
                         node = node.tree("tree:reference", *tree).tool("toolchain", tool);
                     }

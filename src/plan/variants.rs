@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::context::{CHECK_WORK, Planner, Scope, is_benched};
 use super::input::{Goal, Reach};
 use super::make::{MAIN, Make};
+use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
@@ -135,6 +136,7 @@ impl Planner<'_> {
         parts.push(plain);
         let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
             .phase(phase)
+            .memory(memory::compile(compiler))
             .output_tree("tree:source", &source, "source");
         let tools = &input.toolchains;
         node = match compiler {
@@ -215,8 +217,11 @@ impl Planner<'_> {
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         if let Some(oracles) = &case.oracles {
             let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
-            let mut verify =
-                Make::new(StepKind::Verify, &parts, labels, &params).phase(phase).limit(self.input.time_limit_s);
+            let needs = memory::verify(&params);
+            let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
+                .phase(phase)
+                .limit(self.input.time_limit_s)
+                .memory(needs);
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
@@ -315,6 +320,7 @@ impl Planner<'_> {
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
+            .memory(memory::timing(&params))
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
             .output("inspection", &inspect, "inspection")
@@ -349,6 +355,7 @@ impl Planner<'_> {
         }
         let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
             .phase(phase)
+            .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
             .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope));
         for (side, build) in [("a", a), ("b", b)] {

@@ -269,7 +269,12 @@ impl Context {
             .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
         let options = BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
-            capacity: Capacity { cpus: jobs as u32, devices: behind, ..Capacity::default() },
+            capacity: Capacity {
+                cpus: jobs as u32,
+                memory_mib: super::memory::capacity_mib(&self.settings),
+                devices: behind,
+                ..Capacity::default()
+            },
             interrupted: interrupted.clone(),
             remeasure,
             quiet_fresh: !self.console.json(),

@@ -7,6 +7,7 @@ pub mod leaves;
 pub mod libraries;
 mod lost;
 pub mod machine;
+pub mod memory;
 pub mod open;
 pub mod places;
 pub mod plan;
