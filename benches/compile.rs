@@ -120,7 +120,9 @@ fn variants() -> Vec<Vec<String>> {
 }
 
 fn find(folder: &Path, is: impl Fn(&str) -> bool) -> Option<PathBuf> {
-    let files = walkdir::WalkDir::new(folder.join("toolchains")).into_iter().flatten();
+    // What an installation that was cut short left is hidden.
+    let shown = |e: &walkdir::DirEntry| !e.file_name().as_encoded_bytes().starts_with(b".");
+    let files = walkdir::WalkDir::new(folder.join("toolchains")).into_iter().filter_entry(shown).flatten();
     files
         .filter(|e| e.file_type().is_file())
         .find(|e| e.file_name().to_str().is_some_and(&is))
