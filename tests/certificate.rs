@@ -127,6 +127,7 @@ fn report_of(ready: &kforge::cli::session::build::Ready<'_>, outcome: &BuildOutc
             labels: &node.labels,
             outcome: &done.outcome,
             result: done.result.as_ref(),
+            evidence: done.evidence.as_ref(),
         })
         .collect();
     let read = |digest: &kforge::base::Digest| ready.leaves.get(digest).ok().flatten();

@@ -379,6 +379,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             input: dir.path().join("in"),
             output: output.clone(),
             places: Places { tools, scratch: None },
+            product: None,
             time_limit_s: 60,
             memory_limit: 1 << 30,
         };

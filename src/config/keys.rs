@@ -43,6 +43,12 @@ pub const KEYS: &[Key] = &[
         "how many steps run at once; negative: cores less that many; by default the number of cores",
     ),
     key("build.keep-going", Kind::Bool, "false", "after a failure, finish what does not depend on it"),
+    key(
+        "build.memory",
+        Kind::Size,
+        "",
+        "memory that steps may expect to need together; by default seven eighths of what is available",
+    ),
     key("build.memory-limit", Kind::Size, "8GiB", "memory one process of a candidate may take"),
     key("build.target-dir", Kind::Path, "", "where outputs go; by default `target` beside the workspace's kernel.toml"),
     key("build.time-limit", Kind::Span, "120s", "how long one run of a candidate may take"),

@@ -154,8 +154,8 @@ pub(super) fn read(path: &Path) -> Option<Seen> {
     Some(Seen { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
 }
 
-/// Says whose answer counts.
-type Wants = dyn Fn(&Spec) -> Option<Wanted> + Send + Sync;
+/// Says whose answer counts, for a spec whose target names that product.
+type Wants = dyn Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync;
 
 /// The evidence index as a cache: answers specs that ask a device.
 pub struct EvidenceCache {
@@ -164,15 +164,22 @@ pub struct EvidenceCache {
 }
 
 impl EvidenceCache {
-    /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device and nothing for any other.
-    pub fn new(index: Index, wanted: impl Fn(&Spec) -> Option<Wanted> + Send + Sync + 'static) -> EvidenceCache {
+    /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device, and the product that is asked; nothing for any other spec.
+    pub fn new(
+        index: Index,
+        wanted: impl Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync + 'static,
+    ) -> EvidenceCache {
         EvidenceCache { index, wanted: Box::new(wanted) }
     }
 }
 
 impl Cache for EvidenceCache {
     fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
-        let Some(wanted) = (self.wanted)(spec) else { return Ok(None) };
+        self.answer(key, spec, None)
+    }
+
+    fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Hit>> {
+        let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
         let Answer::Found(seen) = self.index.lookup(key, &wanted)? else { return Ok(None) };
         let Seen { record, origin, .. } = *seen;
         let evidence = EvidenceSeen {
@@ -181,6 +188,20 @@ impl Cache for EvidenceCache {
             device_class: record.provenance.device.to_string(),
         };
         Ok(Some(Hit { result: record.result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
+    }
+
+    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<String> {
+        let wanted = (self.wanted)(spec, product)?;
+        let answer = self.index.lookup(key, &wanted).ok()?;
+        Some(match (answer, wanted.device) {
+            (Answer::Found(_), _) => return None,
+            // Which other products there is evidence from does not matter then, and may change while this build runs.
+            (Answer::AskHere, _) | (_, Some(_)) => "no evidence from one".into(),
+            (Answer::Unknown { products }, None) if products.is_empty() => "no evidence from one".into(),
+            (Answer::Unknown { products }, None) => {
+                format!("evidence from {}: say which counts with the target's `device`", products.join(" and "))
+            }
+        })
     }
 
     /// Adds a record, with the provenance that the result's output [`PROVENANCE`] holds. Ignores specs that ask no device.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner};
 use super::make::Make;
+use super::memory;
 use crate::base::{Diagnostic, Digest};
 use crate::measure::calibrate;
 use crate::model::{Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
@@ -134,7 +135,7 @@ impl Planner<'_> {
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
                     let processor = self.package_input(package).toolchains.processor;
                     let oracle = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
-                    self.add(own.read_by(oracle).done())
+                    self.add(own.read_by(oracle.memory(memory::oracle(&problem))).done())
                 })
                 .collect()
         });

@@ -120,6 +120,9 @@ pub struct StepFinished {
     pub result: Option<Digest>,
     /// Why it ran, if it did.
     pub why: Option<Why>,
+    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
     /// Where its observation comes from, if it is one of a device.
     pub evidence: Option<EvidenceSeen>,
     /// Its one line for people.

@@ -54,6 +54,9 @@ pub struct TargetReport {
     pub target: String,
     /// Types, where the operator has a choice: `T=f16`.
     pub types: String,
+    /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed_on: Vec<String>,
     /// Who stands for each class of shapes.
     pub champions: Vec<ChampionReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.

@@ -51,6 +51,9 @@ fn write_kernel(out: &mut String, kernel: &KernelReport) {
 }
 
 fn write_target(out: &mut String, target: &TargetReport) {
+    if !target.observed_on.is_empty() {
+        let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
+    }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
         let name = match &champion.variant {

@@ -35,6 +35,7 @@ impl Executor<'_> {
             input,
             output: output.clone(),
             places: self.places.clone(),
+            product: job.product.map(str::to_string),
             time_limit_s: job.time_limit_s,
             memory_limit: self.memory_limit,
         };

@@ -35,6 +35,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Where tools are.
     pub places: Places,
+    /// The product of the device to observe, for steps that observe one; none where any will do.
+    pub product: Option<String>,
     /// Seconds after which the worker ends what it started.
     pub time_limit_s: u64,
     /// Bytes of memory a runner may take.

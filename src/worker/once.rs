@@ -41,6 +41,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         input,
         output,
         places,
+        product: None,
         time_limit: limits.time,
         memory_limit: limits.memory,
         started: Instant::now(),

@@ -134,6 +134,7 @@ mod tests {
             input: "in".into(),
             output: "out".into(),
             places: Places::default(),
+            product: None,
             time_limit_s: 1,
             memory_limit: 1,
         };

@@ -21,6 +21,8 @@ pub struct Task {
     pub output: PathBuf,
     /// Where tools are.
     pub places: Places,
+    /// The product of the device to observe, as in [`Request::product`].
+    pub product: Option<String>,
     /// How long it may take, from [`Task::started`] on.
     pub time_limit: Duration,
     /// Bytes of memory that candidate code may take.
@@ -36,6 +38,7 @@ impl From<Request> for Task {
             input: request.input,
             output: request.output,
             places: request.places,
+            product: request.product,
             time_limit: Duration::from_secs(request.time_limit_s),
             memory_limit: request.memory_limit,
             started: Instant::now(),

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::find::{MANIFEST, root_above, tidy};
 use super::lockfile::Lockfile;
 use super::members;
@@ -59,10 +61,14 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
         if let Some(table) = &root.workspace {
             match members::expand(&folder, table, &mut witness) {
                 Ok(expanded) => {
-                    for path in &expanded.members {
-                        if let Some(member) = read(path, &root_path, &mut found) {
-                            manifests.push((path.clone(), member));
-                        }
+                    let one = |path: &PathBuf| {
+                        let mut said = vec![];
+                        (read(path, &root_path, &mut said).map(|member| (path.clone(), member)), said)
+                    };
+                    let members: Vec<_> = expanded.members.par_iter().map(one).collect();
+                    for (member, said) in members {
+                        manifests.extend(member);
+                        found.extend(said);
                     }
                     default = Some(expanded.default);
                 }
@@ -72,8 +78,8 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     }
     let root = root.filter(|r| r.workspace.is_some());
     let mut loaded = Vec::new();
-    for (path, manifest) in &manifests {
-        let (package, diagnostics) = model::inherit(manifest, root.as_ref());
+    let inherited: Vec<_> = manifests.par_iter().map(|(_, manifest)| model::inherit(manifest, root.as_ref())).collect();
+    for ((path, _), (package, diagnostics)) in manifests.iter().zip(inherited) {
         found.extend(diagnostics);
         if let (Some(package), Some(folder)) = (package, path.parent()) {
             loaded.push(Member { package, folder: folder.to_path_buf() });

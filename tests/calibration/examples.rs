@@ -74,6 +74,7 @@ fn nulls(node: &Node) -> NullsObserved {
         time_limit: Duration::from_secs(600),
         memory_limit: 1 << 32,
         started: Instant::now(),
+        product: None,
     };
     let response = perform(&task, TABLE);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);

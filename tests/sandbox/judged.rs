@@ -163,6 +163,7 @@ impl Bench {
             input: self.dir.path().join("in"),
             output: self.dir.path().join("out"),
             places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
+            product: None,
             time_limit: self.time,
             memory_limit: self.memory,
             started: Instant::now(),

@@ -58,6 +58,7 @@ fn request(act: &str) -> Request {
         input: PathBuf::from("/nowhere"),
         output: PathBuf::from("/nowhere"),
         places: Places::default(),
+        product: None,
         time_limit_s: 60,
         memory_limit: 1 << 30,
     }

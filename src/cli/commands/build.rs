@@ -1,9 +1,11 @@
 //! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build to different ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+
+use rayon::prelude::*;
 
 use crate::base::{Digest, Severity};
 use crate::cli::args::BuildArgs;
@@ -293,9 +295,20 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
             labels: &node.labels,
             outcome: &done.outcome,
             result: done.result.as_ref(),
+            evidence: done.evidence.as_ref(),
         })
         .collect();
-    let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
+    // Every judgement is looked at, and there may be tens of thousands: read side by side.
+    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Select);
+    let wanted: Vec<Digest> =
+        views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
+    let leaves = &ready.leaves;
+    let ahead: HashMap<Digest, Option<Vec<u8>>> =
+        wanted.into_par_iter().map(|digest| (digest, leaves.get(&digest).ok().flatten())).collect();
+    let read = |digest: &Digest| match ahead.get(digest) {
+        Some(bytes) => bytes.clone(),
+        None => leaves.get(digest).ok().flatten(),
+    };
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
     let reader = report::assemble::Reader { read: &read, places: &|id, text| places.text(id, text) };
     report::assemble(&views, &|id| ready.names(id), &reader)

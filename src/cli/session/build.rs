@@ -9,13 +9,14 @@ use std::sync::atomic::AtomicBool;
 
 use super::devices::Devices;
 use super::leaves::Leaves;
+use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
-use crate::engine::action::ActionCache;
+use crate::engine::action::{ActionCache, asks_device};
 use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
 use crate::engine::journal::{Journal, JournalCache, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
@@ -70,8 +71,6 @@ pub struct Ready<'a> {
     pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Pool,
-    /// By architecture: the product whose evidence counts, if the targets agree on one.
-    pub wanted: BTreeMap<String, Option<Option<String>>>,
     /// The devices of this machine.
     pub devices: Devices,
     /// What planning asked of the file system; none where that does not decide the plan.
@@ -174,15 +173,18 @@ impl Context {
         let mut witness = std::mem::take(&mut leaf.witness);
         libraries.values().for_each(|folder| witness.listed(folder));
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
+        let machine = Machine::open(&opened.home, asked.write);
+        let memo = machine.as_ref().map_or(&*journal, Machine::journal);
+        let tool_stats = StatCache::new(memo, &root, true);
         let stats_of = |path: &Path| -> io::Result<Digest> {
             tools_seen.borrow_mut().saw(path, true);
             let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
-            stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
+            tool_stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
         };
         let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let host =
-            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
+            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, memo, &stats_of);
         match &host.witness {
             Some(seen) => witness.add(seen.clone()),
             None => decided = false,
@@ -203,21 +205,11 @@ impl Context {
                 pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
             });
         }
+        if let Some(machine) = machine {
+            machine.close();
+        }
         let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
-        // A question names an architecture, not a target. Where two targets of one architecture want different products, no evidence can answer both, so
-        // it answers neither.
-        let mut wanted: BTreeMap<String, Option<Option<String>>> = BTreeMap::new();
-        for target in targets() {
-            let entry = wanted.entry(target.arch.name().to_string()).or_insert_with(|| Some(target.device.clone()));
-            if entry.as_ref().is_some_and(|device| *device != target.device) {
-                *entry = None;
-                self.console.warn(&format!(
-                    "targets of architecture `{}` want evidence from different devices; build one at a time with --target, or give them one `device`",
-                    target.arch.name()
-                ));
-            }
-        }
         let devices = Devices::find(&self.environment).map_err(|e| self.fail(&e))?;
         // Targets that mean one device take turns at it.
         let behind = |t: &model::Target| {
@@ -278,7 +270,12 @@ impl Context {
             .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
         let options = BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
-            capacity: Capacity { cpus: jobs as u32, devices: behind, ..Capacity::default() },
+            capacity: Capacity {
+                cpus: jobs as u32,
+                memory_mib: super::memory::capacity_mib(&self.settings),
+                devices: behind,
+                ..Capacity::default()
+            },
             interrupted: interrupted.clone(),
             remeasure,
             quiet_fresh: !self.console.json(),
@@ -297,7 +294,6 @@ impl Context {
             tools,
             journal,
             actions,
-            wanted,
             devices,
             memory,
             pool,
@@ -420,13 +416,12 @@ impl Ready<'_> {
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
-        let (devices, products) = (self.devices.clone(), self.wanted.clone());
-        let wanted = move |spec: &crate::record::Spec| {
-            let arch = spec.params.get("arch").and_then(|a| a.as_str()).filter(|a| *a != "cpu")?;
-            let device = products.get(arch).cloned().flatten()?;
+        let devices = self.devices.clone();
+        let wanted = move |spec: &crate::record::Spec, product: Option<&str>| {
+            let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
             Some(evidence::Wanted {
-                here: devices.for_arch(arch, device.as_deref()).cloned(),
-                device,
+                here: devices.for_arch(asks??, product).cloned(),
+                device: product.map(str::to_string),
                 validity: Validity::of(spec.kind),
             })
         };

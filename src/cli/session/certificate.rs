@@ -14,7 +14,7 @@
 //! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH` and of headers and libraries passed over, what the loader finds libraries by |
 //! | CUDA from wheels | kforge.lock; what is installed decides nothing |
 //! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered |
-//! | steps that could not run here | that there still is no result and no record |
+//! | steps that could not run here | that there still is no result and no record, or the folder of records that do not count |
 //! | what this workspace remembers, and the report that is shown | the files of journal and report |
 //!
 //! None is made where that does not decide the answer: with `--remeasure`, `--overlay`, `--timings`, reasons or JSON (whose events are those of a plan); with
@@ -179,7 +179,14 @@ impl Context {
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
-                (Outcome::Unavailable(_), _) if node.unavailable.is_some() => maker.unknown(done.key?),
+                (Outcome::Unavailable(_), _) if node.unavailable.is_some() => {
+                    // Records of products that do not count: another may come.
+                    let records = opened.home.evidence().join(done.key?.hex());
+                    match records.is_dir() {
+                        true => found.listed(&records),
+                        false => maker.unknown(done.key?),
+                    }
+                }
                 (Outcome::Skipped(_), _) => {}
                 _ => return None,
             }

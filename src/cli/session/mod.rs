@@ -6,6 +6,8 @@ pub mod devices;
 pub mod leaves;
 pub mod libraries;
 mod lost;
+pub mod machine;
+pub mod memory;
 pub mod open;
 pub mod places;
 pub mod plan;

@@ -15,6 +15,7 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         input: task.input.clone(),
         output: task.output.clone(),
         places: task.places.clone(),
+        product: task.product.clone(),
         time_limit_s: task.left().as_secs(),
         memory_limit: task.memory_limit,
     };

@@ -71,7 +71,10 @@ fn verify(task: &Task) -> Result<Response, Response> {
     };
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(4);
     if most > task.memory_limit {
-        let why = format!("its buffers take {most} bytes of memory, the limit is {}", task.memory_limit);
+        let why = format!(
+            "its buffers take {most} bytes of memory, the limit is {} (setting `build.memory-limit`)",
+            task.memory_limit
+        );
         return Err(Response::Unavailable { why });
     }
     let candidate = Candidate {
