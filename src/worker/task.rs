@@ -25,6 +25,8 @@ pub struct Task {
     pub time_limit: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    pub allow_unconfined: bool,
     /// When it began.
     pub started: Instant,
 }
@@ -38,6 +40,7 @@ impl From<Request> for Task {
             places: request.places,
             time_limit: Duration::from_secs(request.time_limit_s),
             memory_limit: request.memory_limit,
+            allow_unconfined: request.allow_unconfined,
             started: Instant::now(),
         }
     }

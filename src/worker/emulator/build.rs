@@ -18,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::abi;
+use super::claims::HOOK;
 use crate::record::params::CompileFacts;
 use crate::workspace::includes::scan;
 
@@ -114,7 +115,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         return Err(CompileFailed { log });
     }
     write("entries.s", &blank_lines(&assembly))?;
-    write("stub.s", &abi::stub(&declared_only(&assembly)))?;
+    write("stub.s", &abi::stub(&declared_only(&assembly), assembly.contains(HOOK)))?;
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
     log += &tool.run(what.cxx, &words(link))?;
     log += &tool.run(&tool.beside("strip"), &words("-g -o binary lines"))?;

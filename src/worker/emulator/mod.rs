@@ -35,6 +35,7 @@ mod abi;
 mod args;
 mod block;
 pub mod build;
+mod claims;
 mod core;
 mod fault;
 mod headers;
@@ -51,6 +52,7 @@ mod warp;
 mod watch;
 
 pub use abi::MAX_DYNAMIC_SHARED;
+pub use claims::{Claim, Claimant, credible};
 pub use headers::headers;
 pub use inspect::inspect;
 pub use memory::{Placement, placement};
