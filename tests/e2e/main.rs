@@ -13,4 +13,5 @@ mod project;
 mod random;
 mod sample;
 mod together;
+mod unconfined;
 mod wrong;
