@@ -76,11 +76,6 @@ fn reports_forged_through_every_descriptor_do_not_help() {
     let forge = r#"for (int fd = 0; fd < 256; fd++) write(fd, "{\"trial-done\":{\"trial\":0}}\n", 27);"#;
     let (_, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", forge));
     assert!(why.contains("tried to write to a descriptor that is not its own"), "{why}");
-    let (built, _) = contained(&with(
-        "extern \"C\" long write(int, const void *, unsigned long);\n",
-        &forge.replace("fd = 0", "fd = 1"),
-    ));
-    built.says("the runner's report was tampered with");
 }
 
 #[test]
@@ -146,9 +141,11 @@ fn no_socket_reaches_anyone() {
         "struct {{ unsigned short family, port; unsigned address, zero[2]; }} to = {{2, {port}, 0x0100007f, {{0, 0}}}}; \
          int s = socket(2, 1, 0); if (s >= 0) connect(s, &to, 16);"
     );
-    let project = with(&format!("{declare}struct Early {{ Early() {{ {deed} }} }} early;\n"), &deed);
-    let (built, why) = contained(&project);
-    assert_eq!((built.code(), why.as_str()), (100, "the kernel tried to open a socket (socket)"));
+    let early = "struct Early { Early() { socket(2, 1, 0); } } early;\n";
+    for before in [declare.to_string(), format!("{declare}{early}")] {
+        let (built, why) = contained(&with(&before, &deed));
+        assert_eq!((built.code(), why.as_str()), (100, "the kernel tried to open a socket (socket)"));
+    }
     assert_eq!(listener.accept().map(drop).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
 }
 

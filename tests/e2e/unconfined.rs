@@ -28,10 +28,13 @@ fn build(project: &Project, words: &[&str]) -> Built {
 #[test]
 fn kernels_are_not_run_unconfined_unless_somebody_says_so() {
     let project = sample();
-    let refused = build(&project, &[]).says("kernels are not run unconfined");
-    let verify = refused.step("sample/twice/cpu/tiny/verify");
-    assert_eq!(verify["outcome"], "unavailable", "{verify}");
-    assert!(refused.step("sample/twice/cpu/tiny/judge")["verdict"]["unknown"].is_object() || refused.code() != 0);
+    let refused = build(&project, &[]);
+    assert_eq!(refused.count("unavailable"), 3, "{}", refused.stderr());
+    let verify = refused.step("sample/twice/cpu/tiny/verify").to_string();
+    assert!(verify.contains("unavailable") && verify.contains("kernels are not run unconfined"), "{verify}");
+    assert!(refused.step("sample/twice/cpu/tiny/judge")["verdict"]["unknown"].is_object());
+    let target = &project.report_value()["packages"][0]["kernels"][0]["targets"][0];
+    assert!(target["unavailable"].to_string().contains("--allow-unconfined"), "{target}");
     for (project, words) in [
         (sample(), vec!["--allow-unconfined"]),
         (sample().var("KFORGE_SANDBOX_REQUIRED", "false"), vec![]),
@@ -50,9 +53,12 @@ fn what_was_seen_unconfined_says_so_wherever_it_is_used() {
     let project = sample();
     build(&project, &["--allow-unconfined"]).expect(0);
     // A build that can confine, and needs to run nothing.
-    let again = project.cloned("again").built(&[]).says("the kernel ran unconfined");
+    let cloned = project.cloned("again");
+    let again = cloned.built(&[]);
     assert!(again.executed().is_empty(), "{:?}", again.executed());
-    let text = String::from_utf8(project.command(&["report"]).output().unwrap().stdout).unwrap();
+    let judged = again.step("sample/twice/cpu/tiny/judge");
+    assert!(judged["notes"].to_string().contains("the kernel ran unconfined"), "{judged}");
+    let text = String::from_utf8(cloned.command(&["report"]).output().unwrap().stdout).unwrap();
     assert!(text.contains("unconfined"), "{text}");
     let confined = sample();
     confined.built(&[]);

@@ -182,7 +182,8 @@ impl Heard {
             }
             End::Signalled(libc::SIGSYS) => {
                 if !self.findings.iter().any(|finding| finding.kind == FindingKind::Forbidden) {
-                    let message = "the kernel tried to make a system call that is refused, with signals blocked".to_string();
+                    let message =
+                        "the kernel tried to make a system call that is refused, with signals blocked".to_string();
                     self.conclude(Finding::new(FindingKind::Forbidden, message));
                 }
             }
