@@ -56,6 +56,9 @@ pub struct Global {
     /// Fail at once where a lock is held
     #[arg(long, global = true, help_heading = "Common options")]
     pub no_wait: bool,
+    /// Run kernels even where the system cannot confine them
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub allow_unconfined: bool,
     /// Where outputs go
     #[arg(long, value_name = "DIR", global = true, help_heading = "Common options")]
     pub target_dir: Option<PathBuf>,

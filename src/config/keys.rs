@@ -63,6 +63,7 @@ pub const KEYS: &[Key] = &[
         "scalar operations beyond which a bench shape is unknown on `cpu`",
     ),
     key("net.offline", Kind::Bool, "false", "never use the network"),
+    key("sandbox.required", Kind::Bool, "true", "run no kernel where the system cannot confine it (Landlock, seccomp)"),
     key("term.color", Kind::Text, "auto", "auto, always or never"),
     key("term.progress", Kind::Text, "auto", "auto, always or never"),
     key("term.quiet", Kind::Bool, "false", "print errors only"),

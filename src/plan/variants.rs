@@ -17,7 +17,7 @@ use crate::record::params::{
 use crate::record::{DeviceClass, StepKind, Unknown};
 
 /// Version of the verification protocol: raised when what is run or compared changes.
-pub const VERIFY_PROTOCOL: u32 = 1;
+pub const VERIFY_PROTOCOL: u32 = 2;
 
 /// Version of the pairing protocol: raised when how pairs are taken changes.
 pub const PAIRS_PROTOCOL: u32 = 1;

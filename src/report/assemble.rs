@@ -236,6 +236,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                         other => other,
                     },
                     emulated: judgement.emulated,
+                    unconfined: judgement.unconfined,
                     worst: judgement.worst,
                     explanation: text(&judgement.explanation),
                 });

@@ -97,6 +97,9 @@ pub struct ShapeReport {
     pub verdict: Verdict,
     /// Whether the emulator was the witness.
     pub emulated: bool,
+    /// What the system could not do to confine the kernel; empty where it was confined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfined: Vec<String>,
     /// Largest error over what is allowed.
     pub worst: Option<f64>,
     /// For failures: all there is to say.

@@ -45,7 +45,12 @@ pub fn markdown(report: &Report) -> String {
         let _ = writeln!(out, "\n| kernel | target | shape | variant | verdict |\n|---|---|---|---|---|");
         for (kernel, target) in targets() {
             for shape in &target.shapes {
-                let emulated = if shape.emulated { " (emulated)" } else { "" };
+                let emulated = match (shape.emulated, shape.unconfined.is_empty()) {
+                    (true, true) => " (emulated)",
+                    (true, false) => " (emulated, unconfined)",
+                    (false, true) => "",
+                    (false, false) => " (unconfined)",
+                };
                 let _ = writeln!(
                     out,
                     "| {} | {} | {} | {} | {}{emulated} |",

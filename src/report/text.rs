@@ -131,6 +131,9 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
     if shape.emulated {
         let _ = write!(out, "  {}", paint(DIM, "emulated"));
     }
+    if !shape.unconfined.is_empty() {
+        let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
+    }
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
         let _ = write!(out, "  {}", paint(DIM, &format!("largest error {:.0} % of what is allowed", worst * 100.0)));
     }

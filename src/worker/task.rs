@@ -27,6 +27,8 @@ pub struct Task {
     pub time_limit: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    pub allow_unconfined: bool,
     /// When it began.
     pub started: Instant,
 }
@@ -41,6 +43,7 @@ impl From<Request> for Task {
             product: request.product,
             time_limit: Duration::from_secs(request.time_limit_s),
             memory_limit: request.memory_limit,
+            allow_unconfined: request.allow_unconfined,
             started: Instant::now(),
         }
     }

@@ -61,6 +61,7 @@ fn request(act: &str) -> Request {
         product: None,
         time_limit_s: 60,
         memory_limit: 1 << 30,
+        allow_unconfined: false,
     }
 }
 

@@ -42,11 +42,17 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
     }
     line("GPU", devices(Path::new("/proc/driver/nvidia/gpus")));
     let gaps = confine::missing_here();
-    if gaps.is_empty() {
+    if gaps.missing.is_empty() && gaps.weaker.is_empty() {
         line("sandbox", Ok("no network, no writes outside the scratch folder, limits on time and memory".into()));
     }
-    for gap in gaps {
-        line("sandbox", Err((gap, "candidate code is confined less: build only what you trust")));
+    for gap in gaps.missing {
+        line(
+            "sandbox",
+            Err((gap, "no kernel is run here unless --allow-unconfined is given: then build only what you trust")),
+        );
+    }
+    for gap in gaps.weaker {
+        line("sandbox", Err((gap, "references are confined less; kernels are not")));
     }
     let text = match missing {
         0 => "nothing is missing".to_string(),

@@ -406,6 +406,7 @@ impl Ready<'_> {
             scratch: opened.home.tmp().join("steps"),
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             memory_limit: context.settings.number("build.memory-limit"),
+            allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
         self.with_remote(opened, workers, with)
     }

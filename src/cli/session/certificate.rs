@@ -7,6 +7,7 @@
 //! | the working folder | the question |
 //! | settings from files, variables, flags | the question, by value; the files looked for, too: a new one may come |
 //! | the environment | the question, all of it but what shells and terminals keep for themselves ([`SHELLS`]) |
+//! | whether the system can confine kernels | the question |
 //! | this program | the question (versions) and its file |
 //! | the manifest at hand, the workspace's root, its members | what `workspace` and the search from the working folder asked |
 //! | kforge.lock | its file, or that there is none |
@@ -35,6 +36,7 @@ use crate::engine::lock::{Lock, Mode, Wait};
 use crate::plan::Goal;
 use crate::record::Outcome;
 use crate::record::event::{StepCounts, VerdictCounts};
+use crate::worker::confine;
 use crate::workspace::find::{MANIFEST, manifest_at, manifest_named};
 use crate::workspace::lockfile;
 
@@ -115,7 +117,9 @@ impl Context {
             self.environment.all().iter().filter(|(k, _)| !SHELLS.contains(&k.as_str())).collect();
         let settings: Vec<_> = self.settings.all().map(|(k, v)| (k.name, v)).collect();
         let versions = (env!("CARGO_PKG_VERSION"), crate::record::FORMAT_VERSION);
-        let all = (versions, goal, words, &self.global, &self.cwd, settings, &self.settings.home, environment);
+        let unconfined = confine::missing_here().missing;
+        let all =
+            (versions, goal, words, &self.global, &self.cwd, settings, &self.settings.home, environment, unconfined);
         Some(Question { digest: Digest::of(format!("{all:?}").as_bytes()), program, manifest: manifest.ok()? })
     }
 

@@ -11,7 +11,7 @@ use super::fields::MANIFEST;
 use super::read::{Reader, sub};
 use crate::base::{Diagnostic, Severity, SourceFile};
 use crate::model::Text;
-use crate::model::package::{Inheritable, Manifest, numbers, sort};
+use crate::model::package::{Extension, Inheritable, Manifest, numbers, sort};
 use crate::model::target::{Arch, CudaSpec, Dependency, Target};
 use crate::model::validate;
 use crate::model::workspace::{PackageTable, WorkspaceTable};
@@ -57,13 +57,14 @@ impl Reader<'_> {
         for (name, value) in self.named(root, "operator") {
             let Some(table) = value.get_ref().as_table() else { continue };
             self.plain_name(&name);
-            if table.len() == 1 && table.contains_key("shapes") {
-                // Shapes alone extend an operator that stands elsewhere; whether that may be is for who uses the manifest to say.
+            if !table.is_empty() && table.keys().all(|key| matches!(key.get_ref().as_ref(), "shapes" | "seeds")) {
+                // Shapes and seeds alone extend an operator that stands elsewhere; whether that may be is for who uses the manifest to say.
                 self.found.retain(|d| {
                     !(d.code == "manifest.missing-key" && d.labels.iter().any(|l| l.span == name.place.span))
                 });
                 let shapes = self.raw_shapes(table);
-                extensions.push((name, shapes));
+                let seeds = self.seeds(table);
+                extensions.push(Extension { name, shapes, seeds });
             } else {
                 operators.push(self.operator(name, table));
             }

@@ -107,6 +107,7 @@ pub fn verify(task: &Task) -> Response {
             asked: params.trials.len() as u32,
             trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
             determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },
+            unconfined: vec![],
             ran_as: at.provenance.device.to_string(),
         };
         // A crash is a finding, which judge makes a failure of.
