@@ -13,9 +13,8 @@ const MOST: usize = 64;
 const MOST_ALLOWED: usize = 8;
 /// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that says so.
 const PANICKED: i32 = 101;
-/// What the runner's own allocator says when memory is refused to it, and what C++ says when `new` is refused and nobody catches it.
+/// What the runner's own allocator says when memory is refused to it.
 const OURS_FAILED: &str = "memory allocation of ";
-const THEIRS_FAILED: &str = "std::bad_alloc";
 /// What to do where memory ran out.
 const RAISE: &str = "setting `build.memory-limit` says how much it may take";
 
@@ -34,7 +33,7 @@ pub struct Heard {
     pub faulty: BTreeSet<u32>,
     /// The runs that were under way when something was not emulated: they stopped half way.
     pub halfway: BTreeSet<u32>,
-    /// Set if it took longer, or more memory, than it may, with what: the limit is no part of what the result hangs on, so it must not be remembered.
+    /// Set if it took too long, with how long: the result must not be remembered.
     pub timed_out: Option<String>,
     /// Set if the runner could not do what it was asked to: the step has no result.
     pub refused: Option<String>,
@@ -130,12 +129,6 @@ impl Heard {
             // The runner's own memory: no fault of the kernel's that could be told from ours.
             self.refused = Some(format!("the runner had too little memory{because}; {RAISE}"));
             return;
-        }
-        if stderr.contains(THEIRS_FAILED) {
-            let message = format!("the kernel asked for more memory than it may take; {RAISE}");
-            self.timed_out = Some(message.clone());
-            // Before the abort that came of it.
-            self.findings.insert(0, Finding::new(FindingKind::LimitExceeded, message));
         }
         match end {
             // What stopped it was said, or it went as it should.
@@ -301,12 +294,9 @@ mod tests {
             stderr.push(said.as_bytes());
             hear(&captured(&[done(0)], ""), &stderr, End::Signalled(libc::SIGABRT), 2)
         };
-        let theirs = heard("terminate called after throwing an instance of 'std::bad_alloc'\n");
-        assert_eq!(kinds(&theirs), [FindingKind::LimitExceeded, FindingKind::Crash]);
-        assert!(theirs.timed_out.is_some_and(|why| why.contains("`build.memory-limit`")) && theirs.refused.is_none());
         let ours = heard("memory allocation of 4096 bytes failed\n");
         assert!(ours.refused.is_some_and(|why| why.contains("`build.memory-limit`")));
-        assert!(heard("abort").timed_out.is_none());
+        assert!(heard("abort").refused.is_none());
     }
 
     #[test]
