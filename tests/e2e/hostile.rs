@@ -169,19 +169,6 @@ fn memory_without_end_is_refused() {
 }
 
 #[test]
-fn memory_beyond_the_limit_fails_with_the_limit_s_name_and_is_asked_again() {
-    // Four GiB of address space, of which nothing is touched: more than a process may take under a small limit, and nothing under the usual one.
-    let greedy = with("", "char *volatile p = new char[1ul << 32]; delete[] p;");
-    let small = greedy.clone().var("KFORGE_BUILD_MEMORY_LIMIT", "64MiB");
-    let (built, why) = contained(&small);
-    assert!(why.contains("more memory than it may take") && why.contains("`build.memory-limit`"), "{why}");
-    assert_eq!(built.code(), 100);
-    let again = small.build(&["--keep-going"]).expect(100);
-    assert!(again.executed().contains("sample/twice/cpu/tiny/verify"), "what a limit of ours ended is not cached");
-    greedy.built(&[]);
-}
-
-#[test]
 fn the_first_hostile_kernel_ends_a_build_that_is_not_to_go_on() {
     let project = with("#include <cstdlib>\n", "abort();");
     let built = project.build(&["-j1"]).expect(100);
