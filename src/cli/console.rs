@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::base::render::render;
+use crate::base::render::{Look, render};
 use crate::base::{Diagnostic, Severity};
 use crate::record::event::Event;
+use crate::report::fit::fit;
 
 const VERB: Style = AnsiColor::Green.on_default().bold();
 const WARN: Style = AnsiColor::Yellow.on_default().bold();
@@ -39,6 +40,16 @@ pub struct Manner {
     pub color: (bool, bool),
     /// The same for the progress bar.
     pub progress: (bool, bool),
+}
+
+/// A rendered diagnostic with its sentences broken to a width; what it shows of a source stays as it is.
+fn prose(rendered: &str, width: Option<usize>) -> String {
+    let is_prose = |line: &str| {
+        let plain = anstream::adapter::strip_str(line).to_string();
+        let plain = plain.trim_start();
+        plain.starts_with("= ") || plain.starts_with("error") || plain.starts_with("warning")
+    };
+    rendered.split_inclusive('\n').map(|l| if is_prose(l) { fit(l, width, 8) } else { l.to_string() }).collect()
 }
 
 /// The only printer.
@@ -86,11 +97,23 @@ impl Console {
         self.manner.volume == Volume::Everything
     }
 
+    /// Columns of the terminal that standard error is; none where it is a pipe or a file, whose readers break lines themselves.
+    pub fn width(&self) -> Option<usize> {
+        terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0)).filter(|w| *w >= 40)
+    }
+
     /// A status line: the verb right-aligned in green.
     pub fn status(&self, verb: &str, text: &str) {
         if self.manner.volume > Volume::Quiet {
-            self.err(&format!("{VERB}{verb:>12}{VERB:#} {text}\n"));
+            let room = 12usize.saturating_sub(verb.chars().count());
+            let line = format!("{:room$}{VERB}{verb}{VERB:#} {text}\n", "");
+            self.err(&fit(&line, self.width(), 13 - room.min(13)));
         }
+    }
+
+    /// Text for standard error with ANSI styles, its lines broken to the terminal's width.
+    pub fn fitted(&self, styled: &str) {
+        self.err(&fit(styled, self.width(), 4));
     }
 
     /// A warning in one line.
@@ -110,7 +133,7 @@ impl Console {
         if let Ok(mut said) = self.said.lock() {
             said.push(styled.to_string());
         }
-        self.err(styled);
+        self.fitted(styled);
     }
 
     /// All warnings, errors and diagnostics so far, styled.
@@ -121,14 +144,18 @@ impl Console {
     /// A diagnostic: as people read it, and as an event.
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {
         if diagnostic.severity == Severity::Error || self.manner.volume > Volume::Quiet {
-            self.complain(&render(diagnostic, true));
+            let text = render(diagnostic, Look { colour: true, width: self.width() });
+            if let Ok(mut said) = self.said.lock() {
+                said.push(text.clone());
+            }
+            self.err(&prose(&text, self.width()));
         }
         if self.manner.json {
             self.event(&Event::Diagnostic {
                 severity: diagnostic.severity,
                 code: diagnostic.code.into(),
                 message: diagnostic.message.clone(),
-                rendered: render(diagnostic, false),
+                rendered: render(diagnostic, Look::default()),
                 place: diagnostic.position().map(|(file, line, column)| (file.name.clone(), line, column)),
             });
         }

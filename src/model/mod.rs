@@ -2,6 +2,7 @@
 
 pub mod bound;
 pub mod dtype;
+pub mod entry;
 pub mod expr;
 pub mod kernel;
 pub mod manifest;
@@ -27,6 +28,7 @@ pub use manifest::{parse, schema};
 pub use method::{Axis, Method, Off, SassPatterns};
 pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
 pub use package::{Inheritable, Manifest, Package, inherit, overlay};
+pub(crate) use package::UNNAMED;
 pub use place::{Place, Text};
 pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
 pub use tolerance::{Compare, Nonfinite, Tolerance};

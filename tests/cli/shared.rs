@@ -77,7 +77,7 @@ fn an_empty_home_has_no_evidence_and_no_toolchains() {
     let place = Place::tiny().alone();
     place.run("evidence list").expect(0).says("Found 0 records of evidence");
     place.run("toolchain list").expect(0).says("Found 0 toolchains installed");
-    place.run("fetch").expect(0).says("no package has a device target");
+    place.run("fetch").expect(0).says("nothing to fetch: no package has a GPU target");
 }
 
 #[test]
@@ -89,11 +89,15 @@ fn update_pins_champions_and_tells_before_it_writes() {
     place.run("update --champions -n").expect(0).says("would be added").says("1 change, not written");
     assert!(!place.at("kforge.lock").exists());
     place.run("update --champions --locked").expect(101).says("--locked");
-    place.run("update --champions").expect(0).says("champion of `twice`").says("1 change");
+    place
+        .run("update --champions")
+        .expect(0)
+        .says("champion of `twice` in `tiny` on `cpu` is added: `BLOCK=32`")
+        .says("1 change");
     assert!(place.read("kforge.lock").contains("[[champion]]"));
     place.run("update --champions").expect(0).says("0 changes");
     let json = place.run("metadata").expect(0).json();
-    assert!(json["lockfile"]["champions"]["tiny/twice/cpu/all"].is_string(), "{json}");
+    assert_eq!(json["lockfile"]["champions"]["tiny/twice/cpu/all"], "BLOCK=32");
     // A pinned champion says so.
     place.run("build").expect(0);
 }
