@@ -202,6 +202,12 @@ impl Console {
         }
     }
 
+    /// Text for standard output, its lines broken to the terminal's width where that is one.
+    pub fn out_fitted(&self, styled: &str) {
+        let width = if std::io::stdout().is_terminal() { self.width() } else { None };
+        self.out(&fit(styled, width, 4));
+    }
+
     /// Moves the progress bar: steps ended, steps in all, what is running.
     pub fn progress(&self, ended: u64, total: u64, running: &str) {
         if let Ok(bar) = self.bar.lock()

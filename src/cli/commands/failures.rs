@@ -91,7 +91,11 @@ impl<'a> Teller<'a> {
         }
         // The first failure of a kernel is told in full; what follows is likely another face of it.
         if first {
-            step.notes.iter().for_each(|n| console.err(&indented(&unsaid(n, why))));
+            for note in &step.notes {
+                let text = indented(&unsaid(note, why));
+                // A compiler lays its own words out.
+                if step.kind == StepKind::Compile { console.err(&text) } else { console.fitted(&text) }
+            }
         }
         console.err(&format!("  to run just that again: {}\n", self.context.command(&["run", &step.id])));
     }

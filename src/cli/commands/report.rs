@@ -13,7 +13,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     let workspace = context.workspace()?;
     let report = last(context, &workspace)?;
     match args.format {
-        ReportFormat::Text => context.console.out(&report::text::text(&report, Failures::Why)),
+        ReportFormat::Text => context.console.out_fitted(&report::text::text(&report, Failures::Why)),
         ReportFormat::Markdown => context.console.out(&report::markdown::markdown(&report)),
         ReportFormat::Json => return print_json(context, &report),
     }

@@ -273,7 +273,7 @@ fn show(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, ju
         observation: observation.as_ref(),
         problem: params.as_ref().map(|p| &p.problem),
     };
-    context.console.out(&text(&single));
+    context.console.out_fitted(&text(&single));
     Ok(if matches!(judgement.verdict, Verdict::Fail(_)) { Exit::Wrong } else { Exit::Done })
 }
 
