@@ -19,6 +19,7 @@
 //! | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
 //! | [`plan`] * | model to nodes; expansion once champions are known |
 //! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
+//! | [`optimize`] * | the registry of methods: when each applies, and what machine code shows it |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
 //! | [`cli`] | one thin file a command; the only printer |
@@ -58,6 +59,7 @@ pub mod toolchain;
 pub mod engine;
 pub mod plan;
 pub mod worker;
+pub mod optimize;
 pub mod step;
 pub mod report;
 pub mod cli;

@@ -6,11 +6,14 @@ use crate::model::method::SassPatterns;
 use crate::record::params::{Matched, Shown};
 use crate::record::{FunctionFacts, Inspection};
 
-/// Looks for a signature in the binary with the method, against the one without. Patterns are anchored at the start of an opcode, because `LDG` would also
+/// Looks for a signature in the binary with the method, against the one without; where there is none, the reason is given in its place. Patterns are anchored at the start of an opcode, because `LDG` would also
 /// find `LDGSTS`'s kin; they match whole modifiers only where they say so.
-pub fn matched(signature: Option<&SassPatterns>, on: &Inspection, off: &Inspection) -> Matched {
+pub fn matched(signature: Result<&SassPatterns, &str>, on: &Inspection, off: &Inspection) -> Matched {
     let unknown = |why: &str| Matched { shown: Shown::Unknown(why.into()), counts: vec![] };
-    let Some(signature) = signature else { return unknown("the method declares no signature for this architecture") };
+    let signature = match signature {
+        Ok(signature) => signature,
+        Err(why) => return unknown(why),
+    };
     if !on.disassembled || !off.disassembled {
         return unknown("the machine code was not disassembled");
     }
@@ -45,6 +48,9 @@ pub fn matched(signature: Option<&SassPatterns>, on: &Inspection, off: &Inspecti
     for (pattern, least) in &signature.count {
         shown &= look(pattern, &|with, _| with >= *least);
     }
+    for pattern in &signature.fewer {
+        shown &= look(pattern, &|with, without| with < without);
+    }
     match bad {
         Some(why) => Matched { shown: Shown::Unknown(why), counts },
         None => Matched { shown: if shown { Shown::Shown } else { Shown::NotShown }, counts },
@@ -75,14 +81,14 @@ mod tests {
     #[test]
     fn a_method_is_shown_only_if_its_absence_shows_less() {
         let (on, off) = (inspection(&[("LDG.E.128", 4), ("FFMA", 9)]), inspection(&[("LDG.E", 16), ("FFMA", 9)]));
-        assert_eq!(matched(Some(&any(r"LDG\.E\.128")), &on, &off).shown, Shown::Shown);
-        assert_eq!(matched(Some(&any("FFMA")), &on, &off).shown, Shown::NotShown);
-        assert_eq!(matched(Some(&any(r"LDG\.E\.128")), &on, &off).counts, [(r"LDG\.E\.128".to_string(), 4, 0)]);
+        assert_eq!(matched(Ok(&any(r"LDG\.E\.128")), &on, &off).shown, Shown::Shown);
+        assert_eq!(matched(Ok(&any("FFMA")), &on, &off).shown, Shown::NotShown);
+        assert_eq!(matched(Ok(&any(r"LDG\.E\.128")), &on, &off).counts, [(r"LDG\.E\.128".to_string(), 4, 0)]);
     }
 
     #[test]
     fn patterns_are_anchored() {
-        assert_eq!(matched(Some(&any("DG")), &inspection(&[("LDG.E", 4)]), &inspection(&[])).shown, Shown::NotShown);
+        assert_eq!(matched(Ok(&any("DG")), &inspection(&[("LDG.E", 4)]), &inspection(&[])).shown, Shown::NotShown);
     }
 
     #[test]
@@ -93,19 +99,27 @@ mod tests {
             ..SassPatterns::default()
         };
         let off = inspection(&[]);
-        assert_eq!(matched(Some(&signature), &inspection(&[("HMMA.16816.F32", 8)]), &off).shown, Shown::Shown);
-        assert_eq!(matched(Some(&signature), &inspection(&[("HMMA.16816.F32", 7)]), &off).shown, Shown::NotShown);
+        assert_eq!(matched(Ok(&signature), &inspection(&[("HMMA.16816.F32", 8)]), &off).shown, Shown::Shown);
+        assert_eq!(matched(Ok(&signature), &inspection(&[("HMMA.16816.F32", 7)]), &off).shown, Shown::NotShown);
         assert_eq!(
-            matched(Some(&signature), &inspection(&[("HMMA.16816.F32", 8), ("STL", 1)]), &off).shown,
+            matched(Ok(&signature), &inspection(&[("HMMA.16816.F32", 8), ("STL", 1)]), &off).shown,
             Shown::NotShown
         );
     }
 
     #[test]
+    fn what_the_method_removes_must_become_less() {
+        let signature = SassPatterns { fewer: vec![r"BAR\.SYNC".into()], ..SassPatterns::default() };
+        let (one, two) = (inspection(&[("BAR.SYNC.DEFER_BLOCKING", 1)]), inspection(&[("BAR.SYNC.DEFER_BLOCKING", 2)]));
+        assert_eq!(matched(Ok(&signature), &one, &two).shown, Shown::Shown);
+        assert_eq!(matched(Ok(&signature), &two, &two).shown, Shown::NotShown);
+    }
+
+    #[test]
     fn without_signature_or_disassembly_it_is_unknown() {
         let mut on = inspection(&[("HMMA", 1)]);
-        assert!(matches!(matched(None, &on, &on.clone()).shown, Shown::Unknown(_)));
+        assert!(matches!(matched(Err("why"), &on, &on.clone()).shown, Shown::Unknown(why) if why == "why"));
         on.disassembled = false;
-        assert!(matches!(matched(Some(&any("HMMA")), &on, &inspection(&[])).shown, Shown::Unknown(_)));
+        assert!(matches!(matched(Ok(&any("HMMA")), &on, &inspection(&[])).shown, Shown::Unknown(_)));
     }
 }

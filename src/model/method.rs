@@ -21,17 +21,28 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// The axis that a method's id starts with: `memory.vectorized_access` is of `memory`.
-    pub fn of(id: &str) -> Option<Self> {
-        let (axis, name) = id.split_once('.')?;
-        let word = !name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
-        match axis {
-            "compute" if word => Some(Axis::Compute),
-            "memory" if word => Some(Axis::Memory),
-            "latency" if word => Some(Axis::Latency),
-            _ => None,
+    /// Every axis.
+    pub const ALL: [Axis; 3] = [Axis::Compute, Axis::Memory, Axis::Latency];
+
+    /// Its name: `compute`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Axis::Compute => "compute",
+            Axis::Memory => "memory",
+            Axis::Latency => "latency",
         }
     }
+
+    /// The axis that a method's id starts with: `memory.vectorized_access` is of `memory`. None where it starts with none.
+    pub fn of(id: &str) -> Option<Self> {
+        let (axis, name) = id.split_once('.')?;
+        Axis::ALL.into_iter().find(|a| a.name() == axis && is_word(name))
+    }
+}
+
+/// Whether a text can be a method's name within its axis, or a whole id whose axis is stated beside it.
+pub(crate) fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
 
 /// Regular expressions over opcodes that show a method.
@@ -50,6 +61,31 @@ pub struct SassPatterns {
     /// Each occurs at least so often.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub count: BTreeMap<String, u64>,
+    /// Each occurs less often than without the method.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fewer: Vec<String>,
+}
+
+/// What machine code shows a method, by architecture where it differs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Signature {
+    /// Where no architecture says otherwise.
+    pub common: Option<SassPatterns>,
+    /// By architecture: `sm_90a`, or `sm_90` for it with and without its suffix.
+    pub by_arch: BTreeMap<String, SassPatterns>,
+}
+
+impl Signature {
+    /// Whether nothing is stated for any architecture.
+    pub fn is_empty(&self) -> bool {
+        self.common.is_none() && self.by_arch.is_empty()
+    }
+
+    /// Patterns for exactly that architecture, else for it without its suffix, else the common ones.
+    pub fn for_arch(&self, arch: &str) -> Option<&SassPatterns> {
+        let plain = arch.strip_suffix(['a', 'f']).unwrap_or(arch);
+        self.by_arch.get(arch).or_else(|| self.by_arch.get(plain)).or(self.common.as_ref())
+    }
 }
 
 /// What turning a method off means.
@@ -66,7 +102,7 @@ pub(crate) struct OffDecl {
 /// A named optimisation of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
-    /// Its name in the registry: `memory.vectorized_access`.
+    /// Its name: `memory.vectorized_access`, as the registry has it, or the kernel's own.
     pub id: String,
     /// Where it is declared.
     pub place: Place,
@@ -74,22 +110,14 @@ pub struct Method {
     pub axis: Axis,
     /// What turning it off means; none where the kernel does not say.
     pub(crate) off: Option<OffDecl>,
-    /// What machine code shows it, where no architecture says otherwise.
-    pub(crate) sass: Option<SassPatterns>,
-    /// What machine code shows it, by architecture.
-    pub(crate) sass_by_arch: BTreeMap<String, SassPatterns>,
+    /// What machine code shows it, as the manifest states it; empty where it leaves that to the registry.
+    pub signature: Signature,
 }
 
 impl Method {
     /// The source without it, where turning it off takes another file.
     pub fn other_source(&self) -> Option<&str> {
         self.off.as_ref()?.source.as_deref()
-    }
-
-    /// What shows it in machine code for `arch`: patterns for exactly that architecture, else for it without its suffix, else the common ones.
-    pub fn signature_for(&self, arch: &str) -> Option<&SassPatterns> {
-        let plain = arch.strip_suffix(['a', 'f']).unwrap_or(arch);
-        self.sass_by_arch.get(arch).or_else(|| self.sass_by_arch.get(plain)).or(self.sass.as_ref())
     }
 }
 

@@ -25,7 +25,7 @@ pub use bound::{
 pub use dtype::DType;
 pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
 pub use manifest::{parse, schema};
-pub use method::{Axis, Method, Off, SassPatterns};
+pub use method::{Axis, Method, Off, SassPatterns, Signature};
 pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
 pub use package::{Inheritable, Manifest, Package, inherit, overlay};
 pub(crate) use package::UNNAMED;

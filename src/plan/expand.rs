@@ -165,6 +165,18 @@ impl<'a> Planner<'a> {
         self.add(node)
     }
 
+    /// What shows a method: what the manifest says; where it says nothing of it, what the registry does.
+    fn signature(&self, method: &Method, arch: &Arch) -> MatchParams {
+        if !method.signature.is_empty() {
+            return MatchParams { signature: method.signature.for_arch(arch.name()).cloned(), absent: None };
+        }
+        match self.input.methods.get(&method.id) {
+            Some(Ok(known)) => MatchParams { signature: known.for_arch(arch.name()).cloned(), absent: None },
+            Some(Err(why)) => MatchParams { signature: None, absent: Some(why.clone()) },
+            None => MatchParams { signature: None, absent: None },
+        }
+    }
+
     #[expect(clippy::too_many_arguments, reason = "a champion, a method of it, and the shapes at which both count")]
     fn method(
         &mut self,
@@ -181,8 +193,7 @@ impl<'a> Planner<'a> {
         labels.method = Some(method.id.clone());
         let mut parts = self.parts(scope, build);
         parts.push(&method.id);
-        let signature = method.signature_for(scope.target.arch.name()).cloned();
-        let matching = Make::new(StepKind::Match, &parts, labels.clone(), &MatchParams { signature })
+        let matching = Make::new(StepKind::Match, &parts, labels.clone(), &self.signature(method, &scope.target.arch))
             .phase(ABLATION)
             .output("on", on, "inspection")
             .output("off", &without, "inspection")

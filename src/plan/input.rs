@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::Digest;
-use crate::model::Package;
+use crate::model::{Package, Signature};
 use crate::record::DeviceClass;
 use crate::record::spec::Tree;
 
@@ -92,6 +92,9 @@ pub struct Reach {
     pub in_directives: BTreeMap<String, String>,
 }
 
+/// What the registry says of methods by id: their signature, or why machine code does not show them.
+pub type KnownMethods = BTreeMap<String, Result<Signature, String>>;
+
 /// Everything.
 #[derive(Debug, Clone)]
 pub struct PlanInput<'a> {
@@ -107,4 +110,6 @@ pub struct PlanInput<'a> {
     pub time_limit_s: u64,
     /// The devices of this machine.
     pub devices: Vec<DeviceClass>,
+    /// The methods that are known beside what manifests say of them.
+    pub methods: KnownMethods,
 }

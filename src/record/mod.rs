@@ -7,6 +7,7 @@ pub mod event;
 mod golden;
 pub mod inspection;
 pub mod kind;
+pub mod metric;
 pub mod observation;
 pub mod params;
 pub mod result;

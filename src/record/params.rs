@@ -232,8 +232,11 @@ pub struct Judgement {
 /// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchParams {
-    /// What to look for; none if the method declares no signature for this architecture.
+    /// What to look for; none if there is no signature for this architecture.
     pub signature: Option<SassPatterns>,
+    /// Why there is none, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<String>,
 }
 
 /// Whether machine code shows a method.

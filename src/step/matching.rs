@@ -11,7 +11,11 @@ use super::io;
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: MatchParams = io::params(job)?;
     let (on, off): (Inspection, Inspection) = (io::required(job, "on")?, io::required(job, "off")?);
-    let found = matched(params.signature.as_ref(), &on, &off);
+    let absent = params
+        .absent
+        .as_deref()
+        .unwrap_or("neither the manifest nor the registry has a signature for this architecture");
+    let found = matched(params.signature.as_ref().ok_or(absent), &on, &off);
     let counts: Vec<String> =
         found.counts.iter().map(|(p, with, without)| format!("{p} {with} times, {without} without it")).collect();
     let ran = io::one(job, "match", &found, counts.join("; "))?;

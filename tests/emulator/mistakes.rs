@@ -260,7 +260,7 @@ const UNSUPPORTED: &str = r#"
 #include <cuda_runtime.h>
 __global__ void ptx(int *out) {
   if (out[0] == 1) asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0}, {%1};" : "=r"(out[1]) : "r"(out[2])); // ptx
-  if (out[0] == 2) asm("prefetch.global.L2 [%0];" ::"l"(out)); // plain asm
+  if (out[0] == 2) asm("bar.red.popc.u32 %0, 0, p;" : "=r"(out[1])); // plain asm
   out[3] = 4;
 }
 __global__ void deep(int *out, int n) {
@@ -276,7 +276,7 @@ fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
         let built = build(UNSUPPORTED, &["ptx", "deep"], check);
         for (first, want, mark) in [
             (1, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "// ptx"),
-            (2, "prefetch.global.L2", "// plain asm"),
+            (2, "bar.red.popc.u32", "// plain asm"),
         ] {
             let ran = run(&built, launch("ptx", 1, 1, vec![ptr("out")]), &[ints("out", [first, 0, 0, 0]).writable()]);
             assert_eq!(ran.not_emulated, [format!("{want} at k.cu:{}", line_of(UNSUPPORTED, mark))]);
@@ -288,5 +288,151 @@ fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
             let ran = run(&built, launch("deep", 1, 1, vec![ptr("out"), int(1)]), &[output("out", 1, 4)]);
             assert!(ran.not_emulated[0].contains("bytes of stack"), "{:?}", ran.not_emulated);
         }
+    }
+}
+
+const HIDDEN: &str = r#"
+#include <cuda_runtime.h>
+#include <cuda/atomic>
+struct Row { float of[40]; };
+__global__ void flag_late(int *out, int late) {
+  __shared__ int flag, data;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 40) {
+    if (!late) data = 9;
+    __threadfence_block();
+    if (late) data = 9;                                     // flag: writes
+    atomicExch(&flag, 1);
+  } else if (threadIdx.x == 3) {
+    while (atomicAdd(&flag, 0) == 0) {}
+    out[0] = data;                                          // flag: reads
+  }
+}
+__global__ void flag_of_another(int *out, int mine) {
+  __shared__ int flag, data;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  if (threadIdx.x == 40) {
+    data = 9;                                               // another: writes
+    if (mine) __threadfence_block();
+    atomicExch(&flag, 1);
+  } else if (threadIdx.x == 41) {
+    __threadfence_block();
+  } else if (threadIdx.x == 3) {
+    while (atomicAdd(&flag, 0) == 0) {}
+    out[0] = data;                                          // another: reads
+  }
+}
+__global__ void released(int *out, int relaxed) {
+  __shared__ int flag, data;
+  if (threadIdx.x == 0) flag = 0;
+  __syncthreads();
+  cuda::atomic_ref<int, cuda::thread_scope_block> f(flag);
+  if (threadIdx.x == 40) {
+    data = 9;                                               // released: writes
+    f.store(1, relaxed ? cuda::memory_order_relaxed : cuda::memory_order_release);
+  } else if (threadIdx.x == 3) {
+    while (f.load(cuda::memory_order_acquire) == 0) {}
+    out[0] = data;                                          // released: reads
+  }
+}
+__global__ void copied(const float *x, float *y, int n) {
+  __shared__ float s[64];
+  if (threadIdx.x == 0) memcpy(s, x, n);                    // copied: writes
+  y[threadIdx.x] = s[threadIdx.x];                          // copied: reads
+}
+__global__ void copied_outside(const float *x, float *y, int n) {
+  memcpy(y, x, n);                                          // copied outside
+}
+__global__ void filled(float *y, int n) {
+  __shared__ float s[64];
+  memset(s, 0, n);                                          // filled
+  y[0] = s[0];
+}
+__global__ void rows(const Row *x, Row *y) {
+  __shared__ Row s[2];
+  s[threadIdx.x % 2] = x[0];                                // rows: writes
+  y[threadIdx.x] = s[threadIdx.x / 2];                      // rows: reads
+}
+__global__ void moved(float *y, int n) {
+  memmove(y + 1, y, n);                                     // moved
+}
+__global__ void spills(float *y, int by) {
+  __shared__ float first[32];
+  __shared__ float second[32];
+  float *p = first, *q = second;
+  q[threadIdx.x] = 1;
+  p[threadIdx.x + by] = 2;                                  // spills
+  __syncthreads();
+  y[threadIdx.x] = second[31 - threadIdx.x] + first[threadIdx.x];
+}
+"#;
+
+#[test]
+fn a_flag_orders_what_its_fence_covers_and_nothing_else() {
+    let built = build(HIDDEN, &["flag_late", "flag_of_another", "released"], true);
+    for order in ORDERS {
+        let how = How { order, threads: 1, ..How::default() };
+        let go = |entry: &str, wrong: i64| {
+            run_with(&built, vec![launch(entry, 1, 64, vec![ptr("out"), int(wrong)])], &[output("out", 1, 4)], &how)
+        };
+        for (entry, right, wrong, mark) in
+            [("flag_late", 0, 1, "flag"), ("flag_of_another", 1, 0, "another"), ("released", 0, 1, "released")]
+        {
+            assert_eq!(go(entry, right).clean().ints("out"), [9], "{entry}");
+            let ran = go(entry, wrong);
+            let found = ran.only(FindingKind::Race);
+            let line = |did: &str| Some(("k.cu".to_owned(), line_of(HIDDEN, &format!("// {mark}: {did}"))));
+            assert_eq!((found.line.clone(), found.other_line.clone()), (line("reads"), line("writes")), "{entry}");
+            assert_eq!(found.buffer.as_deref(), Some("data"));
+        }
+    }
+}
+
+#[test]
+fn copies_fills_and_structs_are_watched_like_any_access() {
+    let entries = ["copied", "copied_outside", "filled", "rows", "moved", "spills"];
+    let built = build(HIDDEN, &entries, true);
+    let line = |mark: &str| Some(("k.cu".to_owned(), line_of(HIDDEN, &format!("// {mark}"))));
+    let x = || floats("x", (0..80).map(|i| i as f32));
+    let how = How { threads: 1, ..How::default() };
+    let go = |launch, data: &[Data]| run_with(&built, vec![launch], data, &how);
+
+    let ran = go(launch("copied", 1, 64, vec![ptr("x"), ptr("y"), int(256)]), &[x(), output("y", 64, 4)]);
+    let found = ran.only(FindingKind::Race);
+    let mut places = [found.line.clone(), found.other_line.clone()];
+    places.sort();
+    assert_eq!(places, [line("copied: writes"), line("copied: reads")]);
+    let ran = go(launch("copied", 1, 1, vec![ptr("x"), ptr("y"), int(256)]), &[x(), output("y", 64, 4)]);
+    assert_eq!(ran.clean().floats("y")[0], 0.0);
+
+    let outside = launch("copied_outside", 1, 1, vec![ptr("x"), ptr("y"), int(260)]);
+    let ran = go(outside, &[x(), output("y", 64, 4)]);
+    let found = ran.only(FindingKind::OutOfBounds);
+    assert_eq!((found.buffer.as_deref(), found.line.clone()), (Some("y"), line("copied outside")));
+
+    let ran = go(launch("filled", 1, 1, vec![ptr("y"), int(256)]), &[output("y", 64, 4)]);
+    assert_eq!(ran.clean().floats("y")[0], 0.0);
+    let ran = go(launch("filled", 1, 1, vec![ptr("y"), int(260)]), &[output("y", 64, 4)]);
+    let found = ran.only(FindingKind::OutOfBounds);
+    assert_eq!((found.buffer.as_deref(), found.line.clone()), (Some("s"), line("filled")));
+
+    let ran = go(launch("rows", 1, 1, vec![ptr("x"), ptr("y")]), &[x(), output("y", 160, 4)]);
+    assert_eq!(ran.clean().floats("y")[39], 39.0);
+    let ran = go(launch("rows", 1, 4, vec![ptr("x"), ptr("y")]), &[x(), output("y", 160, 4)]);
+    assert!(ran.findings.iter().any(|f| f.kind == FindingKind::Race && f.buffer.as_deref() == Some("s")));
+
+    let moved = launch("moved", 1, 1, vec![ptr("y"), int(16)]);
+    let ran = go(moved, &[output("y", 64, 4)]);
+    let found = ran.only(FindingKind::Uninitialised);
+    assert_eq!((found.buffer.as_deref(), found.line.clone()), (Some("y"), line("moved")));
+
+    let spill = |by| go(launch("spills", 1, 32, vec![ptr("y"), int(by)]), &[output("y", 32, 4)]);
+    assert_eq!(spill(0).clean().floats("y"), [3.0; 32]);
+    for by in [1, 32] {
+        let ran = spill(by);
+        let found = ran.only(FindingKind::OutOfBounds);
+        assert_eq!((found.space, found.line.clone()), (Some(Space::Shared), line("spills")));
     }
 }

@@ -249,6 +249,7 @@ impl Context {
             emulator_limit: self.settings.number("emulator.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
             devices: devices.classes.clone(),
+            methods: crate::optimize::methods::signatures(),
         });
         self.say(&std::mem::take(&mut planner.diagnostics))?;
         let nodes = std::mem::take(&mut planner.nodes);

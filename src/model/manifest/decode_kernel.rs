@@ -11,7 +11,7 @@ use crate::base::diag::closest;
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
 use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Select};
-use crate::model::method::{Axis, Method, OffDecl, SassPatterns};
+use crate::model::method::{Axis, Method, OffDecl, SassPatterns, Signature, is_word};
 use crate::model::operator::TypeRef;
 use crate::model::target::Arch;
 use crate::model::variant::TuneValue;
@@ -173,41 +173,64 @@ impl Reader<'_> {
         let mut out = vec![];
         for (name, value) in self.named(table, "methods") {
             let Some(inner) = value.get_ref().as_table() else { continue };
-            let Some(axis) = Axis::of(&name.value) else {
-                let error = name.place.error("manifest.method", format!("`{name}` is not the name of a method"));
-                let error = error.expected(
-                    "an axis and a name, as `\"memory.vectorized_access\"`; axes are `compute`, `memory`, `latency`",
-                );
-                self.found.push(error.hint("quote the name, as it holds a dot").suggest(
-                    name.value.split('.').next().unwrap_or_default(),
-                    ["compute", "memory", "latency"].into_iter().filter(|a| !name.value.starts_with(a)),
-                ));
-                continue;
-            };
-            let (mut sass, mut sass_by_arch) = (None, BTreeMap::new());
+            let Some(axis) = self.axis(&name, inner) else { continue };
+            let mut signature = Signature::default();
             if let Some(patterns) = sub(inner, "sass") {
-                sass = self.patterns(patterns);
+                signature.common = self.patterns(patterns);
                 for (arch, value) in self
                     .keys(patterns)
                     .into_iter()
-                    .filter(|(k, _)| !matches!(k.as_str(), "any" | "all" | "forbid" | "count"))
+                    .filter(|(k, _)| !matches!(k.as_str(), "any" | "all" | "forbid" | "count" | "fewer"))
                 {
                     if !matches!(Arch::parse(&arch.value), Some(Arch::Sm(_))) {
                         let error = arch.place.error("manifest.unknown-key", format!("unknown key `{arch}` in `sass`"));
                         self.found.push(
                             error
-                                .expected("one of `all`, `any`, `count`, `forbid`, or an architecture such as `sm_90a`")
-                                .suggest(&arch.value, ["any", "all", "forbid", "count"]),
+                                .expected("one of `all`, `any`, `count`, `fewer`, `forbid`, or an architecture such as `sm_90a`")
+                                .suggest(&arch.value, ["any", "all", "forbid", "count", "fewer"]),
                         );
                     } else if let Some(found) = value.get_ref().as_table().and_then(|t| self.patterns(t)) {
-                        sass_by_arch.insert(arch.value, found);
+                        signature.by_arch.insert(arch.value, found);
                     }
                 }
             }
             let off = sub(inner, "off").map(|t| self.off(t));
-            out.push(Method { id: name.value, place: name.place, axis, off, sass, sass_by_arch });
+            out.push(Method { id: name.value, place: name.place, axis, off, signature });
         }
         out
+    }
+
+    /// The axis of a method: the one its name begins with, or for a name that begins with none the one its table states.
+    fn axis(&mut self, name: &Text, table: &DeTable<'_>) -> Option<Axis> {
+        let named = Axis::of(&name.value);
+        let stated =
+            self.text(table, "axis").map(|text| (Axis::ALL.into_iter().find(|a| a.name() == text.as_str()), text));
+        match (named, stated) {
+            // Another word than an axis has been reported with the table's keys.
+            (Some(axis), None | Some((None, _))) => Some(axis),
+            (None, Some((None, _))) => None,
+            (Some(axis), Some((Some(stated), _))) if axis == stated => Some(axis),
+            (Some(axis), Some((Some(_), text))) => {
+                self.found.push(
+                    text.place
+                        .error("manifest.method", format!("`{name}` cannot have the axis `{text}`"))
+                        .expected(format!("the axis its name begins with, `{}`, or no `axis`", axis.name())),
+                );
+                None
+            }
+            (None, Some((axis, _))) if is_word(&name.value) => axis,
+            (None, _) => {
+                let error = name.place.error("manifest.method", format!("`{name}` is not the name of a method"));
+                let error = error.expected(
+                    "an axis and a name, as `\"memory.vectorized_access\"`, or a name and its `axis`; axes are `compute`, `memory`, `latency`",
+                );
+                self.found.push(error.hint("quote the name if it holds a dot").suggest(
+                    name.value.split('.').next().unwrap_or_default(),
+                    Axis::ALL.into_iter().map(Axis::name).filter(|a| !name.value.starts_with(a)),
+                ));
+                None
+            }
+        }
     }
 
     fn off(&mut self, table: &DeTable<'_>) -> OffDecl {
@@ -225,7 +248,7 @@ impl Reader<'_> {
     }
 
     fn patterns(&mut self, table: &DeTable<'_>) -> Option<SassPatterns> {
-        let lists = ["any", "all", "forbid"].map(|key| {
+        let lists = ["any", "all", "forbid", "fewer"].map(|key| {
             let texts = self.texts(table, key);
             for text in &texts {
                 self.pattern(text);
@@ -247,8 +270,8 @@ impl Reader<'_> {
                 ),
             }
         }
-        let [any, all, forbid] = lists;
-        let patterns = SassPatterns { any, all, forbid, count };
+        let [any, all, forbid, fewer] = lists;
+        let patterns = SassPatterns { any, all, forbid, count, fewer };
         (patterns != SassPatterns::default()).then_some(patterns)
     }
 

@@ -297,6 +297,7 @@ pub(super) static SASS: Spec = Spec {
         opt("all", Ty::List(&STR), "each occurs"),
         opt("forbid", Ty::List(&STR), "none occurs"),
         opt("count", Ty::Map("pattern", &Ty::Int), "each occurs at least so often"),
+        opt("fewer", Ty::List(&STR), "each occurs less often than without the method"),
     ],
     rest: Some(("architecture", Ty::Table(&SASS_ARCH))),
 };
@@ -307,6 +308,7 @@ static SASS_ARCH: Spec = Spec {
         opt("all", Ty::List(&STR), "each occurs"),
         opt("forbid", Ty::List(&STR), "none occurs"),
         opt("count", Ty::Map("pattern", &Ty::Int), "each occurs at least so often"),
+        opt("fewer", Ty::List(&STR), "each occurs less often than without the method"),
     ],
     rest: None,
 };
@@ -314,8 +316,13 @@ static SASS_ARCH: Spec = Spec {
 static METHOD: Spec = Spec {
     doc: "A named optimisation with a switch.",
     fields: &[
+        opt(
+            "axis",
+            Ty::Words(&["compute", "memory", "latency"], &[]),
+            "the resource it relieves; the one its name begins with if not given",
+        ),
         opt("off", Ty::Table(&OFF), "the variant without it"),
-        opt("sass", Ty::Table(&SASS), "what machine code shows it"),
+        opt("sass", Ty::Table(&SASS), "what machine code shows it; what the registry says of it if not given"),
     ],
     rest: None,
 };

@@ -7,6 +7,9 @@ use std::fmt::Write as _;
 /// Most bytes of dynamic shared memory a block may ask for: 227 KiB, as on compute capability 9.0.
 pub const MAX_DYNAMIC_SHARED: u64 = 227 * 1024;
 
+/// Most bytes of static shared memory a kernel may declare, on every architecture.
+pub(super) const MAX_STATIC_SHARED: u64 = 48 * 1024;
+
 /// `kf_ctx` of `kf_runtime.h`: what the running thread reads of itself. One for each OS thread.
 #[repr(C)]
 pub(super) struct Context {
@@ -85,12 +88,31 @@ pub(super) fn stub(dynamic: &[String]) -> String {
     for name in ["__tsan_init", "__tsan_func_entry", "__tsan_func_exit", "__tsan_vptr_update", "__tsan_vptr_read"] {
         function(name, "\tret\n");
     }
+    // Copies and fills of check builds: each range is an access at the place of the call.
+    for (name, reads) in [("memcpy", true), ("memmove", true), ("memset", false)] {
+        let mut body = String::from("\ttestq %rdx, %rdx\n\tje 1f\n\tpushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n");
+        let ranges = [(reads, 8, 0), (true, 16, WRITE)];
+        for (_, from, kind) in ranges.into_iter().filter(|(asked, ..)| *asked) {
+            let _ = write!(
+                body,
+                "\tmovq {from}(%rsp), %rdi\n\tmovq (%rsp), %rsi\n\tmovl ${}, %edx\n\tmovq 24(%rsp), %r9\n\tcall *.Ltargets+{}(%rip)\n",
+                kind | UNALIGNED,
+                8 * ACCESS
+            );
+        }
+        let _ = write!(body, "\tpopq %rdx\n\tpopq %rsi\n\tpopq %rdi\n1:\tjmp {name}@PLT\n");
+        function(&format!("kf_{name}"), &body);
+        // As clang++ calls them in code that it instruments.
+        function(&format!("__tsan_{name}"), &body);
+    }
+    function("kf_cas1", "\tmovl %esi, %eax\n\tlock cmpxchgb %dl, (%rdi)\n\tmovzbl %al, %eax\n\tret\n");
     function("kf_cas2", "\tmovl %esi, %eax\n\tlock cmpxchgw %dx, (%rdi)\n\tmovzwl %ax, %eax\n\tret\n");
     function("kf_cas4", "\tmovl %esi, %eax\n\tlock cmpxchgl %edx, (%rdi)\n\tret\n");
     function("kf_cas8", "\tmovq %rsi, %rax\n\tlock cmpxchgq %rdx, (%rdi)\n\tret\n");
     function(
         "kf_peek",
-        "\tcmpl $8, %esi\n\tje 8f\n\tcmpl $4, %esi\n\tje 4f\n\tmovzwl (%rdi), %eax\n\tret\n4:\tmovl (%rdi), %eax\n\tret\n8:\tmovq (%rdi), %rax\n\tret\n",
+        "\tcmpl $8, %esi\n\tje 8f\n\tcmpl $4, %esi\n\tje 4f\n\tcmpl $2, %esi\n\tje 2f\n\tmovzbl (%rdi), %eax\n\tret\n\
+         2:\tmovzwl (%rdi), %eax\n\tret\n4:\tmovl (%rdi), %eax\n\tret\n8:\tmovq (%rdi), %rax\n\tret\n",
     );
     // Exported, so that the runtime finds them: the address of this thread's shared memory, and the table.
     s.push_str(

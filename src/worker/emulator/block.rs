@@ -141,6 +141,14 @@ impl Block {
         b.waiting == alive
     }
 
+    /// Empties the list of ready threads once all of them have gone on.
+    fn forget_resumed(&mut self) {
+        if self.head == self.ready.len() {
+            self.ready.clear();
+            self.head = 0;
+        }
+    }
+
     /// Lets every thread that waits at the barrier go on, but `running`, which already does. False if they came to different barriers.
     pub(super) fn release_barrier(&mut self, job: &Job, exited: u32, running: Option<u32>) -> bool {
         let b = self.barrier;
@@ -175,6 +183,7 @@ impl Block {
         self.epoch += 1;
         self.events += 1;
         let skip = running.unwrap_or(u32::MAX);
+        self.forget_resumed();
         let threads = &mut self.threads;
         let ready = &mut self.ready;
         let mut wake = |t: u32| {
@@ -218,6 +227,7 @@ impl Block {
             kind => warp::evaluate(kind, needed, &w.lanes, &mut results),
         }
         let skip = running.unwrap_or(u32::MAX);
+        self.forget_resumed();
         let mut wake = |lane: usize| {
             let thread = (warp * 32 + lane) as u32;
             let at = &mut self.threads[thread as usize];

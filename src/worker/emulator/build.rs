@@ -5,6 +5,8 @@
 //! | a working folder with links `source` and `headers`, a cleared environment | the output does not depend on paths or on the caller |
 //! | assembly first, then assembling and linking | the text tells which thread-local names are only declared (dynamic shared memory), and lets the lines that bounds checks carry be blanked |
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
+//! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may hold host code, which is never run |
+//! | a refusal that names what only CUDA has makes a binary whose entries say so | unknown is the answer, where CUDA would compile |
 //! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
 //!
 //! What still bakes in its lines: `__LINE__` and `__FILE__` in the source. `assert` does not.
@@ -17,14 +19,17 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::abi;
+use super::abi::{self, MAX_STATIC_SHARED};
+use super::foreign::{Foreign, foreign};
+use super::image::Image;
+use super::launches::without_launches;
 use crate::record::params::CompileFacts;
 use crate::workspace::includes::scan;
 
 /// What to compile and with what.
 #[derive(Debug, Clone)]
 pub struct EmulatorCompile<'a> {
-    /// The C++ compiler (g++ 11 or later), an absolute path; `strip` is looked for beside it.
+    /// The C++ compiler (g++ 11 or later, clang++ 14 or later), an absolute path; `strip` is looked for beside it.
     pub cxx: &'a Path,
     /// The package's staged tree.
     pub source: &'a Path,
@@ -80,6 +85,11 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
     for (name, target) in [("source", what.source), ("headers", what.headers)] {
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
+        if name == "source"
+            && lay_out_without_launches(&target, &cwd.join(name)).map_err(|e| fail("copy the sources", e))?
+        {
+            continue;
+        }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
     // Behind our headers, whose templates use such names as `N` and `width` themselves.
@@ -102,7 +112,19 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     write("entries.cpp", &unit)?;
 
     let tool = Tool { cwd: &cwd, deadline, cxx: what.cxx };
-    let mut log = tool.run(what.cxx, &arguments(what, &cwd))?;
+    let mut log = match tool.run(what.cxx, &arguments(what, &cwd)) {
+        Ok(said) => said,
+        Err(refused) => {
+            let missing = foreign(&refused.log).ok_or(refused)?;
+            write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
+            let said = tool.run(what.cxx, &arguments(what, &cwd))?;
+            let (file, line) = &missing.place;
+            format!(
+                "{said}`{}` at {file}:{line} is not emulated, so every kernel of this source is unknown on `cpu`\n",
+                missing.what
+            )
+        }
+    };
     let read = |name: &str, what: &str| fs::read_to_string(cwd.join(name)).map_err(|e| fail(what, e));
     let assembly = read("entries.s", "read the assembly")?;
     if let Some(file) = reads_elsewhere(&read("reads", "read the list of headers")?, &assembly) {
@@ -113,10 +135,20 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         );
         return Err(CompileFailed { log });
     }
-    write("entries.s", &blank_lines(&assembly))?;
+    write("entries.s", &if what.check { watched(&blank_lines(&assembly)) } else { assembly.clone() })?;
     write("stub.s", &abi::stub(&declared_only(&assembly)))?;
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
     log += &tool.run(what.cxx, &words(link))?;
+    let linked = fs::read(cwd.join("lines")).map_err(|e| fail("read the binary", e))?;
+    if let Some((names, bytes)) = Image::parse(&linked, what.entries.len())?.too_much_shared() {
+        let log = format!(
+            "`{}` declares {bytes} bytes of static shared memory in one function (`{}`): at most {MAX_STATIC_SHARED} are possible, and dynamic shared memory \
+             (`extern __shared__`) where a target has more",
+            what.main,
+            names.join("`, `")
+        );
+        return Err(CompileFailed { log });
+    }
     log += &tool.run(&tool.beside("strip"), &words("-g -o binary lines"))?;
     for name in ["binary", "lines"] {
         fs::rename(cwd.join(name), out.join(name)).map_err(|e| fail(&format!("keep `{name}`"), e))?;
@@ -124,6 +156,45 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
     let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
     Ok(Compiled { facts, log: log.replace("source/", "") })
+}
+
+/// Copies the package's tree to `to` with kernel launches rewritten, if there is any; gives whether it did.
+fn lay_out_without_launches(source: &Path, to: &Path) -> std::io::Result<bool> {
+    let files = || walkdir::WalkDir::new(source).follow_links(true).into_iter();
+    let mut rewritten = BTreeMap::new();
+    for entry in files() {
+        let entry = entry.map_err(std::io::Error::from)?;
+        if entry.file_type().is_file()
+            && let Some(text) = without_launches(&String::from_utf8_lossy(&fs::read(entry.path())?))
+        {
+            rewritten.insert(entry.into_path(), text);
+        }
+    }
+    if rewritten.is_empty() {
+        return Ok(false);
+    }
+    for entry in files() {
+        let entry = entry.map_err(std::io::Error::from)?;
+        let there = to.join(entry.path().strip_prefix(source).unwrap_or(entry.path()));
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(there)?;
+        } else if let Some(text) = rewritten.get(entry.path()) {
+            fs::write(there, text)?;
+        } else {
+            std::os::unix::fs::symlink(entry.path().canonicalize()?, there)?;
+        }
+    }
+    Ok(true)
+}
+
+/// A unit whose every entry says that something is not emulated, at the place that asks for it.
+fn unknown_entries(count: usize, missing: &Foreign) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let (file, line) = &missing.place;
+    let one = |index| {
+        format!("#line {line} \"source/{}\"\nKF_UNKNOWN_ENTRY({index}, \"{}\")\n", quoted(file), quoted(&missing.what))
+    };
+    (0..count).map(one).collect()
 }
 
 /// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
@@ -154,18 +225,27 @@ fn words(text: &str) -> Vec<String> {
 /// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
 /// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory.
 fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
+    let clang = is_clang(what.cxx);
     let mut args = words(
-        "-x c++ -S -g1 -gno-record-gcc-switches -fPIC -fvisibility=hidden -fno-gnu-unique -fno-extern-tls-init -fno-strict-aliasing \
-         -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition -fno-stack-protector -fstack-clash-protection -U_FORTIFY_SOURCE \
-         -frandom-seed=kforge -Wno-unknown-pragmas -Wno-attributes -Wno-unused-value",
+        "-x c++ -S -g1 -fPIC -fvisibility=hidden -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition \
+         -fno-stack-protector -fstack-clash-protection -U_FORTIFY_SOURCE -frandom-seed=kforge -Wno-unknown-pragmas -Wno-attributes -Wno-unused-value",
     );
+    args.extend(words(if clang {
+        "-fno-addrsig -Wno-ignored-attributes -Wno-c++20-extensions -Wno-unused-command-line-argument"
+    } else {
+        "-gno-record-gcc-switches -fno-gnu-unique -fno-extern-tls-init"
+    }));
     args.push(format!("-std={}", what.std));
     args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
     args.push("-ffile-prefix-map=source/=".into());
-    args.extend(words(if what.check {
-        "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds,alignment -DKF_CHECK=1"
-    } else {
-        "-O3"
+    args.extend(words(match (what.check, clang) {
+        (true, false) => {
+            "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds,alignment -DKF_CHECK=1"
+        }
+        (true, true) => {
+            "-O1 -fsanitize=thread -mllvm -tsan-distinguish-volatile=1 -mllvm -tsan-instrument-func-entry-exit=0 -fsanitize=array-bounds,alignment -DKF_CHECK=1"
+        }
+        (false, _) => "-O3",
     }));
     let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
     args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
@@ -174,6 +254,12 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     args.extend(what.flags.iter().cloned());
     args.extend(words("-MMD -MF reads -o entries.s entries.cpp"));
     args
+}
+
+/// Whether the driver is clang++, by its own name or by that of what it links to.
+fn is_clang(cxx: &Path) -> bool {
+    let named = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("clang"));
+    named(cxx) || cxx.canonicalize().is_ok_and(|path| named(&path))
 }
 
 /// The files that a compiler says it read, in the words of a makefile.
@@ -211,7 +297,8 @@ fn blank_lines(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len());
     let mut left = 0;
     for line in assembly.split_inclusive('\n') {
-        if line.starts_with(".Lubsan_data") {
+        // g++ names what it passes; clang++ does not, but it begins with the file.
+        if line.starts_with(".Lubsan_data") || line.trim() == ".quad\t.L.src" {
             left = 2;
         }
         if left > 0 && line.trim_start().starts_with(".long") {
@@ -224,16 +311,49 @@ fn blank_lines(assembly: &str) -> String {
     text
 }
 
+/// Bytes that no variable has, after each variable in shared memory.
+const RED_ZONE: usize = 512;
+
+/// For check builds: copies and fills go through the stub, which tells what they touch, and shared variables are set apart, so that what runs over the end of
+/// one is in none.
+fn watched(assembly: &str) -> String {
+    let mut text = String::with_capacity(assembly.len());
+    let mut shared = false;
+    for line in assembly.split_inclusive('\n') {
+        let words = line.split('#').next().unwrap_or(line).trim();
+        if words.starts_with(".section") || matches!(words, ".text" | ".data" | ".bss") {
+            shared = words.contains(".tbss");
+        }
+        let call = (words.starts_with("call") || words.starts_with("jmp"))
+            .then(|| ["memcpy", "memmove", "memset"].into_iter().find(|name| words.ends_with(&format!("\t{name}@PLT"))))
+            .flatten();
+        match call {
+            Some(name) => text.push_str(&line.replace(&format!("{name}@PLT"), &format!("kf_{name}"))),
+            None => text.push_str(line),
+        }
+        if shared && words.starts_with(".zero") {
+            let _ = writeln!(text, "\t.zero\t{RED_ZONE}");
+        }
+    }
+    text
+}
+
 /// Thread-local names that the assembly uses and does not define: `extern __shared__` arrays.
 fn declared_only(assembly: &str) -> Vec<String> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
     let mut used = BTreeSet::new();
     let mut defined = BTreeSet::new();
     for line in assembly.lines() {
-        if let Some(label) = line.strip_suffix(':') {
+        if let Some((label, rest)) = line.split_once(':')
+            && label.chars().all(is_name)
+            && (rest.is_empty() || rest.trim_start().starts_with('#'))
+        {
             defined.insert(label);
         }
-        for relocation in ["@tlsgd", "@tlsld", "@dtpoff", "@DTPOFF", "@gottpoff", "@tlsdesc", "@tpoff"] {
+        let relocations = ["@tlsgd", "@tlsld", "@dtpoff", "@gottpoff", "@tlsdesc", "@tpoff"];
+        for relocation in
+            relocations.into_iter().chain(["@TLSGD", "@TLSLD", "@DTPOFF", "@GOTTPOFF", "@TLSDESC", "@TPOFF"])
+        {
             for (at, _) in line.match_indices(relocation) {
                 let start = line[..at].rfind(|c| !is_name(c)).map_or(0, |i| i + 1);
                 used.insert(&line[start..at]);
@@ -320,6 +440,13 @@ mod tests {
         let assembly = |text: &str| reads_elsewhere("entries.s: entries.cpp\n", text);
         assert_eq!(assembly("\t.string \"x.incbin\"\n\tnop\n"), None);
         assert_eq!(assembly("\tnop; .incbin \"/etc/x\"\n"), Some("nop; .incbin \"/etc/x\"".into()));
+    }
+
+    #[test]
+    fn check_builds_watch_copies_and_set_shared_variables_apart() {
+        let assembly = "\tcall\tmemcpy@PLT\n\tjmp\tmemset@PLT\n\tcall\tmy_memcpy@PLT\n\t.section\t.tbss,\"awT\",@nobits\ntile:\n\t.zero\t4\n\t.bss\nall:\n\t.zero\t8\n";
+        let want = "\tcall\tkf_memcpy\n\tjmp\tkf_memset\n\tcall\tmy_memcpy@PLT\n\t.section\t.tbss,\"awT\",@nobits\ntile:\n\t.zero\t4\n\t.zero\t512\n\t.bss\nall:\n\t.zero\t8\n";
+        assert_eq!(watched(assembly), want);
     }
 
     #[test]

@@ -12,10 +12,9 @@ use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use corosensei::{Coroutine, Yielder};
-
 use super::abi::Context;
 use super::block::{Block, State};
+use super::fiber::{Fiber, switch};
 use super::job::{Job, finding};
 use super::stack::ThreadStack;
 use super::watch::BlockWatch;
@@ -39,14 +38,6 @@ pub(super) fn current() -> *mut Core {
     CURRENT.get()
 }
 
-/// A coroutine that runs threads.
-pub(super) struct Fiber {
-    coroutine: Coroutine<(), (), (), ThreadStack>,
-    yielder: *const Yielder<(), ()>,
-    /// First and last address of its stack, the guard page included.
-    stack: (usize, usize),
-}
-
 /// What a signal handler leaves for the landing that runs after it.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Fault {
@@ -61,14 +52,12 @@ pub(super) struct Core {
     pub(super) ctx: Context,
     pub(super) job: *const Job,
     pub(super) block: *mut Block,
-    #[expect(clippy::vec_box, reason = "coroutines run while the pool grows, so none may move")]
-    fibers: Vec<Box<Fiber>>,
+    fibers: Vec<Fiber>,
     free: Vec<u32>,
     /// The coroutine that runs, or none while the scheduler does.
     pub(super) running: u32,
-    /// The thread that gave way, or none where the trampoline had no more threads.
-    parked: u32,
-    stacks: usize,
+    /// The scheduler's own stack, while a coroutine runs.
+    scheduler: usize,
     /// First byte of this OS thread's shared memory.
     pub(super) tls: usize,
     pub(super) fault: Fault,
@@ -120,8 +109,7 @@ impl Core {
             fibers: Vec::new(),
             free: Vec::new(),
             running: NONE,
-            parked: NONE,
-            stacks: 0,
+            scheduler: 0,
             tls: 0,
             fault: Fault::default(),
             landing_stack: ThreadStack::map(0)?,
@@ -133,17 +121,17 @@ impl Core {
 
     /// Whether `address` lies in the guard page of the stack that runs.
     pub(super) fn overflowed(&self, address: usize) -> bool {
-        self.fibers.get(self.running as usize).is_some_and(|f| ThreadStack::guard(f.stack.0).contains(&address))
+        self.fibers.get(self.running as usize).is_some_and(|f| ThreadStack::guard(f.range().0).contains(&address))
     }
 
     /// Whether `address` lies on the stack that runs.
     pub(super) fn on_stack(&self, address: usize) -> bool {
-        self.fibers.get(self.running as usize).is_some_and(|f| (f.stack.0..f.stack.1).contains(&address))
+        self.fibers.get(self.running as usize).is_some_and(|f| within(f, address))
     }
 
     /// Whether `address` lies on any thread's stack of this core.
     pub(super) fn on_any_stack(&self, address: usize) -> bool {
-        self.fibers.iter().any(|f| (f.stack.0..f.stack.1).contains(&address))
+        self.fibers.iter().any(|f| within(f, address))
     }
 
     /// Whether `address` lies in the context, which kernels read for their indices.
@@ -186,6 +174,11 @@ impl Core {
             }
         }
     }
+}
+
+fn within(fiber: &Fiber, address: usize) -> bool {
+    let (low, high) = fiber.range();
+    (low..high).contains(&address)
 }
 
 /// Makes `core` the one that calls of kernels on this OS thread reach.
@@ -355,16 +348,7 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
         (*core).block = block;
         loop {
             // Those that may go on first: so a kernel with warp operations alone needs few coroutines.
-            while (*block).head < (*block).ready.len() {
-                let thread = (&(*block).ready)[(*block).head];
-                (*block).head += 1;
-                let state = &mut (&mut (*block).threads)[thread as usize];
-                state.state = State::Running;
-                let fiber = state.fiber;
-                let c = &mut *core;
-                c.ctx.linear = thread;
-                let at = 3 * thread as usize;
-                c.ctx.tid = [job.coords[at], job.coords[at + 1], job.coords[at + 2]];
+            while let Some(fiber) = next_ready(core) {
                 switch_to(core, fiber);
                 if job.stopped() {
                     return Turn::Stopped;
@@ -405,76 +389,101 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
     }
 }
 
+/// Takes the next thread of the block that may go on, and makes it the one that kernels see; gives its coroutine.
+///
+/// # Safety
+/// `core` is this OS thread's, and a block of its launch is loaded.
 #[inline]
+unsafe fn next_ready(core: *mut Core) -> Option<u32> {
+    // SAFETY: as stated; nothing else refers to the block meanwhile.
+    let (c, block) = unsafe { (&mut *core, &mut *(*core).block) };
+    let thread = *block.ready.get(block.head)?;
+    block.head += 1;
+    let at = &mut block.threads[thread as usize];
+    at.state = State::Running;
+    // SAFETY: set for the time of a launch by `run_job`.
+    let coords = unsafe { &(&(*c.job).coords)[3 * thread as usize..][..3] };
+    c.ctx.linear = thread;
+    c.ctx.tid = [coords[0], coords[1], coords[2]];
+    Some(at.fiber)
+}
+
+/// Runs a coroutine, and those it gives way to, until one finds no other.
 unsafe fn switch_to(core: *mut Core, fiber: u32) {
-    // SAFETY: `fiber` is one of this core's, boxed, so that growing the pool does not move it; the core is used by this OS thread only.
+    // SAFETY: `fiber` is one of this core's that does not run.
     unsafe {
         (*core).running = fiber;
-        (*core).parked = NONE;
-        let at: *mut Fiber = &mut *(&mut (*core).fibers)[fiber as usize];
-        (*at).coroutine.resume(());
-        let parked = (*core).parked;
-        if parked == NONE {
-            let free = &mut (*core).free;
-            free.push(fiber);
-        } else {
-            (&mut (*(*core).block).threads)[parked as usize].fiber = fiber;
-        }
+        let take = (&(*core).fibers)[fiber as usize].top;
+        switch(&raw mut (*core).scheduler, take);
         (*core).running = NONE;
     }
 }
 
-/// Gives way: thread `thread`, which runs, stops here until the scheduler resumes it.
+/// Leaves the running coroutine for that of the next thread that may go on, else for the scheduler.
+///
+/// # Safety
+/// Called on a coroutine of `core`, which has noted where it is to be found again.
+#[inline]
+unsafe fn leave(core: *mut Core) {
+    // SAFETY: as stated. Pointers into the pool are not kept across the switch.
+    unsafe {
+        let own = (*core).running;
+        let next = if (*(*core).job).stopped() { None } else { next_ready(core) };
+        let take = match next {
+            Some(fiber) => {
+                (*core).running = fiber;
+                (&(*core).fibers)[fiber as usize].top
+            }
+            None => (*core).scheduler,
+        };
+        let top = &raw mut (&mut (*core).fibers)[own as usize].top;
+        switch(top, take);
+    }
+}
+
+/// Gives way: thread `thread`, which runs, stops here until somebody resumes it.
 ///
 /// # Safety
 /// Called on a coroutine of `core`.
+#[inline(never)]
 pub(super) unsafe fn park(core: *mut Core, thread: u32) {
-    // SAFETY: the yielder lives on the coroutine that runs.
+    // SAFETY: as stated.
     unsafe {
-        (*core).parked = thread;
-        let yielder = (&(*core).fibers)[(*core).running as usize].yielder;
-        (*yielder).suspend(());
+        let fiber = (*core).running;
+        (&mut (*(*core).block).threads)[thread as usize].fiber = fiber;
+        leave(core);
     }
 }
 
 unsafe fn new_fiber(core: *mut Core) -> std::io::Result<u32> {
     // SAFETY: only this OS thread uses `core`.
     let c = unsafe { &mut *core };
-    let stack = ThreadStack::map(c.stacks)?;
-    c.stacks += 1;
-    let range = stack.range();
-    let at = core as usize;
-    let coroutine = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
-        let core = at as *mut Core;
-        loop {
-            // SAFETY: the core outlives its coroutines, and a launch is under way whenever one is resumed.
-            unsafe {
-                let fiber = (*core).running as usize;
-                (&mut (*core).fibers)[fiber].yielder = yielder;
-                let job = (*core).job;
-                ((*job).entry)(&raw mut (*core).ctx, (*job).arguments());
-                (*core).parked = NONE;
-            }
-            yielder.suspend(());
-        }
-    });
-    c.fibers.push(Box::new(Fiber { coroutine, yielder: ptr::null(), stack: range }));
+    c.fibers.push(Fiber::new(c.fibers.len(), run_threads)?);
     Ok((c.fibers.len() - 1) as u32)
 }
 
-/// Forgets every thread that has not ended: its coroutine is dropped where it stands, without unwinding.
+/// What a coroutine does: it enters the trampoline, which takes threads while there are some, and is free again.
+unsafe extern "C" fn run_threads() -> ! {
+    let core = current();
+    loop {
+        // SAFETY: the core outlives its coroutines, and a launch is under way whenever one runs.
+        unsafe {
+            let job = (*core).job;
+            ((*job).entry)(&raw mut (*core).ctx, (*job).arguments());
+            let own = (*core).running;
+            let free = &mut (*core).free;
+            free.push(own);
+            leave(core);
+        }
+    }
+}
+
+/// Forgets every thread that has not ended: its coroutine's stack goes, without unwinding.
 unsafe fn abandon(core: *mut Core) {
     // SAFETY: the scheduler runs, so no coroutine does; kernels own nothing that unwinding would free.
-    unsafe {
-        let c = &mut *core;
-        for fiber in &mut c.fibers {
-            if fiber.coroutine.started() && !fiber.coroutine.done() {
-                fiber.coroutine.force_reset();
-            }
-        }
-        c.fibers.clear();
-        c.free.clear();
-    }
+    let c = unsafe { &mut *core };
+    c.fibers.clear();
+    c.free.clear();
 }
 
 impl Drop for Core {

@@ -6,9 +6,18 @@ macro_rules! tree {
     };
 }
 
+macro_rules! libcu {
+    ($($name:literal),* $(,)?) => {
+        [$((concat!("cuda/", $name), LIBCU)),*]
+    };
+}
+
+/// What stands under each name of libcu++ that is the standard library by another name: all of that.
+const LIBCU: &[u8] = b"// See kf_std.h.\n#pragma once\n#include <kf_std.h>\n";
+
 /// Every header by its path below the include folder, and its bytes.
 pub fn headers() -> Vec<(&'static str, &'static [u8])> {
-    tree![
+    let mut all = tree![
         "assert.h",
         "cassert",
         "cooperative_groups.h",
@@ -16,9 +25,18 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "cooperative_groups/reduce.h",
         "cooperative_groups/scan.h",
         "cuda.h",
+        "cuda/access_property",
+        "cuda/annotated_ptr",
         "cuda/atomic",
         "cuda/barrier",
+        "cuda/cmath",
+        "cuda/discard_memory",
+        "cuda/functional",
+        "cuda/latch",
         "cuda/pipeline",
+        "cuda/ptx",
+        "cuda/semaphore",
+        "cuda_awbarrier_primitives.h",
         "cuda_bf16.h",
         "cuda_fp16.h",
         "cuda_fp8.h",
@@ -29,11 +47,14 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "device_launch_parameters.h",
         "kf_atomic.h",
         "kf_bf16.h",
+        "kf_copy.h",
         "kf_device.h",
         "kf_fp8.h",
         "kf_half.h",
+        "kf_host.h",
         "kf_intrinsics.h",
         "kf_math.h",
+        "kf_mbarrier.h",
         "kf_mma_values.h",
         "kf_narrow.h",
         "kf_narrow_ops.h",
@@ -41,16 +62,76 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "kf_narrow_undef.h",
         "kf_runtime.h",
         "kf_simd.h",
+        "kf_std.h",
         "kf_unsupported.h",
         "kf_vector_types.h",
         "kf_warp.h",
         "kforge_cuda.h",
         "math_constants.h",
         "mma.h",
+        "nv/target",
         "vector_functions.h",
         "vector_types.h",
     ]
-    .to_vec()
+    .to_vec();
+    all.extend(libcu![
+        "std/algorithm",
+        "std/array",
+        "std/atomic",
+        "std/barrier",
+        "std/bit",
+        "std/bitset",
+        "std/cassert",
+        "std/ccomplex",
+        "std/cfloat",
+        "std/chrono",
+        "std/cinttypes",
+        "std/climits",
+        "std/cmath",
+        "std/complex",
+        "std/concepts",
+        "std/cstddef",
+        "std/cstdint",
+        "std/cstdio",
+        "std/cstdlib",
+        "std/cstring",
+        "std/ctime",
+        "std/exception",
+        "std/execution",
+        "std/functional",
+        "std/initializer_list",
+        "std/iosfwd",
+        "std/iterator",
+        "std/latch",
+        "std/limits",
+        "std/memory",
+        "std/new",
+        "std/numbers",
+        "std/numeric",
+        "std/optional",
+        "std/ranges",
+        "std/ratio",
+        "std/semaphore",
+        "std/source_location",
+        "std/span",
+        "std/stdexcept",
+        "std/string_view",
+        "std/tuple",
+        "std/type_traits",
+        "std/utility",
+        "std/variant",
+        "std/version",
+        "bit",
+        "iterator",
+        "memory",
+        "numeric",
+        "tuple",
+        "type_traits",
+        "utility",
+        "version",
+    ]);
+    all.sort_unstable();
+    all
 }
 
 #[cfg(test)]
@@ -67,6 +148,13 @@ mod tests {
             .filter(|e| e.file_type().is_file())
             .map(|e| e.path().strip_prefix(&folder).unwrap().display().to_string())
             .collect();
-        assert_eq!(super::headers().iter().map(|(name, _)| (*name).to_owned()).collect::<BTreeSet<_>>(), files);
+        let here = super::headers().into_iter().filter(|(_, bytes)| *bytes != super::LIBCU);
+        assert_eq!(here.map(|(name, _)| name.to_owned()).collect::<BTreeSet<_>>(), files);
+    }
+
+    #[test]
+    fn no_name_stands_twice_in_the_tree() {
+        let names: Vec<&str> = super::headers().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names.len(), names.iter().collect::<BTreeSet<_>>().len());
     }
 }

@@ -166,9 +166,10 @@ unsafe extern "C" fn fence(_scope: u32, _: u64, _: u64, _: u64, _: u64, _pc: usi
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as for `barrier`.
     unsafe {
-        let (core, ..) = here();
-        if let Some(watch) = &mut (*(*core).block).watch {
-            watch.fence();
+        let (core, _, thread) = here();
+        let block = &mut *(*core).block;
+        if let Some(watch) = &mut block.watch {
+            watch.fence(thread, block.epoch);
         }
     }
 }
@@ -222,6 +223,9 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
     unsafe {
         let (core, job, thread) = here();
         let what = text(what);
+        if what.strip_prefix("inline PTX ").is_some_and(is_hint) {
+            return 0;
+        }
         // Of inline PTX, its operation: the first word of the first string.
         let name = match what.strip_prefix("inline PTX ") {
             Some(ptx) => operation(ptx),
@@ -231,6 +235,13 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
         end(core, job, thread);
     }
     0
+}
+
+/// Whether a statement of inline PTX is one instruction that computes nothing: a word to the caches, or a wait for an earlier launch, all of which are over.
+fn is_hint(ptx: &str) -> bool {
+    let hint =
+        ["prefetch", "discard", "applypriority", "griddepcontrol"].iter().any(|name| operation(ptx).starts_with(name));
+    hint && ptx.matches(';').count() <= 1
 }
 
 /// The operation of an inline PTX statement: `mma.sync` of `"{ mma.sync.aligned ..."`.
@@ -305,5 +316,9 @@ mod tests {
         assert_eq!(operation(r#""mma.sync.aligned.m16n8k16 {%0}, {%1};" : "=f"(x)"#), "mma.sync.aligned.m16n8k16");
         assert_eq!(operation(r#""{ .reg .pred p; setp.ne.b32 p, %0, 0; }""#), "setp.ne.b32");
         assert_eq!(operation(r#""bar.sync 1, 64;""#), "bar.sync");
+        assert!(
+            is_hint(r#""griddepcontrol.wait;" ::: "memory""#) && is_hint(r#""prefetch.global.L2 [%0];" :: "l"(p)"#)
+        );
+        assert!(!is_hint(r#""prefetch.global.L2 [%0]; st.global.u32 [%0], 1;""#) && !is_hint(r#""bar.sync 0;""#));
     }
 }

@@ -1,6 +1,8 @@
 //! A compiled binary as bytes: entries, parameters, shared variables, globals. Knows ELF and the names of `KF_ENTRY`; loads nothing.
 
-use super::abi::MAX_DYNAMIC_SHARED;
+use std::collections::BTreeMap;
+
+use super::abi::{MAX_DYNAMIC_SHARED, MAX_STATIC_SHARED};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// One parameter of an entry, as `kf_param` lays it out.
@@ -35,8 +37,10 @@ pub(super) struct Variable {
 /// What the binary's symbol table and sections say.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Image {
-    /// Parameters by entry.
+    /// Parameters by entry; empty for those that are unknown.
     pub(super) entries: Vec<Vec<Parameter>>,
+    /// Whether the source did not compile here, so that its entries only say what is not emulated.
+    pub(super) unknown: bool,
     /// Static shared variables by offset in the TLS segment.
     pub(super) shared: Vec<Variable>,
     /// Where the dynamic area begins in the TLS segment, and whether any name stands for it.
@@ -77,8 +81,10 @@ impl Image {
                 image.warp_synchronous = true;
             } else if let Some(index) = name.strip_prefix("kf_params_").and_then(|n| n.parse::<usize>().ok()) {
                 if let Some(slot) = image.entries.get_mut(index) {
-                    *slot =
+                    let read =
                         parameters(&file, symbol.address()).ok_or_else(|| format!("`{name}` lies in no section"))?;
+                    image.unknown |= read.is_none();
+                    *slot = read.unwrap_or_default();
                     found[index] = true;
                 }
             } else if symbol.kind() == SymbolKind::Tls {
@@ -127,6 +133,17 @@ impl Image {
         at(&self.shared, offset)
     }
 
+    /// The static shared variables of one function that take more than a block may have, and how much they take. Functions that call others are not added up.
+    pub(super) fn too_much_shared(&self) -> Option<(Vec<&str>, u64)> {
+        let mut by_function: BTreeMap<&str, (Vec<&str>, u64)> = BTreeMap::new();
+        for variable in &self.shared {
+            let (names, size) = by_function.entry(function_of(&variable.symbol)).or_default();
+            names.push(&variable.name);
+            *size += variable.size;
+        }
+        by_function.into_values().find(|(_, size)| *size > MAX_STATIC_SHARED)
+    }
+
     /// Whether an offset of the TLS segment is the compiler's own.
     pub(super) fn is_exempt(&self, offset: u64) -> bool {
         self.exempt.iter().any(|(start, size)| (*start..start + size).contains(&offset))
@@ -147,14 +164,19 @@ fn variable<'a>(name: &str, symbol: &impl ObjectSymbol<'a>) -> Variable {
     Variable { symbol: name.to_owned(), name: spelled(name), start: symbol.address(), size: symbol.size() }
 }
 
-fn parameters(file: &object::File<'_>, address: u64) -> Option<Vec<Parameter>> {
+/// The parameters at an address, or that they are unknown; none if nothing lies there.
+fn parameters(file: &object::File<'_>, address: u64) -> Option<Option<Vec<Parameter>>> {
     let word = |n: u64| -> Option<u32> {
         file.sections().find_map(|s| {
             let data = s.data_range(address + 4 * n, 4).ok()??;
             Some(u32::from_le_bytes(data.try_into().ok()?))
         })
     };
-    (0..u64::from(word(0)?))
+    let count = word(0)?;
+    if count == u32::MAX {
+        return Some(None);
+    }
+    (0..u64::from(count))
         .map(|p| {
             let kind = match word(3 + 3 * p)? {
                 1 => ParameterKind::Pointer,
@@ -165,7 +187,8 @@ fn parameters(file: &object::File<'_>, address: u64) -> Option<Vec<Parameter>> {
             };
             Some(Parameter { size: word(1 + 3 * p)?, align: word(2 + 3 * p)?, kind })
         })
-        .collect()
+        .collect::<Option<_>>()
+        .map(Some)
 }
 
 /// The name as C++ spells it, of a variable: nested names of the Itanium ABI without template arguments, the variable's own name for one that is local to a
@@ -193,6 +216,18 @@ pub(super) fn spelled(symbol: &str) -> String {
     if parts.is_empty() { symbol.to_owned() } else { parts.join("::") }
 }
 
+/// What of a local variable's symbol names its function: `_ZZ6kernelPf` of `_ZZ6kernelPfE4tile`; nothing for variables outside functions.
+fn function_of(symbol: &str) -> &str {
+    if !symbol.starts_with("_ZZ") {
+        return "";
+    }
+    let local = |at: &usize| {
+        source_name(symbol[at + 1..].trim_start_matches('L'))
+            .is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('_'))
+    };
+    symbol.match_indices('E').map(|(at, _)| at).filter(local).next_back().map_or("", |at| &symbol[..at])
+}
+
 fn source_name(text: &str) -> Option<(&str, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let length: usize = text[..digits].parse().ok()?;
@@ -203,6 +238,21 @@ fn source_name(text: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shared_variables_are_counted_by_function() {
+        assert_eq!(function_of("_ZZ6kernelPfE4tile"), "_ZZ6kernelPf");
+        assert_eq!(function_of("_ZZ6kernelPfE5TABLE"), "_ZZ6kernelPf");
+        assert_eq!(function_of("_ZZN3ops3addIfLi4EEEvPT_E4tile_0"), "_ZZN3ops3addIfLi4EEEvPT_");
+        assert_eq!(function_of("tile"), "");
+        let of = |symbol: &str, size| Variable { symbol: symbol.into(), name: spelled(symbol), start: 0, size };
+        let image = |sizes: [u64; 2]| Image {
+            shared: vec![of("_ZZ1kPfE1a", sizes[0]), of("_ZZ1kPfE1b", sizes[1]), of("_ZZ1jPfE1c", 40_000)],
+            ..Image::default()
+        };
+        assert_eq!(image([40_000, 9_152]).too_much_shared(), None);
+        assert_eq!(image([40_000, 9_153]).too_much_shared(), Some((vec!["a", "b"], 49_153)));
+    }
 
     #[test]
     fn variables_are_named_as_their_source_spells_them() {

@@ -19,17 +19,21 @@
 //! | who meets at a warp operation | lanes of the mask that have not left, with the same operation and mask | sites are not compared: CUDA lets branches meet at `__syncwarp` |
 //! | a shuffle from an absent lane | all bits set | undefined in CUDA; a value that shows |
 //! | `__activemask`, `coalesced_threads` | lanes that are at the same place when no other can come | what hardware usually gives; CUDA promises nothing |
-//! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model; within a block a fence with an atomic orders everything, which may miss races and tells no false one |
+//! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model. Within a block what a fence covers goes from the thread that leaves it at an address to the one that finds it there (`handover`); between blocks, from block to block, which may miss races and tells no false one |
 //! | volatile accesses | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code fails, saying that hardware may pass it, unless the source is compiled with `KFORGE_WARP_SYNCHRONOUS` defined and checked |
-//! | asynchronous copies | done at once | one of the orders CUDA allows; a missing wait is not found |
+//! | asynchronous copies | done at once, by the threads that ask | one of the orders CUDA allows. Other threads have to wait for them, or race; a thread that reads its own copy too early is not found |
+//! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) on which threads poll | they need nothing of the scheduler, and their hand-overs are fences and atomics like any other |
+//! | `cuda::std` | the host's standard library by another name | the same specification |
+//! | shared memory's size | 48 KiB static in one function, else it does not compile; 227 KiB dynamic, else the launch is refused | what CUDA has everywhere; the most that any target has. A smaller target refuses by itself |
+//! | host code, kernel launches | compile, are never run, and say so if a kernel executes them | a source may hold its launcher |
+//! | what does not compile here but does with CUDA | a binary whose entries say what is missing, and where (`foreign`) | unknown, not an error; a source's own mistakes stay errors |
 //! | threads that spin | give way after some polls, or when a time slice ends inside the binary's own code | plain builds see no loads; nothing is called stuck for having run long |
 //! | stuck for ever | thousands of rounds of polling on all OS threads in which nothing was written, met or left | `no-progress`; endless loops without polling end by the caller's time limit |
 //! | a bad address in a plain build | reported from a landing on a stack of its own; nothing more is run | the process is not to be trusted afterwards, but can say what happened |
 //! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory a thread |
 //!
-//! Check builds do not see what `memcpy` and its kin touch, nor accesses that stay within another variable's bytes of the same shared memory, unless the array's bounds
-//! tell. Parts of an element of a buffer
-//! written by different threads are kept apart, but only the last is remembered.
+//! Check builds keep shared variables apart by unused bytes; an access that runs further, into another variable, is not seen unless the array's bounds tell. Parts of an
+//! element of a buffer written by different threads are kept apart, but only the last is remembered.
 
 mod abi;
 mod args;
@@ -37,11 +41,15 @@ mod block;
 pub mod build;
 mod core;
 mod fault;
+mod fiber;
+mod foreign;
+mod handover;
 mod headers;
 mod hooks;
 mod image;
 mod inspect;
 mod job;
+mod launches;
 pub mod lines;
 mod memory;
 pub mod run;

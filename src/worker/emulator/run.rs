@@ -278,7 +278,9 @@ impl Session<'_> {
             Launch::Kernel(kernel) => kernel,
         };
         let entry = self.entry(kernel)?;
-        args::check(&kernel.entry, &kernel.args, &self.loaded.image.entries[entry])?;
+        if !self.loaded.image.unknown {
+            args::check(&kernel.entry, &kernel.args, &self.loaded.image.entries[entry])?;
+        }
         refuse_shape(kernel)?;
         let address = |arena: &Arena, name: &str| {
             arena.region(name).map(|r| r.start as u64).ok_or_else(|| format!("no buffer is named `{name}`"))

@@ -1,8 +1,8 @@
 //! What is remembered of accesses to a few bytes, and when two accesses are a race. Pure: knows epochs, clocks and byte ranges, not addresses or names.
 //!
 //! Two accesses are ordered when they are of one thread, when a barrier of their block stands between (epochs), when lanes of one warp synchronised between
-//! (a clock for each lane, and what each lane knows of the others' clocks), when a launch or grid barrier stands between (phases), or when their blocks handed
-//! over by fence and atomic (releases and what a block knows of them). All else that overlaps and writes, and is not atomic on both sides, is a race.
+//! (a clock for each lane, and what each lane knows of the others' clocks), when a launch or grid barrier stands between (phases), when a thread handed over to
+//! another of its block by fence and atomic (the same clocks), or when their blocks did (releases and what a block knows of them). All else that overlaps and writes, and is not atomic on both sides, is a race.
 
 use std::collections::HashMap;
 
@@ -37,6 +37,8 @@ pub(super) struct Cell {
 pub(super) struct Knowledge<'a> {
     /// Clocks of the lanes of its warp, as far as it has synchronised with them.
     pub(super) lanes: &'a [u32; 32],
+    /// Clocks of the threads of its block, as far as it has taken them over by atomic accesses since the last barrier.
+    pub(super) threads: Option<&'a [u32]>,
     /// Releases of other blocks, as far as its block has acquired them.
     pub(super) blocks: &'a HashMap<u32, u32>,
 }
@@ -51,6 +53,7 @@ fn ordered(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
     old.thread == new.thread
         || old.epoch < new.epoch
         || (old.thread / 32 == new.thread / 32 && knows.lanes[old.thread as usize % 32] >= old.clock)
+        || knows.threads.is_some_and(|taken| taken.get(old.thread as usize).is_some_and(|seen| *seen >= old.clock))
 }
 
 fn conflicts(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
@@ -124,6 +127,11 @@ impl Clocks {
         &self.0[thread]
     }
 
+    /// `thread` begins another stretch: its own clock goes on.
+    pub(super) fn advance(&mut self, thread: usize) {
+        self.0[thread][thread % 32] += 1;
+    }
+
     /// For how many threads.
     pub(super) fn of_threads(&self) -> usize {
         self.0.len()
@@ -160,8 +168,8 @@ mod tests {
     fn race(clocks: &Clocks, old: Record, new: Record) -> bool {
         let none = HashMap::new();
         let mut cell = Cell::default();
-        cell.write(old, &Knowledge { lanes: clocks.of(old.thread as usize), blocks: &none });
-        cell.write(new, &Knowledge { lanes: clocks.of(new.thread as usize), blocks: &none }).is_some()
+        cell.write(old, &Knowledge { lanes: clocks.of(old.thread as usize), threads: None, blocks: &none });
+        cell.write(new, &Knowledge { lanes: clocks.of(new.thread as usize), threads: None, blocks: &none }).is_some()
     }
 
     #[test]
@@ -211,15 +219,18 @@ mod tests {
         let c = Clocks::new(64);
         let none = HashMap::new();
         let mut whole = Cell::default();
-        whole.write(Record { from: 0, bytes: 3, ..at(0, 1, 0, &c) }, &Knowledge { lanes: c.of(1), blocks: &none });
+        whole.write(
+            Record { from: 0, bytes: 3, ..at(0, 1, 0, &c) },
+            &Knowledge { lanes: c.of(1), threads: None, blocks: &none },
+        );
         for (part, races) in [(0, true), (1, true)] {
             let mut cell = whole.part(part, 2);
             let new = Record { from: 0, bytes: 1, ..at(0, 2, 0, &c) };
-            assert_eq!(cell.read(new, &Knowledge { lanes: c.of(2), blocks: &none }).is_some(), races);
+            assert_eq!(cell.read(new, &Knowledge { lanes: c.of(2), threads: None, blocks: &none }).is_some(), races);
         }
         let mut cell = whole.part(1, 2);
         let new = Record { from: 1, bytes: 1, ..at(0, 2, 0, &c) };
-        assert!(cell.read(new, &Knowledge { lanes: c.of(2), blocks: &none }).is_none());
+        assert!(cell.read(new, &Knowledge { lanes: c.of(2), threads: None, blocks: &none }).is_none());
     }
 
     #[test]
@@ -229,10 +240,14 @@ mod tests {
         let mut cell = Cell::default();
         for reader in [5, 7, 3] {
             assert!(
-                cell.read(at(0, reader, 0, &c), &Knowledge { lanes: c.of(reader as usize), blocks: &none }).is_none()
+                cell.read(
+                    at(0, reader, 0, &c),
+                    &Knowledge { lanes: c.of(reader as usize), threads: None, blocks: &none }
+                )
+                .is_none()
             );
         }
-        assert!(cell.write(at(0, 3, 0, &c), &Knowledge { lanes: c.of(3), blocks: &none }).is_some());
+        assert!(cell.write(at(0, 3, 0, &c), &Knowledge { lanes: c.of(3), threads: None, blocks: &none }).is_some());
     }
 
     #[test]
@@ -242,9 +257,9 @@ mod tests {
         let new = at(5, 0, 0, &c);
         let knows = HashMap::from([(4, 1)]);
         let mut cell = Cell::default();
-        cell.write(old, &Knowledge { lanes: c.of(0), blocks: &knows });
-        assert!(cell.read(new, &Knowledge { lanes: c.of(0), blocks: &knows }).is_none());
-        cell.write(Record { release: 1, ..old }, &Knowledge { lanes: c.of(0), blocks: &knows });
-        assert!(cell.read(new, &Knowledge { lanes: c.of(0), blocks: &knows }).is_some());
+        cell.write(old, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows });
+        assert!(cell.read(new, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows }).is_none());
+        cell.write(Record { release: 1, ..old }, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows });
+        assert!(cell.read(new, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows }).is_some());
     }
 }

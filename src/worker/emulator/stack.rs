@@ -1,12 +1,9 @@
 //! Stacks of emulated threads: each with a guard page below, never returned to the system while the pool lives.
 //! Knows sizes and mappings; not what runs on them.
-#![expect(unsafe_code, reason = "maps memory and promises the guard page that coroutines require")]
+#![expect(unsafe_code, reason = "maps memory and protects the guard page")]
 
 use std::io;
-use std::num::NonZeroUsize;
 use std::ptr;
-
-use corosensei::stack::{Stack, StackPointer};
 
 /// Bytes of stack of an emulated thread, its local arrays included. CUDA allows 512 KiB of local memory; a thread that needs more than this is not emulated.
 pub const STACK_BYTES: usize = 128 * 1024;
@@ -51,6 +48,11 @@ impl ThreadStack {
         low..low + PAGE
     }
 
+    /// Where it begins to grow down from: a multiple of sixteen.
+    pub(super) fn base(&self) -> usize {
+        self.base
+    }
+
     /// First and last address.
     pub(super) fn range(&self) -> (usize, usize) {
         (self.low, self.low + STACK_BYTES + PAGE)
@@ -61,17 +63,6 @@ impl Drop for ThreadStack {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `map`; a coroutine gives its stack back only when nothing runs on it.
         unsafe { libc::munmap(self.low as *mut libc::c_void, STACK_BYTES + PAGE) };
-    }
-}
-
-// SAFETY: the lowest page is not accessible, and more than the least size is usable above it; `base` stays a multiple of sixteen.
-unsafe impl Stack for ThreadStack {
-    fn base(&self) -> StackPointer {
-        NonZeroUsize::new(self.base).unwrap_or(NonZeroUsize::MIN)
-    }
-
-    fn limit(&self) -> StackPointer {
-        NonZeroUsize::new(self.low).unwrap_or(NonZeroUsize::MIN)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Pending {
 }
 
 /// The lanes of a mask, ascending.
-pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> {
+pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     std::iter::from_fn(move || {
         let lane = mask.trailing_zeros();
         mask &= mask.wrapping_sub(1);

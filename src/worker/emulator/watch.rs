@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::abi::{ATOMIC, EXCHANGE, UNALIGNED, VOLATILE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
+use super::handover::Handover;
 use super::hooks;
 use super::job::{Job, Loaded, finding};
 use super::memory::Arena;
@@ -90,6 +91,7 @@ pub(super) struct BlockWatch {
     granule: usize,
     written: Vec<bool>,
     clocks: Clocks,
+    handover: Handover,
     knows: HashMap<u32, u32>,
     releases: u32,
     fenced: bool,
@@ -106,6 +108,7 @@ impl BlockWatch {
             granule: SHARED_GRANULE,
             written: vec![false; bytes],
             clocks: Clocks::new(threads),
+            handover: Handover::default(),
             knows: HashMap::new(),
             releases: 0,
             fenced: false,
@@ -122,6 +125,7 @@ impl BlockWatch {
     pub(super) fn begin(&mut self) {
         self.run += 1;
         self.written.fill(false);
+        self.handover.begin();
         self.knows.clear();
         self.releases = 0;
         self.fenced = false;
@@ -138,11 +142,13 @@ impl BlockWatch {
     /// Lanes of a warp have synchronised.
     pub(super) fn warp(&mut self, warp: usize, mask: u32) {
         self.clocks.join(warp, mask);
+        self.handover.together(super::warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32));
     }
 
     /// A thread has passed a fence: its next atomic or volatile store hands over what came before.
-    pub(super) fn fence(&mut self) {
+    pub(super) fn fence(&mut self, thread: u32, epoch: u32) {
         self.fenced = true;
+        self.handover.fence(thread, epoch, &mut self.clocks);
     }
 }
 
@@ -335,6 +341,7 @@ unsafe fn in_global(
         let Some(own) = &mut block.watch else { return };
         // PTX's volatile accesses are relaxed ones: they do not race with each other.
         let atomic = a.kind & (ATOMIC | VOLATILE) != 0;
+        own.handover.settle(a.thread, block.epoch);
         // What an atomic operation acquires is looked at again after it: another core may have handed over between this call and the operation itself.
         if let Some(address) = own.pending.take() {
             acquire(watch, own, address);
@@ -342,6 +349,7 @@ unsafe fn in_global(
         if atomic {
             acquire(watch, own, a.address);
             own.pending = Some(a.address);
+            own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
         }
         let new = Record {
             phase: watch.phase.load(Ordering::Relaxed),
@@ -355,7 +363,8 @@ unsafe fn in_global(
             bytes: 0,
             atomic,
         };
-        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), blocks: &own.knows };
+        let threads = own.handover.taken(a.thread, block.epoch);
+        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
         let mut race = None;
         for (cell, from, bytes) in parts(offset, a.size, shadow.granule) {
             let mut chunk = lock(&shadow.chunks[cell / CHUNK]);
@@ -366,7 +375,6 @@ unsafe fn in_global(
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);
-            hand_over_within(&mut block.epoch);
         }
         if let Some((old, wrote)) = race {
             job.notebook.add(race_found(core, job, a, at, &old, wrote));
@@ -386,12 +394,6 @@ fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (us
 
 fn look(cell: &mut Cell, new: Record, kind: u32, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
     if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(|old| (old, true)) }
-}
-
-/// A fence and an atomic access hand over to threads of the same block too. Which of them acquires is not followed: all that came before is taken as ordered before
-/// all that comes after, so that no false race is told, and some races of such kernels are missed.
-fn hand_over_within(epoch: &mut u32) {
-    *epoch += 1;
 }
 
 fn acquire(watch: &Watch, own: &mut BlockWatch, address: usize) {
@@ -506,13 +508,15 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         if a.size < own.granule && a.size.is_power_of_two() {
             own.refine(a.size);
         }
-        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), blocks: &own.knows };
+        own.handover.settle(a.thread, block.epoch);
+        if a.kind & ATOMIC != 0 {
+            own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
+        }
+        let threads = own.handover.taken(a.thread, block.epoch);
+        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
         let mut race = None;
         for (cell, from, bytes) in parts(offset, a.size, own.granule) {
             race = race.or(look(&mut own.cells[cell], Record { from, bytes, ..new }, a.kind, &knows));
-        }
-        if a.kind & ATOMIC != 0 && a.kind & WRITE != 0 && own.fenced {
-            hand_over_within(&mut block.epoch);
         }
         if unwritten {
             let message = format!(

@@ -219,10 +219,10 @@ fn methods_say_what_shows_them_by_architecture() {
     let (kernel, mix) = (&package.kernels[0], &package.operators[0]);
     let [vectors, split, fast] = kernel.methods.as_slice() else { panic!("three methods") };
     assert_eq!((vectors.axis, split.axis, fast.axis), (Axis::Memory, Axis::Latency, Axis::Compute));
-    assert_eq!(vectors.signature_for("sm_90a").unwrap().any, ["UBLKCP"]);
-    assert_eq!(vectors.signature_for("sm_90").unwrap().count[r"LDG\.E\.128"], 2);
-    assert_eq!(vectors.signature_for("sm_100a").unwrap().any, [r"LDG\.E\.128"]);
-    assert_eq!(split.signature_for("sm_90a"), None);
+    assert_eq!(vectors.signature.for_arch("sm_90a").unwrap().any, ["UBLKCP"]);
+    assert_eq!(vectors.signature.for_arch("sm_90").unwrap().count[r"LDG\.E\.128"], 2);
+    assert_eq!(vectors.signature.for_arch("sm_100a").unwrap().any, [r"LDG\.E\.128"]);
+    assert_eq!(split.signature.for_arch("sm_90a"), None);
     let choice = &mix.choices()[0];
     let one = variant(&package, "h100", choice, "BLOCK=128,VEC=1,FAST=true,SPLIT=1,REGS=64,LAYOUT=row");
     let off = kernel.without(&one, split).unwrap();

@@ -116,7 +116,7 @@ fn its_method_turns_off_where_it_is_used() {
     let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
     let method = &kernel.methods[0];
     assert_eq!(method.id, "memory.vectorized_access");
-    assert_eq!(method.signature_for("sm_90a").unwrap().any, [r"LDG\.E\.128"]);
+    assert_eq!(method.signature.for_arch("sm_90a").unwrap().any, [r"LDG\.E\.128"]);
     let variants = kernel.variants(&package.targets["h200"], &operator.choices()[0]).unwrap();
     assert_eq!(kernel.without(&variants[0], method), None);
     let off = kernel.without(&variants[1], method).unwrap();

@@ -1,6 +1,7 @@
 // CUDA's cooperative groups: blocks, tiles, coalesced and labelled groups, the grid.
-// Knows which threads a group is and how they meet; clusters and multi-device groups are not emulated.
+// Knows which threads a group is and how they meet; of clusters only the names.
 #pragma once
+#include "kf_unsupported.h"
 #include "kf_warp.h"
 #include <type_traits>
 
@@ -30,7 +31,10 @@ public:
   KF_INLINE dim3 thread_index() const { return dim3(KF_CTX(tid[0]), KF_CTX(tid[1]), KF_CTX(tid[2])); }
   KF_INLINE dim3 group_dim() const { return dim3(KF_CTX(bdim[0]), KF_CTX(bdim[1]), KF_CTX(bdim[2])); }
   KF_INLINE dim3 dim_threads() const { return group_dim(); }
+  // In two steps: all of it happens at the second, which is more order than CUDA promises.
   struct arrival_token {};
+  KF_INLINE arrival_token barrier_arrive() const { return {}; }
+  KF_INLINE void barrier_wait(arrival_token &&) const { sync(); }
   // All threads of a block meet at one place, whatever the source line: groups do not tell their sites apart.
   KF_INLINE void sync() const { kf_barrier(0, 0x80000000u, 0); }
   KF_INLINE static constexpr bool is_valid() { return true; }
@@ -40,6 +44,9 @@ KF_INLINE thread_block this_thread_block() { return {}; }
 class grid_group {
 public:
   KF_INLINE bool is_valid() const { return true; }
+  struct arrival_token {};
+  KF_INLINE arrival_token barrier_arrive() const { return {}; }
+  KF_INLINE void barrier_wait(arrival_token &&) const { sync(); }
   KF_INLINE void sync() const { kf_grid_sync(); }
   KF_INLINE unsigned long long num_blocks() const {
     return static_cast<unsigned long long>(KF_CTX(gdim[0])) * KF_CTX(gdim[1]) * KF_CTX(gdim[2]);
@@ -55,6 +62,33 @@ public:
   KF_INLINE dim3 block_index() const { return dim3(KF_CTX(bid[0]), KF_CTX(bid[1]), KF_CTX(bid[2])); }
 };
 KF_INLINE grid_group this_grid() { return {}; }
+
+// Blocks that share their memory: sources that name them compile, and say so when they get there.
+class cluster_group {
+public:
+  struct arrival_token {};
+#define KF_CLUSTER(name)                                                                                               \
+  template <class... A> KF_INLINE static kf_any name(A &&...) { return kf_none("cluster_group::" #name); }
+  KF_CLUSTER(sync)
+  KF_CLUSTER(barrier_arrive)
+  KF_CLUSTER(barrier_wait)
+  KF_CLUSTER(query_shared_rank)
+#undef KF_CLUSTER
+#define KF_CLUSTER(T, name)                                                                                            \
+  KF_INLINE static T name() { return kf_none("cluster_group::" #name); }
+  KF_CLUSTER(dim3, block_index)
+  KF_CLUSTER(unsigned, block_rank)
+  KF_CLUSTER(dim3, thread_index)
+  KF_CLUSTER(unsigned, thread_rank)
+  KF_CLUSTER(dim3, dim_blocks)
+  KF_CLUSTER(unsigned, num_blocks)
+  KF_CLUSTER(dim3, dim_threads)
+  KF_CLUSTER(unsigned, num_threads)
+  KF_CLUSTER(unsigned, size)
+#undef KF_CLUSTER
+  template <class T> KF_INLINE static T *map_shared_rank(T *, int) { return kf_none("cluster_group::map_shared_rank"); }
+};
+KF_INLINE cluster_group this_cluster() { return {}; }
 
 // Lanes of a warp by mask: what tiles, coalesced and labelled groups have in common. Ranks count the set bits below.
 class kf_lanes {
@@ -165,6 +199,12 @@ template <class Group, class Label> KF_INLINE coalesced_group labeled_partition(
 template <class Group> KF_INLINE coalesced_group binary_partition(const Group &parent, bool predicate) {
   unsigned yes = __ballot_sync(parent.kf_mask(), predicate);
   return coalesced_group(predicate ? yes : parent.kf_mask() & ~yes);
+}
+
+// One thread of the group does it: the first.
+template <class Group, class F, class... A> KF_INLINE auto invoke_one(const Group &group, F &&f, A &&...args) -> decltype(f(args...)) {
+  if (group.thread_rank() == 0) return f(args...);
+  return decltype(f(args...))();
 }
 
 template <class Group> KF_INLINE void sync(const Group &group) { group.sync(); }

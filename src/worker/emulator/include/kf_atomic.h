@@ -1,13 +1,15 @@
-// CUDA's atomic functions, over compare-and-swap of two, four or eight bytes.
+// CUDA's atomic functions, over compare-and-swap of one, two, four or eight bytes.
 // Knows what each computes. A thread that spins without changing anything lets others run.
 #pragma once
 #include "kf_runtime.h"
 
 template <size_t> struct kf_word;
+template <> struct kf_word<1> { typedef uint8_t type; };
 template <> struct kf_word<2> { typedef uint16_t type; };
 template <> struct kf_word<4> { typedef uint32_t type; };
 template <> struct kf_word<8> { typedef uint64_t type; };
 
+KF_INLINE uint8_t kf_cas(uint8_t *p, uint8_t e, uint8_t d) { return kf_cas1(p, e, d); }
 KF_INLINE uint16_t kf_cas(uint16_t *p, uint16_t e, uint16_t d) { return kf_cas2(p, e, d); }
 #ifdef KF_CHECK
 // Through the stub: the thread sanitizer's pass would turn the compiler's own atomics into calls.
@@ -27,6 +29,17 @@ KF_INLINE void kf_polled() {
   kf_ctx *c = kf_self();
   if (__builtin_expect(--c->polls == 0, 0)) kf_poll();
 #endif
+}
+
+// A load that does not race with atomic operations; threads that spin on it let others run.
+template <class T> KF_INLINE T kf_atomic_load(const T *address) {
+  typedef typename kf_word<sizeof(T)>::type W;
+  KF_WATCH(address, sizeof(T), KF_ATOMIC);
+  kf_polled();
+  W bits = kf_load(reinterpret_cast<const W *>(address));
+  T value;
+  __builtin_memcpy(static_cast<void *>(&value), &bits, sizeof(T));
+  return value;
 }
 
 template <class T, class F> KF_INLINE T kf_rmw(T *address, F f, uint32_t more = 0) {

@@ -39,6 +39,7 @@ KF_CALL void kf_grid_sync();
 KF_CALL uint64_t kf_clock(uint32_t which);
 KF_CALL uint32_t kf_cas4(void *address, uint32_t expected, uint32_t desired);
 KF_CALL uint64_t kf_cas8(void *address, uint64_t expected, uint64_t desired);
+KF_CALL uint8_t kf_cas1(void *address, uint8_t expected, uint8_t desired);
 KF_CALL uint16_t kf_cas2(void *address, uint16_t expected, uint16_t desired);
 KF_CALL uint64_t kf_peek(const void *address, size_t size);
 
@@ -123,5 +124,17 @@ template <class... A> constexpr std::index_sequence_for<A...> kf_indices_of(void
   const decltype(kf_params_of(kf_kernel_##i)) kf_params_##i = kf_params_of(kf_kernel_##i);                             \
   KF_ENTRY_ATTRIBUTES void kf_entry_##i(kf_ctx *c, void **args) {                                                      \
     kf_run(c, args, kf_kernel_##i, kf_indices_of(kf_kernel_##i));                                                      \
+  }                                                                                                                    \
+  }
+// An entry of a source that does not compile here, for it names what is not emulated. Its parameters are unknown.
+#define KF_UNKNOWN_ENTRY(i, what)                                                                                      \
+  extern "C" {                                                                                                         \
+  extern const kf_params<0> kf_params_##i __attribute__((visibility("default"), used));                                \
+  const kf_params<0> kf_params_##i = {0xffffffffu, {{0, 0, 0}}};                                                       \
+  KF_ENTRY_ATTRIBUTES void kf_entry_##i(kf_ctx *c, void **) {                                                          \
+    while (kf_next(c)) {                                                                                               \
+      kf_not_emulated(what);                                                                                           \
+      kf_done(c);                                                                                                      \
+    }                                                                                                                  \
   }                                                                                                                    \
   }

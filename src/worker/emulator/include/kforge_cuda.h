@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 #include <limits>
 #include <new>
@@ -69,6 +70,7 @@ KF_ATOMIC_NARROW(__nv_bfloat16, __nv_bfloat162)
 #include "kf_intrinsics.h"
 #include "kf_mma_values.h"
 #include "kf_device.h"
+#include "kf_host.h"
 #include "kf_unsupported.h"
 
 #ifdef KFORGE_WARP_SYNCHRONOUS

@@ -30,7 +30,8 @@ template <int M, int N, int K> struct kf_extent<accumulator, M, N, K> { enum { r
 
 // Element e (row-major) of the matrix is held by lane e % 32 at position e / 32.
 template <class Use, int M, int N, int K, class T, class Layout = void> class fragment {
-  static_assert((M == 16 && N == 16 && (K == 16 || K == 8)) || (M == 32 && N == 8 && K == 16) || (M == 8 && N == 32 && K == 16),
+  static_assert((M == 16 && N == 16 && (K == 16 || K == 8)) || (M == 32 && N == 8 && K == 16) || (M == 8 && N == 32 && K == 16) ||
+                    (M == 8 && N == 8 && K == 4 && std::is_same<T, double>::value),
                 "this shape of fragment is not emulated");
 
 public:

@@ -1,0 +1,28 @@
+//! The registry of methods: named optimisations with their axis, priority, least architecture, trigger, preconditions, signature and advice.
+//!
+//! | part | is |
+//! |---|---|
+//! | `compute.toml`, `memory.toml`, `latency.toml` | the methods themselves, as data |
+//! | [`registry`] | the typed, checked whole of them |
+//! | [`trigger`] | how strongly metrics speak for a method, or that they say nothing |
+//! | [`fact`] | what must hold of operator, kernel and machine code before a method makes sense |
+//! | [`feature`] | what hardware a method needs, and which architectures have it |
+//! | [`explain`] | a method as text |
+//!
+//! Signatures were read off disassembly, not off documentation: PTX spellings such as `cp.async` or `setmaxnreg` are not what machine code says. Each is tested
+//! on every architecture that the toolchain compiles for, by kernels with and without the method (`tests/methods.rs`).
+
+pub mod explain;
+pub mod fact;
+pub mod feature;
+pub mod registry;
+mod row;
+#[cfg(test)]
+mod tests;
+pub mod trigger;
+
+pub use explain::explain;
+pub use fact::{Fact, Facts};
+pub use feature::Feature;
+pub use registry::{Entry, Fit, Registry, registry, signatures};
+pub use trigger::{Strength, Trigger};

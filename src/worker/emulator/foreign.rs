@@ -1,0 +1,157 @@
+//! What of CUDA a compiler's refusal names that the emulator does not have: a header of the toolkit, a function, a member of one of CUDA's namespaces.
+//! Such a source compiles elsewhere, so that its kernels are unknown here, not wrong. Pure: reads the words of g++ and clang++, knows no files.
+
+/// What is missing, and where the source asks for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Foreign {
+    /// As the source spells it.
+    pub(super) what: String,
+    /// The file below the package, and the line.
+    pub(super) place: (String, u32),
+}
+
+/// Folders and beginnings of the toolkit's headers.
+const HEADERS: [&str; 13] = [
+    "cuda/",
+    "cub/",
+    "thrust/",
+    "nv/",
+    "cooperative_groups/",
+    "crt/",
+    "cuda_",
+    "curand",
+    "cublas",
+    "device_",
+    "texture_",
+    "surface_",
+    "sm_",
+];
+
+/// Namespaces and beginnings of types that are CUDA's.
+const SPACES: [&str; 6] = ["cuda", "cooperative_groups", "nvcuda", "cub", "thrust", "nv"];
+
+/// What the first error in `log`, whose places are relative to the package, names, if that is CUDA's and not emulated. A refusal for any other reason is the source's own mistake.
+pub(super) fn foreign(log: &str) -> Option<Foreign> {
+    let lines: Vec<&str> = log.lines().collect();
+    let at = lines.iter().position(|line| line.contains("error: "))?;
+    let (place, message) = lines[at].split_once("error: ")?;
+    let what = missing(message)?;
+    // An error inside our own headers is about the line that asked for them.
+    let asked = || {
+        let near = lines[..at].iter().rev().chain(&lines[at + 1..]);
+        near.filter(|line| line.contains("required from here") || line.contains("requested here"))
+            .find_map(|line| place_of(line))
+    };
+    Some(Foreign { what, place: place_of(place).or_else(asked)? })
+}
+
+/// The place at the start of a message, if it lies in the package: not in our headers, the system's, or the unit around the source.
+fn place_of(text: &str) -> Option<(String, u32)> {
+    let mut parts = text.trim_start().splitn(3, ':');
+    let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
+    let apart = ["headers/", "/", "<"].iter().any(|start| file.starts_with(start))
+        || ["entries", "entries.cpp", "defines"].contains(&file);
+    (!apart && !file.is_empty()).then(|| (file.to_owned(), line))
+}
+
+fn missing(message: &str) -> Option<String> {
+    // Our own words, of a static assertion.
+    if let Some(end) = message.find(" is not emulated").or_else(|| message.find(" are not emulated")) {
+        let said = &message[..end];
+        return Some(said.rsplit_once(": ").map_or(said, |(_, what)| what).trim_matches('"').to_owned());
+    }
+    let header =
+        message.strip_suffix(": No such file or directory").or_else(|| message.strip_suffix(" file not found"));
+    if let Some(header) = header {
+        let header = header.trim_matches('\'');
+        return HEADERS.iter().any(|start| header.starts_with(start)).then(|| header.to_owned());
+    }
+    let quoted: Vec<&str> = message.split('\'').skip(1).step_by(2).collect();
+    let says = |words: &str| message.contains(words);
+    match quoted[..] {
+        [name, space, ..] if says("is not a member of") && is_space(space) => Some(format!("{space}::{name}")),
+        [name, space, ..] if says("no member named") && says(" in ") && is_space(space) => {
+            Some(format!("{space}::{name}"))
+        }
+        [class, name, ..] if says("has no member named") && is_space(class) => Some(format!("{}::{name}", bare(class))),
+        [name, ..] if says("was not declared") || says("does not name a type") || says("has not been declared") => {
+            is_cuda(name).then(|| name.to_owned())
+        }
+        [name, ..] if says("undeclared identifier") || says("unknown type name") => {
+            is_cuda(name).then(|| name.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// A type's name without `class`, qualifiers and template arguments.
+fn bare(class: &str) -> &str {
+    let name = class.trim_start_matches("const ").trim_start_matches("class ").trim_start_matches("struct ");
+    name.split('<').next().unwrap_or(name)
+}
+
+fn is_space(name: &str) -> bool {
+    let first = bare(name).split("::").next().unwrap_or_default();
+    SPACES.contains(&first)
+}
+
+/// Whether a name is spelled as CUDA spells its own: `cudaMalloc`, `cuTensorMapEncode`, `__viaddmax_s32`, `tex2DLod`.
+fn is_cuda(name: &str) -> bool {
+    let name = bare(name);
+    let then_upper =
+        |start: &str| name.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+    let then_digit =
+        |start: &str| name.strip_prefix(start).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let intrinsic = name.strip_prefix("__").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_lowercase()));
+    then_upper("cuda")
+        || then_upper("cu")
+        || then_digit("tex")
+        || then_digit("surf")
+        || is_space(name)
+        || (intrinsic && !name.starts_with("__builtin"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(log: &str) -> Option<(String, String, u32)> {
+        foreign(log).map(|f| (f.what, f.place.0, f.place.1))
+    }
+
+    #[test]
+    fn what_the_toolkit_has_and_the_emulator_lacks_is_named_with_its_line() {
+        let at = |what: &str, line: u32| Some((what.to_owned(), "k.cu".to_owned(), line));
+        assert_eq!(found("k.cu:3:10: fatal error: cub/cub.cuh: No such file or directory\n"), at("cub/cub.cuh", 3));
+        assert_eq!(found("k.cu:3:10: fatal error: 'cub/cub.cuh' file not found\n"), at("cub/cub.cuh", 3));
+        let member = "k.cu: In function 'void k()':\nk.cu:9:8: error: 'mdspan' is not a member of 'cuda::std'\n";
+        assert_eq!(found(member), at("cuda::std::mdspan", 9));
+        assert_eq!(
+            found("k.cu:7:3: error: '__viaddmax_s32' was not declared in this scope\n"),
+            at("__viaddmax_s32", 7)
+        );
+        assert_eq!(found("k.cu:7:3: error: use of undeclared identifier '__viaddmax_s32'\n"), at("__viaddmax_s32", 7));
+        assert_eq!(
+            found("k.cu:8:5: error: 'class cooperative_groups::thread_block' has no member named 'new_thing'\n"),
+            at("cooperative_groups::thread_block::new_thing", 8)
+        );
+        let ours = "headers/mma.h: In instantiation of 'class f<3>':\nk.cu:12:30:   required from here\n\
+                    headers/mma.h:39:40: error: static assertion failed: this shape of fragment is not emulated\n";
+        assert_eq!(found(ours), at("this shape of fragment", 12));
+    }
+
+    #[test]
+    fn a_namespace_that_is_missing_is_named() {
+        let log = "k.cu:5:1: error: 'nvcuda::wmma::experimental' has not been declared\n";
+        assert_eq!(found(log), Some(("nvcuda::wmma::experimental".into(), "k.cu".into(), 5)));
+    }
+
+    #[test]
+    fn a_mistake_of_the_source_is_none_of_it() {
+        assert_eq!(found("k.cu:2:10: error: 'undeclared' was not declared in this scope\n"), None);
+        assert_eq!(found("k.cu:2:10: fatal error: tile.h: No such file or directory\n"), None);
+        assert_eq!(found("k.cu:2:10: error: 'foo' is not a member of 'ops'\n"), None);
+        assert_eq!(found("k.cu:2:10: error: expected ';'\nk.cu:3:1: error: '__vadd' was not declared\n"), None);
+        assert_eq!(found("nothing"), None);
+    }
+}

@@ -1,0 +1,31 @@
+// Copies between global and shared memory by one thread or by each thread of a group its share; in words as wide as the addresses allow, so that every
+// access is seen as the hardware would make it. Knows bytes, not when a copy may be relied on.
+#pragma once
+#include "kf_runtime.h"
+#include "kf_vector_types.h"
+
+template <class W> KF_INLINE void kf_copy_as(void *to, const void *from, size_t bytes, size_t rank, size_t size) {
+  for (size_t i = rank; i < bytes / sizeof(W); i += size) static_cast<W *>(to)[i] = static_cast<const W *>(from)[i];
+}
+KF_INLINE void kf_copy_ranked(void *to, const void *from, size_t bytes, size_t rank, size_t size) {
+  size_t all = reinterpret_cast<size_t>(to) | reinterpret_cast<size_t>(from) | bytes;
+  if (all % 16 == 0) kf_copy_as<uint4>(to, from, bytes, rank, size);
+  else if (all % 8 == 0) kf_copy_as<uint2>(to, from, bytes, rank, size);
+  else if (all % 4 == 0) kf_copy_as<uint32_t>(to, from, bytes, rank, size);
+  else if (all % 2 == 0) kf_copy_as<uint16_t>(to, from, bytes, rank, size);
+  else kf_copy_as<uint8_t>(to, from, bytes, rank, size);
+}
+KF_INLINE void kf_copy_bytes(void *to, const void *from, size_t bytes) { kf_copy_ranked(to, from, bytes, 0, 1); }
+template <class Group> KF_INLINE void kf_copy_share(const Group &group, void *to, const void *from, size_t bytes) {
+  kf_copy_ranked(to, from, bytes, group.thread_rank(), group.size());
+}
+
+// A size with a promise of alignment, and a group of one.
+namespace cuda {
+template <size_t Bytes> struct aligned_size_t {
+  static constexpr size_t align = Bytes;
+  size_t value;
+  KF_INLINE constexpr explicit aligned_size_t(size_t v) : value(v) {}
+  KF_INLINE constexpr operator size_t() const { return value; }
+};
+} // namespace cuda
