@@ -68,7 +68,8 @@ impl Console {
         let color = manner.color.0 || (!manner.color.1 && terminal && !plain);
         let show = manner.volume > Volume::Quiet && (manner.progress.0 || (!manner.progress.1 && terminal && !plain));
         let bar = show.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+            // Drawn from the first step on: commands that build nothing show no bar.
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
             let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("=> "));
@@ -213,6 +214,9 @@ impl Console {
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()
         {
+            if bar.length() == Some(0) {
+                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+            }
             bar.set_prefix("Building");
             bar.set_length(total);
             bar.set_position(ended);

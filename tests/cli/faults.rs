@@ -102,7 +102,7 @@ fn run_takes_an_overlay() {
 fn a_bracket_that_is_never_closed_is_one_error_where_it_opens() {
     for (from, to, at) in [
         ("BLOCK = [32]", "BLOCK = [32", "kernel.toml:22:9"),
-        ("shape = [\"n\"] }\noutputs", "shape = [\"n\" }\noutputs", "kernel.toml:9:39"),
+        ("shape = [\"n\"] }\noutputs", "shape = [\"n\" }\noutputs", "kernel.toml:9:37"),
     ] {
         let place = Place::empty().file("kernel.toml", &MANIFEST.replacen(from, to, 1));
         let said = place.run("build").expect(101).says("this `[` is never closed").says(at);
@@ -172,4 +172,33 @@ fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
     said.prints("missing CUDA compiler (NVRTC): no workspace here asks for one");
     let place = Place::empty().file("kernel.toml", "[package\n");
     place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
+}
+
+#[test]
+fn every_command_and_flag_says_what_it_does() {
+    let place = Place::empty();
+    let commands = |help: &str| -> Vec<String> {
+        let listed =
+            help.lines().skip_while(|l| !l.starts_with("Commands:")).skip(1).take_while(|l| l.starts_with("  "));
+        listed.filter(|l| !l.starts_with("   ")).filter_map(|l| l.split_whitespace().next().map(String::from)).collect()
+    };
+    // `help` itself is the parser's, and takes no `--help`.
+    let told = |help: &str| commands(help).into_iter().filter(|c| c != "help").collect::<Vec<_>>();
+    let mut open: Vec<String> = told(&place.run("--help").expect(0).out);
+    assert!(open.len() > 25, "{open:?}");
+    while let Some(command) = open.pop() {
+        let help = place.run(&format!("{command} --help")).expect(0).out;
+        let first = help.lines().next().unwrap();
+        assert!(first.len() > 10 && first.starts_with(char::is_uppercase), "`kforge {command}` says `{first}`");
+        let under = help.lines().zip(help.lines().skip(1).chain([""]));
+        for (line, next) in under.filter(|(l, _)| l.trim_start().starts_with('-')) {
+            let said = line.trim().split("  ").filter(|p| !p.is_empty()).count() > 1;
+            assert!(
+                said || next.starts_with("          "),
+                "`kforge {command}` does not say what `{}` does",
+                line.trim()
+            );
+        }
+        open.extend(told(&help).into_iter().map(|c| format!("{command} {c}")));
+    }
 }

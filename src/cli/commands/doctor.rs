@@ -31,7 +31,7 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
                 format!("{OPEN}   missing{OPEN:#} {what}: {why}\n           {DIM}so {cost}{DIM:#}\n")
             }
         };
-        context.console.out(&text);
+        context.console.out_fitted(&text);
     };
     let written = writable(home).map(|()| format!("{} can be written", home.display()));
     line("kforge home", written.map_err(|why| (why, "nothing can be built: caches and toolchains live there")));

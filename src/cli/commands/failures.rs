@@ -138,7 +138,7 @@ pub fn indented(text: &str) -> String {
 fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnostic> {
     let refused = step.notes.iter().any(|n| n.code == "inspect.arguments");
     let passes = why.contains("the launch passes") || why.starts_with("argument ");
-    if !refused && !(step.kind == StepKind::Judge && passes) {
+    if !(refused || step.kind == StepKind::Judge && passes) {
         return None;
     }
     let kernel = package.kernel(step.labels.kernel.as_deref()?)?;
