@@ -9,15 +9,16 @@ use crate::record::params::{CalibrateParams, Calibration, NullsObserved};
 
 /// The tolerance for an output of that type whose elements sum up to `reduction` terms, for `tolerance = "auto"`.
 ///
-/// One rounding to the output's type is half an epsilon; sums in an f32 accumulator grow like the square root of their length (random signs), to which a factor
-/// of four is given; `atol` is the same against values of order one.
+/// One unit in the last place is for the rounding to the output's type. What an f32 accumulator loses over a sum grows like the square root of its length
+/// (random signs), to which a factor of four is given: relative to the element, and absolute against values of order one. The rounding has no absolute part,
+/// which would let coarse types hide anything in an average.
 pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
     if !dtype.is_float() {
         return Tolerance::default();
     }
     let acc = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let rounding = dtype.epsilon() + 4.0 * (reduction.max(1) as f64).sqrt() * acc.epsilon();
-    Tolerance { atol: rounding, rtol: rounding, acc, ..Tolerance::default() }
+    let lost = 4.0 * (reduction.max(1) as f64).sqrt() * acc.epsilon();
+    Tolerance { atol: lost, rtol: lost, ulp: 1.0, acc, ..Tolerance::default() }
 }
 
 /// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing of another. `nulls[i]` belongs to
@@ -78,8 +79,8 @@ mod tests {
     }
 
     fn under(tolerance: BTreeMap<String, Tolerance>, cases: &[NullsObserved]) -> Calibration {
-        let case = CalibrateCase { distribution: "uniform".into(), tolerance };
-        calibrate(&CalibrateParams { cases: vec![case; cases.len()], left_out: vec![] }, cases)
+        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None };
+        calibrate(&CalibrateParams { cases: vec![case; cases.len()], absent: None }, cases)
     }
 
     #[test]
@@ -108,8 +109,12 @@ mod tests {
 
     #[test]
     fn derived_tolerances_follow_type_and_length() {
-        assert!(derived(DType::F16, 1).rtol > derived(DType::F32, 4096).rtol);
-        assert!(derived(DType::F32, 4096).rtol > derived(DType::F32, 1).rtol);
+        let allowed = |dtype, terms, want| super::super::judge::allowance(&derived(dtype, terms), dtype, want, None);
+        assert!(allowed(DType::F16, 1, 1.0) > allowed(DType::F32, 4096, 1.0));
+        assert_eq!(derived(DType::F32, 4096).rtol, 64.0 * derived(DType::F32, 1).rtol);
+        // A sixteenth of what is allowed at one: nothing of a coarse type's rounding is absolute.
+        assert!(allowed(DType::Bf16, 1, 1.0 / 16.0) < allowed(DType::Bf16, 1, 1.0) / 15.0);
+        assert_eq!(derived(DType::F64, 1).atol, 4.0 * f64::EPSILON);
         assert_eq!(derived(DType::I32, 4096), Tolerance::default());
     }
 

@@ -4,7 +4,7 @@ use super::front::Front;
 use super::pattern::Places;
 use crate::model::{DType, Tolerance};
 use crate::record::observation::{Gross, Mismatch};
-use crate::record::{FrontPoint, OutputObserved};
+use crate::record::{Checked, FrontPoint, OutputObserved};
 
 /// A share of the magnitude beyond which an element is plainly wrong, whatever the tolerance: see [`Gross`].
 const GROSS: f64 = 1e-2;
@@ -37,6 +37,7 @@ impl<'a> Comparison<'a> {
             histogram: vec![0; 11],
             gross: None,
             beyond: beyond.map(|_| 0),
+            checked: None,
         };
         Comparison { seen, front: Front::default(), places: Places::new(shape), rms, first_gross: None, beyond }
     }
@@ -63,6 +64,23 @@ impl<'a> Comparison<'a> {
                 self.seen.histogram[0] += 1;
             }
         }
+    }
+
+    /// Takes the word of a function of the package on all `elements` in place of comparing them. `accepts` says of an element whether it may stand, and `shown`
+    /// what was written and what was expected there.
+    pub fn checked(
+        &mut self,
+        checked: Checked,
+        elements: u64,
+        accepts: impl Fn(u64) -> bool,
+        shown: impl Fn(u64) -> (String, String),
+    ) {
+        self.seen.elements = elements;
+        for index in (0..elements).filter(|index| !checked.whole && !accepts(*index)) {
+            let (got, want) = shown(index);
+            self.gross(index, Mismatch { index, got, want });
+        }
+        self.seen.checked = Some(checked);
     }
 
     fn float(&mut self, index: u64, got: f64, want: f64, scale: Option<f64>) {
@@ -92,7 +110,7 @@ impl<'a> Comparison<'a> {
         let scale = scale.map(|scale| if scale.is_finite() { scale } else { 0.0 });
         seen.histogram[decade(error, want)] += 1;
         if let (Some(count), Some(tolerance)) = (&mut seen.beyond, self.beyond) {
-            *count += u64::from(error > super::judge::allowance(tolerance, seen.dtype, want, scale));
+            *count += u64::from(super::judge::excess(tolerance, seen.dtype, error, want, scale) > 1.0);
         }
         if error > 0.0 {
             self.front.push(FrontPoint { index, error, got, want, scale });
@@ -118,8 +136,15 @@ impl<'a> Comparison<'a> {
 
 /// The root mean square of the finite values; 0 for none.
 pub fn rms(values: &[f64]) -> f64 {
-    let (sum, count) = values.iter().filter(|v| v.is_finite()).fold((0.0, 0u64), |(s, n), v| (s + v * v, n + 1));
-    if count == 0 { 0.0 } else { (sum / count as f64).sqrt() }
+    let finite = || values.iter().filter(|v| v.is_finite());
+    let of = |unit: f64| {
+        let (sum, count) = finite().fold((0.0, 0u64), |(s, n), v| (s + (v / unit) * (v / unit), n + 1));
+        if count == 0 { 0.0 } else { (sum / count as f64).sqrt() * unit }
+    };
+    let plain = of(1.0);
+    // Squares overflow from 1.3e154 on and vanish below 1e-162: there they are taken relative to the largest.
+    let largest = finite().fold(0.0f64, |most, v| most.max(v.abs()));
+    if largest > 0.0 && !(1e-140..1e140).contains(&plain) { of(largest) } else { plain }
 }
 
 /// The decade of a relative error: 0 below 1e-9 (and for none at all), then one each, 10 from 1 on.
@@ -187,6 +212,16 @@ mod tests {
             let text = serde_json::to_string(&seen).unwrap();
             assert_eq!(serde_json::from_str::<OutputObserved>(&text).unwrap(), seen);
         }
+    }
+
+    #[test]
+    fn the_root_mean_square_neither_overflows_nor_vanishes() {
+        for unit in [1e300, 1.0, 1e-300, 5e-324] {
+            assert_eq!(rms(&[3.0 * unit, -3.0 * unit, f64::NAN, f64::INFINITY]), 3.0 * unit);
+        }
+        assert_eq!((rms(&[]), rms(&[0.0])), (0.0, 0.0));
+        let want = [1e300, 1e300];
+        assert_eq!(compare(&[1e300, 0.0], &want).gross.unwrap().first.index, 1);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::compare::show;
 use crate::model::{DType, Nonfinite, Tolerance};
 use crate::record::params::Judgement;
 use crate::record::{
-    Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
+    Checked, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
 
 /// How far an element may lie from `want`: the tolerance of manifest.md, with `want` rounded to the output's type already.
@@ -22,6 +22,22 @@ pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f
     allowed
 }
 
+/// An error over what is allowed; infinite where nothing is. An error beyond the largest number, which is kept as that, exceeds every tolerance: how far
+/// beyond is not known.
+pub fn excess(tolerance: &Tolerance, dtype: DType, error: f64, want: f64, scale: Option<f64>) -> f64 {
+    let allowed = allowance(tolerance, dtype, want, scale);
+    match error {
+        0.0 => 0.0,
+        f64::MAX => f64::INFINITY,
+        error if allowed > 0.0 => {
+            let ratio = error / allowed;
+            // A division that rounds to one must not decide.
+            if ratio == 1.0 && error > allowed { 1.0 + f64::EPSILON } else { ratio }
+        }
+        _ => f64::INFINITY,
+    }
+}
+
 /// Whether one output of one trial is right, and how near it came: the largest error over its allowance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputJudged {
@@ -33,8 +49,13 @@ pub struct OutputJudged {
     pub reasons: Vec<String>,
 }
 
-/// Judges one output of one trial.
+/// Judges one output of one trial. Where a function of the package has spoken, the tolerance says nothing.
 pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudged {
+    if let Some(checked) = &seen.checked {
+        let reasons: Vec<String> = rejection(seen, checked).into_iter().collect();
+        let pass = reasons.is_empty();
+        return OutputJudged { pass, worst: if pass { 0.0 } else { f64::INFINITY }, reasons };
+    }
     let mut reasons = Vec::new();
     if seen.differing > 0 {
         let first =
@@ -58,10 +79,7 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         };
         reasons.push(format!("{classes} of {} elements {what}{}", seen.elements, first.unwrap_or_default()));
     }
-    let ratio = |p: &FrontPoint| {
-        let allowed = allowance(tolerance, seen.dtype, p.want, p.scale);
-        if allowed > 0.0 { p.error / allowed } else { f64::INFINITY }
-    };
+    let ratio = |p: &FrontPoint| excess(tolerance, seen.dtype, p.error, p.want, p.scale);
     let worst = seen.front.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
     let worst_ratio = worst.map_or(0.0, ratio);
     if tolerance.matched < 1.0 {
@@ -84,6 +102,23 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         worst: if seen.differing > 0 || classes > 0 { f64::INFINITY } else { worst_ratio },
         reasons,
     }
+}
+
+/// What a function of the package rejects, in its own words; none if it accepts.
+fn rejection(seen: &OutputObserved, checked: &Checked) -> Option<String> {
+    if checked.rejected == 0 {
+        return None;
+    }
+    let words = checked.message.as_ref().map(|words| format!(": {words}")).unwrap_or_default();
+    let what = match (checked.whole, &seen.gross) {
+        (true, _) => "it as a whole".to_string(),
+        (false, first) => {
+            let first = first.as_ref().map(|g| &g.first);
+            let first = first.map(|m| format!(" (the first at {}: got {}, want {})", m.index, m.got, m.want));
+            format!("{} of {} elements{}", checked.rejected, seen.elements, first.unwrap_or_default())
+        }
+    };
+    Some(format!("`{}` rejects {what}{words}", checked.by))
 }
 
 /// The conditions where only a share of the elements must pass.
@@ -160,11 +195,11 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
 /// The line that stands for a failure: output, element, got, want.
 fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
     match &seen.gross {
-        Some(gross) => format!(
+        Some(gross) if seen.checked.is_none() => format!(
             "`{}` is wrong at {}: got {}, want {}",
             seen.output, gross.first.index, gross.first.got, gross.first.want
         ),
-        None => format!("`{}`: {}", seen.output, judged.reasons[0]),
+        _ => format!("`{}`: {}", seen.output, judged.reasons[0]),
     }
 }
 
@@ -173,14 +208,19 @@ fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged)
     let mut text =
         format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
     if let Some(gross) = &seen.gross {
-        let _ = write!(
-            text,
-            "\n  {} of {} elements are plainly wrong, the first at {}: got {}, want {}",
-            gross.count, seen.elements, gross.first.index, gross.first.got, gross.first.want
-        );
+        if seen.checked.is_none() {
+            let _ = write!(
+                text,
+                "\n  {} of {} elements are plainly wrong, the first at {}: got {}, want {}",
+                gross.count, seen.elements, gross.first.index, gross.first.got, gross.first.want
+            );
+        }
         if let Some(pattern) = &gross.pattern {
             let _ = write!(text, "\n  they are {pattern}");
         }
+    }
+    if seen.checked.is_some() {
+        return text;
     }
     let bars: Vec<String> = seen
         .histogram
@@ -232,6 +272,20 @@ mod tests {
         // An ulp of f16 at 2 is 2^-9.
         assert_eq!(verdict(Tolerance { ulp: 6.0, ..Tolerance::default() }), Verdict::Pass);
         assert!(matches!(verdict(Tolerance { ulp: 5.0, ..Tolerance::default() }), Verdict::Fail(_)));
+    }
+
+    #[test]
+    fn an_error_beyond_the_largest_number_exceeds_every_tolerance() {
+        let of = |error| excess(&Tolerance { rtol: 1.5, ..Tolerance::default() }, DType::F64, error, 1.7e308, None);
+        assert_eq!((of(f64::MAX), of(1.6e308)), (f64::INFINITY, 0.0));
+        let none = |error| excess(&Tolerance::default(), DType::F64, error, 1.0, None);
+        assert_eq!((none(0.0), none(5e-324)), (0.0, f64::INFINITY));
+        // Neighbours whose quotient rounds to one are told apart.
+        let atol = 5e-324;
+        let of = |error| excess(&Tolerance { atol, ..Tolerance::default() }, DType::F64, error, 0.0, None);
+        assert_eq!((of(atol), of(2.0 * atol)), (1.0, 2.0));
+        let (below, above) = (1.0 - f64::EPSILON / 2.0, 1.0);
+        assert!(excess(&Tolerance { atol: below, ..Tolerance::default() }, DType::F64, above, 0.0, None) > 1.0);
     }
 
     #[test]
@@ -303,6 +357,30 @@ mod tests {
         let mut seen = observation(&[1.0], &[1.0]);
         seen.trials.clear();
         assert!(matches!(judge(&seen, &with(Tolerance::default())).verdict, Verdict::Unknown(_)));
+    }
+
+    #[test]
+    fn the_word_of_a_check_decides_whatever_the_tolerance_and_is_shown() {
+        let said = |rejected: &[u64], whole: bool, message: Option<&str>| {
+            let mut c = Comparison::new("y", DType::F16, &[8], 1.0, None);
+            let rejected_count = if whole { 8 * rejected.len() as u64 } else { rejected.len() as u64 };
+            let by = "ref.py::check".to_string();
+            let checked = Checked { by, rejected: rejected_count, whole, message: message.map(str::to_string) };
+            c.checked(checked, 8, |i| !rejected.contains(&i), |i| (i.to_string(), "0".to_string()));
+            let mut seen = observation(&[1.0], &[1.0]);
+            seen.trials[0].outputs = vec![c.finish()];
+            judge(&seen, &with(Tolerance { atol: 100.0, matched: 0.5, ..Tolerance::default() }))
+        };
+        let accepted = said(&[], false, None);
+        assert_eq!((accepted.verdict, accepted.worst), (Verdict::Pass, Some(0.0)));
+        let some = said(&[6, 7], false, Some("too large"));
+        let why = "`y`: `ref.py::check` rejects 2 of 8 elements (the first at 6: got 6, want 0): too large";
+        assert_eq!(some.verdict, Verdict::Fail(why.into()));
+        assert!(some.explanation.contains("they are the last 2 of 8 elements"), "{}", some.explanation);
+        assert!(!some.explanation.contains("relative errors"), "{}", some.explanation);
+        let all = said(&[0], true, None);
+        assert_eq!(all.verdict, Verdict::Fail("`y`: `ref.py::check` rejects it as a whole".into()));
+        assert_eq!(all.worst, Some(f64::INFINITY));
     }
 
     #[test]

@@ -187,6 +187,11 @@ impl Operator {
         self.shapes.iter().find(|s| s.name == name)
     }
 
+    /// Where its tolerance is stated; its own place where it is not.
+    pub fn tolerance_place(&self) -> &Place {
+        &self.tolerance_place
+    }
+
     /// How each written tensor is compared.
     pub fn compare(&self) -> BTreeMap<String, Compare> {
         self.written()
@@ -199,7 +204,7 @@ impl Operator {
         self.tensors.iter().filter(|t| t.role != Role::Input)
     }
 
-    /// The tolerance of every written tensor for a choice of types and a shape; none for `auto`. Integers are exact unless their tensor is named.
+    /// The tolerance of every written tensor for a choice of types and a shape; none for `auto`. Integers are exact.
     pub fn tolerances(&self, choice: &TypeChoice, shape: &Shape) -> Option<BTreeMap<String, Tolerance>> {
         let stated = shape.tolerance.as_ref().map_or(self.tolerance.as_ref(), Option::as_ref)?;
         let of = |tensor: &TensorDecl| {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::input::{PackageInput, PlanInput, Selection};
+use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
 use super::variants::torn;
 use crate::base::{Diagnostic, Digest};
@@ -53,6 +53,7 @@ impl<'a> Planner<'a> {
 
     fn package(&mut self, at: usize) {
         let package = self.input.packages[at].package;
+        let mut reached: BTreeSet<&str> = BTreeSet::new();
         for kernel in &package.kernels {
             if !Selection::takes(&self.input.selection.kernels, &kernel.name)
                 || !Selection::takes(&self.input.selection.operators, &kernel.operator)
@@ -63,8 +64,8 @@ impl<'a> Planner<'a> {
             let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { continue };
             let others = kernel.methods.iter().filter_map(|m| m.other_source());
             let sources = std::iter::once(kernel.source.as_str()).chain(others);
-            let mut reached = sources.filter_map(|source| self.input.packages[at].sources.get(source));
-            if let Some(wrong) = reached.find_map(|reach| torn(kernel, reach)) {
+            let mut reaches = sources.filter_map(|source| self.input.packages[at].sources.get(source));
+            if let Some(wrong) = reaches.find_map(|reach| torn(kernel, reach)) {
                 self.diagnostics.push(wrong);
                 continue;
             }
@@ -73,13 +74,34 @@ impl<'a> Planner<'a> {
                     if !Selection::takes(&self.input.selection.targets, name) {
                         continue;
                     }
-                    if let Some(target) = package.targets.get(name)
-                        && let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
-                    {
-                        self.diagnostics.push(diagnostic);
+                    if let Some(target) = package.targets.get(name) {
+                        reached.insert(&operator.name);
+                        if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target) {
+                            self.diagnostics.push(diagnostic);
+                        }
                     }
                 }
             }
+        }
+        // Whoever selects kernels or targets asks for no others.
+        let selection = &self.input.selection;
+        if self.input.goal > Goal::Check && selection.kernels.is_empty() && selection.targets.is_empty() {
+            self.left_alone(at, &reached);
+        }
+    }
+
+    /// Says of operators that no kernel computes that nothing is known of them.
+    fn left_alone(&mut self, at: usize, reached: &BTreeSet<&str>) {
+        let package = self.input.packages[at].package;
+        let selected = |o: &&Operator| Selection::takes(&self.input.selection.operators, &o.name);
+        let left: Vec<&Operator> =
+            package.operators.iter().filter(selected).filter(|o| !reached.contains(o.name.as_str())).collect();
+        for operator in left {
+            let why = match package.kernels.iter().any(|k| k.operator == operator.name) {
+                true => "none of its kernels is for a target of the package",
+                false => "no kernel implements it, so that nothing of it is computed",
+            };
+            self.uncalibrated(at, operator, why);
         }
     }
 

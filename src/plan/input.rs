@@ -71,8 +71,8 @@ pub struct PackageInput<'a> {
     pub package: &'a Package,
     /// By source file of its kernels: what the source can reach.
     pub sources: BTreeMap<String, Reach>,
-    /// By file of its own references: that file and its kin, and the digest of that tree.
-    pub references: BTreeMap<String, (Digest, Tree)>,
+    /// By file of its own references, generators of inputs and checks: that file and its kin.
+    pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
     /// What its toolchain is.

@@ -8,9 +8,9 @@
 //! | generate | the source's name in the package | every file it can reach | tunables: a file is the same for all variants |
 //! | compile | compiler, architecture, entries, macros, flags | the tree that generate gave; toolchain; the emulator's headers | tunables the source cannot see |
 //! | inspect | architecture, entries, whether to disassemble | the binary, what the compiler's log says | names |
-//! | oracle | problem, trial, how outputs compare | the reference's own files and what runs them | the tolerance (but where `matched` is below one); the kernel |
-//! | calibrate | tolerances | how null candidates compare | the kernels |
-//! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests | the tolerance (but where `matched` is below one) |
+//! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them | the tolerance (but where `matched` is below one); the kernel |
+//! | calibrate | tolerances; why nothing was computed | how null candidates compare | the kernels |
+//! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests, own functions as for oracle | the tolerance (but where `matched` is below one) |
 //! | bench | problem, launches | binary, inspection | the device; tolerances |
 //! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; who was nominated |
 //! | judge | tolerance | what verify saw | names, the device |

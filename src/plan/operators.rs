@@ -7,10 +7,10 @@ use super::make::Make;
 use crate::base::{Diagnostic, Digest};
 use crate::measure::calibrate;
 use crate::model::{Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
-use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
 use crate::record::spec::Tree;
+use crate::record::{StepKind, Unknown};
 use crate::reference::{self, cost, generate};
 
 /// Seed of the first trial; those of a private overlay come with its operators.
@@ -34,8 +34,27 @@ pub struct Case {
     pub nulls: bool,
     /// The tolerance of each output, declared or derived.
     pub tolerance: BTreeMap<String, Tolerance>,
+    /// Terms of the longest sum, where the tolerance was derived from that.
+    pub derived: Option<u64>,
     /// Scalar operations of one run.
     pub work: f64,
+}
+
+/// Functions of the package's own that a step calls.
+pub struct OwnFunctions {
+    /// All their files and kin, in one tree.
+    tree: Option<Digest>,
+    /// What runs them, by name of the input.
+    tools: Vec<(&'static str, super::Tool)>,
+}
+
+impl OwnFunctions {
+    /// A step that calls them.
+    #[must_use]
+    pub fn read_by(&self, node: Make) -> Make {
+        let node = self.tree.iter().fold(node, |node, tree| node.tree("tree:reference", *tree));
+        self.tools.iter().fold(node, |node, (name, tool)| node.tool(name, tool))
+    }
 }
 
 impl Planner<'_> {
@@ -84,10 +103,16 @@ impl Planner<'_> {
         // Small shapes are asked with every distribution; of large ones two trials must do.
         let count = if work <= CHECK_WORK { 4 } else { 2 };
         let trials = generate::trials(&problem, SEED, count);
-        let tolerance = operator.tolerances(choice, shape).unwrap_or_else(|| derived(&problem));
+        let stated = operator.tolerances(choice, shape);
+        let derived_from = stated.is_none().then(|| cost::reduction_length(&problem));
+        let mut tolerance = stated.unwrap_or_else(|| derived(&problem));
+        // Where a function of the package decides, no tolerance does.
+        tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
+        scaleless(operator, shape, &problem, &tolerance)?;
         let nulls = work <= within;
         let oracles = (work <= self.input.emulator_limit).then(|| {
-            let own = self.own_reference(package, &problem);
+            let compare = if nulls { compare } else { BTreeMap::new() };
+            let own = self.own_functions(package, &problem, &compare);
             trials
                 .iter()
                 .map(|trial| {
@@ -96,7 +121,7 @@ impl Planner<'_> {
                         trial: trial.clone(),
                         scaled: scaled(&tolerance),
                         nulls,
-                        compare: if nulls { compare.clone() } else { BTreeMap::new() },
+                        compare: compare.clone(),
                         count_beyond: if nulls { count_beyond(&tolerance) } else { BTreeMap::new() },
                     };
                     let name = self.input.packages[package].package.name.clone();
@@ -107,31 +132,47 @@ impl Planner<'_> {
                         ..Labels::default()
                     };
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
-                    let mut node = Make::new(StepKind::Oracle, &parts, labels, &params);
-                    if let Some((tree, tool)) = &own {
-                        node = node.tree("tree:reference", *tree).tool("toolchain", tool);
-                    }
-                    self.add(node.done())
+                    self.add(own.read_by(Make::new(StepKind::Oracle, &parts, labels, &params)).done())
                 })
                 .collect()
         });
-        Ok(Case { at, problem, trials, oracles, nulls, tolerance, work })
+        Ok(Case { at, problem, trials, oracles, nulls, tolerance, derived: derived_from, work })
     }
 
-    /// The tree of a reference of the package's own, and what runs it.
-    pub fn own_reference(&mut self, package: usize, problem: &Problem) -> Option<(Digest, super::Tool)> {
+    /// The functions of the package's own that expected values, inputs and comparisons come from.
+    pub fn own_functions(
+        &mut self,
+        package: usize,
+        problem: &Problem,
+        compare: &BTreeMap<String, Compare>,
+    ) -> OwnFunctions {
+        let mut files: Vec<(&String, bool)> = Vec::new();
+        match &problem.reference {
+            Reference::Builtin { .. } => {}
+            Reference::Python { file, .. } => files.push((file, true)),
+            Reference::Cpp { file, .. } => files.push((file, false)),
+        }
+        files.extend(problem.generate_inputs.iter().map(|(file, _)| (file, true)));
+        files.extend(compare.values().filter_map(|compare| match compare {
+            Compare::Python(file, _) => Some((file, true)),
+            Compare::Elements | Compare::ArgmaxOf(_) | Compare::Unordered => None,
+        }));
+        if files.is_empty() {
+            return OwnFunctions { tree: None, tools: vec![] };
+        }
         let input = self.package_input(package);
-        let (file, tool) = match &problem.reference {
-            Reference::Builtin { .. } => (&problem.generate_inputs.as_ref()?.0, input.toolchains.python.clone()),
-            Reference::Python { file, .. } => (file, input.toolchains.python.clone()),
-            Reference::Cpp { file, .. } => (file, input.toolchains.cxx.clone()),
-        };
-        let (_, tree): &(Digest, Tree) = input.references.get(file)?;
-        let tree = tree.clone();
-        Some((self.tree(&tree), tool))
+        let mut tree = Tree::default();
+        for of in files.iter().filter_map(|(file, _)| input.references.get(*file)) {
+            tree.files.extend(of.files.iter().map(|(name, digest)| (name.clone(), *digest)));
+        }
+        let (python, cxx) = (input.toolchains.python.clone(), input.toolchains.cxx.clone());
+        let uses = |in_python: bool| files.iter().any(|(_, python)| *python == in_python);
+        let tools = [(uses(true), ("toolchain:python", python)), (uses(false), ("toolchain:c++", cxx))];
+        let tools = tools.into_iter().filter(|(used, _)| *used).map(|(_, tool)| tool).collect();
+        OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
 
-    /// Plans the calibrate step of an operator over its selected shapes; none where none of them is computed here.
+    /// Plans the calibrate step of an operator over its selected shapes. Where none of them is computed here, that is all it says.
     pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();
         let mut listed = Vec::new();
@@ -142,27 +183,67 @@ impl Planner<'_> {
                 listed.push(CalibrateCase {
                     distribution: trial.distribution.clone(),
                     tolerance: case.tolerance.clone(),
+                    derived: case.derived,
                 });
                 nulls.push(oracle.clone());
             }
         }
-        if listed.is_empty() {
-            return;
-        }
-        let by_function = |(_, compare): &(String, Compare)| matches!(compare, Compare::Python(..));
-        let left_out = operator.compare().into_iter().filter(by_function).map(|(output, _)| output).collect();
-        let labels = Labels { package: name.clone(), operator: Some(operator.name.clone()), ..Labels::default() };
-        let mut node = Make::new(
-            StepKind::Calibrate,
-            &[&name, &operator.name, &choice.label],
-            labels,
-            &CalibrateParams { cases: listed, left_out },
-        );
+        let absent = listed.is_empty().then(|| match cases {
+            [] if operator.shapes.is_empty() => Unknown::Missing("it declares no shapes".into()),
+            [] => Unknown::Missing("none of its shapes was selected".into()),
+            cases => {
+                let least = cases.iter().map(|case| case.work).fold(f64::INFINITY, f64::min);
+                Unknown::TooLarge(format!(
+                    "the smallest of its shapes takes {least:.1e} scalar operations, where the limit is {:.1e} (setting `emulator.max-work`)",
+                    self.input.emulator_limit
+                ))
+            }
+        });
+        let params = CalibrateParams { cases: listed, absent };
+        let mut node = Self::calibration(&name, operator, choice, &params);
         for (i, oracle) in nulls.iter().enumerate() {
             node = node.output(&format!("nulls:{i}"), oracle, "nulls");
         }
         self.add(node.done());
     }
+
+    /// Plans the calibrate steps of an operator of which nothing is computed, to say so.
+    pub fn uncalibrated(&mut self, package: usize, operator: &Operator, why: &str) {
+        let name = self.input.packages[package].package.name.clone();
+        let params = CalibrateParams { cases: vec![], absent: Some(Unknown::Missing(why.into())) };
+        for choice in operator.choices() {
+            self.add(Self::calibration(&name, operator, &choice, &params).done());
+        }
+    }
+
+    fn calibration(package: &str, operator: &Operator, choice: &TypeChoice, params: &CalibrateParams) -> Make {
+        let labels = Labels { package: package.into(), operator: Some(operator.name.clone()), ..Labels::default() };
+        Make::new(StepKind::Calibrate, &[package, &operator.name, &choice.label], labels, params)
+    }
+}
+
+/// Refuses a tolerance that is measured in a scale where the reference has none. Whether a function of the package gives one is known once it has run.
+fn scaleless(
+    operator: &Operator,
+    shape: &Shape,
+    problem: &Problem,
+    tolerance: &BTreeMap<String, Tolerance>,
+) -> Result<(), Diagnostic> {
+    let asks = |output: &&str| tolerance.get(*output).is_some_and(|t| t.scaled > 0.0);
+    let written = problem.written().map(|t| t.name.as_str());
+    let Some(output) = written.into_iter().filter(asks).find(|output| !reference::has_scale(problem, output)) else {
+        return Ok(());
+    };
+    let place = if shape.tolerance.is_some() { &shape.place } else { operator.tolerance_place() };
+    let why = match &problem.reference {
+        Reference::Builtin { name, .. } => format!("the built-in `{name}` gives `{output}` no scale"),
+        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` is of integers, which have no scale"),
+    };
+    let message = format!("the tolerance of `{output}` of operator `{}` declares `scaled`, but {why}", operator.name);
+    let error = place.error("reference.no-scale", message);
+    Err(error.expected("an output of floats, for which every built-in but `argmax` and `argmin` has a scale").hint(
+        "integers are exact: leave `scaled` out, or state it for the other outputs only, as `tolerance = { y = { scaled = 4 } }`",
+    ))
 }
 
 /// Outputs whose tolerance is measured in the scale.

@@ -228,11 +228,8 @@ impl Planner<'_> {
             if !emulated {
                 verify = verify.device(&scope.target.name, false).unless(self.no_device(scope));
             }
-            let own = self.own_reference(scope.package, &case.problem);
-            if let Some((tree, tool)) = &own {
-                verify = verify.tree("tree:reference", *tree).tool("toolchain", tool);
-            }
-            let verify = verify.done();
+            let own = self.own_functions(scope.package, &case.problem, &params.compare);
+            let verify = own.read_by(verify).done();
             let verify = self.add(verify);
             judge = judge.optional("observation", &verify, "observation");
         }

@@ -72,10 +72,15 @@ impl StepKind {
     /// code that enters a spec by content (the emulator's headers) needs no raise.
     pub fn version(self) -> u32 {
         match self {
-            // 2: null candidates are compared as kernels are, and judged output by output.
-            StepKind::Oracle | StepKind::Calibrate => 2,
-            // 2: a derived tolerance comes with the parameters.
-            StepKind::Judge => 2,
+            // 2: null candidates are compared as kernels are, and judged output by output. 3: functions of the package are asked about them too; NaN is the
+            // most extreme of a row; references changed at values that are not finite.
+            StepKind::Oracle => 3,
+            // 3: what was derived is noted, and an operator of which nothing is computed is unknown.
+            StepKind::Calibrate => 3,
+            // 2: a function of the package that compares an output alone decides; NaN is the most extreme of a row.
+            StepKind::Verify => 2,
+            // 2: a derived tolerance comes with the parameters. 3: a function of the package decides alone; an error beyond the largest number always fails.
+            StepKind::Judge => 3,
             _ => 1,
         }
     }

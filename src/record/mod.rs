@@ -19,7 +19,7 @@ pub use class::{DeviceClass, Provenance};
 pub use inspection::{FunctionFacts, Inspection};
 pub use kind::StepKind;
 pub use observation::{
-    Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
+    Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
 };
 pub use result::{Note, StepResult};
 pub use spec::{Form, Input, Spec};

@@ -191,6 +191,24 @@ pub struct OutputObserved {
     /// Elements beyond the tolerance that the spec names; only where the operator declares `matched` below one, which a front cannot decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
+    /// What a function of the package says of the output, where the operator compares it by one: it alone decides, and nothing else is filled but the number
+    /// of elements and where those it rejects lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked: Option<Checked>,
+}
+
+/// The word of a function of the package on an output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Checked {
+    /// The function: `ref.py::check`.
+    pub by: String,
+    /// How many elements it rejects: all, where it rejects the output as a whole.
+    pub rejected: u64,
+    /// Whether it spoke of the output as a whole rather than of its elements.
+    pub whole: bool,
+    /// Why it rejects, in its own words, if it gave any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// One trial: one seed, one distribution of inputs.

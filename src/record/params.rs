@@ -97,8 +97,9 @@ pub struct Trial {
     pub distribution: String,
 }
 
-/// oracle. Inputs: `tree:reference` for a reference of the package's own, `toolchain` for what runs it.
-/// Output `expected`: an [`Expected`].
+/// oracle. Inputs, where functions of the package's own are called: `tree:reference`, the files of the reference, of the generator of inputs and, where null
+/// candidates are compared, of checks, in one tree; `toolchain:python` and `toolchain:c++` for what runs those in Python and in C++.
+/// Outputs: `expected`, an [`Expected`]; `nulls`, a [`NullsObserved`], where they are asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OracleParams {
     /// What to compute.
@@ -132,6 +133,9 @@ pub struct CalibrateCase {
     pub distribution: String,
     /// The operator's tolerance at this shape by output, declared or derived.
     pub tolerance: BTreeMap<String, Tolerance>,
+    /// Terms of the longest sum, where the tolerance was derived from that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub derived: Option<u64>,
 }
 
 /// calibrate: one case an input. Inputs `nulls:N`: a [`NullsObserved`] of case N. Output `calibration`: a [`Calibration`].
@@ -139,8 +143,9 @@ pub struct CalibrateCase {
 pub struct CalibrateParams {
     /// What was observed where.
     pub cases: Vec<CalibrateCase>,
-    /// Outputs that a function of the package compares, of which calibration says nothing.
-    pub left_out: Vec<String>,
+    /// Why there are no cases, if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Unknown>,
 }
 
 /// How the null candidates of one case compare with the expectation; part of the oracle step's output `nulls`.
@@ -162,7 +167,8 @@ pub struct Calibration {
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
 }
 
-/// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference` and `toolchain` where the reference is the package's own.
+/// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference`, `toolchain:python` and `toolchain:c++` as for oracle,
+/// checks included.
 /// Output `observation`: a [`VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerifyParams {

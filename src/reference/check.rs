@@ -60,11 +60,11 @@ impl Check<'_> {
         None
     }
 
-    /// Expects no empty extent, for operators that have no value then.
-    pub(super) fn not_empty(&mut self, slot: &str) {
-        if self.bound.shape(slot).is_some_and(|shape| shape.contains(&0)) {
+    /// Expects values along these axes of a slot, for operators that make something of nothing otherwise. Other axes may be empty: so is what is made then.
+    pub(super) fn not_empty(&mut self, slot: &str, axes: &[usize]) {
+        if self.bound.shape(slot).is_some_and(|shape| axes.iter().any(|axis| shape[*axis] == 0)) {
             let name = self.bound.own_name(slot).to_owned();
-            self.error(format!("`{name}` is empty, expected at least one value along every axis"));
+            self.error(format!("`{name}` has no value along axis {axes:?}, expected at least one"));
         }
     }
 

@@ -14,6 +14,11 @@ use super::check::check;
 use super::values::{Values, logical_len};
 use crate::model::{Problem, Role};
 
+/// Whether an output can have a scale: of a built-in every output of floats has. A reference of the package's own may give one for any of those.
+pub fn has_scale(problem: &Problem, output: &str) -> bool {
+    problem.tensor(output).is_some_and(|tensor| tensor.role != Role::Input && tensor.dtype.is_float())
+}
+
 /// Expected values.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OracleOutput {

@@ -45,6 +45,14 @@ impl Values {
         }
     }
 
+    /// Magnitudes: the scale of values that are moved or chosen, not computed.
+    pub(super) fn magnitudes(&self) -> Vec<f64> {
+        match self {
+            Values::Float(v) => v.iter().map(|x| x.abs()).collect(),
+            Values::Int(v) => v.iter().map(|x| x.unsigned_abs() as f64).collect(),
+        }
+    }
+
     /// The values at these positions, in their order.
     pub fn take(&self, positions: impl Iterator<Item = usize>) -> Values {
         match self {

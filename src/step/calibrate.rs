@@ -3,10 +3,26 @@
 use crate::base::Severity;
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::calibrate::calibrate;
+use crate::model::Tolerance;
 use crate::record::Verdict;
 use crate::record::params::{CalibrateParams, NullsObserved};
 
 use super::io;
+
+/// What was derived for `tolerance = "auto"`, a line for each length of sums.
+fn derived(params: &CalibrateParams) -> Vec<String> {
+    let mut lines: Vec<String> = vec![];
+    for (terms, tolerance) in params.cases.iter().filter_map(|case| Some((case.derived?, &case.tolerance))) {
+        let stated = tolerance.iter().filter(|(_, t)| **t != Tolerance::default());
+        let parts: Vec<String> =
+            stated.map(|(output, t)| format!("`{output}` atol = rtol = {:.2e}, ulp = {}", t.atol, t.ulp)).collect();
+        let line = format!("tolerance derived for sums of up to {terms} terms: {}", parts.join("; "));
+        if !parts.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
 
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
@@ -32,15 +48,14 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         );
         notes.push(io::note(Severity::Error, "calibrate.indecisive", text));
     }
-    for output in &params.left_out {
-        let text = format!(
-            "`{output}` is compared by a function of the package, so that its tolerance is not calibrated: whether it can tell right from wrong is not known"
-        );
-        notes.push(io::note(Severity::Note, "calibrate.left-out", text));
+    for text in derived(&params) {
+        notes.push(io::note(Severity::Note, "calibrate.derived", text));
     }
-    let verdict = match calibration.indecisive.first() {
-        Some(candidate) => Verdict::Fail(format!("indecisive: `{candidate}` passes everywhere")),
-        None => Verdict::Pass,
+    let verdict = match (calibration.indecisive.first(), params.absent) {
+        (Some(candidate), _) => Verdict::Fail(format!("indecisive: `{candidate}` passes everywhere")),
+        // Nothing was asked, so nothing is known: neither that it can tell right from wrong nor that it cannot.
+        (None, Some(why)) => Verdict::Unknown(why),
+        (None, None) => Verdict::Pass,
     };
     let candidates: std::collections::BTreeSet<&String> = nulls.iter().flat_map(|n| n.candidates.keys()).collect();
     let mut ran = io::one(

@@ -1,11 +1,10 @@
 //! One output against its expectation, by the way it is declared to be compared. Knows values in memory; `measure` does the comparing. No files, no processes.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::measure::compare::{Comparison, rms};
+use crate::measure::compare::{Comparison, rms, show};
 use crate::model::{Compare, DType, Problem, Tensor, Tolerance};
-use crate::record::OutputObserved;
+use crate::record::{Checked, OutputObserved};
 use crate::reference::float::round_values;
 use crate::reference::{Extreme, Values, extreme, logical_shape};
 
@@ -31,8 +30,26 @@ pub enum Leniency<'a> {
     ArgmaxOf(&'a Tensor, &'a Values, Extreme),
     /// Rows of the last axis as multisets.
     Unordered,
-    /// The elements that the package's own function accepts.
-    Accepted(Vec<bool>),
+    /// What the package's own function says, which alone decides: its name, and its word.
+    Said(String, Said),
+}
+
+/// The word of a function of the package on one output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Said {
+    /// What it accepts.
+    pub accepted: Accepted,
+    /// Why it rejects the rest, in its own words.
+    pub message: Option<String>,
+}
+
+/// What a function of the package accepts of an output.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Accepted {
+    /// All of it, or nothing.
+    Whole(bool),
+    /// Each element, or not.
+    Elements(Vec<bool>),
 }
 
 impl<'a> Leniency<'a> {
@@ -75,9 +92,9 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
             let row = logical_shape(tensor).last().copied().unwrap_or(1).max(1);
             (sorted(got, row), sorted(want, row))
         }
-        Leniency::Accepted(accepted) => (forgive(got, &want, |i| accepted.get(i).copied().unwrap_or(false)), want),
+        Leniency::Said(by, said) => return Ok(heard(tensor, &got, &want, by, said)),
     };
-    let shape: Vec<u64> = logical_shape(tensor).into_iter().map(|extent| extent as u64).collect();
+    let shape = shape_of(tensor);
     let magnitude = match &want {
         Values::Float(want) => rms(want),
         Values::Int(_) => 0.0,
@@ -89,6 +106,32 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
         _ => return Err(format!("`{}` is compared across kinds of numbers", tensor.name)),
     }
     Ok(comparison.finish())
+}
+
+fn shape_of(tensor: &Tensor) -> Vec<u64> {
+    logical_shape(tensor).into_iter().map(|extent| extent as u64).collect()
+}
+
+/// The observation of an output on which a function of the package has spoken. What it says of fewer elements than there are rejects the others.
+fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &Said) -> OutputObserved {
+    let elements = want.len() as u64;
+    let accepts = |index: u64| match &said.accepted {
+        Accepted::Whole(all) => *all,
+        Accepted::Elements(each) => each.get(index as usize).copied().unwrap_or(false),
+    };
+    let rejected = (0..elements).filter(|index| !accepts(*index)).count() as u64;
+    // That an output without elements is wrong has no element to show for it.
+    let whole = matches!(said.accepted, Accepted::Whole(_));
+    let rejected = if said.accepted == Accepted::Whole(false) { rejected.max(1) } else { rejected };
+    let message = said.message.clone().filter(|_| rejected > 0);
+    let of = |values: &Values, index: u64| match values {
+        Values::Float(values) => show(values[index as usize]),
+        Values::Int(values) => values[index as usize].to_string(),
+    };
+    let mut comparison = Comparison::new(&tensor.name, tensor.dtype, &shape_of(tensor), 0.0, None);
+    let checked = Checked { by: by.to_string(), rejected, whole, message };
+    comparison.checked(checked, elements, accepts, |index| (of(got, index), of(want, index)));
+    comparison.finish()
 }
 
 /// Replaces what was written by what was expected wherever that is as good.
@@ -106,6 +149,8 @@ fn forgive(got: Values, want: &Values, good: impl Fn(usize) -> bool) -> Values {
     }
 }
 
+/// Takes any index of an extreme value for the expected one. A NaN is more extreme than every number, as in numpy and PyTorch: in a row that holds one, the
+/// index of any NaN will do and no other. Zeros of either sign are equal, and so are infinities of one sign.
 fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values, along: Extreme) -> Result<Values, String> {
     let shape = logical_shape(input);
     let (row, stride) = match shape.get(along.axis..) {
@@ -116,25 +161,37 @@ fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values, alo
     if row == 0 || indices.len() * row != values.len() {
         return Err(format!("there is not one index for each row of `{}`", input.name));
     }
-    let values: Cow<'_, [f64]> = match values {
-        Values::Float(values) => Cow::Borrowed(values),
-        ints => Cow::Owned(ints.to_f64(input.dtype)),
-    };
     // Rows lie `stride` apart within, and `stride` of them side by side.
-    let at = |index: usize, along: usize| values[(index / stride * row + along) * stride + index % stride];
-    let good: Vec<bool> = indices
-        .iter()
-        .enumerate()
-        .map(|(i, found)| {
-            let of_row = (0..row).map(|j| at(i, j));
-            let best = match along.largest {
-                true => of_row.fold(f64::NEG_INFINITY, f64::max),
-                false => of_row.fold(f64::INFINITY, f64::min),
-            };
-            usize::try_from(*found).is_ok_and(|found| found < row && at(i, found) == best)
-        })
-        .collect();
+    let at = |index: usize, along: usize| (index / stride * row + along) * stride + index % stride;
+    let good = match values {
+        Values::Float(values) => {
+            let beaten = |best: f64, x: f64| x.is_nan() || if along.largest { x > best } else { x < best };
+            extremes(indices, row, |i, j| values[at(i, j)], beaten, |a, b| a == b || (a.is_nan() && b.is_nan()))
+        }
+        // Flipping the top bit makes the order of signed numbers that of unsigned ones.
+        Values::Int(values) => {
+            let key = |x: i64| if input.dtype == DType::U64 { x ^ i64::MIN } else { x };
+            let beaten = |best: i64, x: i64| if along.largest { x > best } else { x < best };
+            extremes(indices, row, |i, j| key(values[at(i, j)]), beaten, |a, b| a == b)
+        }
+    };
     Ok(forgive(got, want, |i| good[i]))
+}
+
+/// Which indices point to a value of their row that equals the most extreme one.
+fn extremes<T: Copy>(
+    indices: &[i64],
+    row: usize,
+    at: impl Fn(usize, usize) -> T,
+    beaten: impl Fn(T, T) -> bool,
+    equal: impl Fn(T, T) -> bool,
+) -> Vec<bool> {
+    let good = |(i, found): (usize, &i64)| {
+        let Some(found) = usize::try_from(*found).ok().filter(|found| *found < row) else { return false };
+        let best = (1..row).fold(at(i, 0), |best, j| if beaten(best, at(i, j)) { at(i, j) } else { best });
+        equal(at(i, found), best)
+    };
+    indices.iter().enumerate().map(good).collect()
 }
 
 fn sorted(values: Values, row: usize) -> Values {
@@ -206,6 +263,42 @@ mod tests {
         assert_eq!(check([-1, 3]), 2);
     }
 
+    /// Which indices of one row are taken for that of its extreme value.
+    fn taken(dtype: DType, row: Values, largest: bool) -> Vec<i64> {
+        let y = tensor("y", DType::I64, &[1]);
+        let x = tensor("x", dtype, &[1, row.len() as u64]);
+        let leniency = Leniency::ArgmaxOf(&x, &row, Extreme { axis: 1, largest });
+        // An expectation that no candidate gives by chance.
+        let right = |found: &i64| differing(&y, Values::Int(vec![*found]), Values::Int(vec![1 << 40]), &leniency) == 0;
+        (0..row.len() as i64).filter(right).collect()
+    }
+
+    #[test]
+    fn in_a_row_with_nan_only_the_index_of_a_nan_will_do() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let check = |row: &[f64], largest: bool| taken(DType::F32, Values::Float(row.to_vec()), largest);
+        for largest in [true, false] {
+            assert_eq!(check(&[1.0, nan, inf, nan, -inf], largest), [1, 3]);
+            assert_eq!(check(&[nan, nan], largest), [0, 1]);
+            assert_eq!(check(&[-nan, 1.0], largest), [0]);
+            assert_eq!(check(&[0.0, -0.0, 0.0], largest), [0, 1, 2]);
+            assert_eq!(check(&[-inf, -inf], largest), [0, 1]);
+            assert_eq!(check(&[7.0], largest), [0]);
+        }
+        assert_eq!((check(&[inf, 1.0, inf], true), check(&[inf, 1.0, inf], false)), (vec![0, 2], vec![1]));
+        assert_eq!((check(&[-inf, 1.0], true), check(&[-inf, 1.0], false)), (vec![1], vec![0]));
+        assert_eq!(check(&[-1.0, -0.0, 0.0, -2.0], true), [1, 2]);
+    }
+
+    #[test]
+    fn integers_are_tied_only_if_every_bit_is_equal() {
+        let large = (1i64 << 53) + 1;
+        assert_eq!(taken(DType::I64, Values::Int(vec![large, large - 1, large]), true), [0, 2]);
+        assert_eq!(taken(DType::U64, Values::Int(vec![1, -1, i64::MAX]), true), [1]);
+        assert_eq!(taken(DType::U64, Values::Int(vec![1, -1, i64::MAX]), false), [0]);
+        assert_eq!(taken(DType::I64, Values::Int(vec![1, -1]), true), [0]);
+    }
+
     #[test]
     fn ties_are_looked_for_along_the_references_own_axis() {
         let problem = |name: &str, axis: i64| Problem {
@@ -244,6 +337,26 @@ mod tests {
         assert_eq!(differing(&y, Values::Int(vec![2, 1, 4, 3]), want(), &Leniency::Unordered), 0);
         assert_eq!(differing(&y, Values::Int(vec![3, 4, 1, 2]), want(), &Leniency::Unordered), 4);
         assert_eq!(differing(&y, Values::Int(vec![2, 2, 3, 4]), want(), &Leniency::Unordered), 1);
+    }
+
+    #[test]
+    fn a_functions_word_decides_and_no_comparison() {
+        let y = tensor("y", DType::I32, &[2, 2]);
+        let (got, want) = (Values::Int(vec![1, 2, 3, 4]), Values::Int(vec![1, 2, 3, 5]));
+        let seen = |accepted: Accepted| {
+            let compared = Compared { tensor: &y, got: &got, want: &want, scale: None, beyond: None };
+            let said = Said { accepted, message: Some("no".into()) };
+            observe(&compared, &Leniency::Said("c.py::f".into(), said)).unwrap()
+        };
+        let elements = seen(Accepted::Elements(vec![true, false, true, true]));
+        let checked = elements.checked.unwrap();
+        assert_eq!((checked.rejected, checked.message.as_deref(), elements.differing), (1, Some("no"), 0));
+        assert_eq!(elements.gross.unwrap().first.index, 1);
+        let all = seen(Accepted::Whole(true)).checked.unwrap();
+        assert_eq!((all.rejected, all.message), (0, None));
+        let none = seen(Accepted::Whole(false));
+        assert_eq!((none.checked.unwrap().rejected, none.gross), (4, None));
+        assert_eq!(seen(Accepted::Elements(vec![true])).checked.unwrap().rejected, 3);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 mod accidents;
 mod again;
+mod calibrated;
+mod compared;
 mod edits;
 mod hostile;
 mod killed;

@@ -490,7 +490,7 @@ fn python_reference() {
 
 fn python_inputs() {
     let reference = "import numpy\n\
-        def scale_rows(x, w, bias):\n    return x * w + bias\n\
+        def scale_rows(x, w, bias):\n    return {'y': x * w + bias, 'y.scale': numpy.abs(x * w) + 1}\n\
         def inputs(seed, distribution, cols):\n    return {'w': numpy.full(cols, 0.1)}\n\
         def check(got, want):\n    return numpy.abs(got - want) < 1\n";
     let Some(mut bench) = python_bench(reference) else { return };

@@ -394,7 +394,11 @@ impl Context {
 }
 
 fn uses_python(package: &Package) -> bool {
-    package.operators.iter().any(|o| matches!(o.reference, Reference::Python { .. }) || o.generate_inputs.is_some())
+    let compares = |o: &model::Operator| o.compare().values().any(|c| matches!(c, model::Compare::Python(..)));
+    let uses = |o: &model::Operator| {
+        matches!(o.reference, Reference::Python { .. }) || o.generate_inputs.is_some() || compares(o)
+    };
+    package.operators.iter().any(uses)
 }
 
 impl Ready<'_> {

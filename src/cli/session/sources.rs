@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::base::{Diagnostic, Digest, Witness};
 use crate::engine::journal::Journal;
 use crate::engine::stat::StatCache;
-use crate::model::{Dependency, Reference};
+use crate::model::{Compare, Dependency, Reference};
 use crate::plan::input::Reach;
 use crate::record::spec::Tree;
 use crate::workspace::closure::{self, ClosureError, Mount, Reader};
@@ -20,8 +20,8 @@ use crate::workspace::{Member, Workspace};
 pub struct Sources {
     /// By source file.
     pub sources: BTreeMap<String, Reach>,
-    /// By file of an own reference.
-    pub references: BTreeMap<String, (Digest, Tree)>,
+    /// By file of an own reference, generator of inputs or check.
+    pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
 }
@@ -153,21 +153,29 @@ pub fn find(
     }
     for operator in &member.package.operators {
         let own = match &operator.reference {
-            Reference::Python { file, .. } | Reference::Cpp { file, .. } => Some(file),
+            Reference::Python { file, .. } | Reference::Cpp { file, .. } => Some(("the reference", file)),
             Reference::Builtin { .. } => None,
         };
-        for file in own.into_iter().chain(operator.generate_inputs.as_ref().map(|g| &g.0)) {
+        let inputs = operator.generate_inputs.as_ref().map(|(file, _)| ("the generator of inputs", file));
+        let compare = operator.compare();
+        let checks = compare.values().filter_map(|compare| match compare {
+            Compare::Python(file, _) => Some(("the check", file)),
+            Compare::Elements | Compare::ArgmaxOf(_) | Compare::Unordered => None,
+        });
+        for (what, file) in own.into_iter().chain(inputs).chain(checks) {
+            if out.references.contains_key(file) {
+                continue;
+            }
             match kin(&member.folder, file, leaf) {
                 Ok(Some(tree)) => {
-                    let bytes = serde_json::to_vec(&tree).unwrap_or_default();
-                    out.references.insert(file.clone(), (Digest::of(&bytes), tree));
+                    out.references.insert(file.clone(), tree);
                 }
                 Ok(None) => wrong.push(
                     operator
                         .place
                         .error(
                             "package.no-reference",
-                            format!("the reference `{file}` of operator `{}` does not exist", operator.name),
+                            format!("{what} `{file}` of operator `{}` does not exist", operator.name),
                         )
                         .expected("a file of the package"),
                 ),

@@ -40,10 +40,12 @@ impl Workers<'_> {
 impl Remote for Workers<'_> {
     fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
         let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
-        let places = match toolchain {
-            Some(digest) => self.tools.places(&digest, self.console).map_err(RunError::Unavailable)?,
-            None => BTreeMap::new(),
-        };
+        let mut places = BTreeMap::new();
+        // A step may run more than one: `toolchain:python` beside `toolchain:c++`.
+        let named = job.spec.inputs.iter().filter(|(name, _)| name.split(':').next() == Some("toolchain"));
+        for digest in named.filter_map(|(_, input)| input.digest) {
+            places.extend(self.tools.places(&digest, self.console).map_err(RunError::Unavailable)?);
+        }
         match (self.executor(places, &self.scratch).execute(job), toolchain) {
             (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {
                 let places =

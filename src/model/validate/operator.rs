@@ -2,8 +2,11 @@
 
 use crate::base::{Diagnostic, Severity};
 use crate::model::expr::{Expr, list};
-use crate::model::operator::{InitDecl, Operator, ToleranceDecl, TypeRef};
-use crate::model::{DType, Reference, Text};
+use crate::model::operator::{InitDecl, Operator, TensorDecl, ToleranceDecl, TypeRef};
+use crate::model::{Compare, DType, Reference, Text};
+
+/// What a function of the package that compares is called with, beside names of the operator.
+const CHECK_NAMES: [&str; 2] = ["got", "want"];
 
 /// Names that mean something in expressions beside those an operator declares.
 const RESERVED: [&str; 15] = [
@@ -101,6 +104,7 @@ pub(in crate::model) fn operator(operator: &Operator) -> Vec<Diagnostic> {
         );
     }
     tolerances(operator, &mut found);
+    exact_or_checked(operator, &mut found);
     for choice in operator.choices() {
         for shape in &operator.shapes {
             let bound = operator.bind(&choice, shape).map(|_| ());
@@ -150,6 +154,48 @@ fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
             .reference_place
             .error("manifest.unknown-tensor", format!("the reference names `{name}`, which is no tensor or param"));
         found.push(error.expected(format!("one of {}", list(&known))).suggest(name, known.iter().copied()));
+    }
+}
+
+/// A function of the package that compares an output decides alone, and integers are exact: a tolerance stated for such an output by name, or for all where all
+/// are such, would say nothing. And what such a function is called with must not hide a name of the operator's.
+fn exact_or_checked(operator: &Operator, found: &mut Vec<Diagnostic>) {
+    let by = |name: &str| match operator.compare.get(name) {
+        Some(Compare::Python(file, function)) => Some(format!("`{file}::{function}` alone decides on it")),
+        _ => None,
+    };
+    let of_integers = |tensor: &TensorDecl| match &tensor.dtype {
+        TypeRef::Fixed(dtype) => !dtype.is_float(),
+        TypeRef::Named(name) => {
+            let dtypes = operator.types.iter().filter(|t| t.0.value == *name).flat_map(|t| &t.1);
+            dtypes.clone().next().is_some() && dtypes.clone().all(|d| !d.is_float())
+        }
+    };
+    let stated = operator.shapes.iter().filter_map(|s| s.tolerance.as_ref().map(|t| (t.as_ref(), &s.place)));
+    for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.tolerance_place)]) {
+        let unused = |tensor: &TensorDecl| {
+            let why = by(tensor.name.as_str())
+                .or_else(|| of_integers(tensor).then(|| "it is of integers, which are exact".to_string()))?;
+            let message = format!("a tolerance of `{}` says nothing: {why}", tensor.name);
+            Some(
+                place.error("manifest.unused-tolerance", message).expected("tolerances of other outputs only, or none"),
+            )
+        };
+        let all: Option<Vec<Diagnostic>> = operator.written().map(unused).collect();
+        match (decl, all) {
+            (Some(_), Some(all)) => found.extend(all),
+            (Some(ToleranceDecl::By(by)), None) => {
+                found.extend(operator.written().filter(|t| by.contains_key(&t.name.value)).filter_map(unused));
+            }
+            (Some(ToleranceDecl::All(_)) | None, _) => {}
+        }
+    }
+    if operator.written().any(|t| by(t.name.as_str()).is_some()) {
+        let taken = declared(operator).into_iter().filter(|(_, name)| CHECK_NAMES.contains(&name.as_str()));
+        for (what, name) in taken {
+            let message = format!("the {what} `{name}` has the name of an argument of the function that compares");
+            found.push(name.place.error("manifest.name", message).expected("a name other than `got` and `want`"));
+        }
     }
 }
 

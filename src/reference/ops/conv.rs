@@ -133,8 +133,8 @@ fn check_conv(check: &mut Check<'_>) {
     let (Some(x), Some(w)) = (check.rank("x", 4, "[n, c, h, w]"), check.rank("w", 4, "[k, c / groups, r, s]")) else {
         return;
     };
-    check.not_empty("x");
-    check.not_empty("w");
+    check.not_empty("x", &[1, 2, 3]);
+    check.not_empty("w", &[1, 2, 3]);
     let groups = groups(&check.bound);
     if groups < 1 || x[1] as i64 % groups != 0 || w[0] as i64 % groups != 0 {
         return check.error(format!("`groups` is {groups}, expected a divisor of {} and of {} channels", x[1], w[0]));
@@ -150,7 +150,7 @@ fn check_conv(check: &mut Check<'_>) {
 
 fn check_pool(check: &mut Check<'_>) {
     let Some(x) = check.rank("x", 4, "[n, c, h, w]") else { return };
-    check.not_empty("x");
+    check.not_empty("x", &[2, 3]);
     let kernel = check.bound.pair("kernel", [1, 1]);
     match Windows::new(&check.bound, [x[2], x[3]], kernel, kernel) {
         Ok(windows) => {

@@ -26,7 +26,7 @@ pub(in crate::reference) static DROPOUT: Builtin = Builtin {
             name: "p",
             kind: SettingKind::Number,
             required: true,
-            doc: "the share that is dropped, from 0 to below 1",
+            doc: "the share that is dropped, from 0 to 1 (below 1 with a mask)",
         },
         setting("seed", SettingKind::Integer, "the key, without a mask; 0 unless given"),
         setting("offset", SettingKind::Integer, "the upper half of the counter, without a mask; 0 unless given"),
@@ -44,7 +44,10 @@ fn check(check: &mut Check<'_>) {
         check.shape(slot, &shape, "that of `x`");
     }
     match check.bound.number("p") {
-        Some(p) if !(0.0..1.0).contains(&p) => check.error(format!("`p` is {p}, expected from 0 to below 1")),
+        Some(p) if !(0.0..=1.0).contains(&p) => check.error(format!("`p` is {p}, expected from 0 to 1")),
+        Some(1.0) if check.bound.tensor("mask").is_some() => {
+            check.error("`p` is 1, expected below 1 where there is a `mask`: what it keeps is divided by 1 - p");
+        }
         _ => {}
     }
     if check.bound.tensor("mask").is_some() {

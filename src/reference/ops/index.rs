@@ -71,10 +71,7 @@ pub(in crate::reference) static EMBEDDING: Builtin = Builtin {
 
 /// Moved values with their magnitudes as scale.
 fn moved(values: Values, scale: bool) -> Produced {
-    let scales = match &values {
-        Values::Float(v) if scale => Some(v.iter().map(|x| x.abs()).collect()),
-        _ => None,
-    };
+    let scales = scale.then(|| values.magnitudes());
     Produced::one("y", values, scales)
 }
 

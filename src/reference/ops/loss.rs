@@ -13,7 +13,8 @@ use crate::reference::values::Values;
 /// `loss = log(sum(exp(x))) - x[label]`.
 pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
     name: "cross_entropy",
-    doc: "log(sum(exp(x))) - x[label] along the classes, averaged or summed; labels of `ignore_index` count for nothing; \
+    doc: "log(sum(exp(x))) - x[label] along the classes, averaged or summed; labels of `ignore_index` count for nothing, and where none \
+          counts the mean is NaN; \
           scale: |x[label]| + |log(sum(exp(x)))|, averaged or summed",
     slots: &[
         read("x", Kind::Float, "[..., classes], or classes on `axis`: the logits"),
@@ -56,7 +57,7 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
 
 fn check(check: &mut Check<'_>) {
     let (Some(mut shape), Some(axis)) = (check.bound.shape("x"), check.axis("x")) else { return };
-    check.not_empty("x");
+    check.not_empty("x", &[axis]);
     shape.remove(axis);
     check.shape("labels", &shape, "that of `x` without the classes");
     check.shape("lse", &shape, "that of `x` without the classes");
@@ -84,9 +85,14 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     }
     let gathered = rows.gather(&x);
     let lse: Vec<f64> = gathered.par_chunks(rows.len).map(log_sum_exp).collect();
+    // Of logits whose largest is infinite the loss is NaN, as PyTorch's is.
+    let peaks: Vec<f64> =
+        gathered.par_chunks(rows.len).map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect();
     let counts = |row: usize| ignore != Some(labels[row]);
-    let loss = |row: usize, of: fn(f64, f64) -> f64| {
-        if counts(row) { of(lse[row], gathered[row * rows.len + labels[row] as usize]) } else { 0.0 }
+    let loss = |row: usize, of: fn(f64, f64) -> f64| match counts(row) {
+        true if peaks[row].is_infinite() => f64::NAN,
+        true => of(lse[row], gathered[row * rows.len + labels[row] as usize]),
+        false => 0.0,
     };
     let losses = |of: fn(f64, f64) -> f64| (0..rows.count).map(|row| loss(row, of)).collect::<Vec<_>>();
     let counted = (0..rows.count).filter(|row| counts(*row)).count() as f64;
@@ -99,10 +105,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     let scales = scale.then(|| finish(losses(|lse, x| lse.abs() + x.abs())));
     let mut produced = Produced::one("y", Values::Float(finish(losses(|lse, x| lse - x))), scales);
     // Of a sum of positive terms: its logarithm's own magnitude, and that of the maximum it is taken from.
-    let scale_of_lse = || {
-        let peak = |row: &[f64]| row.iter().copied().fold(f64::NEG_INFINITY, f64::max).abs();
-        lse.iter().zip(gathered.chunks(rows.len)).map(|(l, row)| l.abs() + peak(row)).collect()
-    };
+    let scale_of_lse = || lse.iter().zip(&peaks).map(|(l, peak)| l.abs() + peak.abs()).collect();
     produced.put("lse", Values::Float(lse.clone()), scale.then(scale_of_lse));
     Ok(produced)
 }

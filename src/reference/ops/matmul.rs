@@ -138,7 +138,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     let plain = bound.number("alpha").is_none() && bound.number("beta").is_none() && activation_name == "none";
     let bias_is_int = call.slot("bias")?.is_none_or(|(values, _)| matches!(values, Values::Int(_)));
     if let (Values::Int(a), Values::Int(b), true, true) = (call.values("a")?, call.values("b")?, plain, bias_is_int) {
-        return exact(call, &dims, a, b);
+        return exact(call, &dims, a, b, scale);
     }
     let (alpha, beta) = (bound.number("alpha").unwrap_or(1.0), bound.number("beta").unwrap_or(0.0));
     let (a, b, bias) = (call.float("a")?, call.float("b")?, call.float_if("bias")?);
@@ -190,8 +190,8 @@ fn product(dims: &Dims, a: &[f64], b: &[f64]) -> Vec<f64> {
     c
 }
 
-/// Integers, wrapping in 64 bits.
-fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64]) -> Result<Produced, String> {
+/// Integers, wrapping in 64 bits. A scale is of use where the output is of floats.
+fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64], scale: bool) -> Result<Produced, String> {
     let (m, n, k) = (dims.m, dims.n, dims.k);
     let bias = match call.slot("bias")? {
         Some(_) => Some((call.ints("bias")?, broadcast_places(&dims.shape(), &call.bound.dims("bias")))),
@@ -199,17 +199,21 @@ fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64]) -> Result<Produced,
     };
     let (of_a, of_b) = (broadcast_places(&dims.batch, &dims.batch_a), broadcast_places(&dims.batch, &dims.batch_b));
     let mut c = Vec::with_capacity(dims.batches() * m * n);
+    let mut scales = scale.then(Vec::new);
     for batch in 0..dims.batches() {
         for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
             let mut total = bias.as_ref().map_or(0, |(bias, places)| bias[places[c.len()]]);
+            let mut magnitude = total.unsigned_abs() as f64;
             for l in 0..k {
                 let left = if dims.transposed[0] { l * m + i } else { i * k + l };
                 let right = if dims.transposed[1] { j * k + l } else { l * n + j };
-                let term = a[of_a[batch] * m * k + left].wrapping_mul(b[of_b[batch] * k * n + right]);
-                total = total.wrapping_add(term);
+                let (x, y) = (a[of_a[batch] * m * k + left], b[of_b[batch] * k * n + right]);
+                total = total.wrapping_add(x.wrapping_mul(y));
+                magnitude += x.unsigned_abs() as f64 * y.unsigned_abs() as f64;
             }
             c.push(total);
+            scales.iter_mut().for_each(|scales| scales.push(magnitude));
         }
     }
-    Ok(Produced::one("c", Values::Int(c), None))
+    Ok(Produced::one("c", Values::Int(c), scales))
 }

@@ -59,7 +59,7 @@ pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
 pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
     name: "batch_norm",
     doc: "training: (x - mean) / sqrt(var + eps) * w + b with mean and var over every axis but the channels; \
-          running = (1 - momentum) * running + momentum * batch, with the variance of n - 1; scale: as layer_norm, of running statistics \
+          of one value a channel y is b, which PyTorch refuses; running = (1 - momentum) * running + momentum * batch, with the variance of n - 1; scale: as layer_norm, of running statistics \
           (1 - momentum) |running| + momentum * (mean |x|, or the mean square times n / (n - 1))",
     slots: &[
         read("x", Kind::Float, "any shape, channels on `axis`"),
@@ -108,7 +108,7 @@ fn work(bound: &Bound<'_>, per_element: f64) -> Work {
 
 fn check_norm(check: &mut Check<'_>) {
     let (Some(shape), Some(axes)) = (check.bound.shape("x"), check.axes("x")) else { return };
-    check.not_empty("x");
+    check.not_empty("x", &axes);
     let normalised: Vec<usize> = axes.iter().map(|axis| shape[*axis]).collect();
     for slot in ["w", "b"] {
         check.shape(slot, &normalised, "the extents of the normalised axes");
@@ -127,7 +127,7 @@ fn check_batch_norm(check: &mut Check<'_>) {
         Ok(axes) => axes,
         Err(error) => return check.error(error),
     };
-    check.not_empty("x");
+    check.not_empty("x", &axes);
     check.shape("y", &shape, "that of `x`");
     let channels: Vec<usize> = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).collect();
     for slot in ["w", "b", "running_mean", "running_var", "mean", "rstd"] {

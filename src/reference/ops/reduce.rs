@@ -24,10 +24,16 @@ const fn reduction(
 
 /// `y = sum(x)`. Scale: `sum(|x|)`.
 pub(in crate::reference) static SUM: Builtin =
-    reduction("sum", "the sum of `x` along axes; scale: the sum of |x|", &[X, Y], &[], run_sum, adds);
+    reduction("sum", "the sum of `x` along axes, 0 of nothing; scale: the sum of |x|", &[X, Y], &[], run_sum, adds);
 /// `y = mean(x)`. Scale: `mean(|x|)`.
-pub(in crate::reference) static MEAN: Builtin =
-    reduction("mean", "the mean of `x` along axes; scale: the mean of |x|", &[X, Y], &[], run_mean, adds);
+pub(in crate::reference) static MEAN: Builtin = reduction(
+    "mean",
+    "the mean of `x` along axes, NaN of nothing; scale: the mean of |x|",
+    &[X, Y],
+    &[],
+    run_mean,
+    adds,
+);
 /// `y = max(x)`. Scale: `|y|`.
 pub(in crate::reference) static MAX: Builtin = reduction(
     "max",
@@ -69,9 +75,9 @@ fn check(check: &mut Check<'_>) {
     let single = check.bound.builtin.name.starts_with("arg");
     let axes = if single { check.axis("x").map(|axis| vec![axis]) } else { check.axes("x") };
     let (Some(axes), Some(shape)) = (axes, check.bound.shape("x")) else { return };
-    if check.bound.builtin.name != "sum" && axes.iter().any(|axis| shape[*axis] == 0) {
-        let name = check.bound.own_name("x").to_owned();
-        check.error(format!("`{name}` has no value along axis {axes:?}, expected at least one"));
+    // As in PyTorch the sum of nothing is 0 and its mean NaN, but nothing is the largest of nothing.
+    if !matches!(check.bound.builtin.name, "sum" | "mean") {
+        check.not_empty("x", &axes);
     }
     reduced_shape(check, "y", &shape, &axes);
 }
@@ -104,7 +110,9 @@ fn run_sum(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     Ok(match call.values("x")? {
         Values::Int(x) => {
             let wrapped = |row: &[i64]| row.iter().fold(0i64, |a, b| a.wrapping_add(*b));
-            Produced::one("y", Values::Int(rows.reduce(x, wrapped)), None)
+            // Of use where the output is of floats.
+            let magnitudes = |row: &[i64]| sum(row.iter().map(|v| v.unsigned_abs() as f64));
+            Produced::one("y", Values::Int(rows.reduce(x, wrapped)), scale.then(|| rows.reduce(x, magnitudes)))
         }
         Values::Float(x) => Produced::one(
             "y",
@@ -162,10 +170,7 @@ fn extremes(call: &Call<'_>, largest: bool) -> Result<(Vec<i64>, Values), String
 
 fn extreme_values(call: &Call<'_>, largest: bool, scale: bool) -> Result<Produced, String> {
     let (_, values) = extremes(call, largest)?;
-    let scales = match &values {
-        Values::Float(v) if scale => Some(v.iter().map(|x| x.abs()).collect()),
-        _ => None,
-    };
+    let scales = scale.then(|| values.magnitudes());
     Ok(Produced::one("y", values, scales))
 }
 

@@ -52,7 +52,17 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
                     total = next;
                 }
             });
-            Ok(Produced::one("y", Values::Int(y), None))
+            let magnitudes = || {
+                rows.map(x, |_, row: &[i64], out: &mut [f64]| {
+                    let mut total = Sum::default();
+                    for i in order(row.len(), reverse) {
+                        let before = total.value();
+                        total.add(row[i].unsigned_abs() as f64);
+                        out[i] = if exclusive { before } else { total.value() };
+                    }
+                })
+            };
+            Ok(Produced::one("y", Values::Int(y), scale.then(magnitudes)))
         }
         Values::Float(x) => {
             let made = |of: fn(f64) -> f64| {

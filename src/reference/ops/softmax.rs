@@ -12,7 +12,7 @@ const Y: Slot = written("y", Kind::Float, "the shape of `x`");
 /// `y = exp(x) / sum(exp(x))`. Scale: `y`.
 pub(in crate::reference) static SOFTMAX: Builtin = Builtin {
     name: "softmax",
-    doc: "exp(x) over its sum along axes; scale: y, whose terms are all positive",
+    doc: "exp(x) over its sum along axes; NaN along axes whose largest is infinite, as in PyTorch; scale: y, whose terms are all positive",
     slots: &[X, Y],
     settings: &[AXIS],
     large: &["x"],
@@ -25,7 +25,8 @@ pub(in crate::reference) static SOFTMAX: Builtin = Builtin {
 /// `y = x - log(sum(exp(x)))`. Scale: `|x| + |log(sum(exp(x)))|`.
 pub(in crate::reference) static LOG_SOFTMAX: Builtin = Builtin {
     name: "log_softmax",
-    doc: "x less the logarithm of the sum of exp(x) along axes; scale: |x| + |that logarithm|",
+    doc: "x less the logarithm of the sum of exp(x) along axes; NaN along axes whose largest is infinite, as in PyTorch; \
+          scale: |x| + |that logarithm|",
     slots: &[X, Y],
     settings: &[AXIS],
     large: &["x"],
@@ -38,7 +39,6 @@ pub(in crate::reference) static LOG_SOFTMAX: Builtin = Builtin {
 fn check(check: &mut Check<'_>) {
     let Some(shape) = check.bound.shape("x") else { return };
     check.axes("x");
-    check.not_empty("x");
     check.shape("y", &shape, "that of `x`");
 }
 
@@ -57,10 +57,11 @@ pub(super) fn peak_and_sum(row: &[f64]) -> (f64, f64) {
     (peak, sum(row.iter().map(|x| libm::exp(x - peak))))
 }
 
-/// The logarithm of the sum of exponentials; minus infinity of nothing.
+/// The logarithm of the sum of exponentials; minus infinity of nothing, NaN if there is one, and of an infinite maximum that itself.
 pub(super) fn log_sum_exp(row: &[f64]) -> f64 {
     let (peak, total) = peak_and_sum(row);
-    if peak == f64::NEG_INFINITY { peak } else { peak + libm::log(total) }
+    // The maximum leaves NaN out, and an infinite one makes NaN of itself less itself.
+    if peak.is_infinite() && !row.iter().any(|x| x.is_nan()) { peak } else { peak + libm::log(total) }
 }
 
 fn run_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, String> {

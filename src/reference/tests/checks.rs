@@ -78,7 +78,8 @@ fn what_does_not_fit_is_refused_in_words_that_name_it() {
     refused(&problem("softmax", vec![x(), read("w", &[8]), y()], &[]), "`w` is none of its tensors");
     let ints = tensor("y", Role::Output, DType::I32, &[4, 8]);
     refused(&problem("softmax", vec![x(), ints], &[]), "`y` has dtype i32, expected a float dtype");
-    refused(&problem("softmax", vec![read("x", &[4, 0]), written("y", &[4, 0])], &[]), "`x` is empty");
+    let empty = vec![read("x", &[4, 0]), written("y", &[4, 0])];
+    refused(&problem("layer_norm", empty, &[]), "`x` has no value along axis [1], expected at least one");
     let misspelt = with_param(problem("rms_norm", vec![x(), y()], &[]), "epsilon", DType::F32, Scalar::Float(1e-6));
     refused(&misspelt, "does not use param `epsilon`; did you mean `eps`?");
     let twice = problem("rms_norm", vec![x(), y()], &[("eps", Value::from(1e-5))]);

@@ -1,6 +1,7 @@
 //! Tests of the room: conversions, generators, checks, null candidates. Operators are tested against other implementations in `tests/reference.rs`.
 
 mod checks;
+mod degenerate;
 mod floats;
 mod inputs;
 mod null;

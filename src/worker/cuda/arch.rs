@@ -33,6 +33,27 @@ pub fn parse(name: &str) -> Result<(u32, &'static str), String> {
     if capability < least { Err(known()) } else { Ok((capability, suffix)) }
 }
 
+/// Most bytes of shared memory a block can have, static and dynamic together, where a kernel opts in; none where it is not known. From the table of technical
+/// specifications per compute capability in the CUDA C++ Programming Guide.
+pub fn shared_of_a_block(capability: u32) -> Option<u64> {
+    let kib = match capability {
+        75 => 64,
+        80 | 87 => 163,
+        86 | 89 | 120 | 121 => 99,
+        90 | 100 | 103 | 110 => 227,
+        _ => return None,
+    };
+    Some(kib * 1024)
+}
+
+/// Registers of a block, of every architecture in [`CAPABILITIES`] (the same table).
+pub const REGISTERS_OF_A_BLOCK: u64 = 65536;
+
+/// What a block's threads take of the registers: a warp takes them in units of 256, so a thread's count is rounded up to a multiple of eight.
+pub fn registers_taken(a_thread: u32, threads: u64) -> u64 {
+    threads.div_ceil(32) * 32 * u64::from(a_thread).next_multiple_of(8)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,7 @@
-//! Whether launches pass what the binary takes. Knows parameters' offsets and sizes; does not know what arguments mean.
+//! Whether launches pass what the binary takes, and ask for no more than a block can have. Knows parameters' offsets and sizes, and limits of architectures;
+//! does not know what arguments mean.
 
+use super::arch;
 use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
 use crate::record::{Finding, FindingKind, FunctionFacts, Inspection};
 
@@ -12,7 +14,8 @@ pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
         let Some(function) = inspection.functions.iter().find(|f| f.entry == launch.entry) else {
             continue;
         };
-        if let Some(why) = mismatch(launch, function) {
+        if let Some(why) = mismatch(launch, function).or_else(|| too_much(launch, function, &inspection.architectures))
+        {
             let message = format!("entry `{}`: {why}", launch.entry);
             if findings.iter().all(|f| f.message != message) {
                 findings.push(Finding::new(FindingKind::LaunchRefused, message));
@@ -50,6 +53,27 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// What a block asks for and cannot have on any device of the architecture: such a launch fails, and whatever lay in the outputs stays there.
+fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[String]) -> Option<String> {
+    let name = architectures.first()?;
+    let (capability, _) = arch::parse(name).ok()?;
+    let shared = function.shared.unwrap_or(0) + launch.shared;
+    if let Some(most) = arch::shared_of_a_block(capability).filter(|most| shared > *most) {
+        return Some(format!(
+            "a block has {shared} bytes of shared memory ({} of them dynamic), {name} allows {most}",
+            launch.shared
+        ));
+    }
+    let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
+    let registers = arch::registers_taken(function.registers?, threads);
+    (registers > arch::REGISTERS_OF_A_BLOCK).then(|| {
+        format!(
+            "a block of {threads} threads takes {registers} registers, {name} has {}: state `__launch_bounds__({threads})` in the source",
+            arch::REGISTERS_OF_A_BLOCK
+        )
+    })
 }
 
 fn count(n: usize) -> String {
@@ -140,5 +164,31 @@ mod tests {
             findings[0].message.contains("128 threads") && findings[0].message.contains("allow 64"),
             "{findings:?}"
         );
+    }
+
+    #[test]
+    fn a_block_asks_for_no_more_than_its_architecture_has() {
+        let of = |arch: &str, facts: FunctionFacts| {
+            let function = FunctionFacts { entry: "k".into(), params: vec![(0, 8)], ..facts };
+            Inspection { functions: vec![function], architectures: vec![arch.into()], disassembled: false }
+        };
+        let mut launches = launch(vec![pointer()]);
+        let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
+        first.shared = 100_000;
+        let shared = |bytes| FunctionFacts { shared: Some(bytes), ..Default::default() };
+        assert_eq!(check(&launches, &of("sm_90a", shared(1000))), []);
+        let refused = &check(&launches, &of("sm_90a", shared(140_000)))[0].message;
+        assert!(
+            refused.contains("240000 bytes of shared memory (100000 of them dynamic), sm_90a allows 232448"),
+            "{refused}"
+        );
+        assert_eq!(check(&launches, &of("sm_89", shared(1400))).len(), 1);
+
+        let registers = |a_thread| FunctionFacts { registers: Some(a_thread), ..Default::default() };
+        let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
+        (first.shared, first.block) = (0, [512, 1, 1]);
+        assert_eq!(check(&launches, &of("sm_90a", registers(128))), []);
+        let refused = &check(&launches, &of("sm_90a", registers(129)))[0].message;
+        assert!(refused.contains("takes 69632 registers, sm_90a has 65536"), "{refused}");
     }
 }

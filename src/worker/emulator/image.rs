@@ -225,7 +225,7 @@ fn function_of(symbol: &str) -> &str {
         source_name(symbol[at + 1..].trim_start_matches('L'))
             .is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('_'))
     };
-    symbol.match_indices('E').map(|(at, _)| at).filter(local).next_back().map_or("", |at| &symbol[..at])
+    symbol.match_indices('E').map(|(at, _)| at).rfind(local).map_or("", |at| &symbol[..at])
 }
 
 fn source_name(text: &str) -> Option<(&str, &str)> {

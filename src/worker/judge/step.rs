@@ -265,20 +265,17 @@ impl<'a> Judge<'a> {
     ) -> Result<OutputObserved, Response> {
         let name = &tensor.name;
         let want = expected.outputs.get(name).ok_or_else(|| failed(format!("no values are expected for `{name}`")))?;
-        let leniency = match self.params.compare.get(name).unwrap_or(&Compare::Elements) {
+        let (problem, compare) = (&self.params.problem, self.params.compare.get(name).unwrap_or(&Compare::Elements));
+        let leniency = match compare {
             Compare::Python(file, function) => {
-                let output = (tensor, got, want);
-                Some(Leniency::Accepted(python::accepted(
-                    self.task,
-                    &self.params.problem,
-                    inputs,
-                    output,
-                    (file, function),
-                )?))
+                let answers = [("the kernel".to_string(), got)];
+                let check = (file.as_str(), function.as_str());
+                let said = python::checked(self.task, problem, inputs, (tensor, want), &answers, check)?;
+                said.into_iter().next().map(|said| Leniency::Said(format!("{file}::{function}"), said))
             }
-            other => Leniency::declared(other, &self.params.problem, name, inputs).map_err(failed)?,
+            other => Leniency::declared(other, problem, name, inputs).map_err(failed)?,
         };
-        let leniency = leniency.unwrap_or(Leniency::Elements);
+        let leniency = leniency.ok_or_else(|| failed(format!("nothing says what of `{name}` may stand")))?;
         let scaled = self.params.scaled.contains(name);
         let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
         let beyond = self.params.count_beyond.get(name);

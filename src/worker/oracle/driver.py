@@ -8,7 +8,10 @@ For people who write such functions:
   tolerance's `scaled` is measured in.
 * A generator of inputs, `def inputs(seed, distribution, rows, cols): return {"table": ...}`, returns the tensors that it makes; kforge draws the rest.
   The same arguments must give the same arrays, on any machine.
-* A check, `def check(got, want, x)`, says which elements of an output may stand: an array of truth values in the output's shape, or one for all.
+* A check, `def check(got, want, x, eps)`, says what of one output may stand. `got` is what a kernel wrote and `want` what the reference gave, rounded to the
+  output's type; both are arrays as above, and with them it may name what a reference may. No array can be written to. It returns a truth value for the whole
+  output, or an array of truth values in the output's shape, one an element; or either of these and a text that says why, as a tuple. Anything else, and any
+  exception, is an error of the check and no verdict. It is asked about null candidates too, so it must bear whatever a wrong kernel could give.
 """
 
 import importlib.util
@@ -16,6 +19,7 @@ import inspect
 import json
 import os
 import sys
+import traceback
 
 try:
     import numpy
@@ -69,6 +73,49 @@ def by_name(result, names):
     return dict(zip(names, results))
 
 
+def verdict(result, shape, what):
+    """What a check said: truth values, one or one an element, and its words."""
+    message = None
+    if isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], str):
+        result, message = result
+    try:
+        array = numpy.asarray(result)
+    except ValueError:
+        # Of parts that do not go together.
+        array = numpy.asarray(None)
+    if array.dtype != bool or array.shape not in ((), shape):
+        kind = type(result).__name__ if array.shape == () else "values of %s in the shape %s" % (array.dtype, list(array.shape))
+        sys.exit("%s gave %s, expected a truth value, or truth values in the shape %s, or either and a text" % (what, kind, list(shape)))
+    return array, message
+
+
+def check(call, function, values):
+    (output, entry), = call["outputs"]
+    shape = tuple(entry["shape"])
+    said = []
+    for asked in call["checks"]:
+        values["got"] = read(asked["got"])
+        for value in values.values():
+            if isinstance(value, numpy.ndarray):
+                value.flags.writeable = False
+        what = "`%s`, asked about `%s` of %s," % (function.__name__, output, asked["whose"])
+        arguments = chosen(function, values)
+        try:
+            result = function(**arguments)
+        except Exception as error:
+            # Without the line of this file.
+            traceback.print_exception(type(error), error, error.__traceback__.tb_next)
+            sys.exit("%s raised %s; a check must bear whatever a wrong kernel could give" % (what, type(error).__name__))
+        array, message = verdict(result, shape, what)
+        if array.shape == () and shape != ():
+            said.append({"whole": bool(array), "message": message})
+        else:
+            array.astype(numpy.uint8).tofile(asked["accepted"])
+            said.append({"whole": None, "message": message})
+    with open("said.json", "w") as file:
+        json.dump(said, file)
+
+
 def main():
     with open(sys.argv[1]) as file:
         call = json.load(file)
@@ -77,12 +124,10 @@ def main():
         sys.exit("`%s` has no function `%s`" % (call["module"], call["function"]))
     values = dict(call["arguments"])
     values.update((name, read(entry)) for name, entry in call["inputs"])
-    result = function(**chosen(function, values))
-    outputs = call["outputs"]
     if call["task"] == "check":
-        name, entry = outputs[0]
-        write(name, numpy.broadcast_to(numpy.asarray(result, dtype=bool), entry["shape"]), entry)
-        return
+        return check(call, function, values)
+    outputs = call["outputs"]
+    result = function(**chosen(function, values))
     results = by_name(result, [name for name, _ in outputs])
     known = {name: entry for name, entry in outputs}
     for name, entry in outputs:

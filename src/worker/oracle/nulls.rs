@@ -2,11 +2,12 @@
 //! tolerance but to count by where `matched` is below one, so that any other that is edited costs no run.
 
 use super::source::{Named, Source};
-use crate::model::{Compare, Reference};
+use crate::model::{Compare, Reference, Tensor};
 use crate::record::params::{NullsObserved, OracleParams, Trial};
-use crate::reference::nulls;
+use crate::reference::float::round_values;
 use crate::reference::oracle::OracleOutput;
-use crate::worker::compare::{Compared, Leniency, observe};
+use crate::reference::{Values, nulls};
+use crate::worker::compare::{Compared, Leniency, Said, observe};
 use crate::worker::message::Response;
 use crate::worker::task::failed;
 
@@ -30,37 +31,57 @@ pub(super) fn observed(
         let values = source.expected(&rounded, false)?.outputs;
         found.extend(nulls::candidate(problem, &expected.outputs, name, values));
     }
-    compared(params, inputs, expected, &found)
+    let ask = |output: (&Tensor, &Values), answers: &[(String, &Values)], check: (&str, &str)| {
+        source.checked(inputs, output, answers, check)
+    };
+    compared(params, inputs, expected, &found, &ask)
 }
 
-/// Compares candidates as the answers of kernels are compared.
+/// Asks a function of the package, its file and name, about answers for an output with its expectation.
+type Ask<'a> = dyn Fn((&Tensor, &Values), &[(String, &Values)], (&str, &str)) -> Result<Vec<Said>, Response> + 'a;
+
+/// Compares candidates as the answers of kernels are compared, output by output, so that a function of the package is called once for all candidates.
 fn compared(
     params: &OracleParams,
     inputs: &Named,
     expected: &OracleOutput,
     found: &[nulls::Candidate],
+    ask: &Ask<'_>,
 ) -> Result<NullsObserved, Response> {
     let problem = &params.problem;
     let mut seen = NullsObserved { candidates: Default::default() };
-    for (candidate, values) in found {
-        let mut outputs = vec![];
-        for tensor in problem.written() {
-            let name = &tensor.name;
-            // An output in which a candidate is the expectation says nothing of it.
-            let (Some(want), Some(got)) = (expected.outputs.get(name), values.get(name)) else { continue };
-            let compare = params.compare.get(name).unwrap_or(&Compare::Elements);
-            // What a function of the package accepts is not asked: the calibrate step says so.
-            let Some(leniency) = Leniency::declared(compare, problem, name, inputs).map_err(failed)? else { continue };
-            let rounded = crate::reference::float::round_values(tensor.dtype, got);
+    for tensor in problem.written() {
+        let name = &tensor.name;
+        let Some(want) = expected.outputs.get(name) else { continue };
+        // An output in which a candidate is the expectation says nothing of it.
+        let answers = found.iter().filter_map(|(candidate, values)| Some((candidate, values.get(name)?)));
+        let answers: Vec<(&String, Values)> =
+            answers.map(|(candidate, got)| (candidate, round_values(tensor.dtype, got))).collect();
+        let mut said = vec![];
+        let mut by = String::new();
+        let compare = params.compare.get(name).unwrap_or(&Compare::Elements);
+        if let Compare::Python(file, function) = compare
+            && !answers.is_empty()
+        {
+            let whose = |candidate: &String| format!("the null candidate `{candidate}`");
+            let asked: Vec<_> = answers.iter().map(|(candidate, got)| (whose(candidate), got)).collect();
+            said = ask((tensor, want), &asked, (file, function))?;
+            by = format!("{file}::{function}");
+        }
+        let mut said = said.into_iter();
+        for (candidate, got) in answers {
+            let leniency = match Leniency::declared(compare, problem, name, inputs).map_err(failed)? {
+                Some(leniency) => leniency,
+                None => {
+                    let silent = || failed(format!("`{by}` did not say whether `{candidate}` may stand for `{name}`"));
+                    Leniency::Said(by.clone(), said.next().ok_or_else(silent)?)
+                }
+            };
             let scale = expected.scales.get(name).filter(|_| params.scaled.contains(name)).map(Vec::as_slice);
             let beyond = params.count_beyond.get(name);
-            let compared = Compared { tensor, got: &rounded, want, scale, beyond };
-            outputs.push(observe(&compared, &leniency).map_err(failed)?);
+            let observed = observe(&Compared { tensor, got: &got, want, scale, beyond }, &leniency).map_err(failed)?;
+            seen.candidates.entry(candidate.clone()).or_default().push(observed);
         }
-        if outputs.is_empty() {
-            continue;
-        }
-        seen.candidates.insert(candidate.clone(), outputs);
     }
     Ok(seen)
 }
@@ -68,9 +89,9 @@ fn compared(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DType, Init, Problem, Role, Tensor, Tolerance};
+    use crate::model::{DType, Init, Problem, Role, Tolerance};
     use crate::record::OutputObserved;
-    use crate::reference::Values;
+    use crate::worker::compare::Accepted;
 
     /// What is seen of an answer `copy of x` where 3, 1, 2 in `x` shall become 1, 2, 3 in `y`.
     fn copied(compare: Compare, count_beyond: &[(&str, f64)]) -> Option<OutputObserved> {
@@ -103,7 +124,16 @@ mod tests {
         let x = values("x", [3.0, 1.0, 2.0]);
         let found = ("copy of x".to_string(), [("y".to_string(), x.1.clone())].into());
         let expected = OracleOutput { outputs: [values("y", [1.0, 2.0, 3.0])].into(), ..OracleOutput::default() };
-        let seen = compared(&params, &[x].into(), &expected, &[found]).unwrap();
+        let ask: &Ask<'_> = &|(tensor, _), answers, check| {
+            assert_eq!((tensor.name.as_str(), check), ("y", ("ref.py", "check")));
+            assert_eq!(answers[0].0, "the null candidate `copy of x`");
+            let each = answers.iter().map(|(_, got)| match got {
+                Values::Float(got) => got.iter().map(|x| *x < 3.0).collect(),
+                Values::Int(_) => vec![],
+            });
+            Ok(each.map(|each| Said { accepted: Accepted::Elements(each), message: None }).collect())
+        };
+        let seen = compared(&params, &[x].into(), &expected, &[found], ask).unwrap();
         seen.candidates.get("copy of x").map(|outputs| outputs[0].clone())
     }
 
@@ -114,8 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_function_of_the_package_compares_is_left_out() {
-        assert_eq!(copied(Compare::Python("ref.py".into(), "check".into()), &[]), None);
+    fn a_function_of_the_package_is_asked_about_them() {
+        let checked = copied(Compare::Python("ref.py".into(), "check".into()), &[]).unwrap().checked.unwrap();
+        assert_eq!((checked.by.as_str(), checked.rejected, checked.whole), ("ref.py::check", 1, false));
     }
 
     #[test]

@@ -7,20 +7,23 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, InFile, said};
+use super::call::{Call, InFile, said, said_below};
 use super::source::Named;
 use crate::model::{Problem, Role, Scalar, Tensor};
 use crate::process::{Command, run};
 use crate::record::params::Trial;
 use crate::reference::oracle::OracleOutput;
-use crate::reference::{Values, float, generate};
+use crate::reference::{Values, float, generate, logical_len};
+use crate::worker::compare::{Accepted, Said};
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
 
 const DRIVER: &str = include_str!("driver.py");
+/// Most characters of a check's message.
+const MOST_WORDS: usize = 2000;
 /// The exit status by which the driver says that there is no numpy.
 const NO_NUMPY: i32 = 3;
 
@@ -34,6 +37,20 @@ struct Described<'a> {
     arguments: BTreeMap<String, Value>,
     inputs: Vec<(String, InFile)>,
     outputs: Vec<(String, InFile)>,
+    checks: Vec<Asked>,
+}
+
+impl<'a> Described<'a> {
+    /// A call of a function: the task, its file and its name.
+    fn new(
+        (task, module, function): (&'static str, &'a str, &'a str),
+        problem: &Problem,
+        inputs: Vec<(String, InFile)>,
+        outputs: Vec<(String, InFile)>,
+    ) -> Self {
+        let arguments = arguments(problem);
+        Described { task, root: Path::new(""), module, function, arguments, inputs, outputs, checks: vec![] }
+    }
 }
 
 /// Expected values by a function.
@@ -48,8 +65,7 @@ pub(super) fn expected(
     let call = Call::new(task)?;
     let inputs = call.give("in", problem, inputs)?;
     let outputs = places(problem, |tensor| tensor.role != Role::Input);
-    let described = ("reference", file, function);
-    invoke(task, &call, described, arguments(problem), inputs, outputs.clone())?;
+    invoke(task, &call, Described::new(("reference", file, function), problem, inputs, outputs.clone()))?;
     let mut output = OracleOutput::default();
     for (tensor, (_, place)) in problem.written().zip(&outputs) {
         output.outputs.insert(tensor.name.clone(), call.take(tensor, &place.file)?);
@@ -69,11 +85,11 @@ pub(super) fn inputs(
     function: &str,
 ) -> Result<Named, Response> {
     let call = Call::new(task)?;
-    let mut arguments = arguments(problem);
-    arguments.insert("seed".into(), trial.seed.into());
-    arguments.insert("distribution".into(), trial.distribution.clone().into());
     let outputs = places(problem, |tensor| tensor.role != Role::Output);
-    invoke(task, &call, ("inputs", file, function), arguments, vec![], outputs.clone())?;
+    let mut described = Described::new(("inputs", file, function), problem, vec![], outputs.clone());
+    described.arguments.insert("seed".into(), trial.seed.into());
+    described.arguments.insert("distribution".into(), trial.distribution.clone().into());
+    invoke(task, &call, described)?;
     let made = outputs.iter().filter(|(_, place)| call.path(&place.file).exists());
     let mut values = Named::new();
     for (name, place) in made {
@@ -88,30 +104,78 @@ pub(super) fn inputs(
     Ok(values)
 }
 
-/// Which elements of an output may stand, by a function of the package.
-pub(in crate::worker) fn accepted(
+/// One answer that a check is asked about.
+#[derive(Serialize)]
+struct Asked {
+    /// Whose it is, for messages: `the kernel's output`, or a null candidate.
+    whose: String,
+    got: InFile,
+    /// The file for a truth value a byte, where it speaks of elements.
+    accepted: String,
+}
+
+/// What the driver gives back of one answer.
+#[derive(Deserialize)]
+struct Answered {
+    /// None where it speaks of elements.
+    whole: Option<bool>,
+    message: Option<String>,
+}
+
+/// What a function of the package says of answers for one output: each with whose it is. One process hears them all.
+pub(in crate::worker) fn checked(
     task: &Task,
     problem: &Problem,
     inputs: &Named,
-    output: (&Tensor, &Values, &Values),
-    place: (&str, &str),
-) -> Result<Vec<bool>, Response> {
-    let (tensor, got, want) = output;
+    (tensor, want): (&Tensor, &Values),
+    answers: &[(String, &Values)],
+    (file, function): (&str, &str),
+) -> Result<Vec<Said>, Response> {
     let call = Call::new(task)?;
     let mut given = call.give("in", problem, inputs)?;
-    for (name, values) in [("got", got), ("want", want)] {
-        call.write(name, &values.to_le_bytes())?;
-        given.push((name.to_string(), InFile::of(tensor, name.to_string())));
+    call.write("want", &float::round_values(tensor.dtype, want).to_le_bytes())?;
+    given.push(("want".to_string(), InFile::of(tensor, "want".to_string())));
+    let mut asked = vec![];
+    for (at, (whose, got)) in answers.iter().enumerate() {
+        let name = format!("got{at}");
+        call.write(&name, &float::round_values(tensor.dtype, got).to_le_bytes())?;
+        let (got, accepted) = (InFile::of(tensor, name), format!("accepted{at}"));
+        asked.push(Asked { whose: whose.clone(), got, accepted });
     }
-    let mut verdicts = InFile::of(tensor, "accepted".to_string());
-    verdicts.kind = "int64";
-    let outputs = vec![(tensor.name.clone(), verdicts.clone())];
-    invoke(task, &call, ("check", place.0, place.1), arguments(problem), given, outputs)?;
-    let bytes = std::fs::read(call.path(&verdicts.file)).unwrap_or_default();
-    match super::source::from_le_bytes(&bytes, false) {
-        Values::Int(flags) if flags.len() == verdicts.len() => Ok(flags.into_iter().map(|flag| flag != 0).collect()),
-        _ => Err(failed(format!("the check of `{}` did not say which elements may stand", tensor.name))),
+    let outputs = vec![(tensor.name.clone(), InFile::of(tensor, String::new()))];
+    let described = Described { checks: asked, ..Described::new(("check", file, function), problem, given, outputs) };
+    invoke(task, &call, described)?;
+    let nothing = || failed(format!("the check `{file}::{function}` did not say what of `{}` may stand", tensor.name));
+    let said = std::fs::read(call.path("said.json")).map_err(|_| nothing())?;
+    let said: Vec<Answered> = serde_json::from_slice(&said).map_err(|_| nothing())?;
+    if said.len() != answers.len() {
+        return Err(nothing());
     }
+    let hear = |(at, answered): (usize, Answered)| {
+        let accepted = match answered.whole {
+            Some(all) => Accepted::Whole(all),
+            None => {
+                let bytes = std::fs::read(call.path(&format!("accepted{at}"))).map_err(|_| nothing())?;
+                if bytes.len() != logical_len(tensor) {
+                    return Err(nothing());
+                }
+                Accepted::Elements(bytes.into_iter().map(|byte| byte != 0).collect())
+            }
+        };
+        Ok(Said { accepted, message: answered.message.map(|text| words(&text)) })
+    };
+    said.into_iter().enumerate().map(hear).collect()
+}
+
+/// A check's words as they can be shown anywhere: of bounded length, without control characters.
+fn words(text: &str) -> String {
+    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    let mut text: String = text.trim().chars().map(plain).take(MOST_WORDS + 1).collect();
+    if text.chars().count() > MOST_WORDS {
+        text.pop();
+        text.push('…');
+    }
+    text
 }
 
 fn places(problem: &Problem, wanted: impl Fn(&Tensor) -> bool) -> Vec<(String, InFile)> {
@@ -134,17 +198,10 @@ fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
     dims.chain(params).collect()
 }
 
-fn invoke(
-    task: &Task,
-    call: &Call,
-    (what, module, function): (&'static str, &str, &str),
-    arguments: BTreeMap<String, Value>,
-    inputs: Vec<(String, InFile)>,
-    outputs: Vec<(String, InFile)>,
-) -> Result<(), Response> {
+fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Response> {
     let interpreter = Interpreter::of(task.tool("python")?)?;
     let root = task.required("tree:reference")?;
-    let described = Described { task: what, root: &root, module, function, arguments, inputs, outputs };
+    let described = Described { root: &root, ..described };
     let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the call: {e}")))?;
     call.write("call.json", &text)?;
     call.write("driver.py", DRIVER.as_bytes())?;
@@ -160,7 +217,11 @@ fn invoke(
         crate::process::End::Exited(NO_NUMPY) => Err(Response::Unavailable {
             why: format!("the reference needs numpy: `{} -m pip install numpy`", interpreter.executable.display()),
         }),
-        end => Err(said(format!("`{module}::{function}` {end}"), &finished)),
+        end => {
+            let Described { task: what, module, function, .. } = described;
+            let the = if what == "check" { "the check " } else { "" };
+            Err(said_below(&root, format!("{the}`{module}::{function}` {end}"), &finished))
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{cpp, python};
-use crate::model::{Problem, Reference};
+use crate::model::{Problem, Reference, Tensor};
 use crate::record::params::{Expected, Trial};
 use crate::reference::oracle::{self, OracleOutput};
 use crate::reference::{Values, generate};
+use crate::worker::compare::Said;
 use crate::worker::message::Response;
 use crate::worker::oracle::Scratch;
 use crate::worker::task::{Task, failed};
@@ -46,6 +47,17 @@ impl<'a> Source<'a> {
             }
             Reference::Cpp { file, function } => cpp::expected(self.task, self.problem, inputs, file, function, scale),
         }
+    }
+
+    /// What a function of the package says of answers for one output, whose expectation comes with it.
+    pub fn checked(
+        &self,
+        inputs: &Named,
+        output: (&Tensor, &Values),
+        answers: &[(String, &Values)],
+        check: (&str, &str),
+    ) -> Result<Vec<Said>, Response> {
+        python::checked(self.task, self.problem, inputs, output, answers, check)
     }
 
     /// Keeps expected values in the scratch folder, and gives their digests.

@@ -218,7 +218,7 @@ const NAMES: [Case; 28] = [
     ),
 ];
 
-const OPERATORS: [Case; 20] = [
+const OPERATORS: [Case; 22] = [
     (
         "dims = [\"rows\", \"cols\"]",
         "dims = [\"rows\", \"cols\", \"rows\"]",
@@ -257,6 +257,20 @@ const OPERATORS: [Case; 20] = [
         "did you mean `rows`",
     ),
     ("outputs.y", "inputs.y", "manifest.no-output", "rms_norm", "`outputs`"),
+    (
+        "reference =",
+        "compare = \"ref.py::check\"\nreference =",
+        "manifest.unused-tolerance",
+        "tolerance",
+        "of other outputs only",
+    ),
+    (
+        "reference =",
+        "outputs.i = { dtype = \"i32\", shape = [] }\ncompare = { i = \"ref.py::check\" }\ninputs.got = { dtype = \"T\", shape = [] }\nreference =",
+        "manifest.name",
+        "got",
+        "other than `got` and `want`",
+    ),
     (
         "shape = [\"cols\"]",
         "shape = [\"cols\"], strides = [1, 2]",

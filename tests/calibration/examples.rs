@@ -1,0 +1,127 @@
+//! Zeros, a constant and a copy of an input fail on every operator of the examples, through calibration: planned, computed and judged as a build does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kforge::base::Digest;
+use kforge::engine::{Node, Source};
+use kforge::measure::calibrate::calibrate;
+use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
+use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
+use kforge::record::{Spec, StepKind};
+use kforge::worker::Task;
+use kforge::worker::message::{Places, Response};
+use kforge::worker::serve::dispatch::TABLE;
+use kforge::worker::serve::perform;
+use kforge::workspace::{Workspace, load};
+
+/// Work beyond which shapes are left out here: every operator has one below, and what holds of it alone is enough to tell.
+const SMALL: f64 = 4e6;
+
+fn workspace(example: &str) -> Workspace {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example).join("kernel.toml");
+    let (workspace, found) = load(&manifest);
+    workspace.unwrap_or_else(|| panic!("{example}: {found:?}"))
+}
+
+/// The nodes of a build on `cpu`.
+fn planned(workspace: &Workspace) -> Vec<Node> {
+    let some = || Digest::of(b"no tool is run");
+    let toolchains = Toolchains {
+        cxx: Ok(some()),
+        auto: Ok(some()),
+        nvrtc: Ok(some()),
+        nvcc: Ok(some()),
+        disassembler: Ok(some()),
+        python: Ok(some()),
+        emulator: some(),
+        shim: some(),
+    };
+    let packages = workspace.members.iter().map(|member| PackageInput {
+        package: &member.package,
+        sources: BTreeMap::new(),
+        references: BTreeMap::new(),
+        include: vec![],
+        toolchains: toolchains.clone(),
+        pins: BTreeMap::new(),
+    });
+    let planner = Planner::plan(PlanInput {
+        packages: packages.collect(),
+        selection: Selection { targets: vec!["cpu".into()], ..Selection::default() },
+        goal: Goal::Build,
+        emulator_limit: SMALL,
+        time_limit_s: 60,
+        devices: vec![],
+        methods: kforge::optimize::methods::signatures(),
+    });
+    assert!(planner.diagnostics.is_empty(), "{:?}", planner.diagnostics);
+    planner.nodes
+}
+
+/// Does an oracle step in this process: those of the examples are built in.
+fn nulls(node: &Node) -> NullsObserved {
+    let dir = tempfile::tempdir().unwrap();
+    let spec = Spec { kind: StepKind::Oracle, version: 1, params: node.params.clone(), inputs: BTreeMap::new() };
+    let task = Task {
+        spec,
+        input: dir.path().join("in"),
+        output: dir.path().to_path_buf(),
+        places: Places::default(),
+        time_limit: Duration::from_secs(600),
+        memory_limit: 1 << 32,
+        started: Instant::now(),
+    };
+    let response = perform(&task, TABLE);
+    assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);
+    serde_json::from_slice(&std::fs::read(dir.path().join("nulls")).unwrap()).unwrap()
+}
+
+/// What the calibrate step of a node decides, and the candidates it was asked about.
+fn calibrated(node: &Node, nodes: &BTreeMap<&str, &Node>) -> (Calibration, BTreeSet<String>) {
+    let params: CalibrateParams = serde_json::from_value(node.params.clone()).unwrap();
+    assert!(params.absent.is_none() && !params.cases.is_empty(), "{} asks about nothing: {params:?}", node.id);
+    let observed: Vec<NullsObserved> = (0..params.cases.len())
+        .map(|case| match &node.inputs[&format!("nulls:{case}")].source {
+            Source::Output { node, name, .. } if name == "nulls" => nulls(nodes[node.as_str()]),
+            other => panic!("{}: {other:?}", node.id),
+        })
+        .collect();
+    let asked = observed.iter().flat_map(|n| n.candidates.keys().cloned()).collect();
+    (calibrate(&params, &observed), asked)
+}
+
+#[test]
+fn zeros_a_constant_and_a_copy_of_an_input_fail_on_every_example_operator() {
+    let mut seen = 0;
+    for example in ["quickstart", "kernels"] {
+        let workspace = workspace(example);
+        let nodes = planned(&workspace);
+        let by_id: BTreeMap<&str, &Node> = nodes.iter().map(|n| (n.id.as_str(), n)).collect();
+        for package in workspace.members.iter().map(|m| &m.package) {
+            for operator in &package.operators {
+                seen += 1;
+                for choice in operator.choices() {
+                    let parts = [&package.name, &operator.name, &choice.label].map(String::as_str);
+                    let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+                    let id = format!("{}/calibrate", parts.join("/"));
+                    let node = by_id.get(id.as_str()).unwrap_or_else(|| panic!("`{id}` is not planned"));
+                    let (calibration, asked) = calibrated(node, &by_id);
+                    assert!(calibration.indecisive.is_empty(), "{id}: {:?}", calibration.indecisive);
+                    for candidate in ["zeros", "constant 1", "another seed"] {
+                        assert!(asked.contains(candidate), "{id} was not asked about `{candidate}` but {asked:?}");
+                    }
+                    // An input that has as many values as some output can be copied there.
+                    let shape = operator.shapes.iter().min_by_key(|s| s.dims.values().product::<i64>()).unwrap();
+                    let problem = operator.bind(&choice, shape).unwrap();
+                    for input in problem.read() {
+                        let fits = problem.written().any(|t| t.elements() == input.elements() && t.name != input.name);
+                        let copy = format!("copy of {}", input.name);
+                        assert!(!fits || asked.contains(&copy), "{id} was not asked about `{copy}` but {asked:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert!(seen >= 25, "{seen} operators");
+}
