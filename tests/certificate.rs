@@ -132,7 +132,7 @@ fn report_of(ready: &kforge::cli::session::build::Ready<'_>, outcome: &BuildOutc
         .collect();
     let read = |digest: &kforge::base::Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
-    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader))
+    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told)
 }
 
 /// Everything below a folder that satisfies a condition, in order.

@@ -13,6 +13,9 @@ use super::workspace::{PackageTable, WorkspaceTable};
 use super::{Place, Text};
 use crate::base::{Diagnostic, SourceFile};
 
+/// What a package is called that says no name, which is an error.
+pub(crate) const UNNAMED: &str = "unnamed";
+
 /// A value, or the workspace's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inheritable<T> {

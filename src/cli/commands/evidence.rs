@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::count;
+use super::{count, external};
 use crate::cli::args::EvidenceCommand;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
@@ -11,7 +11,11 @@ use crate::engine::evidence::Index;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &EvidenceCommand) -> Result<Exit, Exit> {
-    let EvidenceCommand::List = command;
+    match command {
+        EvidenceCommand::List => {}
+        EvidenceCommand::Export(_) => return Err(external::later(context, "evidence export")),
+        EvidenceCommand::Import(_) => return Err(external::later(context, "evidence import")),
+    }
     let home = context.home()?;
     let index = Index::new(&home, Arc::new(Store::new(&home)));
     let mut records = index.all().map_err(|e| context.fail(&e.to_string()))?;

@@ -84,6 +84,13 @@ pub struct Packages {
     members: Vec<crate::workspace::Member>,
 }
 
+impl Packages {
+    /// The packages, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Package> {
+        self.members.iter().map(|m| &m.package)
+    }
+}
+
 impl Context {
     /// The selected members, with a private manifest laid over them.
     pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Exit> {
@@ -195,14 +202,17 @@ impl Context {
                 cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()))
             };
             let toolchains = tools.of_package(&member.package, &host, &cuda_of, &stats_of);
-            let pins = opened.workspace.lock.champions.iter().filter(|(s, _)| s.package == member.package.name);
+            let pins = opened.workspace.lock.pins(&member.package.name);
+            let pins = pins.map(|(s, pin)| {
+                ((s.kernel.clone(), s.types.clone(), s.target.clone(), s.class.clone()), pin.identity())
+            });
             inputs.push(PackageInput {
                 package: &member.package,
                 sources: sources.sources,
                 references: sources.references,
                 include: sources.include,
                 toolchains,
-                pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
+                pins: pins.collect(),
             });
         }
         if let Some(machine) = machine {

@@ -3,6 +3,7 @@
 pub mod build;
 pub mod certificate;
 pub mod devices;
+mod entries;
 pub mod leaves;
 pub mod libraries;
 mod lost;
