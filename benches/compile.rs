@@ -1,8 +1,10 @@
-//! A cold compile of 36 variants of a tiled matrix product: `kforge check` beside NVRTC alone, in as many processes as cores, and beside ninja with
-//! `nvcc -cubin`. Prints milliseconds, medians of three, and ratios. The source is `benches/matmul/mm.cu`, or the file that `MM_CU` names.
+//! A cold compile of 36 variants of a tiled matrix product: `kforge check` beside NVRTC alone, with the same options, in as many processes as cores, and beside
+//! ninja with `nvcc -cubin`. Prints milliseconds of wall-clock and of processor time, medians of runs that take turns, and ratios. The source is
+//! `benches/matmul/mm.cu`, or the file that `MM_CU` names; words on the command line: how often (5).
 //!
-//! The first run fetches CUDA (see `kforge fetch`) into a home of its own below the target folder; later ones find it there. nvcc is taken from that home or
-//! from `PATH`, and left out where it is in neither.
+//! The first run fetches CUDA (see `kforge fetch`) into a home of its own below the target folder; later ones find it there, as they find what the C++ compiler
+//! consists of. Nothing that was compiled is found. The first build on a machine is timed too: it asks the C++ compiler. nvcc is taken from that home or from
+//! `PATH`, and left out where it is in neither.
 #![expect(unsafe_code, reason = "NVRTC alone is called without anything of kforge's")]
 #![expect(
     clippy::print_stdout,
@@ -21,15 +23,16 @@ const ARCH: &str = "sm_90a";
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, library, source, part, parts] = &words[..]
+    if let [word, library, part, parts] = &words[..]
         && word == "alone"
     {
         let (part, parts): (usize, usize) = (part.parse().expect("a number"), parts.parse().expect("a number"));
-        let text = std::fs::read_to_string(source).expect("the source");
+        let text = std::fs::read_to_string("mm.cu").expect("the source");
         let mine: Vec<Vec<String>> = variants().into_iter().skip(part).step_by(parts).collect();
         alone(library, &text, &mine);
         return;
     }
+    let times = words.iter().find_map(|word| word.parse::<usize>().ok()).unwrap_or(5).max(1);
     let dir = tempfile::tempdir().expect("a temporary folder");
     let given = std::env::var_os("MM_CU").map(PathBuf::from);
     let source = given.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/matmul/mm.cu"));
@@ -46,14 +49,21 @@ fn main() {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let nvcc = find(&home, |name| name == "nvcc")
         .or_else(|| Command::new("nvcc").arg("--version").output().ok().map(|_| "nvcc".into()));
-    let (mut ours, mut bare, mut peer) = (vec![], vec![], vec![]);
-    for _ in 0..3 {
+    let stage = stage(dir.path(), &source, &library);
+    let forget = || {
         for folder in ["actions", "cas", "scratch", "locks", "workspaces", "tmp"] {
             drop(std::fs::remove_dir_all(home.join(folder)));
         }
         drop(std::fs::remove_dir_all(work.join("target")));
+    };
+    let (mut first, mut ours, mut bare, mut peer) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..times {
+        forget();
+        drop(std::fs::remove_file(home.join("machine")));
+        first.push(time(|| check(&work, &home)));
+        forget();
         ours.push(time(|| check(&work, &home)));
-        bare.push(time(|| in_processes(&library, &source, cores)));
+        bare.push(time(|| in_processes(&library, &stage, cores)));
         if let Some(nvcc) = &nvcc {
             let folder = tempfile::tempdir().expect("a temporary folder");
             if !ninja(folder.path(), nvcc, &source) {
@@ -65,16 +75,21 @@ fn main() {
             }));
         }
     }
-    let (ours, bare) = (median(ours), median(bare));
+    let (first, ours, bare) = (median(first), median(ours), median(bare));
     println!("load {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
     println!("{} variants on {cores} cores", variants().len());
-    println!("kforge check, cold:               {ours:8.0} ms");
-    println!("NVRTC alone, {cores} processes:        {bare:8.0} ms; kforge takes {:.2} times as long", ours / bare);
+    let line = |what: &str, taken: (f64, f64)| {
+        let (wall, cpu) = (taken.0 / bare.0, taken.1 / bare.1);
+        println!("{what:<34}{:8.0} ms, {wall:.2} times; processor time {:8.0} ms, {cpu:.2} times", taken.0, taken.1);
+    };
+    line("NVRTC alone, in as many processes", bare);
+    line("kforge check, cold", ours);
+    line("the same, first on the machine", first);
     if peer.is_empty() {
         println!("ninja with nvcc: not compared, nvcc or ninja is not installed");
     } else {
         let peer = median(peer);
-        println!("ninja with nvcc -cubin:           {peer:8.0} ms; {:.2} times as long as kforge", peer / ours);
+        line("ninja with nvcc -cubin", peer);
     }
 }
 
@@ -105,30 +120,79 @@ fn variants() -> Vec<Vec<String>> {
 }
 
 fn find(folder: &Path, is: impl Fn(&str) -> bool) -> Option<PathBuf> {
-    let files = walkdir::WalkDir::new(folder.join("toolchains")).into_iter().flatten();
+    // What an installation that was cut short left is hidden.
+    let shown = |e: &walkdir::DirEntry| !e.file_name().as_encoded_bytes().starts_with(b".");
+    let files = walkdir::WalkDir::new(folder.join("toolchains")).into_iter().filter_entry(shown).flatten();
     files
         .filter(|e| e.file_type().is_file())
         .find(|e| e.file_name().to_str().is_some_and(&is))
         .map(|e| e.path().to_path_buf())
 }
 
-fn time(run: impl FnOnce()) -> f64 {
-    let start = Instant::now();
+/// Milliseconds by the clock, and of the processors in children that ended meanwhile.
+fn time(run: impl FnOnce()) -> (f64, f64) {
+    let (start, before) = (Instant::now(), children_ms());
     run();
-    start.elapsed().as_secs_f64() * 1e3
+    (start.elapsed().as_secs_f64() * 1e3, children_ms() - before)
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
-    all.sort_by(f64::total_cmp);
-    all[all.len() / 2]
+/// User and system time of all children that were waited for, and of theirs.
+fn children_ms() -> f64 {
+    // SAFETY: all bytes of the structure may be zero, and the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
+        usage
+    };
+    let ms = |t: libc::timeval| t.tv_sec as f64 * 1e3 + t.tv_usec as f64 / 1e3;
+    ms(usage.ru_utime) + ms(usage.ru_stime)
 }
+
+/// Of each for itself.
+fn median(all: Vec<(f64, f64)>) -> (f64, f64) {
+    let middle = |mut all: Vec<f64>| {
+        all.sort_by(f64::total_cmp);
+        all[all.len() / 2]
+    };
+    let (walls, cpus) = all.into_iter().unzip();
+    (middle(walls), middle(cpus))
+}
+
+/// A folder as kforge lays it out for NVRTC: the source, CUDA's headers, the stand-ins for standard headers.
+fn stage(dir: &Path, source: &Path, library: &Path) -> PathBuf {
+    let stage = dir.join("stage");
+    std::fs::create_dir_all(stage.join("@shim")).expect("a folder");
+    std::fs::copy(source, stage.join("mm.cu")).expect("the source");
+    let include = library.parent().and_then(Path::parent).expect("a folder of CUDA").join("include");
+    std::os::unix::fs::symlink(include, stage.join("@cuda")).expect("a link");
+    for (name, text) in kforge::worker::cuda::shim_headers() {
+        let path = stage.join("@shim").join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a header");
+    }
+    stage
+}
+
+/// The options that kforge gives NVRTC besides a variant's macros.
+const OPTIONS: [&str; 10] = [
+    "--gpu-architecture=sm_90a",
+    "-std=c++17",
+    "-default-device",
+    "--ptxas-options=-v",
+    "--pre-include=@shim/kforge_prelude.h",
+    "-frandom-seed=kforge",
+    "-I.",
+    "-I@cuda",
+    "-I@cuda/cccl",
+    "-I@shim",
+];
 
 /// Compiles with NVRTC in as many processes, each its share.
-fn in_processes(library: &Path, source: &Path, processes: usize) {
+fn in_processes(library: &Path, stage: &Path, processes: usize) {
     let program = std::env::current_exe().expect("this program");
     let start = |part: usize| {
         let mut command = Command::new(&program);
-        command.arg("alone").arg(library).arg(source).args([part.to_string(), processes.to_string()]);
+        command.current_dir(stage).arg("alone").arg(library).args([part.to_string(), processes.to_string()]);
         // NVRTC looks for its built-in functions where the loader does.
         command.env("LD_LIBRARY_PATH", library.parent().unwrap_or(library)).spawn().expect("this program runs")
     };
@@ -167,6 +231,8 @@ fn alone(library: &str, text: &str, variants: &[Vec<String>]) {
         > = nvrtc.get(b"nvrtcCreateProgram").expect("a function of NVRTC");
         let compile: libloading::Symbol<'_, unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int> =
             nvrtc.get(b"nvrtcCompileProgram").expect("a function of NVRTC");
+        let name: libloading::Symbol<'_, unsafe extern "C" fn(Program, *const c_char) -> c_int> =
+            nvrtc.get(b"nvrtcAddNameExpression").expect("a function of NVRTC");
         let size: libloading::Symbol<'_, unsafe extern "C" fn(Program, *mut usize) -> c_int> =
             nvrtc.get(b"nvrtcGetCUBINSize").expect("a function of NVRTC");
         let cubin: libloading::Symbol<'_, unsafe extern "C" fn(Program, *mut c_char) -> c_int> =
@@ -174,9 +240,8 @@ fn alone(library: &str, text: &str, variants: &[Vec<String>]) {
         let destroy: libloading::Symbol<'_, unsafe extern "C" fn(*mut Program) -> c_int> =
             nvrtc.get(b"nvrtcDestroyProgram").expect("a function of NVRTC");
         let text = CString::new(text).expect("a text without zeros");
-        let arch = format!("--gpu-architecture={ARCH}");
         for macros in variants {
-            let options: Vec<CString> = [&arch, "-std=c++17"]
+            let options: Vec<CString> = OPTIONS
                 .into_iter()
                 .chain(macros.iter().map(String::as_str))
                 .map(|o| CString::new(o).expect("a text without zeros"))
@@ -188,6 +253,7 @@ fn alone(library: &str, text: &str, variants: &[Vec<String>]) {
                 0,
                 "NVRTC takes it"
             );
+            assert_eq!(name(program, c"mm".as_ptr()), 0, "NVRTC takes the entry");
             assert_eq!(compile(program, pointers.len() as c_int, pointers.as_ptr()), 0, "NVRTC compiles it");
             let mut bytes = 0;
             assert_eq!(size(program, &mut bytes), 0, "NVRTC says how large it is");

@@ -43,6 +43,7 @@ fn node(kernel: usize, at: usize) -> Node {
         }),
         inputs,
         after: vec![],
+        product: None,
         resources: Resources { cpus: 1, ..Resources::default() },
         time_limit_s: 60,
         unavailable: None,

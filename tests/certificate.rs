@@ -154,6 +154,7 @@ impl World {
             asked: 0,
             trials: vec![],
             determinism: kforge::record::Determinism::Stable,
+            unconfined: vec![],
             ran_as: "NVIDIA H200".into(),
         };
         let mut made = Bundle::default();
@@ -197,11 +198,12 @@ fn report_of(ready: &kforge::cli::session::build::Ready<'_>, outcome: &BuildOutc
             labels: &node.labels,
             outcome: &done.outcome,
             result: done.result.as_ref(),
+            evidence: done.evidence.as_ref(),
         })
         .collect();
     let read = |digest: &kforge::base::Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
-    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader))
+    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told)
 }
 
 /// Everything below a folder that satisfies a condition, in order.

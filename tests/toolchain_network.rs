@@ -379,8 +379,10 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             input: dir.path().join("in"),
             output: output.clone(),
             places: Places { tools, scratch: None },
+            product: None,
             time_limit_s: 60,
             memory_limit: 1 << 30,
+            allow_unconfined: false,
         };
         writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();
         let answer: Response = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();

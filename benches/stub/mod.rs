@@ -51,6 +51,7 @@ impl Remote for &Stub {
                     asked: 0,
                     trials: vec![],
                     determinism: Determinism::Stable,
+                    unconfined: vec![],
                     ran_as: key,
                 };
                 vec![("observation", document(serde_json::to_value(observation))?)]

@@ -1,11 +1,20 @@
-//! Diagnostics as text, in rustc's layout. Knows no terminal: the caller says whether to colour.
+//! Diagnostics as text, in rustc's layout. Knows no terminal: the caller says whether to colour, and how wide it is.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::{Diagnostic, Severity};
 
-/// The message as people read it, ending in a newline; with ANSI colours if `colour`.
-pub fn render(diagnostic: &Diagnostic, colour: bool) -> String {
+/// How a message looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Look {
+    /// With ANSI colours.
+    pub colour: bool,
+    /// Columns to fit it to; as wide as it is where there are none.
+    pub width: Option<usize>,
+}
+
+/// The message as people read it, ending in a newline.
+pub fn render(diagnostic: &Diagnostic, look: Look) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -46,7 +55,11 @@ pub fn render(diagnostic: &Diagnostic, colour: bool) -> String {
         group = group.element(Level::HELP.message(hint.as_str()));
     }
     report.push(group);
-    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = if look.colour { Renderer::styled() } else { Renderer::plain() };
+    let renderer = match look.width {
+        Some(width) => renderer.term_width(width),
+        None => renderer,
+    };
     let mut text = renderer.render(&report).to_string();
     text.push('\n');
     text
@@ -66,7 +79,7 @@ mod tests {
                 .at(&file, 13..18, "")
                 .expected("a tolerance")
                 .suggest("rtoll", ["rtol"]),
-            false,
+            Look::default(),
         );
         for part in [
             "error[manifest.unknown-key]: unknown key `rtoll`",

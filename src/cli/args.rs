@@ -10,9 +10,12 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
     name = "kforge",
     version,
     about = "Cargo for GPU kernels",
+    bin_name = "kforge",
     disable_help_subcommand = false,
-    propagate_version = true,
-    max_term_width = 120
+    max_term_width = 120,
+    after_help = "\
+Start with `kforge new sums --template row-reduction`, then `kforge build` in it.
+A word that is none of these is an alias of the settings, or a program `kforge-WORD` on PATH."
 )]
 pub struct Cli {
     /// What every command takes.
@@ -26,13 +29,13 @@ pub struct Cli {
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// Change to DIR before doing anything
+    /// Change to DIR before doing anything, as `make -C` does
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Common options")]
     pub directory: Option<PathBuf>,
-    /// Path of a kernel.toml
+    /// The kernel.toml to work on, or its folder; by default the nearest one upward
     #[arg(long, value_name = "PATH", global = true, help_heading = "Common options")]
     pub manifest_path: Option<PathBuf>,
-    /// Coloring: auto, always, never
+    /// When to use colour
     #[arg(long, value_name = "WHEN", global = true, help_heading = "Common options")]
     pub color: Option<When>,
     /// Print errors only
@@ -41,22 +44,25 @@ pub struct Global {
     /// Say why each step ran; twice: show the tools' own output too
     #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "Common options")]
     pub verbose: u8,
-    /// Override a setting
+    /// Override a setting; `kforge config list` shows them
     #[arg(long, value_name = "KEY=VALUE", global = true, help_heading = "Common options")]
     pub config: Vec<String>,
-    /// Never use the network
+    /// Never use the network, not even to install a toolchain
     #[arg(long, global = true, help_heading = "Common options")]
     pub offline: bool,
-    /// Fail if kforge.lock would change
+    /// Fail if kforge.lock would have to change
     #[arg(long, global = true, help_heading = "Common options")]
     pub locked: bool,
-    /// --locked and --offline
+    /// Both --locked and --offline
     #[arg(long, global = true, help_heading = "Common options")]
     pub frozen: bool,
-    /// Fail at once where a lock is held
+    /// Fail at once, with exit code 75, where another kforge holds a lock
     #[arg(long, global = true, help_heading = "Common options")]
     pub no_wait: bool,
-    /// Where outputs go
+    /// Run kernels even where the system cannot confine them; verdicts then say so
+    #[arg(long, global = true, help_heading = "Common options")]
+    pub allow_unconfined: bool,
+    /// The folder for what builds write; by default `target` at the workspace's root
     #[arg(long, value_name = "DIR", global = true, help_heading = "Common options")]
     pub target_dir: Option<PathBuf>,
 }
@@ -82,25 +88,25 @@ pub enum MessageFormat {
 /// What a build acts on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Select {
-    /// Packages to act on (names or globs)
-    #[arg(short, long, value_name = "SPEC", help_heading = "Selection")]
+    /// Packages to act on: a name or glob; may be repeated, as all of these may
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     pub package: Vec<String>,
-    /// All packages of the workspace
+    /// Act on all packages of the workspace
     #[arg(long, help_heading = "Selection")]
     pub workspace: bool,
-    /// Packages to leave out
-    #[arg(long, value_name = "SPEC", help_heading = "Selection")]
+    /// Packages to leave out: a name or glob
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub exclude: Vec<String>,
-    /// Kernels to act on
+    /// Kernels to act on: a name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub kernel: Vec<String>,
-    /// Operators whose kernels to act on
+    /// Operators whose kernels to act on: a name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub operator: Vec<String>,
-    /// Shapes to act on
+    /// Shapes to act on: a name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub shape: Vec<String>,
-    /// Targets to act on
+    /// Targets to act on: a name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub target: Vec<String>,
 }
@@ -111,28 +117,28 @@ pub struct BuildArgs {
     /// What to act on.
     #[command(flatten)]
     pub select: Select,
-    /// Steps to run at once (negative: cores less that many)
+    /// Steps to run at once; a negative number is cores less that many
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<i64>,
     /// After a failure, finish what does not depend on it
     #[arg(long)]
     pub keep_going: bool,
-    /// List what will run and what may, and run nothing
+    /// List the steps that will run and those that may, and run nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// How results are said
+    /// `json` writes one event a line to standard output
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
-    /// Write an HTML page that shows where the time went
+    /// Write an HTML page under target/kforge/timings that shows where the time went
     #[arg(long)]
     pub timings: bool,
-    /// Measure again although there are records
+    /// Measure on a device again although it was measured before
     #[arg(long)]
     pub remeasure: bool,
-    /// Fail where evidence from a device is missing
+    /// Fail, with exit code 103, where a device's evidence is missing
     #[arg(long)]
     pub require_evidence: bool,
-    /// Add shapes and operators from a private manifest
+    /// Add the operators and shapes of a manifest that is not in the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
 }
@@ -140,53 +146,53 @@ pub struct BuildArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile, verify, time and select kernels
+    /// Compile every variant, verify it, time it, and select champions
     #[command(visible_alias = "b")]
     Build(BuildArgs),
-    /// Compile and inspect kernels without running them
+    /// Compile and inspect kernels; run none
     #[command(visible_alias = "c")]
     Check(BuildArgs),
-    /// Verify kernels against their references
+    /// Compile kernels and compare what they compute with their references
     #[command(visible_aliases = ["test", "t"])]
     Verify(BuildArgs),
-    /// Verify and time kernels
+    /// Verify kernels and time them, where there is a GPU
     #[command(visible_alias = "profile")]
     Bench(BuildArgs),
-    /// Compare champions with themselves less each of their methods
+    /// Build, then say what each method of the champions buys
     Ablate(BuildArgs),
-    /// Show what the last build found
+    /// Show again what the last build found
     Report(ReportArgs),
-    /// Say why a step ran, or would run
+    /// Say why a step ran, or would run: which input changed, from what to what
     Explain(ExplainArgs),
-    /// Print the workspace as JSON
+    /// Print the workspace, its kernels and variants as JSON
     Metadata(MetadataArgs),
-    /// Print the plan as a tree
+    /// Print the steps of a build and what each depends on, as a tree
     Tree(TreeArgs),
-    /// Run one variant of a kernel on one shape and show what it gave
+    /// Run one variant of a kernel on one shape, or any one step, and show what it gave
     Run(RunArgs),
-    /// Make a new package in a new folder
+    /// Make a package in a new folder
     New(NewArgs),
-    /// Make a new package in this folder
+    /// Make a package in this folder
     Init(InitArgs),
     /// Add a kernel, operator, shape, target or dependency to kernel.toml
     Add(AddArgs),
     /// Remove a kernel, operator, shape, target or dependency from kernel.toml
     Remove(RemoveArgs),
-    /// Remove what builds have written
+    /// Remove what builds have written: target/kforge
     Clean(CleanArgs),
-    /// Install the toolchains that kforge.lock names
+    /// Install the toolchains and libraries that kforge.lock names
     Fetch(FetchArgs),
-    /// Resolve toolchains anew and write kforge.lock
+    /// Resolve toolchains and libraries anew, or pin champions, in kforge.lock
     Update(UpdateArgs),
     /// Say what is on this machine, what is missing, and what that costs
     Doctor,
-    /// Work with toolchains
+    /// Install and list CUDA toolchains
     #[command(subcommand)]
     Toolchain(ToolchainCommand),
-    /// Work with the shared cache
+    /// Measure, collect and check the cache that all workspaces share
     #[command(subcommand)]
     Cache(CacheCommand),
-    /// Work with evidence from devices
+    /// List what devices were seen to do
     #[command(subcommand)]
     Evidence(EvidenceCommand),
     /// Compare champions with those of another state, and fail where one is slower
@@ -198,9 +204,10 @@ pub enum Command {
     LocateProject(LocateArgs),
     /// Print a script that completes kforge's words in a shell
     Completions(CompletionsArgs),
-    /// Print a JSON Schema
-    #[command(hide = true)]
+    /// Print the JSON Schema of something that kforge reads or writes
     Schema(SchemaArgs),
+    /// Print the version
+    Version,
     /// Do steps for another kforge
     #[command(hide = true, disable_help_flag = true)]
     Worker(WorkerArgs),
@@ -212,7 +219,7 @@ pub enum Command {
 /// `kforge report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// text, markdown or json
+    /// The form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
 }
@@ -229,12 +236,12 @@ pub enum ReportFormat {
 /// `kforge explain`.
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
-    /// The step's id, or part of it that only one has; or a method of the registry
+    /// The step's id, as `kforge tree` and `build -v` show it, or a part that it alone has; or a method of the registry
     pub step: String,
-    /// Print JSON
+    /// Print the explanation as JSON
     #[arg(long)]
     pub json: bool,
-    /// Print every field of the key
+    /// Print every field that is hashed into its key
     #[arg(long)]
     pub fields: bool,
 }
@@ -242,7 +249,7 @@ pub struct ExplainArgs {
 /// `kforge metadata`.
 #[derive(Debug, Clone, Args)]
 pub struct MetadataArgs {
-    /// Version of the format
+    /// The version of the format to print; this kforge knows 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub format_version: u32,
 }
@@ -256,10 +263,10 @@ pub struct TreeArgs {
     /// Show what depends on each step rather than what it depends on
     #[arg(long)]
     pub invert: bool,
-    /// Only this deep
+    /// Show only so many levels below the roots
     #[arg(long, value_name = "N")]
     pub depth: Option<usize>,
-    /// Start from steps of this kind
+    /// Start from the steps of one kind, such as `compile` or `verify`
     #[arg(long, value_name = "KIND")]
     pub stage: Option<String>,
 }
@@ -267,17 +274,21 @@ pub struct TreeArgs {
 /// `kforge run`.
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
-    /// The kernel
-    pub kernel: String,
-    /// The shape
-    #[arg(long)]
-    pub shape: String,
+    /// The kernel; or the id of a step (PACKAGE/KERNEL/...), to run just that
+    #[arg(value_name = "KERNEL|STEP")]
+    pub what: String,
+    /// The shape (may be left out where the operator has one only)
+    #[arg(long, value_name = "NAME")]
+    pub shape: Option<String>,
     /// The variant: BLOCK=256,VEC=4 (the first in declared order if left out)
-    #[arg(long)]
+    #[arg(long, value_name = "NAME=VALUE,...")]
     pub variant: Option<String>,
     /// The package, where several have such a kernel
-    #[arg(short, long)]
+    #[arg(short, long, value_name = "NAME")]
     pub package: Option<String>,
+    /// Add shapes and operators from a private manifest
+    #[arg(long, value_name = "PATH")]
+    pub overlay: Option<PathBuf>,
 }
 
 /// Templates of packages.
@@ -292,12 +303,12 @@ pub enum Template {
 /// `kforge new`.
 #[derive(Debug, Clone, Args)]
 pub struct NewArgs {
-    /// Where; its last part is the package's name
+    /// The folder to make; its last part becomes the package's name
     pub path: PathBuf,
-    /// The package's name
+    /// The package's name, where it is not the folder's
     #[arg(long)]
     pub name: Option<String>,
-    /// What to start from
+    /// The kernel to start from
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
 }
@@ -305,10 +316,10 @@ pub struct NewArgs {
 /// `kforge init`.
 #[derive(Debug, Clone, Args)]
 pub struct InitArgs {
-    /// The package's name
+    /// The package's name, where it is not the folder's
     #[arg(long)]
     pub name: Option<String>,
-    /// What to start from
+    /// The kernel to start from
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
 }
@@ -331,7 +342,7 @@ pub struct AddArgs {
     pub item: Item,
     /// Its name (of a shape: OPERATOR.SHAPE)
     pub name: String,
-    /// Its fields as TOML: arch="sm_90a" (repeatable)
+    /// Its fields, as in kernel.toml: arch=sm_90a, rows=1, role=bench
     #[arg(value_name = "FIELD=VALUE")]
     pub fields: Vec<String>,
 }
@@ -348,7 +359,7 @@ pub struct RemoveArgs {
 /// `kforge clean`.
 #[derive(Debug, Clone, Args)]
 pub struct CleanArgs {
-    /// Say what would be removed
+    /// Say what would be removed, and remove nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }
@@ -356,7 +367,7 @@ pub struct CleanArgs {
 /// `kforge fetch`.
 #[derive(Debug, Clone, Args)]
 pub struct FetchArgs {
-    /// nvcc too, which few kernels need
+    /// Install nvcc too, which only kernels with host headers or host code need
     #[arg(long)]
     pub nvcc: bool,
 }
@@ -364,10 +375,10 @@ pub struct FetchArgs {
 /// `kforge update`.
 #[derive(Debug, Clone, Args)]
 pub struct UpdateArgs {
-    /// Pin the champions of the last build
+    /// Pin the champions of the last build instead: they win among equals from now on
     #[arg(long)]
     pub champions: bool,
-    /// Say what would change
+    /// Say what would change, and write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }
@@ -375,18 +386,18 @@ pub struct UpdateArgs {
 /// `kforge toolchain`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ToolchainCommand {
-    /// Install the toolchains that kforge.lock names
+    /// Install the toolchains and libraries that kforge.lock names, as `kforge fetch` does
     Install(FetchArgs),
-    /// List installed toolchains
+    /// List the toolchains that are installed, and their wheels
     List,
 }
 
 /// `kforge cache`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CacheCommand {
-    /// Collect what is old or too much
+    /// Remove what is older or larger than cache.max-age and cache.max-size allow
     Gc,
-    /// Say how large it is
+    /// Say how large it is, by part
     Du,
     /// Hash everything again and remove what is corrupt
     Verify,
@@ -488,9 +499,11 @@ fn percent(text: &str) -> Result<f64, String> {
 /// `kforge config`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ConfigCommand {
-    /// Show one setting, or all, with where each comes from
+    /// List all settings, their values, and where each comes from
+    List,
+    /// Show one setting, or those of a table, and where each comes from
     Get {
-        /// The setting: build.jobs
+        /// The setting, such as `build.jobs`, or a table, such as `build`
         key: Option<String>,
     },
 }
@@ -498,10 +511,10 @@ pub enum ConfigCommand {
 /// `kforge locate-project`.
 #[derive(Debug, Clone, Args)]
 pub struct LocateArgs {
-    /// The workspace's root instead
+    /// Print that of the workspace's root instead
     #[arg(long)]
     pub workspace: bool,
-    /// plain or json
+    /// The form of the answer
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub message_format: LocateFormat,
 }
@@ -517,15 +530,23 @@ pub enum LocateFormat {
 /// `kforge completions`.
 #[derive(Debug, Clone, Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// The shell that is to read it
     pub shell: clap_complete::Shell,
 }
 
 /// `kforge schema`.
 #[derive(Debug, Clone, Args)]
 pub struct SchemaArgs {
-    /// manifest, events, evidence, lockfile or report
+    /// What it is the schema of
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(schemas()))]
     pub name: String,
+}
+
+/// The names of all schemas, sorted.
+fn schemas() -> Vec<&'static str> {
+    let mut names: Vec<&str> = crate::report::schemas::NAMES.into_iter().chain(crate::release::SCHEMAS).collect();
+    names.sort_unstable();
+    names
 }
 
 /// `kforge worker`.

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::base::render::render;
+use crate::base::render::{Look, render};
 use crate::base::{Diagnostic, Severity};
 use crate::record::event::Event;
+use crate::report::fit::fit;
 
 const VERB: Style = AnsiColor::Green.on_default().bold();
 const WARN: Style = AnsiColor::Yellow.on_default().bold();
@@ -41,6 +42,16 @@ pub struct Manner {
     pub progress: (bool, bool),
 }
 
+/// A rendered diagnostic with its sentences broken to a width; what it shows of a source stays as it is.
+fn prose(rendered: &str, width: Option<usize>) -> String {
+    let is_prose = |line: &str| {
+        let plain = anstream::adapter::strip_str(line).to_string();
+        let plain = plain.trim_start();
+        plain.starts_with("= ") || plain.starts_with("error") || plain.starts_with("warning")
+    };
+    rendered.split_inclusive('\n').map(|l| if is_prose(l) { fit(l, width, 8) } else { l.to_string() }).collect()
+}
+
 /// The only printer.
 pub struct Console {
     manner: Manner,
@@ -57,7 +68,8 @@ impl Console {
         let color = manner.color.0 || (!manner.color.1 && terminal && !plain);
         let show = manner.volume > Volume::Quiet && (manner.progress.0 || (!manner.progress.1 && terminal && !plain));
         let bar = show.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+            // Drawn from the first step on: commands that build nothing show no bar.
+            let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
             let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
             bar.set_style(style.progress_chars("=> "));
@@ -91,11 +103,23 @@ impl Console {
         self.manner.volume == Volume::Everything
     }
 
+    /// Columns of the terminal that standard error is; none where it is a pipe or a file, whose readers break lines themselves.
+    pub fn width(&self) -> Option<usize> {
+        terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0)).filter(|w| *w >= 40)
+    }
+
     /// A status line: the verb right-aligned in green.
     pub fn status(&self, verb: &str, text: &str) {
         if self.manner.volume > Volume::Quiet {
-            self.err(&format!("{VERB}{verb:>12}{VERB:#} {text}\n"));
+            let room = 12usize.saturating_sub(verb.chars().count());
+            let line = format!("{:room$}{VERB}{verb}{VERB:#} {text}\n", "");
+            self.err(&fit(&line, self.width(), 13 - room.min(13)));
         }
+    }
+
+    /// Text for standard error with ANSI styles, its lines broken to the terminal's width.
+    pub fn fitted(&self, styled: &str) {
+        self.err(&fit(styled, self.width(), 4));
     }
 
     /// A warning in one line.
@@ -115,7 +139,7 @@ impl Console {
         if let Ok(mut said) = self.said.lock() {
             said.push(styled.to_string());
         }
-        self.err(styled);
+        self.fitted(styled);
     }
 
     /// All warnings, errors and diagnostics so far, styled.
@@ -126,14 +150,18 @@ impl Console {
     /// A diagnostic: as people read it, and as an event.
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {
         if diagnostic.severity == Severity::Error || self.manner.volume > Volume::Quiet {
-            self.complain(&render(diagnostic, true));
+            let text = render(diagnostic, Look { colour: true, width: self.width() });
+            if let Ok(mut said) = self.said.lock() {
+                said.push(text.clone());
+            }
+            self.err(&prose(&text, self.width()));
         }
         if self.manner.json {
             self.event(&Event::Diagnostic {
                 severity: diagnostic.severity,
                 code: diagnostic.code.into(),
                 message: diagnostic.message.clone(),
-                rendered: render(diagnostic, false),
+                rendered: render(diagnostic, Look::default()),
                 place: diagnostic.position().map(|(file, line, column)| (file.name.clone(), line, column)),
             });
         }
@@ -180,11 +208,20 @@ impl Console {
         }
     }
 
+    /// Text for standard output, its lines broken to the terminal's width where that is one.
+    pub fn out_fitted(&self, styled: &str) {
+        let width = if std::io::stdout().is_terminal() { self.width() } else { None };
+        self.out(&fit(styled, width, 4));
+    }
+
     /// Moves the progress bar: steps ended, steps in all, what is running.
     pub fn progress(&self, ended: u64, total: u64, running: &str) {
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()
         {
+            if bar.length() == Some(0) {
+                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+            }
             bar.set_prefix("Building");
             bar.set_length(total);
             bar.set_position(ended);

@@ -215,6 +215,7 @@ impl Coordinator<'_, '_, '_> {
                 id: node.id.clone(),
                 spec: Arc::clone(&open.todo.spec),
                 key: open.todo.key,
+                product: node.product.clone(),
                 time_limit_s: node.time_limit_s,
                 again: open.todo.again,
             };
@@ -324,6 +325,7 @@ impl Coordinator<'_, '_, '_> {
             key: done.key,
             result: result.map(result_digest),
             why: done.because.first().filter(|_| ran).map(|b| b.why.clone()),
+            product: node.product.clone(),
             evidence: done.evidence.clone(),
             summary: result.map(|r| r.summary.clone()).unwrap_or_default(),
             notes: result.map_or(&done.notes, |r| &r.notes).clone(),

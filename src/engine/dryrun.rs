@@ -75,8 +75,13 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
         (None, Standing::MayRun) => dry.pending(index),
         (None, _) => last.as_ref().map(|l| l.because.clone()).unwrap_or_default(),
     };
+    let product = dry.walk.graph.node(index).product.clone();
+    let evidence = match &dry.walk.states[index as usize] {
+        State::Done(done) => done.evidence.clone(),
+        _ => None,
+    };
     let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
-    Some(Explanation { id: id.to_string(), standing, because, fields })
+    Some(Explanation { id: id.to_string(), standing, product, evidence, because, fields })
 }
 
 /// The graph with the nodes that known results add: all that has a name now.
@@ -178,7 +183,7 @@ impl<'a> Dry<'a> {
             }
             Checked::Run(todo) if late => {
                 // Another step with this key whose turn comes earlier runs it instead.
-                self.walk.unclaim(&todo.key);
+                self.walk.unclaim(index, todo.key);
                 self.may.push(index);
                 State::Unknown
             }

@@ -193,8 +193,8 @@ pub(super) fn read(path: &Path) -> Option<Seen> {
     Some(Seen { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
 }
 
-/// Says whose answer counts.
-type Wants = dyn Fn(&Spec) -> Option<Wanted> + Send + Sync;
+/// Says whose answer counts, for a spec whose target names that product.
+type Wants = dyn Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync;
 
 /// The evidence index as a cache: answers specs that ask a device.
 pub struct EvidenceCache {
@@ -203,16 +203,19 @@ pub struct EvidenceCache {
 }
 
 impl EvidenceCache {
-    /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device and nothing for any other.
-    pub fn new(index: Index, wanted: impl Fn(&Spec) -> Option<Wanted> + Send + Sync + 'static) -> EvidenceCache {
+    /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device, and the product that is asked; nothing for any other spec.
+    pub fn new(
+        index: Index,
+        wanted: impl Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync + 'static,
+    ) -> EvidenceCache {
         EvidenceCache { index, wanted: Box::new(wanted) }
     }
 }
 
 impl EvidenceCache {
-    /// The record that answers a question; none where there is none, or where nothing is asked of a device.
-    pub fn seen(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Seen>> {
-        let Some(wanted) = (self.wanted)(spec) else { return Ok(None) };
+    /// The record that answers a question, where those of `product` count; none where there is none, or where nothing is asked of a device.
+    pub fn seen(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Seen>> {
+        let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
         Ok(match self.index.lookup(key, &wanted)? {
             Answer::Found(seen) => Some(*seen),
             Answer::AskHere | Answer::Unknown { .. } => None,
@@ -227,7 +230,11 @@ impl EvidenceCache {
 
 impl Cache for EvidenceCache {
     fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
-        let Some(Seen { record, origin, .. }) = self.seen(key, spec)? else { return Ok(None) };
+        self.answer(key, spec, None)
+    }
+
+    fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Hit>> {
+        let Some(Seen { record, origin, .. }) = self.seen(key, spec, product)? else { return Ok(None) };
         let evidence = EvidenceSeen {
             origin,
             measured_at: record.provenance.measured_at,
@@ -236,6 +243,20 @@ impl Cache for EvidenceCache {
             kforge: record.provenance.kforge,
         };
         Ok(Some(Hit { result: record.result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
+    }
+
+    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<String> {
+        let wanted = (self.wanted)(spec, product)?;
+        let answer = self.index.lookup(key, &wanted).ok()?;
+        Some(match (answer, wanted.device) {
+            (Answer::Found(_), _) => return None,
+            // Which other products there is evidence from does not matter then, and may change while this build runs.
+            (Answer::AskHere, _) | (_, Some(_)) => "no evidence from one".into(),
+            (Answer::Unknown { products }, None) if products.is_empty() => "no evidence from one".into(),
+            (Answer::Unknown { products }, None) => {
+                format!("evidence from {}: say which counts with the target's `device`", products.join(" and "))
+            }
+        })
     }
 
     /// Adds a record, with the provenance that the result's output [`PROVENANCE`] holds. Ignores specs that ask no device.

@@ -11,7 +11,7 @@ use super::{Because, Blobs, Graph, Index, Last, Memory, NodeId, Source};
 use crate::base::Digest;
 use crate::base::encode::Hasher;
 use crate::base::encode::{FieldWriter, write_value};
-use crate::record::event::Why;
+use crate::record::event::{EvidenceSeen, Why};
 use crate::record::spec::Tree;
 use crate::record::{Form, Spec, StepResult};
 
@@ -165,6 +165,10 @@ pub struct Explanation {
     pub id: NodeId,
     /// What would become of it now.
     pub standing: Standing,
+    /// The product whose answer counts, for a step that observes a device: see [`super::Node::product`].
+    pub product: Option<String>,
+    /// Where the observation comes from that answers it.
+    pub evidence: Option<EvidenceSeen>,
     /// Why it would run, or else why it has the key that it has: from the step to the root cause.
     pub because: Vec<Because>,
     /// The fields that are hashed; those of last time where not all inputs are known yet.

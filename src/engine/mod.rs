@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod home;
 pub mod journal;
 pub mod lock;
+mod look;
 pub mod node;
 pub mod resources;
 mod schedule;

@@ -51,7 +51,7 @@ pub struct InputRef {
 pub struct Resources {
     /// Processor slots; 0 for pure steps.
     pub cpus: u32,
-    /// Memory in MiB that it is expected to need.
+    /// Memory in MiB that it is expected to need; steps that need more together than there is wait for each other. An estimate: it ends nothing.
     pub memory_mib: u64,
     /// The device it uses: its target's name; none for none.
     pub device: Option<String>,
@@ -78,6 +78,9 @@ pub struct Node {
     pub after: Vec<NodeId>,
     /// What it takes up.
     pub resources: Resources,
+    /// For steps that observe a device: the product whose answer counts, `NVIDIA H200`; none where any may answer. It is no part of the key: what devices
+    /// answered lies under one question side by side, and two nodes that ask different products are not the same work.
+    pub product: Option<String>,
     /// Seconds after which it is ended.
     pub time_limit_s: u64,
     /// Set where this machine cannot run it, with what is missing; a cached result still counts.

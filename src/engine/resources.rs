@@ -80,7 +80,7 @@ impl Pool {
         Need {
             pure,
             cpus: if pure { 0 } else { (*cpus).clamp(least, self.capacity.cpus) },
-            memory_mib: (*memory_mib).min(self.capacity.memory_mib),
+            memory_mib: coarse(*memory_mib).min(self.capacity.memory_mib),
             device: device.as_ref().map(|d| self.capacity.devices.get(d).unwrap_or(d).clone()),
             exclusive: *exclusive && device.is_some(),
         }
@@ -145,6 +145,12 @@ impl Pool {
     }
 }
 
+/// Rounded up to one of eight steps between powers of two: sorts of need stay few, however many shapes there are.
+fn coarse(mib: u64) -> u64 {
+    let step = (mib.max(1).ilog2().saturating_sub(3)).min(60);
+    mib.checked_next_multiple_of(1 << step).unwrap_or(mib)
+}
+
 /// Whether a step disturbs one that measures.
 fn loads(need: &Need) -> bool {
     need.cpus > 0 && !need.exclusive
@@ -177,6 +183,22 @@ mod tests {
         assert!(!take(&mut pool, &one));
         pool.release(&big);
         assert!(take(&mut pool, &one));
+    }
+
+    #[test]
+    fn steps_that_need_more_memory_together_than_there_is_wait_for_each_other() {
+        let mut pool = Pool::new(&Capacity { cpus: 9, memory_mib: 1000, ..Capacity::default() });
+        let of = |mib: u64| {
+            let mut node = node("n", StepKind::Verify, &[]);
+            node.resources = Resources { cpus: 1, memory_mib: mib, ..Resources::default() };
+            pool.need(&node)
+        };
+        let (large, small) = (of(600), of(300));
+        assert!(take(&mut pool, &large) && !take(&mut pool, &large) && take(&mut pool, &small));
+        pool.release(&large);
+        assert!(take(&mut pool, &large));
+        let sorts: BTreeSet<u64> = (1..100_000).map(coarse).collect();
+        assert!(sorts.len() < 150 && (1..100_000).all(|n| coarse(n) >= n && coarse(n) <= n + n / 8));
     }
 
     #[test]

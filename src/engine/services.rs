@@ -107,10 +107,16 @@ pub struct Services<'a> {
     pub expand: &'a dyn Expand,
 }
 
-/// Asks every cache in turn. One that cannot answer is passed over, and `troubles` says so.
-pub(super) fn look_up(caches: &[&dyn Cache], key: &Digest, spec: &Spec, troubles: &mut Vec<String>) -> Option<Hit> {
+/// Asks every cache in turn, for an answer of that product where one is named. One that cannot answer is passed over, and `troubles` says so.
+pub(super) fn look_up(
+    caches: &[&dyn Cache],
+    key: &Digest,
+    spec: &Spec,
+    product: Option<&str>,
+    troubles: &mut Vec<String>,
+) -> Option<Hit> {
     for cache in caches {
-        match cache.get(key, spec) {
+        match cache.answer(key, spec, product) {
             Ok(Some(hit)) => return Some(hit),
             Ok(None) => {}
             Err(error) => troubles.push(format!("could not read a cache: {error}; its results count as unknown")),

@@ -4,7 +4,8 @@
 //! The order of the questions matters:
 //!
 //! 1. *bind*: something required that gave nothing skips the step;
-//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever became of it;
+//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever became of it; of steps that observe a device only one
+//!    that asks the same product does;
 //! 3. *caches*: a known result counts even where this machine could not run the step;
 //! 4. *unavailable*: only then is it asked whether this machine can;
 //! 5. *stopped*: a build that is to end starts nothing more, but pure steps whose inputs are all there still judge what was seen.
@@ -14,14 +15,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::bind::{Bound, Given, bind, bind_inputs};
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::bind::{Bound, bind};
 use super::explain::{chain, plain, why_from};
-use super::graph::STORED;
-use super::services::{Because, BuildOptions, Row, Services, look_up};
+use super::look::{Found, Looked, View};
+use super::services::{Because, BuildOptions, Row, Services};
 use super::{Graph, Hit, Index, Node};
 use crate::base::Digest;
 use crate::record::event::{CacheOrigin, EvidenceSeen};
-use crate::record::{Note, Outcome, Spec, StepResult, implementation};
+use crate::record::{Note, Outcome, Spec, StepResult};
 
 /// The text with which a step is skipped because the build was interrupted.
 pub const INTERRUPTED: &str = "interrupted";
@@ -146,6 +150,9 @@ pub(super) enum Checked {
     Unknown,
 }
 
+/// From how many nodes on those that wait for their turn are looked up side by side.
+const MANY: usize = if cfg!(test) { 2 } else { 64 };
+
 /// A walk over a graph.
 pub(super) struct Walk<'a> {
     pub(super) graph: Graph,
@@ -161,8 +168,10 @@ pub(super) struct Walk<'a> {
     told: BTreeSet<String>,
     /// For each node: how many of its dependencies have not ended.
     pending: Vec<u32>,
-    /// Who runs, or ran, which key in this build.
-    claims: HashMap<Digest, Index>,
+    /// Who runs, or ran, which key in this build, by the product that is asked.
+    claims: HashMap<(Digest, Option<String>), Index>,
+    /// What was looked up ahead of a node's turn.
+    ahead: HashMap<Index, Looked>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
 }
@@ -174,6 +183,7 @@ impl<'a> Walk<'a> {
             pending: Vec::with_capacity(graph.len()),
             queue: VecDeque::new(),
             claims: HashMap::new(),
+            ahead: HashMap::new(),
             troubles: vec![],
             told: BTreeSet::new(),
             stopping: None,
@@ -212,19 +222,27 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn given(&self, source: Index, output: &str) -> Given<'_> {
-        match &self.states[source as usize] {
-            State::Open | State::Unknown => Given::Unknown,
-            State::Done(done) if done.stopped => Given::Stopped,
-            State::Done(done) => match (&done.result, &done.outcome) {
-                (Some(result), _) => match result.outputs.get(output) {
-                    Some(digest) => Given::Contents(*digest),
-                    None => Given::Nothing(&self.graph.node(source).id),
-                },
-                (None, Outcome::Skipped(root)) => Given::Nothing(root),
-                (None, _) => Given::Nothing(&self.graph.node(source).id),
-            },
+    fn view(&self) -> View<'_> {
+        View { graph: &self.graph, states: &self.states, caches: &self.services.caches, options: self.options }
+    }
+
+    /// What this node comes to. Where many wait for their turn, all of them are looked up at once: what they read has ended, and will not change.
+    fn looked(&mut self, index: Index) -> Looked {
+        if let Some(looked) = self.ahead.remove(&index) {
+            return looked;
         }
+        if self.queue.len() < MANY {
+            let params = self.graph.take_params(index);
+            return self.view().look(index, params);
+        }
+        let waiting: Vec<Index> = self.queue.iter().copied().filter(|i| !self.ahead.contains_key(i)).collect();
+        let all: Vec<(Index, Value)> =
+            std::iter::once(index).chain(waiting).map(|i| (i, self.graph.take_params(i))).collect();
+        let view = self.view();
+        let found: Vec<(Index, Looked)> = all.into_par_iter().map(|(i, params)| (i, view.look(i, params))).collect();
+        self.ahead.extend(found);
+        // It is the first of them.
+        self.ahead.remove(&index).expect("BUG: a node that was looked up is not there")
     }
 
     /// Checks a node all of whose dependencies have ended. See the head of this file for the order of the questions.
@@ -232,62 +250,52 @@ impl<'a> Walk<'a> {
         if self.interrupted() {
             return Checked::Done(Done::stopped(INTERRUPTED, None));
         }
-        let node = self.graph.node(index);
-        let sources = self.graph.sources(index);
-        debug_assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
-        let bound = bind_inputs(node, |position, output| match sources[position] {
-            STORED => Given::Unknown,
-            source => self.given(source, output),
-        });
-        let inputs = match bound {
-            Bound::Ready(inputs) => inputs,
-            Bound::NotYet => return Checked::Unknown,
-            Bound::Skipped(root) => return Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
-            Bound::Stopped => {
-                return Checked::Done(Done::stopped(self.stopping.as_deref().unwrap_or(INTERRUPTED), None));
+        let (why, params) = match self.looked(index) {
+            Looked::Found(found) => {
+                let (checked, spec) = self.check_found(index, *found);
+                if let Some(spec) = spec {
+                    self.graph.put_params(index, spec.params);
+                }
+                return checked;
             }
+            Looked::Not(why, params) => (why, params),
         };
-        let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
-        let (kind, version) = (node.kind, node.kind.version());
-        let params = self.graph.take_params(index);
-        let spec = Spec { kind, version, implementation: implementation::of(kind, &params), params, inputs };
-        let (checked, spec) = self.check_spec(index, spec, again);
-        if let Some(spec) = spec {
-            self.graph.put_params(index, spec.params);
+        self.graph.put_params(index, params);
+        match why {
+            Bound::Ready(()) | Bound::NotYet => Checked::Unknown,
+            Bound::Skipped(root) => Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
+            Bound::Stopped => Checked::Done(Done::stopped(self.stopping.as_deref().unwrap_or(INTERRUPTED), None)),
         }
-        checked
     }
 
     /// The second half of [`Walk::check`]; gives the spec back where it is not needed any more.
-    fn check_spec(&mut self, index: Index, spec: Spec, again: bool) -> (Checked, Option<Spec>) {
-        let key = spec.key();
-        if let Some(&owner) = self.claims.get(&key) {
+    fn check_found(&mut self, index: Index, found: Found) -> (Checked, Option<Spec>) {
+        let Found { spec, key, again, hit, troubles } = found;
+        let claim = (key, self.graph.node(index).product.clone());
+        if let Some(&owner) = self.claims.get(&claim) {
             let Some(mut done) = self.twin_of(owner) else {
                 return (Checked::Twin(owner, Box::new(self.todo(index, spec, key, false))), None);
             };
             done.because = self.remember_known(index, &spec, &done);
             return (Checked::Done(done), Some(spec));
         }
-        if !again {
-            let mut troubles = vec![];
-            let hit =
-                look_up(&self.services.caches, &key, &spec, &mut troubles).filter(|hit| self.expandable(index, hit));
-            troubles.into_iter().for_each(|t| self.trouble(t));
-            if let Some(hit) = hit {
-                let mut done = Done::fresh(key, hit);
-                done.because = self.remember_known(index, &spec, &done);
-                return (Checked::Done(done), Some(spec));
-            }
+        troubles.into_iter().for_each(|t| self.trouble(t));
+        if let Some(hit) = hit.filter(|hit| self.expandable(index, hit)) {
+            let mut done = Done::fresh(key, hit);
+            done.because = self.remember_known(index, &spec, &done);
+            return (Checked::Done(done), Some(spec));
         }
         let node = self.graph.node(index);
         if let Some(missing) = &node.unavailable {
-            let done = Done::nothing(Outcome::Unavailable(missing.clone()), Some(key));
+            let lacks = self.services.caches.iter().find_map(|cache| cache.lacks(&key, &spec, claim.1.as_deref()));
+            let missing = lacks.map_or_else(|| missing.clone(), |lacks| format!("{missing}, and {lacks}"));
+            let done = Done::nothing(Outcome::Unavailable(missing), Some(key));
             return (Checked::Done(done), Some(spec));
         }
         if let Some(why) = self.stopping.as_deref().filter(|_| !node.kind.is_pure()) {
             return (Checked::Done(Done::stopped(why, Some(key))), Some(spec));
         }
-        self.claims.insert(key, index);
+        self.claims.insert(claim, index);
         (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
     }
 
@@ -307,14 +315,15 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes back that a node is to run its key.
-    pub(super) fn unclaim(&mut self, key: &Digest) {
-        self.claims.remove(key);
+    pub(super) fn unclaim(&mut self, index: Index, key: Digest) {
+        self.claims.remove(&(key, self.graph.node(index).product.clone()));
     }
 
     /// The spec of a node, where all its inputs are known.
     pub(super) fn spec(&self, index: Index) -> Option<Spec> {
         let sources = self.graph.sources(index);
-        match bind(self.graph.node(index), |position, output| self.given(sources[position], output)) {
+        let view = self.view();
+        match bind(self.graph.node(index), |position, output| view.given(sources[position], output)) {
             Bound::Ready(spec) => Some(spec),
             _ => None,
         }

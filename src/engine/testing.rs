@@ -33,6 +33,7 @@ pub(crate) fn node(id: &str, kind: StepKind, inputs: &[(&str, InputRef)]) -> Nod
         inputs: inputs.iter().map(|(n, i)| (n.to_string(), i.clone())).collect(),
         after: vec![],
         resources: Resources { cpus: u32::from(!kind.is_pure()), ..Resources::default() },
+        product: None,
         time_limit_s: 60,
         unavailable: None,
         expands: false,

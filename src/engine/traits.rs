@@ -39,6 +39,16 @@ pub struct Hit {
 pub trait Cache: Send + Sync {
     /// The result under that key, if all its outputs can be had.
     fn get(&self, key: &Digest, spec: &Spec) -> std::io::Result<Option<Hit>>;
+    /// The same where results hang on more than the key: observations of devices, of which those of `product` ([`Node::product`]) count.
+    fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> std::io::Result<Option<Hit>> {
+        let _ = product;
+        self.get(key, spec)
+    }
+    /// Why [`Cache::answer`] has none, for people, where this memory keeps what such a spec asks for; none where it does not.
+    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<String> {
+        let _ = (key, spec, product);
+        None
+    }
     /// Remembers a result; its outputs are in the store already.
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> std::io::Result<()>;
 }
@@ -51,6 +61,8 @@ pub struct Job<'a> {
     pub spec: &'a Spec,
     /// Its key.
     pub key: &'a Digest,
+    /// The product of the device it must observe, as in [`Node::product`].
+    pub product: Option<&'a str>,
     /// Seconds after which it must be ended.
     pub time_limit_s: u64,
     /// The store, for its inputs and outputs.

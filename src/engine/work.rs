@@ -37,6 +37,7 @@ pub(super) struct Task {
     pub(super) id: NodeId,
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
+    pub(super) product: Option<String>,
     pub(super) time_limit_s: u64,
     /// It is to run although its result may be known.
     pub(super) again: bool,
@@ -95,7 +96,7 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
         }
     };
     if !task.again
-        && let Some(hit) = look_up(tools.caches, &task.key, &task.spec, troubles)
+        && let Some(hit) = look_up(tools.caches, &task.key, &task.spec, task.product.as_deref(), troubles)
     {
         return Worked::Known(hit);
     }
@@ -119,6 +120,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         id: &task.id,
         spec: &task.spec,
         key: &task.key,
+        product: task.product.as_deref(),
         time_limit_s: task.time_limit_s,
         blobs: tools.blobs,
         interrupted: tools.interrupted,
@@ -147,7 +149,10 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
         }
     }
     if task.spec.kind.observes_device() {
-        let read = |cache: &&dyn Cache| cache.get(&task.key, &task.spec).ok()?.filter(|hit| hit.evidence.is_some());
+        let product = task.product.as_deref();
+        let read = |cache: &&dyn Cache| {
+            cache.answer(&task.key, &task.spec, product).ok()?.filter(|hit| hit.evidence.is_some())
+        };
         if let Some(hit) = tools.caches.iter().find_map(read) {
             let duration_ms = result.duration_ms;
             let result = StepResult { duration_ms, ..hit.result };

@@ -145,7 +145,13 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
 /// The verdict on a verification, under one tolerance an output.
 pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Tolerance>) -> Judgement {
     let emulated = observation.emulated;
-    let done = |verdict, explanation, worst| Judgement { verdict, explanation, emulated, worst };
+    let done = |verdict, explanation, worst| Judgement {
+        verdict,
+        explanation,
+        emulated,
+        unconfined: observation.unconfined.clone(),
+        worst,
+    };
     let mut lines = String::new();
     // A race or an access out of bounds explains the reads of uninitialised memory that come with it, so it comes first.
     let mut findings: Vec<&Finding> = observation.findings.iter().collect();
@@ -254,6 +260,7 @@ mod tests {
             asked: 1,
             trials: vec![trial],
             determinism: Determinism::Stable,
+            unconfined: vec![],
             ran_as: "check".into(),
         }
     }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     fn judged(verdict: Verdict) -> Judgement {
-        Judgement { verdict, explanation: String::new(), emulated: false, worst: None }
+        Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
     }
 
     fn known(verdicts: &[Verdict], times: &[f64]) -> Known {

@@ -153,6 +153,10 @@ pub struct LaunchDecl {
     pub when: Option<Expr>,
     /// How often in a row; the name `iteration` counts from 0 in its expressions.
     pub repeat: Option<Expr>,
+    /// Where its arguments are declared; none where it declares none.
+    pub args_place: Option<Place>,
+    /// Where each argument is declared, in order.
+    pub arg_places: Vec<Place>,
     /// What it does.
     pub action: LaunchAction,
 }

@@ -2,6 +2,7 @@
 
 pub mod bound;
 pub mod dtype;
+pub mod entry;
 pub mod expr;
 pub mod kernel;
 pub mod manifest;
@@ -26,6 +27,7 @@ pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
 pub use manifest::{parse, schema};
 pub use method::{Axis, Method, Off, SassPatterns, Signature};
 pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
+pub(crate) use package::UNNAMED;
 pub use package::{Inheritable, Manifest, Package, inherit, overlay};
 pub use place::{Place, Text};
 pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};

@@ -155,6 +155,8 @@ pub struct Operator {
     pub(crate) bytes: Option<Expr>,
     /// The shapes in declared order.
     pub shapes: Vec<Shape>,
+    /// Secret numbers, each of which adds a trial to every shape: from overlays only.
+    pub seeds: Vec<u64>,
     /// Whether names may be missing from it that a typo hides, so that unknown ones say nothing.
     pub(crate) partial: bool,
     /// Whether something in it is wrong already, so that checks that build on it would only repeat it.

@@ -13,6 +13,9 @@ use super::workspace::{PackageTable, WorkspaceTable};
 use super::{Place, Text};
 use crate::base::{Diagnostic, SourceFile};
 
+/// What a package is called that says no name, which is an error.
+pub(crate) const UNNAMED: &str = "unnamed";
+
 /// A value, or the workspace's.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inheritable<T> {
@@ -39,12 +42,20 @@ pub struct Manifest {
     pub targets: Vec<(Text, Inheritable<Target>)>,
     /// Operators in declared order.
     pub operators: Vec<Operator>,
-    /// Operators of which only shapes are declared: for overlays.
-    pub(crate) extensions: Vec<(Text, Vec<RawShape>)>,
+    /// Operators of which only shapes or seeds are declared: for overlays.
+    pub(crate) extensions: Vec<Extension>,
     /// Kernels in declared order.
     pub kernels: Vec<Kernel>,
     /// Whether it has keys that are no keys, which may stand for what it lacks.
     pub(crate) partial: bool,
+}
+
+/// What an overlay adds to an operator that stands elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Extension {
+    pub(crate) name: Text,
+    pub(crate) shapes: Vec<RawShape>,
+    pub(crate) seeds: Vec<u64>,
 }
 
 /// A package with everything it takes from its workspace.
@@ -191,19 +202,27 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         kernel.targets = package.targets.keys().cloned().collect();
     }
     let mut found = root.found;
-    for (name, _) in member.extensions.iter().filter(|_| !member.partial) {
+    for operator in member.operators.iter().filter(|operator| !operator.seeds.is_empty()) {
+        let message = format!("operator `{}` states seeds, which everybody could then read", operator.name);
+        let error = operator.place.error("manifest.overlay", message);
+        found
+            .push(error.expected("`seeds` in an overlay only").hint("without them the seeds follow from the operator"));
+    }
+    for Extension { name, .. } in member.extensions.iter().filter(|_| !member.partial) {
         let error = name.place.error("manifest.missing-key", format!("`operator.{name}` lacks `reference`"));
         found.push(
-            error.expected("`reference`: where expected values come from").hint("only an overlay may add shapes alone"),
+            error
+                .expected("`reference`: where expected values come from")
+                .hint("only an overlay may add shapes or seeds alone"),
         );
     }
-    let elsewhere: Vec<&str> = member.extensions.iter().map(|e| e.0.as_str()).collect();
+    let elsewhere: Vec<&str> = member.extensions.iter().map(|e| e.name.as_str()).collect();
     found.extend(validate::package(&package, member.partial, &elsewhere));
     sort(&mut found);
     (Some(package), found)
 }
 
-/// Adds what an overlay holds: operators, and shapes of operators that are there. The package is changed as far as nothing is wrong.
+/// Adds what an overlay holds: operators, and shapes and seeds of operators that are there. The package is changed as far as nothing is wrong.
 pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
     let mut found = vec![];
     let start = Place::new(&overlay.file, 0..0);
@@ -217,7 +236,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
         let place = overlay.kernels.first().map_or(&start, |k| &k.place);
         found.push(
             place
-                .error("manifest.overlay", "an overlay holds more than operators and shapes")
+                .error("manifest.overlay", "an overlay holds more than operators, shapes and seeds")
                 .expected("`[operator.*]` tables only"),
         );
     }
@@ -233,7 +252,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
             None => package.operators.push(operator.clone()),
         }
     }
-    for (name, shapes) in &overlay.extensions {
+    for Extension { name, shapes, seeds } in &overlay.extensions {
         let names: Vec<String> = package.operators.iter().map(|o| o.name.clone()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let Some(operator) = package.operators.iter_mut().find(|o| o.name == name.value) else {
@@ -241,6 +260,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
             found.push(error.expected(format!("one of {}", list(&names))).suggest(&name.value, names.iter().copied()));
             continue;
         };
+        operator.seeds.extend(seeds);
         for raw in shapes {
             if let Some(there) = operator.shape(&raw.name.value) {
                 let error =

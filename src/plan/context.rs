@@ -1,8 +1,10 @@
 //! Holds what planning gathers: nodes, small documents they read, what went wrong, and what expansion will need. Knows the order of work; the work itself is in
 //! `operators`, `kernels`, `variants` and `expand`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
@@ -18,11 +20,11 @@ pub const CHECK_WORK: f64 = 3e6;
 /// The plan in the making, and, once made, what expansion reads.
 pub struct Planner<'a> {
     /// What it is made of.
-    pub input: PlanInput<'a>,
+    pub input: Arc<PlanInput<'a>>,
     /// Nodes so far.
     pub nodes: Vec<Node>,
     /// Ids of the nodes so far.
-    pub ids: BTreeSet<String>,
+    pub ids: HashSet<String>,
     /// Small documents that nodes name by digest.
     pub documents: BTreeMap<Digest, Vec<u8>>,
     /// What went wrong.
@@ -36,19 +38,44 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// Plans everything that is known before anything has run.
     pub fn plan(input: PlanInput<'a>) -> Self {
-        let mut planner = Planner {
+        // No package reads another, so each core plans its share; the order of packages is that of the nodes all the same.
+        let count = input.packages.len();
+        let share = count.div_ceil(rayon::current_num_threads().max(1) * 4).max(1);
+        let input = Arc::new(input);
+        let shares: Vec<Planner<'a>> = (0..count.div_ceil(share))
+            .into_par_iter()
+            .map(|nth| {
+                let mut part = Planner::empty(input.clone());
+                (nth * share..count.min((nth + 1) * share)).for_each(|at| part.package(at));
+                part
+            })
+            .collect();
+        let mut shares = shares.into_iter();
+        let mut planner = shares.next().unwrap_or_else(|| Planner::empty(input));
+        shares.for_each(|part| planner.join(part));
+        planner
+    }
+
+    fn empty(input: Arc<PlanInput<'a>>) -> Self {
+        Planner {
             input,
             nodes: vec![],
-            ids: BTreeSet::new(),
+            ids: HashSet::new(),
             documents: BTreeMap::new(),
             diagnostics: vec![],
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
-        };
-        for at in 0..planner.input.packages.len() {
-            planner.package(at);
         }
-        planner
+    }
+
+    /// Takes in what was planned of other packages.
+    fn join(&mut self, part: Planner<'a>) {
+        self.nodes.extend(part.nodes);
+        self.ids.extend(part.ids);
+        self.documents.extend(part.documents);
+        self.diagnostics.extend(part.diagnostics);
+        self.selected.extend(part.selected);
+        self.nominated.extend(part.nominated);
     }
 
     fn package(&mut self, at: usize) {

@@ -81,8 +81,8 @@ pub struct PackageInput<'a> {
     pub include: Vec<String>,
     /// What its toolchain is.
     pub toolchains: Toolchains,
-    /// Champions pinned in the lockfile: (kernel, target, class) to identity.
-    pub pins: BTreeMap<(String, String, String), String>,
+    /// Champions pinned in the lockfile: (kernel, types, target, class) to identity. A pin without types holds for every choice that has none of its own.
+    pub pins: BTreeMap<(String, String, String, String), String>,
 }
 
 /// What one source can reach.

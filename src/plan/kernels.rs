@@ -137,7 +137,10 @@ impl Planner<'_> {
         let classes: BTreeMap<String, String> =
             names.iter().enumerate().map(|(i, n)| (i.to_string(), n.clone())).collect();
         let input = self.package_input(scope.package);
-        let pin = |class: &str| input.pins.get(&(kernel.name.clone(), target.name.clone(), class.to_string())).cloned();
+        let pin_of = |types: &str, class: &str| {
+            input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
+        };
+        let pin = |class: &str| pin_of(&choice.label, class).or_else(|| pin_of("", class));
         let params = SelectParams {
             candidates: builds
                 .iter()

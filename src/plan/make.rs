@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::memory;
 use crate::base::Digest;
 use crate::engine::{InputRef, Node, Rank, Resources, Source};
 use crate::record::event::Labels;
@@ -37,9 +38,10 @@ impl Make {
             after: vec![],
             resources: Resources {
                 cpus: u32::from(!kind.is_pure() && kind != StepKind::Generate),
-                memory_mib: 256,
+                memory_mib: memory::of_kind(kind),
                 ..Resources::default()
             },
+            product: None,
             time_limit_s: 600,
             unavailable: None,
             expands: false,
@@ -116,11 +118,12 @@ impl Make {
         self
     }
 
-    /// Takes up a device.
+    /// Takes up a device, and observes that product, or whichever there is.
     #[must_use]
-    pub fn device(mut self, target: &str, exclusive: bool) -> Self {
+    pub fn device(mut self, target: &str, product: Option<String>, exclusive: bool) -> Self {
         self.0.resources.device = Some(target.into());
         self.0.resources.exclusive = exclusive;
+        self.0.product = product;
         self
     }
 
@@ -131,6 +134,13 @@ impl Make {
             Some(why) => self.unavailable(&why),
             None => self,
         }
+    }
+
+    /// Expected to need so much memory, in MiB.
+    #[must_use]
+    pub fn memory(mut self, mib: u64) -> Self {
+        self.0.resources.memory_mib = mib;
+        self
     }
 
     /// Its result adds nodes.

@@ -33,6 +33,7 @@ pub mod expand;
 pub mod input;
 pub mod kernels;
 pub mod make;
+pub mod memory;
 pub mod operators;
 pub mod regression;
 pub mod variants;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner};
 use super::make::Make;
+use super::memory;
 use crate::base::{Diagnostic, Digest};
 use crate::measure::calibrate;
 use crate::model::{Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
@@ -12,9 +13,6 @@ use crate::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial}
 use crate::record::spec::Tree;
 use crate::record::{StepKind, Unknown};
 use crate::reference::{self, cost, generate};
-
-/// Seed of the first trial; those of a private overlay come with its operators.
-const SEED: u64 = 0x6b66_6f72_6765;
 
 /// Work beyond which null candidates are not compared, as long as a smaller shape decides.
 const NULLS_WORK: f64 = 1e8;
@@ -102,7 +100,7 @@ impl Planner<'_> {
         let work = cost::work(&problem);
         // Small shapes are asked with every distribution; of large ones two trials must do.
         let count = if work <= CHECK_WORK { 4 } else { 2 };
-        let trials = generate::trials(&problem, SEED, count);
+        let trials = trials(&problem, count, &operator.seeds);
         let stated = operator.tolerances(choice, shape);
         let derived_from = stated.is_none().then(|| cost::reduction_length(&problem));
         let mut tolerance = stated.unwrap_or_else(|| derived(&problem));
@@ -134,7 +132,7 @@ impl Planner<'_> {
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
                     let processor = self.package_input(package).toolchains.processor;
                     let oracle = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
-                    self.add(own.read_by(oracle).done())
+                    self.add(own.read_by(oracle.memory(memory::oracle(&problem))).done())
                 })
                 .collect()
         });
@@ -248,6 +246,27 @@ fn scaleless(
     ))
 }
 
+/// The trials of a problem: `count` whose seeds follow from it, so that no two contracts or shapes share inputs and none are known before the manifest is, and
+/// one more for each private seed.
+fn trials(problem: &Problem, count: u32, private: &[u64]) -> Vec<Trial> {
+    let mut trials = generate::trials(problem, seed(problem, None), count);
+    let names = generate::distributions(problem);
+    for private in private {
+        let trial = trials.len() as u32;
+        let distribution = names[trial as usize % names.len()].to_string();
+        trials.push(Trial { trial, seed: seed(problem, Some(*private)), distribution });
+    }
+    trials
+}
+
+/// A seed from all that a problem says, and a private number.
+fn seed(problem: &Problem, private: Option<u64>) -> u64 {
+    let said =
+        serde_json::to_vec(&("seed of trials", problem, private)).expect("BUG: a problem that does not serialise");
+    let digest = Digest::of(&said).hex();
+    u64::from_str_radix(&digest[..16], 16).expect("BUG: a digest is written in hexadecimal digits")
+}
+
 /// Outputs whose tolerance is measured in the scale.
 pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
     tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(output, _)| output.clone()).collect()
@@ -281,6 +300,29 @@ mod tests {
         assert_eq!(nulls_work([1e3, 5e8].into_iter(), 1e10), NULLS_WORK);
         assert_eq!(nulls_work([9e9, 5e8].into_iter(), 1e10), 5e8);
         assert_eq!(nulls_work([9e11, 5e12].into_iter(), 1e10), NULLS_WORK);
+    }
+
+    #[test]
+    fn seeds_follow_from_the_contract_and_the_shape_and_private_ones_add_trials() {
+        let problem = |cols: u64, name: &str| Problem {
+            dims: [("cols".to_string(), cols as i64)].into(),
+            tensors: vec![],
+            params: vec![],
+            reference: Reference::Builtin { name: name.into(), attributes: BTreeMap::new(), names: BTreeMap::new() },
+            generate_inputs: None,
+        };
+        let seeds = |problem: &Problem, private: &[u64]| -> Vec<u64> {
+            trials(problem, 4, private).iter().map(|trial| trial.seed).collect()
+        };
+        let one = seeds(&problem(8, "sum"), &[]);
+        assert_eq!(one, seeds(&problem(8, "sum"), &[]), "the same on every machine");
+        let others = [seeds(&problem(9, "sum"), &[]), seeds(&problem(8, "max"), &[])].concat();
+        assert!(one.iter().all(|seed| !others.contains(seed)));
+        let all = trials(&problem(8, "sum"), 4, &[1, 2]);
+        assert_eq!(all.iter().map(|trial| trial.seed).take(4).collect::<Vec<_>>(), one);
+        assert_eq!(all.iter().map(|trial| trial.trial).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!((all[4].distribution == all[3].distribution, all[4].seed == all[5].seed), (false, false));
+        assert_ne!(all[4].seed, trials(&problem(9, "sum"), 4, &[1])[4].seed);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::context::{CHECK_WORK, Planner, Scope, is_benched};
 use super::input::{Goal, Reach};
 use super::make::{MAIN, Make};
+use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
@@ -16,7 +17,7 @@ use crate::record::params::{
 use crate::record::{DeviceClass, StepKind, Unknown};
 
 /// Version of the verification protocol: raised when what is run or compared changes.
-pub const VERIFY_PROTOCOL: u32 = 1;
+pub const VERIFY_PROTOCOL: u32 = 2;
 
 /// Version of the pairing protocol: raised when how pairs are taken changes.
 pub const PAIRS_PROTOCOL: u32 = 1;
@@ -135,6 +136,7 @@ impl Planner<'_> {
         parts.push(plain);
         let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
             .phase(phase)
+            .memory(memory::compile(compiler))
             .output_tree("tree:source", &source, "source");
         let tools = &input.toolchains;
         node = match compiler {
@@ -215,8 +217,11 @@ impl Planner<'_> {
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         if let Some(oracles) = &case.oracles {
             let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
-            let mut verify =
-                Make::new(StepKind::Verify, &parts, labels, &params).phase(phase).limit(self.input.time_limit_s);
+            let needs = memory::verify(&params);
+            let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
+                .phase(phase)
+                .limit(self.input.time_limit_s)
+                .memory(needs);
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
@@ -227,7 +232,7 @@ impl Planner<'_> {
             );
             verify = match emulated {
                 true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
-                false => verify.device(&scope.target.name, false).unless(self.no_device(scope)),
+                false => verify.device(&scope.target.name, self.product(scope), false).unless(self.no_device(scope)),
             };
             let own = self.own_functions(scope.package, &case.problem, &params.compare);
             let verify = own.read_by(verify).done();
@@ -276,19 +281,29 @@ impl Planner<'_> {
         }
     }
 
-    /// Why nothing can run on a target here; none if there is a device for it.
-    pub fn no_device(&self, scope: Scope<'_>) -> Option<String> {
-        let wanted = wanted(scope);
-        if self.input.devices.is_empty() {
-            return Some(format!("no {wanted} here, and no evidence from one"));
-        }
-        let named = |d: &&DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
-        let fits = |d: &&DeviceClass| named(d) && d.runs(scope.target.arch.name());
-        if self.input.devices.iter().any(|d| fits(&d)) {
+    /// The device of this machine that runs a target's code and is the product that it names, if it names one.
+    fn device(&self, scope: Scope<'_>) -> Option<&DeviceClass> {
+        let named = |d: &DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
+        self.input.devices.iter().find(|d| named(d) && d.runs(scope.target.arch.name()))
+    }
+
+    /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
+    /// evidence for.
+    fn product(&self, scope: Scope<'_>) -> Option<String> {
+        self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
+    }
+
+    /// What is missing for anything to run on a target here; none if there is a device for it.
+    fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+        if self.device(scope).is_some() {
             return None;
         }
+        let wanted = wanted(scope);
+        if self.input.devices.is_empty() {
+            return Some(format!("no {wanted} here"));
+        }
         let here: Vec<&str> = self.input.devices.iter().map(|d| d.product.as_str()).collect();
-        Some(format!("no {wanted} here but {}, and no evidence from one", here.join(", ")))
+        Some(format!("no {wanted} here but {}", here.join(", ")))
     }
 
     /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
@@ -303,10 +318,11 @@ impl Planner<'_> {
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
+            .memory(memory::timing(&params))
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
             .output("inspection", &inspect, "inspection")
-            .device(&scope.target.name, true)
+            .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope))
             .done();
         Ok(Some(self.add(node)))
@@ -337,7 +353,8 @@ impl Planner<'_> {
         }
         let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
             .phase(phase)
-            .device(&scope.target.name, true)
+            .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
+            .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope));
         for (side, build) in [("a", a), ("b", b)] {
             let (compile, inspect) = self.compile(scope, build, compiler, phase);

@@ -126,6 +126,9 @@ pub struct StepFinished {
     pub result: Option<Digest>,
     /// Why it ran, if it did.
     pub why: Option<Why>,
+    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
     /// Where its observation comes from, if it is one of a device.
     pub evidence: Option<EvidenceSeen>,
     /// Its one line for people.
@@ -187,6 +190,31 @@ pub enum Event {
         variant: String,
         /// Whether it stands for want of evidence rather than by it.
         provisional: bool,
+    },
+    /// A step that a build would run: of `--dry-run` only.
+    StepPlanned {
+        /// Its readable id.
+        id: String,
+        /// Its kind.
+        kind: Option<StepKind>,
+        /// Whether it will run, rather than may: what may run does so only if what it reads turns out otherwise than before.
+        certain: bool,
+        /// Whether its result decides which further steps there are.
+        adds: bool,
+        /// Why it will run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<Why>,
+    },
+    /// Last of `--dry-run`.
+    PlanFinished {
+        /// Steps that will run.
+        will: u64,
+        /// Steps that may run.
+        may: u64,
+        /// Steps whose results are known.
+        fresh: u64,
+        /// Steps that this machine cannot run.
+        unavailable: u64,
     },
     /// Last.
     BuildFinished {

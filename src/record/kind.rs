@@ -71,6 +71,8 @@ impl StepKind {
     /// The version of what a step of this kind means. What it does enters keys by content ([`super::implementation`]) and needs no raise.
     pub fn version(self) -> u32 {
         match self {
+            // 2: a binary for the emulator calls for what is not emulated only where its source does.
+            StepKind::Compile => 2,
             // 2: null candidates are compared as kernels are, and judged output by output. 3: functions of the package are asked about them too; NaN is the
             // most extreme of a row; references changed at values that are not finite.
             StepKind::Oracle => 3,

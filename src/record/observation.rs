@@ -36,6 +36,8 @@ pub enum FindingKind {
     Assertion,
     /// `__trap` or `abort`.
     Trap,
+    /// It tried what no kernel may: a system call that is refused.
+    Forbidden,
     /// The process died of a signal.
     Crash,
     /// The process ended itself.
@@ -256,6 +258,9 @@ pub struct VerifyObservation {
     pub trials: Vec<TrialObserved>,
     /// Repetition.
     pub determinism: Determinism,
+    /// What the system could not do to confine the candidate, a sentence each; empty where it was confined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfined: Vec<String>,
     /// How it was run: `check`, `plain`, or the device's class.
     pub ran_as: String,
 }

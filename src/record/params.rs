@@ -236,6 +236,9 @@ pub struct Judgement {
     pub explanation: String,
     /// Whether the emulator was the witness.
     pub emulated: bool,
+    /// What the system could not do to confine the candidate; empty where it was confined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfined: Vec<String>,
     /// Largest error over the tolerance's allowance, over all outputs; below one passes. None without comparison.
     pub worst: Option<f64>,
 }

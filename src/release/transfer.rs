@@ -48,7 +48,7 @@ pub fn gather(
         };
         let key = spec.key();
         let seen: Vec<Seen> = match which {
-            Which::Answering => cache.seen(&key, spec)?.into_iter().collect(),
+            Which::Answering => cache.seen(&key, spec, node.product.as_deref())?.into_iter().collect(),
             Which::All => cache.index().records(&key)?,
         };
         if seen.is_empty() {

@@ -9,7 +9,7 @@ use super::document::{
     TargetReport,
 };
 use crate::base::Digest;
-use crate::record::event::Labels;
+use crate::record::event::{EvidenceSeen, Labels};
 use crate::record::params::{Judgement, Selection};
 use crate::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
@@ -26,6 +26,8 @@ pub struct StepView<'a> {
     pub outcome: &'a Outcome,
     /// What it left, if anything.
     pub result: Option<&'a StepResult>,
+    /// Where its observation was made, if it is one of a device.
+    pub evidence: Option<&'a EvidenceSeen>,
 }
 
 /// What a select step's numbers mean.
@@ -205,6 +207,11 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     // Where nothing was selected (`verify`, `check`), every variant is shown.
     let is_champion =
         report.champions.is_empty() || report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
+    if let Some(evidence) = step.evidence
+        && !report.observed_on.contains(&evidence.device_class)
+    {
+        report.observed_on.push(evidence.device_class.clone());
+    }
     match step.outcome {
         Outcome::Unavailable(why) => unavailable(report, step.kind, why),
         Outcome::Failed(why) => report.failed.push((step.id.into(), why.clone())),
@@ -229,6 +236,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                         other => other,
                     },
                     emulated: judgement.emulated,
+                    unconfined: judgement.unconfined,
                     worst: judgement.worst,
                     explanation: text(&judgement.explanation),
                 });
@@ -266,6 +274,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
 
 /// Puts what was filed into an order that does not depend on which step ended first.
 fn tidy(report: &mut TargetReport) {
+    report.observed_on.sort();
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
@@ -291,7 +300,14 @@ mod tests {
         let (kernel, target, variant) = (part("k"), part("h200"), part("BLOCK=1"));
         let labels = Labels { package: "p".into(), kernel, target, variant, ..Labels::default() };
         let outcome = Outcome::Unavailable("no device".into());
-        let view = |id| StepView { id, kind: StepKind::Bench, labels: &labels, outcome: &outcome, result: None };
+        let view = |id| StepView {
+            id,
+            kind: StepKind::Bench,
+            labels: &labels,
+            outcome: &outcome,
+            result: None,
+            evidence: None,
+        };
         let report =
             assemble(&[view("a"), view("b")], &|_| None, &Reader { read: &|_| None, places: &|_, t| t.to_string() });
         assert_eq!(

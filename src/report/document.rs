@@ -54,6 +54,9 @@ pub struct TargetReport {
     pub target: String,
     /// Types, where the operator has a choice: `T=f16`.
     pub types: String,
+    /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed_on: Vec<String>,
     /// Who stands for each class of shapes.
     pub champions: Vec<ChampionReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.
@@ -94,6 +97,9 @@ pub struct ShapeReport {
     pub verdict: Verdict,
     /// Whether the emulator was the witness.
     pub emulated: bool,
+    /// What the system could not do to confine the kernel; empty where it was confined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfined: Vec<String>,
     /// Largest error over what is allowed.
     pub worst: Option<f64>,
     /// For failures: all there is to say.

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::engine::{Because, Explanation, Standing};
-use crate::record::event::Why;
+use crate::record::event::{EvidenceSeen, Why};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -34,6 +34,12 @@ pub struct Document {
     /// What is missing, or where what it needs failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// Where the observation comes from that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceSeen>,
     /// From the step to the root cause: why it runs, or else why it last ran.
     pub because: Vec<Link>,
     /// Every field that is hashed into the key, in canonical order.
@@ -54,6 +60,8 @@ pub fn document(explanation: &Explanation) -> Document {
         id: explanation.id.clone(),
         standing,
         reason,
+        product: explanation.product.clone(),
+        evidence: explanation.evidence.clone(),
         because: explanation.because.iter().map(|b| Link { what: b.what.clone(), why: b.why.clone() }).collect(),
         fields: explanation.fields.clone(),
     }
@@ -64,6 +72,11 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}", explanation.id);
     let _ = writeln!(out, "  {}", explanation.standing);
+    if let Some(EvidenceSeen { origin, measured_at, device_class, .. }) = &explanation.evidence {
+        let _ = writeln!(out, "  answered by {device_class}, observed {measured_at}, from {origin}");
+    } else if let Some(product) = &explanation.product {
+        let _ = writeln!(out, "  asks {product}");
+    }
     let past = explanation.standing == Standing::Fresh;
     for (depth, because) in explanation.because.iter().enumerate() {
         let lead = match (depth, past) {
@@ -143,6 +156,8 @@ mod tests {
         let explanation = Explanation {
             id: "p/k/cpu/compile".into(),
             standing: Standing::WillRun,
+            product: None,
+            evidence: None,
             because: vec![
                 because("p/k/cpu/compile", "changed", Some("inputs.tree:source"), Some((&old, &new))),
                 because("p/k/generate", "changed", Some("inputs.file:k.cu"), Some((&old, &new))),

@@ -14,8 +14,17 @@ pub fn markdown(report: &Report) -> String {
         for operator in &package.operators {
             let _ = writeln!(out, "* operator `{}`: {}", operator.name, operator.verdict);
         }
-        let _ = writeln!(out, "| kernel | target | champion | standing | why |\n|---|---|---|---|---|");
         let targets = || package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t)));
+        for (kernel, target) in targets().filter(|(_, t)| !t.observed_on.is_empty()) {
+            let _ = writeln!(
+                out,
+                "* `{}` on `{}`: observed on {}",
+                kernel.name,
+                target.target,
+                target.observed_on.join("; ")
+            );
+        }
+        let _ = writeln!(out, "| kernel | target | champion | standing | why |\n|---|---|---|---|---|");
         for (kernel, target) in targets() {
             for champion in &target.champions {
                 let name = match champion.variant.as_deref() {
@@ -36,7 +45,12 @@ pub fn markdown(report: &Report) -> String {
         let _ = writeln!(out, "\n| kernel | target | shape | variant | verdict |\n|---|---|---|---|---|");
         for (kernel, target) in targets() {
             for shape in &target.shapes {
-                let emulated = if shape.emulated { " (emulated)" } else { "" };
+                let emulated = match (shape.emulated, shape.unconfined.is_empty()) {
+                    (true, true) => " (emulated)",
+                    (true, false) => " (emulated, unconfined)",
+                    (false, true) => "",
+                    (false, false) => " (unconfined)",
+                };
                 let _ = writeln!(
                     out,
                     "| {} | {} | {} | {} | {}{emulated} |",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::model::{
     Arch, Axis, CudaSpec, Dependency, Kernel, Operator, Package, Reference, Role, Scalar, ShapeRole, TuneValue,
 };
-use crate::workspace::lockfile::{LockedDependency, Lockfile, Seat};
+use crate::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use crate::workspace::{Member, Workspace};
 
 /// What `kforge metadata` prints.
@@ -336,8 +336,13 @@ fn lockfile(workspace: &Workspace) -> LockEntry {
         champions: lock
             .champions
             .iter()
-            .map(|(Seat { package, kernel, target, class }, identity)| {
-                (format!("{package}/{kernel}/{target}/{class}"), identity.clone())
+            .map(|(Seat { package, kernel, types, target, class }, pin)| {
+                let parts = [package, kernel, types, target, class].map(String::as_str);
+                let seat = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
+                let variant = match pin {
+                    Pin::Variant(name) | Pin::Identity(name) => name.clone(),
+                };
+                (seat, variant)
             })
             .collect(),
     }

@@ -1,8 +1,10 @@
 //! Results to values, and values to text, markdown and JSON. Pure: knows what steps gave; does not print, read files or decide anything.
 
+pub mod ablation;
 pub mod assemble;
 pub mod document;
 pub mod explanation;
+pub mod fit;
 pub mod markdown;
 pub mod metadata;
 pub mod method;

@@ -40,6 +40,9 @@ pub fn text(single: &Single<'_>) -> String {
         Verdict::Fail(why) => writeln!(out, "  {BAD}fail{BAD:#}{witness}: {why}"),
         Verdict::Unknown(why) => writeln!(out, "  {OPEN}unknown{OPEN:#}: {why}"),
     };
+    for missing in &judgement.unconfined {
+        let _ = writeln!(out, "  {OPEN}unconfined{OPEN:#}: {missing}");
+    }
     for line in judgement.explanation.lines() {
         let _ = writeln!(out, "    {line}");
     }

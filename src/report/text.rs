@@ -18,26 +18,35 @@ fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// How much of a failure is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failures {
+    /// What failed, and why.
+    Why,
+    /// What failed: why was told when it did.
+    Told,
+}
+
 /// The report with ANSI styles.
-pub fn text(report: &Report) -> String {
+pub fn text(report: &Report, failures: Failures) -> String {
     let mut out = String::new();
     for package in &report.packages {
-        write_package(&mut out, package);
+        write_package(&mut out, package, failures);
     }
     out
 }
 
-fn write_package(out: &mut String, package: &PackageReport) {
+fn write_package(out: &mut String, package: &PackageReport, failures: Failures) {
     let _ = writeln!(out, "{}", paint(BOLD, &package.name));
     for operator in package.operators.iter().filter(|o| o.verdict != Verdict::Pass) {
-        let _ = writeln!(out, "  operator {}: {}", operator.name, verdict(&operator.verdict));
+        let _ = writeln!(out, "  operator {}: {}", operator.name, verdict(&operator.verdict, failures));
     }
     for kernel in &package.kernels {
-        write_kernel(out, kernel);
+        write_kernel(out, kernel, failures);
     }
 }
 
-fn write_kernel(out: &mut String, kernel: &KernelReport) {
+fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
     for target in &kernel.targets {
         let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
@@ -46,11 +55,14 @@ fn write_kernel(out: &mut String, kernel: &KernelReport) {
             let _ = write!(out, ": {} of {all} variants are {}", wrong, paint(BAD, "wrong"));
         }
         out.push('\n');
-        write_target(out, target);
+        write_target(out, target, failures);
     }
 }
 
-fn write_target(out: &mut String, target: &TargetReport) {
+fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
+    if !target.observed_on.is_empty() {
+        let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
+    }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
         let name = match &champion.variant {
@@ -68,7 +80,7 @@ fn write_target(out: &mut String, target: &TargetReport) {
     let unknown: Vec<&ShapeReport> =
         target.shapes.iter().filter(|s| matches!(s.verdict, Verdict::Unknown(_))).collect();
     for shape in target.shapes.iter().filter(|s| !matches!(s.verdict, Verdict::Unknown(_))) {
-        write_shape(out, shape, width, target);
+        write_shape(out, shape, width, target, failures);
     }
     for (why, shapes) in group(&unknown) {
         let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unknown"), shapes.join(", "));
@@ -80,7 +92,10 @@ fn write_target(out: &mut String, target: &TargetReport) {
         write_method(out, method);
     }
     for (step, why) in &target.failed {
-        let _ = writeln!(out, "    {} {step}: {why}", paint(BAD, "failed"));
+        let _ = match failures {
+            Failures::Why => writeln!(out, "    {} {step}: {why}", paint(BAD, "failed")),
+            Failures::Told => writeln!(out, "    {} {step}", paint(BAD, "failed")),
+        };
     }
     let mut reasons: Vec<&str> = target.unavailable.iter().map(|u| u.2.as_str()).collect();
     reasons.dedup();
@@ -91,7 +106,8 @@ fn write_target(out: &mut String, target: &TargetReport) {
     }
 }
 
-fn variant(label: &str) -> &str {
+/// A variant as people call it.
+pub(super) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
 }
 
@@ -115,18 +131,22 @@ fn group<'a>(shapes: &[&'a ShapeReport]) -> Vec<(String, Vec<&'a str>)> {
     out
 }
 
-fn verdict(verdict: &Verdict) -> String {
+fn verdict(verdict: &Verdict, failures: Failures) -> String {
     match verdict {
         Verdict::Pass => paint(GOOD, "pass"),
+        Verdict::Fail(_) if failures == Failures::Told => paint(BAD, "fail"),
         Verdict::Fail(why) => format!("{}: {why}", paint(BAD, "fail")),
         Verdict::Unknown(why) => format!("{}: {why}", paint(OPEN, "unknown")),
     }
 }
 
-fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport) {
-    let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict));
+fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport, failures: Failures) {
+    let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict, failures));
     if shape.emulated {
         let _ = write!(out, "  {}", paint(DIM, "emulated"));
+    }
+    if !shape.unconfined.is_empty() {
+        let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
     }
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
         let _ = write!(out, "  {}", paint(DIM, &format!("largest error {:.0} % of what is allowed", worst * 100.0)));
@@ -169,7 +189,8 @@ pub fn facts(function: &FunctionFacts) -> String {
     parts.join(", ")
 }
 
-fn write_method(out: &mut String, method: &MethodReport) {
+/// Whether machine code shows a method, and the counts by which that is told.
+pub(super) fn seen(method: &MethodReport) -> (String, String) {
     let shown = match method.matched.as_ref().map(|m| &m.shown) {
         Some(Shown::Shown) => paint(GOOD, "shown"),
         Some(Shown::NotShown) => paint(BAD, "not shown"),
@@ -182,18 +203,27 @@ fn write_method(out: &mut String, method: &MethodReport) {
         .flat_map(|m| &m.counts)
         .map(|(p, with, without)| format!("{p} {with} times, {without} without it"))
         .collect();
+    (shown, counts.join("; "))
+}
+
+/// What became of a method, in a word.
+pub(super) fn fate(fate: Fate) -> String {
+    match fate {
+        Fate::Effective => paint(GOOD, "effective"),
+        Fate::Ineffective => "ineffective".into(),
+        Fate::ImplementationFailed => paint(BAD, "implementation failed"),
+        Fate::Inconclusive => paint(OPEN, "inconclusive"),
+    }
+}
+
+fn write_method(out: &mut String, method: &MethodReport) {
+    let (shown, counts) = seen(method);
     let _ = write!(out, "    {}  {shown}", method.method);
     if !counts.is_empty() {
-        let _ = write!(out, "  {}", paint(DIM, &counts.join("; ")));
+        let _ = write!(out, "  {}", paint(DIM, &counts));
     }
     if let Some(attribution) = &method.attribution {
-        let fate = match attribution.fate {
-            Fate::Effective => paint(GOOD, "effective"),
-            Fate::Ineffective => "ineffective".into(),
-            Fate::ImplementationFailed => paint(BAD, "implementation failed"),
-            Fate::Inconclusive => paint(OPEN, "inconclusive"),
-        };
-        let _ = write!(out, "  {fate}: {}", attribution.because);
+        let _ = write!(out, "  {}: {}", fate(attribution.fate), attribution.because);
     }
     out.push('\n');
 }

@@ -384,6 +384,7 @@ mod tests {
             key: None,
             result: None,
             why: None,
+            product: None,
             evidence: None,
             summary: "fine & <well>".into(),
             notes: vec![],

@@ -101,6 +101,7 @@ mod tests {
             params: serde_json::Value::Null,
             inputs: reads.iter().map(input).collect::<BTreeMap<_, _>>(),
             after: vec![],
+            product: None,
             resources: Resources::default(),
             time_limit_s: 1,
             unavailable: (kind == StepKind::Bench).then(|| "no device".into()),

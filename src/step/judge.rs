@@ -15,7 +15,8 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         Some(observation) => judge(&observation, &params.tolerance),
         None => {
             let why = params.absent.unwrap_or_else(|| Unknown::Missing("verify gave no result".into()));
-            Judgement { verdict: Verdict::Unknown(why), explanation: String::new(), emulated: false, worst: None }
+            let verdict = Verdict::Unknown(why);
+            Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
         }
     };
     let summary = match (&judgement.verdict, judgement.worst) {
@@ -26,6 +27,10 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     if !judgement.explanation.is_empty() {
         let severity = if judgement.verdict == Verdict::Pass { Severity::Note } else { Severity::Error };
         ran.notes.push(io::note(severity, "verify.judged", judgement.explanation.trim_end()));
+    }
+    if !judgement.unconfined.is_empty() {
+        let message = format!("the kernel ran unconfined: {}", judgement.unconfined.join("; "));
+        ran.notes.push(io::note(Severity::Warning, "verify.unconfined", &message));
     }
     Ok(io::judged(ran, judgement.verdict))
 }

@@ -10,7 +10,13 @@
 //! | seccomp | sockets, other processes' memory, new processes and programs, mounts, metadata of files, memory outside the limits, kernel interfaces that a kernel never needs |
 //!
 //! Everything holds for the calling thread and those it starts later, so [`confine`] comes before any thread. What the running system cannot do is in
-//! the [`Report`] rather than an error: a laptop without Landlock still verifies, and `doctor` says what is missing. A means that is there and fails is an error.
+//! the [`Report`] rather than an error, and `doctor` says it: the judge refuses to run candidates without it unless it was told to. A means that is there and
+//! fails is an error.
+//!
+//! A candidate's attempt at what is refused by seccomp ends its process and is told ([`watch`]); what Landlock refuses (reading a file) fails quietly.
+//!
+//! An old Landlock is not a missing one: rights that later versions added (cutting files off, moving them, the network, devices, signals) are refused to
+//! a candidate by seccomp too.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -18,9 +24,14 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+mod attempts;
 mod calls;
 mod descriptors;
 mod files;
+mod table;
+
+pub use attempts::watch;
+pub use table::attempt;
 
 use crate::process::Limits;
 
@@ -42,8 +53,10 @@ pub struct Confinement {
 /// What the system could not do, a sentence each; empty where it did everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The sentences.
+    /// Without which a candidate is not confined.
     pub missing: Vec<String>,
+    /// What another means makes up for where candidates run.
+    pub weaker: Vec<String>,
 }
 
 /// Gives up everything else. Must come before this process starts threads or opens what it does not name.
@@ -52,12 +65,16 @@ pub fn confine(keep: &Confinement) -> io::Result<Report> {
     descriptors::close_all_but(&keep.keep)?;
     keep.limits.apply()?;
     rustix::thread::set_no_new_privs(true)?;
-    report.missing.extend(files::restrict(keep)?);
+    let files = files::restrict(keep)?;
+    report.missing.extend(files.missing);
+    report.weaker.extend(files.weaker);
     report.missing.extend(calls::restrict(keep)?);
     Ok(report)
 }
 
-/// What [`confine`] would report here, without confining anything: for `doctor`.
-pub fn missing_here() -> Vec<String> {
-    files::missing_here().into_iter().chain(calls::missing_here()).collect()
+/// What [`confine`] would report here, without confining anything.
+pub fn missing_here() -> Report {
+    let mut report = files::missing_here();
+    report.missing.extend(calls::missing_here());
+    report
 }

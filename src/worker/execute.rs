@@ -19,6 +19,8 @@ pub struct Executor<'a> {
     pub scratch: &'a Path,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    pub allow_unconfined: bool,
 }
 
 impl Executor<'_> {
@@ -35,8 +37,10 @@ impl Executor<'_> {
             input,
             output: output.clone(),
             places: self.places.clone(),
+            product: job.product.map(str::to_string),
             time_limit_s: job.time_limit_s,
             memory_limit: self.memory_limit,
+            allow_unconfined: self.allow_unconfined,
         };
         match self.pool.run(&request, job.interrupted) {
             Err(died) => Err(of_death(job, &died)),

@@ -35,10 +35,15 @@ pub struct Request {
     pub output: PathBuf,
     /// Where tools are.
     pub places: Places,
+    /// The product of the device to observe, for steps that observe one; none where any will do.
+    pub product: Option<String>,
     /// Seconds after which the worker ends what it started.
     pub time_limit_s: u64,
     /// Bytes of memory a runner may take.
     pub memory_limit: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    #[serde(default)]
+    pub allow_unconfined: bool,
 }
 
 /// What a worker answers.
@@ -108,6 +113,8 @@ pub struct RunnerTrial {
     pub order: ThreadOrder,
     /// On which side of each buffer the guard page lies hard against it (plain builds): true after, false before.
     pub guard_after: bool,
+    /// What shared memory is filled with at the start of a block.
+    pub poison: u8,
 }
 
 /// What a runner is to do; the first line of its standard input.
@@ -123,16 +130,29 @@ pub struct RunnerRequest {
     pub launches: Vec<Launch>,
     /// `__constant__` symbols to fill.
     pub constants: Vec<Constant>,
-    /// What to run, in order.
+    /// What to run, in order. A judge asks for one only, so that no run can reach another's buffers.
     pub trials: Vec<RunnerTrial>,
     /// Threads of the host to use.
     pub threads: u32,
 }
 
-/// What a runner says, one a line on the report descriptor (its standard output); the candidate can forge these, so each can only worsen a result.
+/// What a runner says, one a line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on the candidate can forge these, so each can
+/// only worsen a result: `judge` says how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunnerReport {
+    /// It has confined itself. Comes first.
+    Confined {
+        /// What the system could not do.
+        missing: Vec<String>,
+    },
+    /// The candidate's code is about to run: what is said so far is ours, what follows need not be.
+    Loading,
+    /// The candidate tried a system call that is refused, and the process ends.
+    Attempted {
+        /// Its number.
+        call: i64,
+    },
     /// Something wrong was seen in a trial.
     Finding {
         /// The trial's position.

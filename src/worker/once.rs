@@ -18,6 +18,8 @@ pub struct OnceLimits {
     pub time: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    pub allow_unconfined: bool,
 }
 
 /// Does the step whose spec, as JSON, is in the file `spec`, with the inputs in `input` (colons in names as `-`) and the outputs to `output`.
@@ -41,8 +43,10 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         input,
         output,
         places,
+        product: None,
         time_limit: limits.time,
         memory_limit: limits.memory,
+        allow_unconfined: limits.allow_unconfined,
         started: Instant::now(),
     };
     let response = perform(&task, table);

@@ -1,17 +1,17 @@
 //! `kforge worker --runner`: confines itself, then hands the candidate to the emulator. Knows the judge's request and how to report; what it reports the
 //! judge does not believe. It has a pipe and buffers, and nothing else.
 //!
-//! Its exit status says what the reports cannot: [`REFUSED`] is an error of ours or of the system before or beside the candidate, told on standard error.
-//! A candidate can end with that status too, and gains nothing: the step then has no result.
+//! Its exit status is its own only until the report says that the candidate's code is about to run: [`REFUSED`] is then an error of ours or of the system, told
+//! on standard error. From there on a candidate can end with any status, and the judge takes each for the candidate's.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::ExitCode;
 
-use super::confine::{Confinement, confine};
+use super::confine::{Confinement, confine, watch};
 use super::message::{RunnerReport, RunnerRequest};
 
 /// The exit status of a runner that could not do what it was asked to, by no fault of the candidate's.
@@ -38,13 +38,14 @@ fn run_confined(args: &[OsString], run: RunTrials) -> Result<(), String> {
         _ => return Err("expected a confinement".to_string()),
     };
     // Before anything else: no thread, no descriptor of ours is there yet.
-    confine(&confinement).map_err(|e| format!("cannot confine the runner: {e}"))?;
+    let confined = confine(&confinement).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(|e| format!("cannot read the request: {e}"))?;
     let request: RunnerRequest = serde_json::from_str(&line).map_err(|e| format!("not a request to a runner: {e}"))?;
     let mut reports = take_reports().map_err(|e| format!("cannot open the report: {e}"))?;
+    watch(&confinement, reports.as_raw_fd()).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut broken = None;
-    run(&request, &mut |report| {
+    let mut report = |report| {
         // A line at a time and at once: what was seen before a crash is told.
         let written = serde_json::to_vec(&report).map_err(io::Error::other).and_then(|mut line| {
             line.push(b'\n');
@@ -53,7 +54,9 @@ fn run_confined(args: &[OsString], run: RunTrials) -> Result<(), String> {
         if let Err(e) = written {
             broken.get_or_insert(e);
         }
-    })?;
+    };
+    report(RunnerReport::Confined { missing: confined.missing });
+    run(&request, &mut report)?;
     broken.map_or(Ok(()), |e| Err(format!("cannot report: {e}")))
 }
 

@@ -134,8 +134,10 @@ mod tests {
             input: "in".into(),
             output: "out".into(),
             places: Places::default(),
+            product: None,
             time_limit_s: 1,
             memory_limit: 1,
+            allow_unconfined: false,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
         let table = [Row { kind: StepKind::Oracle, on: On::Any, run: broken }];

@@ -21,10 +21,14 @@ pub struct Task {
     pub output: PathBuf,
     /// Where tools are.
     pub places: Places,
+    /// The product of the device to observe, as in [`Request::product`].
+    pub product: Option<String>,
     /// How long it may take, from [`Task::started`] on.
     pub time_limit: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    pub allow_unconfined: bool,
     /// When it began.
     pub started: Instant,
 }
@@ -36,8 +40,10 @@ impl From<Request> for Task {
             input: request.input,
             output: request.output,
             places: request.places,
+            product: request.product,
             time_limit: Duration::from_secs(request.time_limit_s),
             memory_limit: request.memory_limit,
+            allow_unconfined: request.allow_unconfined,
             started: Instant::now(),
         }
     }

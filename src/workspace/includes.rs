@@ -66,6 +66,11 @@ pub fn scan(text: &str) -> Scan {
     out
 }
 
+/// A text without its comments; lines stay where they are.
+pub(super) fn without_comments(text: &str) -> String {
+    Text::of(text).code()
+}
+
 /// Takes the operand of an include.
 fn add(operand: &str, out: &mut Scan) {
     let (close, list) = match operand.chars().next() {

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use super::find::{MANIFEST, root_above, tidy};
 use super::lockfile::Lockfile;
 use super::members;
 use crate::base::{Diagnostic, SourceFile, Witness};
-use crate::model::{self, Manifest, Package};
+use crate::model::{self, Manifest, Package, UNNAMED};
 
 /// A package and where it is.
 #[derive(Debug, Clone)]
@@ -50,6 +52,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     };
     let Some(folder) = root_path.parent().map(Path::to_path_buf) else { return (None, found) };
     let root = if root_path == manifest { own.clone() } else { read(&root_path, &root_path, &mut found) };
+    // A manifest that is wrong is read on as far as it can be: what is wrong across its tables comes with the rest.
     let mut manifests: Vec<(PathBuf, Manifest)> = Vec::new();
     let mut default = None;
     if let Some(root) = &root {
@@ -59,10 +62,14 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
         if let Some(table) = &root.workspace {
             match members::expand(&folder, table, &mut witness) {
                 Ok(expanded) => {
-                    for path in &expanded.members {
-                        if let Some(member) = read(path, &root_path, &mut found) {
-                            manifests.push((path.clone(), member));
-                        }
+                    let one = |path: &PathBuf| {
+                        let mut said = vec![];
+                        (read(path, &root_path, &mut said).map(|member| (path.clone(), member)), said)
+                    };
+                    let members: Vec<_> = expanded.members.par_iter().map(one).collect();
+                    for (member, said) in members {
+                        manifests.extend(member);
+                        found.extend(said);
                     }
                     default = Some(expanded.default);
                 }
@@ -72,14 +79,20 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     }
     let root = root.filter(|r| r.workspace.is_some());
     let mut loaded = Vec::new();
-    for (path, manifest) in &manifests {
-        let (package, diagnostics) = model::inherit(manifest, root.as_ref());
+    let inherited: Vec<_> = manifests.par_iter().map(|(_, manifest)| model::inherit(manifest, root.as_ref())).collect();
+    for ((path, _), (package, diagnostics)) in manifests.iter().zip(inherited) {
         found.extend(diagnostics);
         if let (Some(package), Some(folder)) = (package, path.parent()) {
             loaded.push(Member { package, folder: folder.to_path_buf() });
         }
     }
     check(&loaded, &mut found);
+    let mut said = Vec::new();
+    found.retain(|d: &Diagnostic| {
+        let new = !said.contains(d);
+        new.then(|| said.push(d.clone()));
+        new
+    });
     let locked = folder.join(super::lockfile::FILE_NAME).exists();
     let lock = Lockfile::read(&folder).unwrap_or_else(|e| {
         found.push(
@@ -96,7 +109,7 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     (Some(Workspace { root: folder, members: loaded, default, manifest, lock, locked, witness }), found)
 }
 
-/// Reads and parses a manifest; none if it is wrong, which is said.
+/// Reads and parses a manifest, and says what is wrong with it; none if it cannot be read or is not TOML.
 fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifest> {
     let folder = root.parent().unwrap_or(root);
     let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
@@ -108,9 +121,8 @@ fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifes
         }
     };
     let (manifest, diagnostics) = model::parse(&Arc::new(SourceFile { name, text }));
-    let wrong = diagnostics.iter().any(|d| d.severity == crate::base::Severity::Error);
     found.extend(diagnostics);
-    manifest.filter(|_| !wrong)
+    manifest
 }
 
 /// Whether a manifest is a workspace's root and counts `member` among its members. A root that cannot be parsed is taken for one if it says `[workspace]`, so
@@ -126,34 +138,15 @@ fn claims(root: &Path, member: &Path, witness: &mut Witness) -> bool {
 fn check(members: &[Member], found: &mut Vec<Diagnostic>) {
     for (i, member) in members.iter().enumerate() {
         let name = &member.package.name;
-        if let Some(other) = members[..i].iter().find(|m| m.package.name == *name) {
+        let same = |m: &&Member| m.package.name == *name && *name != UNNAMED;
+        if let Some(other) = members[..i].iter().find(same) {
             found.push(
                 Diagnostic::error("workspace.same-name", format!("two packages are named `{name}`"))
                     .note(format!("in `{}` and `{}`", other.folder.display(), member.folder.display()))
                     .hint("rename one of them in its [package] table"),
             );
         }
-        if let Some(wanted) = &member.package.kforge
-            && !new_enough(wanted)
-        {
-            found.push(
-                Diagnostic::error(
-                    "workspace.kforge-too-old",
-                    format!("package `{name}` needs kforge {wanted}, and this is {}", env!("CARGO_PKG_VERSION")),
-                )
-                .hint("install a newer kforge"),
-            );
-        }
     }
-}
-
-/// Whether this kforge is at least `wanted`: `0.1`, `1.2.3`.
-fn new_enough(wanted: &str) -> bool {
-    let parts = |text: &str| -> Vec<u64> { text.split('.').map(|p| p.parse().unwrap_or(0)).collect() };
-    let (mut own, mut wanted) = (parts(env!("CARGO_PKG_VERSION")), parts(wanted));
-    own.resize(3, 0);
-    wanted.resize(3, 0);
-    own >= wanted
 }
 
 #[cfg(test)]
@@ -246,7 +239,36 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_for_a_newer_kforge_is_refused() {
-        assert!(new_enough("0.1") && new_enough("0.0.9") && !new_enough("0.2") && !new_enough("1.0.0"));
+    fn errors_within_tables_and_across_them_come_together() {
+        let text = "[package]\nname = \"a\"\nversio = \"1\"\n[operator.o]\ndims = [\"n\"]\nreference = \"builtin:sum\"\n\
+                    outputs.y = { dtype = \"f32\", shape = [\"n\"] }\n[operator.o.shapes]\ns = { n = 1 }\n\
+                    [kernel.k]\noperator = \"oo\"\nsource = \"k.cu\"\n[[kernel.k.launch]]\nentry = \"k\"\ngrid = [1]\nblock = [1]\nargs = [\"y\"]\n";
+        let dir = tree(&[("kernel.toml", text)]);
+        let (w, d) = load(&dir.path().join("kernel.toml"));
+        assert!(w.is_none());
+        let codes: Vec<&str> = d.iter().map(|d| d.code).collect();
+        assert_eq!(codes, ["manifest.unknown-key", "manifest.unknown-operator"]);
+    }
+
+    #[test]
+    fn two_packages_without_a_name_have_not_the_same_one() {
+        let dir = tree(&[
+            ("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n"),
+            ("a/kernel.toml", "[package]\n"),
+            ("b/kernel.toml", "[package]\n"),
+        ]);
+        let codes: Vec<&str> = load(&dir.path().join("kernel.toml")).1.iter().map(|d| d.code).collect();
+        assert_eq!(codes, ["manifest.missing-key"; 2]);
+    }
+
+    #[test]
+    fn a_manifest_for_a_newer_kforge_is_refused_once_and_where_it_says_so() {
+        let dir = tree(&[("kernel.toml", "[package]\nname = \"a\"\nkforge = \"99.0\"\n")]);
+        let (w, d) = load(&dir.path().join("kernel.toml"));
+        assert!(w.is_none());
+        assert_eq!(
+            d.iter().map(|d| (d.code, d.position().map(|p| p.1))).collect::<Vec<_>>(),
+            [("manifest.kforge", Some(3))]
+        );
     }
 }

@@ -12,7 +12,12 @@ fn wheel(name: &str, version: &str) -> LockedWheel {
 }
 
 fn seat(kernel: &str, class: &str) -> Seat {
-    Seat { package: "norms".into(), kernel: kernel.into(), target: "h200".into(), class: class.into() }
+    let types = String::new();
+    Seat { package: "norms".into(), kernel: kernel.into(), types, target: "h200".into(), class: class.into() }
+}
+
+fn variant(name: &str) -> Pin {
+    Pin::Variant(name.into())
 }
 
 fn full() -> Lockfile {
@@ -23,8 +28,8 @@ fn full() -> Lockfile {
         .insert(("norms".into(), "cutlass".into()), LockedDependency::Wheel(wheel("nvidia-cutlass", "4.2.0")));
     let path = LockedDependency::Path { path: "common".into(), digest: Digest::of(b"tree") };
     lock.dependencies.insert(("norms".into(), "common".into()), path);
-    lock.champions.insert(seat("rms_norm", "all"), "blake3:1".into());
-    lock.champions.insert(seat("layer_norm", "all"), "blake3:2".into());
+    lock.champions.insert(seat("rms_norm", "all"), variant("BLOCK=1"));
+    lock.champions.insert(seat("layer_norm", "all"), variant("BLOCK=2"));
     lock
 }
 
@@ -48,10 +53,10 @@ fn order_of_insertion_does_not_show() {
 #[test]
 fn one_champion_more_is_one_table_more() {
     let mut more = full();
-    more.champions.insert(seat("softmax", "all"), "blake3:3".into());
+    more.champions.insert(seat("softmax", "all"), variant("BLOCK=3"));
     let (old, new) = (full().to_text(), more.to_text());
     let added: Vec<&str> = new.lines().filter(|l| !old.lines().any(|o| o == *l)).collect();
-    assert_eq!(added, ["kernel = \"softmax\"", "variant = \"blake3:3\""]);
+    assert_eq!(added, ["kernel = \"softmax\"", "variant = \"BLOCK=3\""]);
     assert_eq!(new.lines().count(), old.lines().count() + 7);
 }
 
@@ -71,7 +76,9 @@ fn a_later_form_names_the_kforge_that_reads_it() {
 fn damage_is_refused_by_name() {
     let good = full().to_text();
     for (from, to, says) in [
-        ("version = 1", "", "no version"),
+        ("version = 2", "", "no version"),
+        ("version = 2", "version = 0", "no version"),
+        ("variant = \"BLOCK=1\"\n", "", "one of `variant` and `identity`"),
         ("variant =", "varient =", "varient"),
         ("sha256:abab", "sha256:zzab", "is not a wheel's digest"),
         ("file = \"nvidia_cuda_crt", "file = \"../nvidia_cuda_crt", "not the file name of a wheel"),
@@ -107,4 +114,29 @@ fn locked_says_what_would_change_and_writes_nothing() {
         assert!(error.contains(part), "{part} in {error}");
     }
     assert_eq!(std::fs::read_to_string(dir.path().join(FILE_NAME)).unwrap(), full().to_text());
+}
+
+#[test]
+fn each_choice_of_types_has_a_pin_of_its_own() {
+    let mut lock = Lockfile::default();
+    for (types, name) in [("T=f16", "BLOCK=64"), ("T=f32", "BLOCK=128")] {
+        lock.champions.insert(Seat { types: types.into(), ..seat("k", "all") }, variant(name));
+    }
+    assert_eq!(Lockfile::parse(&lock.to_text()).unwrap(), lock);
+    let changes = Lockfile::default().changes(&lock);
+    assert_eq!(changes[0], "champion of `k` with T=f16 in `norms` on `h200` would be added: `BLOCK=64`");
+    assert_eq!(changes.len(), 2);
+}
+
+#[test]
+fn a_file_of_version_one_keeps_its_pins() {
+    let identity = Digest::of(b"BLOCK=1").short();
+    let old = format!(
+        "version = 1\nkforge = \"0.1\"\n\n[[champion]]\npackage = \"norms\"\nkernel = \"k\"\ntarget = \"h200\"\nclass = \"all\"\nvariant = \"{identity}\"\n"
+    );
+    let lock = Lockfile::parse(&old).unwrap();
+    assert_eq!(lock.champions[&seat("k", "all")], Pin::Identity(identity.clone()));
+    assert_eq!(lock.champions[&seat("k", "all")].identity(), variant("BLOCK=1").identity());
+    assert!(lock.to_text().contains(&format!("identity = \"{identity}\"")), "{}", lock.to_text());
+    assert_eq!(Lockfile::parse(&lock.to_text()).unwrap(), lock, "written back as it was meant");
 }

@@ -3,6 +3,7 @@
 
 pub mod closure;
 pub mod edit;
+pub mod entries;
 pub mod find;
 pub mod includes;
 pub mod join;

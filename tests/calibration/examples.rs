@@ -73,7 +73,9 @@ fn nulls(node: &Node) -> NullsObserved {
         places: Places::default(),
         time_limit: Duration::from_secs(600),
         memory_limit: 1 << 32,
+        allow_unconfined: false,
         started: Instant::now(),
+        product: None,
     };
     let response = perform(&task, TABLE);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);

@@ -2,7 +2,9 @@
 
 mod docs;
 mod edits;
+mod faults;
 mod looks;
+mod pages;
 mod place;
 mod schemas;
 mod shared;

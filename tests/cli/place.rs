@@ -112,6 +112,18 @@ impl Place {
         fs::write(self.at(name), text.replace(from, to)).unwrap();
     }
 
+    /// What a line of a shell prints here, errors between the rest as they come; one step at a time, so that it is the same each time.
+    #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
+    pub(crate) fn shell(&self, line: &str) -> String {
+        let programs = Path::new(env!("CARGO_BIN_EXE_kforge")).parent().unwrap();
+        let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("exec 2>&1\n{line}")]).current_dir(self.at("")).env_clear().stdin(Stdio::null());
+        command.env("PATH", path).env("HOME", self.folder.path()).env("KFORGE_HOME", &self.home);
+        command.env("KFORGE_NET_OFFLINE", "true").env("KFORGE_BUILD_JOBS", "1");
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     /// Runs the program with words split at spaces.
     pub(crate) fn run(&self, words: &str) -> Said {
         self.run_in(".", &words.split_whitespace().collect::<Vec<_>>(), &[])

@@ -45,7 +45,7 @@ fn the_schemas_are_those_of_the_program() {
     }
     let there = fs::read_dir(root().join("schemas")).unwrap().count();
     assert_eq!(there, names.len(), "a schema that the program does not know");
-    place.run("schema manifst").expect(2).says("did you mean `manifest`?");
+    place.run("schema manifst").expect(2).says("'manifest'");
 }
 
 /// Every manifest of the repository that is meant to be right.

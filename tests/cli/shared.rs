@@ -77,7 +77,7 @@ fn an_empty_home_has_no_evidence_and_no_toolchains() {
     let place = Place::tiny().alone();
     place.run("evidence list").expect(0).says("Found 0 records of evidence");
     place.run("toolchain list").expect(0).says("Found 0 toolchains installed");
-    place.run("fetch").expect(0).says("no package has a device target");
+    place.run("fetch").expect(0).says("nothing to fetch: no package has a GPU target");
 }
 
 #[test]
@@ -103,11 +103,15 @@ fn update_pins_champions_and_tells_before_it_writes() {
     place.run("update --champions -n").expect(0).says("would be added").says("1 change, not written");
     assert!(!place.at("kforge.lock").exists());
     place.run("update --champions --locked").expect(101).says("--locked");
-    place.run("update --champions").expect(0).says("champion of `twice`").says("1 change");
+    place
+        .run("update --champions")
+        .expect(0)
+        .says("champion of `twice` in `tiny` on `cpu` is added: `BLOCK=32`")
+        .says("1 change");
     assert!(place.read("kforge.lock").contains("[[champion]]"));
     place.run("update --champions").expect(0).says("0 changes");
     let json = place.run("metadata").expect(0).json();
-    assert!(json["lockfile"]["champions"]["tiny/twice/cpu/all"].is_string(), "{json}");
+    assert_eq!(json["lockfile"]["champions"]["tiny/twice/cpu/all"], "BLOCK=32");
     // A pinned champion says so.
     place.run("build").expect(0);
 }
@@ -117,4 +121,31 @@ fn what_needs_a_network_says_so() {
     let place = Place::tiny();
     place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
     place.run("fetch").expect(101).says("run `kforge update` with a network");
+}
+
+#[test]
+fn a_pin_holds_for_its_own_choice_of_types() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "dims = [\"n\"]", "dims = [\"n\"]\ntypes = { T = [\"f32\", \"f16\"] }");
+    place.edit("kernel.toml", "inputs.x = { dtype = \"f32\"", "inputs.x = { dtype = \"T\"");
+    place.edit("kernel.toml", "outputs.y = { dtype = \"f32\"", "outputs.y = { dtype = \"T\"");
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");
+    place.edit("kernel.toml", "twice<BLOCK>", "twice<T, BLOCK>");
+    place.edit("twice.cu", "template <int BLOCK>", "template <typename T, int BLOCK>");
+    place.edit("twice.cu", "const float *x, float *y", "const T *x, T *y");
+    place.edit("twice.cu", "2.0f * x[i]", "x[i] + x[i]");
+    place.run("build").expect(0);
+    place
+        .run("update --champions")
+        .expect(0)
+        .says("champion of `twice` with T=f16 in `tiny` on `cpu` is added: `BLOCK=32`");
+    let lock = place.read("kforge.lock");
+    let (before, after) = lock.split_once("types = \"T=f16\"").unwrap();
+    let after = after.replacen("variant = \"BLOCK=32\"", "variant = \"BLOCK=64\"", 1);
+    fs::write(place.at("kforge.lock"), format!("{before}types = \"T=f16\"{after}")).unwrap();
+    place.run("build").expect(0).says("provisional: T=f16,BLOCK=64  (pinned in kforge.lock");
+    let report = place.run("report --format json").expect(0).json();
+    let targets = report["packages"][0]["kernels"][0]["targets"].as_array().unwrap().clone();
+    let champions: Vec<&str> = targets.iter().map(|t| t["champions"][0]["variant"].as_str().unwrap()).collect();
+    assert_eq!(champions, ["T=f32,BLOCK=32", "T=f16,BLOCK=64"]);
 }

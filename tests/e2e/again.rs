@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -110,4 +111,29 @@ fn folders_and_jobs_change_no_key_output_or_report() {
     assert_eq!(a.count("executed"), b.count("executed"));
     assert_eq!(a.keys(), b.keys());
     assert_eq!(one.report(), many.report());
+}
+
+#[test]
+fn a_compiler_is_asked_what_it_consists_of_once_for_all_workspaces_of_a_home() {
+    let project = sample();
+    let (wrapper, asked) = (project.place().join("asked-c++"), project.place().join("asked"));
+    let script = format!("#!/bin/sh\necho \"$@\" >> \"{}\"\nexec c++ \"$@\"\n", asked.display());
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    let project = project.var("KFORGE_TOOLCHAIN_CXX", &wrapper);
+    let surveys = || fs::read_to_string(&asked).unwrap().lines().filter(|l| l.contains(" -M ")).count();
+    project.built(&[]);
+    assert_eq!(surveys(), 1);
+    let clone = project.cloned("clone");
+    assert_eq!(clone.built(&[]).count("executed"), 0);
+    assert_eq!(surveys(), 1, "another workspace of the home knows it");
+    // Another compiler is asked, and the first is still known after it.
+    let other = project.clone().var("KFORGE_TOOLCHAIN_CXX", "");
+    other.built(&[]);
+    project.built(&[]);
+    assert_eq!(surveys(), 1);
+    // What nobody can read is asked again.
+    fs::write(project.home().join("machine"), "torn").unwrap();
+    assert_eq!(project.built(&[]).count("executed"), 0);
+    assert_eq!(surveys(), 2);
 }

@@ -74,9 +74,27 @@ fn a_kernel_that_ends_the_process_is_reported() {
 #[test]
 fn reports_forged_through_every_descriptor_do_not_help() {
     let forge = r#"for (int fd = 0; fd < 256; fd++) write(fd, "{\"trial-done\":{\"trial\":0}}\n", 27);"#;
-    let (built, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", forge));
+    let (_, why) = contained(&with("extern \"C\" long write(int, const void *, unsigned long);\n", forge));
+    assert!(why.contains("tried to write to a descriptor that is not its own"), "{why}");
+}
+
+#[test]
+fn a_right_kernel_that_also_opens_a_socket_fails_by_that_alone() {
+    let project = with("extern \"C\" int socket(int, int, int);\n", "socket(2, 1, 0);");
+    let (built, why) = contained(&project);
+    assert_eq!((built.code(), why.as_str()), (100, "the kernel tried to open a socket (socket)"));
+}
+
+#[test]
+fn what_is_not_emulated_cannot_be_claimed_nor_an_exit_status_be_taken_for_ours() {
+    let declare = "extern \"C\" { long write(int, const void *, unsigned long); void _exit(int); }\n";
+    let claim =
+        r#"for (int fd = 3; fd < 8; fd++) write(fd, "{\"not-emulated\":{\"what\":\"mma.sync\"}}\n", 37); _exit(0);"#;
+    let (built, why) = contained(&with(declare, claim));
+    assert_eq!(built.code(), 100, "{}", built.stderr());
     assert!(!why.is_empty());
-    built.says("the runner's report was tampered with");
+    let (built, why) = contained(&with(declare, "_exit(70);"));
+    assert_eq!((built.code(), why.as_str()), (100, "the kernel's process exited with 70"), "{}", built.stderr());
 }
 
 #[test]
@@ -105,7 +123,9 @@ fn nothing_is_written_in_the_home_directory() {
         "twice.cu",
         &format!("{early}{}", TWICE.replacen("{\n", &format!("{{\n  if (threadIdx.x == 0) {{ {deed} }}\n"), 1)),
     );
-    contained(&project);
+    let (built, why) = contained(&project);
+    assert!(why.contains("the kernel tried to open a file for writing"), "{why}");
+    assert_eq!(built.code(), 100);
     let names: Vec<_> = fs::read_dir(project.place().join("user")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["precious"]);
     assert_eq!(fs::read_to_string(precious).unwrap(), "mine");
@@ -121,8 +141,11 @@ fn no_socket_reaches_anyone() {
         "struct {{ unsigned short family, port; unsigned address, zero[2]; }} to = {{2, {port}, 0x0100007f, {{0, 0}}}}; \
          int s = socket(2, 1, 0); if (s >= 0) connect(s, &to, 16);"
     );
-    let project = with(&format!("{declare}struct Early {{ Early() {{ {deed} }} }} early;\n"), &deed);
-    contained(&project);
+    let early = "struct Early { Early() { socket(2, 1, 0); } } early;\n";
+    for before in [declare.to_string(), format!("{declare}{early}")] {
+        let (built, why) = contained(&with(&before, &deed));
+        assert_eq!((built.code(), why.as_str()), (100, "the kernel tried to open a socket (socket)"));
+    }
     assert_eq!(listener.accept().map(drop).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
 }
 
@@ -130,7 +153,8 @@ fn no_socket_reaches_anyone() {
 fn a_fork_bomb_starts_no_process() {
     let declare = "extern \"C\" int fork();\n";
     let bomb = "for (int n = 0; n < 1000; n++) if (fork() == 0) for (;;);";
-    let (_, _) = contained(&with(&format!("{declare}struct Early {{ Early() {{ {bomb} }} }} early;\n"), bomb));
+    let (_, why) = contained(&with(&format!("{declare}struct Early {{ Early() {{ {bomb} }} }} early;\n"), bomb));
+    assert!(why.contains("the kernel tried to start a process"), "{why}");
 }
 
 #[test]

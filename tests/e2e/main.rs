@@ -16,4 +16,5 @@ mod project;
 mod random;
 mod sample;
 mod together;
+mod unconfined;
 mod wrong;

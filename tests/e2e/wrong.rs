@@ -57,7 +57,7 @@ fn an_off_by_one_at_the_ragged_edge_names_output_index_got_and_want() {
     let built = body("if (i < n) y[i] = 2 * x[i < n - 1 ? i : i - 1] + 1;").build(&[]).expect(100);
     let why = failure(&built, JUDGE);
     assert!(why.starts_with("`y` is wrong at 9: got ") && why.contains(", want "), "{why}");
-    built.says("1 of 10 elements are plainly wrong").says("kforge verify -p one --kernel k --shape tiny --target cpu");
+    built.says("1 of 10 elements are plainly wrong").says(&format!("kforge run {JUDGE}\n"));
 }
 
 #[test]

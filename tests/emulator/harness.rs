@@ -196,7 +196,7 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
             (file(&d.bytes, place.offset, place.file), place)
         })
         .collect();
-    let buffers = data
+    let buffers: Vec<_> = data
         .iter()
         .zip(&fds)
         .map(|(d, (fd, _))| SharedBuffer {
@@ -214,7 +214,14 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
         check: built.check,
         launches: launches.into_iter().map(Launch::Kernel).collect(),
         constants: how.constants.clone(),
-        trials: vec![RunnerTrial { buffers, order: how.order, guard_after: how.guard_after }; how.trials],
+        trials: (0..how.trials)
+            .map(|number| RunnerTrial {
+                buffers: buffers.clone(),
+                order: how.order,
+                guard_after: how.guard_after,
+                poison: [0xff, 0x5a][number % 2],
+            })
+            .collect(),
         threads: how.threads,
     };
     let lines = Lines::parse(&built.lines);
@@ -227,6 +234,8 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
             RunnerReport::NotEmulated { what } => ran.not_emulated.push(what),
             RunnerReport::Printed { text } => ran.printed += &text,
             RunnerReport::TrialDone { .. } => ran.done += 1,
+            RunnerReport::Loading => {}
+            other => panic!("{other:?}"),
         }
     })
     .unwrap();

@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::net::{TcpListener, UdpSocket};
-use std::os::fd::FromRawFd;
+use std::os::fd::{BorrowedFd, FromRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 
@@ -27,6 +27,11 @@ pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
         report(RunnerReport::Printed { text });
     }
     Ok(())
+}
+
+fn borrowed(fd: i32) -> BorrowedFd<'static> {
+    // SAFETY: used for one call, which gives an error if nothing is open there.
+    unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
 fn deed_of(deed: &str, object: &str) -> Result<(), String> {
@@ -59,9 +64,40 @@ fn deed_of(deed: &str, object: &str) -> Result<(), String> {
             let mut bytes: Vec<u8> = Vec::new();
             say(bytes.try_reserve_exact(object.parse().unwrap()))
         }
+        "open" => say(rustix::io::fcntl_getfd(borrowed(object.parse().unwrap()))),
+        "duplicate" => {
+            // SAFETY: numbers only; the process ends for it.
+            unsafe { libc::dup2(0, 1) };
+            Ok(())
+        }
+        "ignore" | "block" => {
+            // SAFETY: an ignored or blocked signal reaches no code.
+            unsafe {
+                let mut all = std::mem::zeroed();
+                libc::sigfillset(&raw mut all);
+                if deed == "ignore" {
+                    libc::signal(libc::SIGSYS, libc::SIG_IGN);
+                } else {
+                    libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut());
+                }
+            }
+            say(UnixDatagram::unbound())
+        }
+        "fork" => {
+            // SAFETY: the process ends for it.
+            unsafe { libc::fork() };
+            Ok(())
+        }
+        "filter" => {
+            let action = libc::SECCOMP_RET_LOG;
+            // SAFETY: asks whether there are filters; changes nothing.
+            unsafe { libc::syscall(libc::SYS_seccomp, 2, 0, &raw const action) };
+            Ok(())
+        }
         "scribble" => {
-            // Into every descriptor that can be guessed; the files are not ours, so they are never closed.
-            for fd in 3..200 {
+            // Into every descriptor that can be guessed, or one; the files are not ours, so they are never closed.
+            let all = if object.is_empty() { 3..200 } else { object.parse().unwrap()..200 };
+            for fd in all {
                 // SAFETY: a number that is no open descriptor gives an error; the value is forgotten before it could close one that is.
                 let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
                 let _ = file.write_all(b"{\"trial-done\":{\"trial\":0}}\n");

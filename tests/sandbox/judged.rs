@@ -27,10 +27,15 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_kernel_that_depends_on_thread_order_is_found", ordered),
     ("a_kernel_that_hangs_times_out_and_is_forgotten", hangs),
     ("a_kernel_that_ends_the_process_fails", exits),
+    ("no_exit_status_is_taken_for_the_runners_own", exits_as_we_do),
     ("forged_reports_do_not_save_a_wrong_kernel", forges),
+    ("what_is_said_not_to_be_emulated_must_be_in_the_binary", claims),
+    ("a_stack_too_deep_is_believed_of_code_that_may_need_it", deep),
+    ("a_flood_of_reports_is_a_failure", floods),
+    ("a_run_reaches_nothing_of_another", runs_apart),
     ("threads_that_left_before_a_barrier_stop_no_comparison", left_early),
     ("what_is_not_emulated_is_neither_pass_nor_fail", not_emulated),
-    ("a_kernel_reads_no_file_and_opens_no_socket", reaches_out),
+    ("a_kernel_that_reaches_out_is_reported_though_its_values_are_right", reaches_out),
     ("buffers_beyond_the_memory_limit_are_unavailable", too_large),
     ("expectations_that_were_lost_are_made_again", lost_scratch),
     ("a_workspace_that_must_be_zero_again_is_checked", workspace),
@@ -163,8 +168,10 @@ impl Bench {
             input: self.dir.path().join("in"),
             output: self.dir.path().join("out"),
             places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
+            product: None,
             time_limit: self.time,
             memory_limit: self.memory,
+            allow_unconfined: false,
             started: Instant::now(),
         };
         perform(&task, TABLE)
@@ -351,10 +358,130 @@ fn hangs() {
 }
 
 fn exits() {
-    for (status, kind) in [(0, FindingKind::Exited), (5, FindingKind::Exited)] {
-        let source = format!("extern \"C\" void _exit(int);\n{}", kernel(&format!("_exit({status});")));
-        assert_eq!(kinds(&Bench::plain().see_source(&source)), [kind]);
+    for status in [0, 5] {
+        assert_eq!(kinds(&Bench::plain().see_source(&ends_with(status))), [FindingKind::Exited]);
     }
+}
+
+/// A kernel that ends its process.
+fn ends_with(status: i32) -> String {
+    format!("extern \"C\" void _exit(int);\n{}", kernel(&format!("_exit({status});")))
+}
+
+fn exits_as_we_do() {
+    let bench = Bench::plain();
+    bench.oracle();
+    for status in [70, 101] {
+        bench.compile(&ends_with(status));
+        match bench.verify() {
+            Response::Done { verdict: Some(Verdict::Fail(why)), forget: true, .. } => {
+                assert_eq!(why, format!("the kernel's process exited with {status}"));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(kinds(&bench.observation()), [FindingKind::Exited]);
+    }
+}
+
+/// A kernel that writes to its report and then does `after`. The number of the report is the first that a pipe has.
+fn says(lines: &str, after: &str) -> String {
+    let declare = "extern \"C\" { long write(int, const void*, unsigned long); void _exit(int); long readlink(const char*, char*, unsigned long); }";
+    let body = format!(
+        "if (row == 0 && threadIdx.x == 0) {{
+            const char all[] = {lines:?};
+            for (int fd = 3; fd < 64; ++fd) {{
+                char path[] = {{'/', 'p', 'r', 'o', 'c', '/', 's', 'e', 'l', 'f', '/', 'f', 'd', '/', '0', '0', 0}}, to[8] = {{}};
+                path[14] += fd / 10, path[15] += fd % 10;
+                if (fd < 10) path[14] = '0' + fd, path[15] = 0;
+                if (readlink(path, to, 5) > 0 && to[0] == 'p') {{ write(fd, all, sizeof all - 1); break; }}
+            }}
+            {after}
+        }}"
+    );
+    format!("{declare}\n{}", kernel(&body))
+}
+
+fn claims() {
+    let claim = "{\"not-emulated\":{\"what\":\"mma.sync at line 41\"}}\n";
+    let done = format!("{claim}{{\"trial-done\":{{\"trial\":0}}}}\n");
+    for (lines, after) in [(claim, "_exit(0);"), (&done, "_exit(0);"), (claim, "")] {
+        let seen = Bench::plain().see_source(&says(lines, after));
+        assert_eq!(seen.not_emulated, None);
+        let said: Vec<_> = seen.findings.iter().map(|finding| finding.message.as_str()).collect();
+        let expected = "the kernel's process claims that `mma.sync at line 41` is not emulated, but its binary holds no such construct";
+        assert!(said.contains(&expected), "{said:?}");
+    }
+    // The text alone is no construct; one construct is not another; and one that is there ends the launch, not the process.
+    let text = |source: &str| format!("__device__ const char* volatile other = \"mma.sync\";\n{source}");
+    let seen = Bench::plain().see_source(&text(&says(claim, "_exit(0);")));
+    assert_eq!((kinds(&seen), seen.not_emulated), (vec![FindingKind::Protocol], None));
+    let seen = Bench::plain().see_source(&says(claim, "asm(\"bar.sync 0;\"); _exit(0);"));
+    assert!(kinds(&seen).contains(&FindingKind::Protocol), "{:?}", seen.findings);
+    let early = says(claim, "_exit(0); asm(\"mma.sync 0;\");").replace("_exit(0);", "if (cols) _exit(0);");
+    assert_eq!(kinds(&Bench::plain().see_source(&early)), [FindingKind::Exited]);
+}
+
+fn deep() {
+    let unbelieved = |what: &str| {
+        let line = format!("{{\"not-emulated\":{{\"what\":\"{what}\"}}}}\n");
+        kinds(&Bench::plain().see_source(&says(&line, "_exit(0);")))
+    };
+    assert_eq!(unbelieved("a thread that needs more than 131072 bytes of stack at x"), [FindingKind::Protocol]);
+    assert_eq!(unbelieved("so many threads at once that no stack is left for one: x"), [FindingKind::Protocol]);
+    let wide = "volatile float all[50000]; for (int i = 0; i < 50000; ++i) all[i] = i; y[row] = all[row];";
+    let recursive = format!(
+        "__device__ __attribute__((noinline)) int down(volatile int* n) {{ volatile int own[64]; own[*n & 63] = 1; \
+         return *n < 0 ? 0 : down(n) + own[0]; }}\n{}",
+        kernel("volatile int n = cols; y[row] = down(&n);")
+    );
+    for source in [kernel(wide), recursive] {
+        for bench in [Bench::new(), Bench::plain()] {
+            let seen = bench.see_source(&source);
+            assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
+            assert!(seen.not_emulated.as_ref().is_some_and(|what| what.contains("bytes of stack")), "{seen:?}");
+        }
+    }
+}
+
+fn floods() {
+    let flood = "{\"printed\":{\"text\":\"\"}}\n".repeat(40);
+    let source = says(&flood, "")
+        .replace("write(fd, all, sizeof all - 1);", "for (int n = 0; n < 9000; ++n) write(fd, all, sizeof all - 1);");
+    let seen = Bench::plain()
+        .see_source(&source.replace("int row = blockIdx.x; (void)row;", &format!("int row = blockIdx.x; {GOOD}")));
+    assert!(kinds(&seen).contains(&FindingKind::Protocol), "{:?}", seen.findings);
+    assert!(seen.findings[0].message.contains("more than any report has"), "{:?}", seen.findings);
+}
+
+fn runs_apart() {
+    // What a run leaves in memory that outlives a launch, in its buffers or in what it was handed, the next does not find: each counts itself the first.
+    let declare = "extern \"C\" { long lseek(int, long, int); int flock(int, int); int pthread_create(unsigned long*, void*, void* (*)(void*), void*); }\n\
+        #include <cstdlib>\nstatic int* before; static void* spoil(void* y) { for (;;) *(volatile float*)y = 7; }\n";
+    let body = format!(
+        "{GOOD} if (row == 0 && threadIdx.x == 0) {{
+            int seen = before ? *before : 0;
+            for (int fd = 3; fd < 64; ++fd) {{
+                if (lseek(fd, 0, 1) > 0) seen = 1;
+                lseek(fd, 99, 0);
+            }}
+            if (!before) before = (int*)malloc(4);
+            *before = 1;
+            if (seen) y[0] = 1e9f;
+        }}"
+    );
+    let seen = Bench::plain().see_source(&format!("{declare}{}", kernel(&body)));
+    assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
+    assert_eq!((seen.trials.len(), seen.determinism), (1, Determinism::Stable));
+    assert!(seen.trials[0].outputs[0].gross.is_none());
+    // A thread that goes on writing spoils its own run at most.
+    let body = format!(
+        "{GOOD} if (row == 2 && threadIdx.x == 0) {{ unsigned long id; pthread_create(&id, 0, spoil, y + 5); }}"
+    );
+    let seen = Bench::plain().see_source(&format!("{declare}{}", kernel(&body)));
+    assert!(
+        seen.trials.iter().all(|trial| trial.outputs[0].gross.as_ref().is_none_or(|gross| gross.count == 1)),
+        "{seen:?}"
+    );
 }
 
 fn forges() {
@@ -367,7 +494,10 @@ fn forges() {
             _exit(0);
         }"#;
     let seen = Bench::plain().see_source(source);
-    assert!(kinds(&seen).contains(&FindingKind::Unwritten), "{:?}", seen.findings);
+    assert!(!kinds(&seen).is_empty(), "{:?}", seen.findings);
+    // To its report alone it may write, so its run counts as ended, and is compared.
+    let seen = Bench::plain().see_source(&says("{\"trial-done\":{\"trial\":0}}\n", "_exit(0);"));
+    assert_eq!(kinds(&seen), [FindingKind::Unwritten], "{:?}", seen.findings);
 }
 
 fn left_early() {
@@ -383,15 +513,28 @@ fn not_emulated() {
 }
 
 fn reaches_out() {
-    // The output is right where each attempt was refused.
-    let source = format!(
-        "extern \"C\" int open(const char*, int, ...); extern \"C\" int socket(int, int, int); extern \"C\" int fork(void);\n{}",
-        kernel(&GOOD.replace(
-            "+ bias",
-            "+ (open(\"/etc/passwd\", 0) < 0 && open(\"/tmp/kforge-was-here\", 66, 0600) < 0 && socket(2, 1, 0) < 0 && fork() < 0 ? bias : 100)"
-        ))
-    );
-    let seen = Bench::plain().see_source(&source);
+    let declare = "extern \"C\" { int open(const char*, int, ...); int socket(int, int, int); int fork(void); int close(int); \
+        int dup2(int, int); int unlink(const char*); int raise(int); long write(int, const void*, unsigned long); int puts(const char*); }";
+    let see = |deed: &str| {
+        let body = format!("{GOOD} if (row == 0 && threadIdx.x == 0) {{ {deed} }}");
+        Bench::plain().see_source(&format!("{declare}\n{}", kernel(&body)))
+    };
+    let deeds = [
+        ("socket(2, 1, 0);", "open a socket (socket)"),
+        ("fork();", "start a process (clone)"),
+        ("open(\"/tmp/kforge-was-here\", 66, 0600);", "open a file for writing (open)"),
+        ("open(\"/tmp/kforge-was-here\", 1);", "open a file for writing (open)"),
+        ("unlink(\"/tmp/kforge-was-here\");", "make, rename or remove files (unlink)"),
+        ("for (int fd = 0; fd < 256; ++fd) write(fd, \"\", 1);", "write to a descriptor that is not its own (write)"),
+    ];
+    for (deed, tried) in deeds {
+        let seen = see(deed);
+        assert_eq!(kinds(&seen), [FindingKind::Forbidden], "{deed}: {:?}", seen.findings);
+        let said = seen.findings[0].message.replace("openat", "open");
+        assert_eq!(said, format!("the kernel tried to {tried}"), "{deed}");
+    }
+    // What is only asked is refused and costs nothing.
+    let seen = see("if (open(\"/etc/passwd\", 0) >= 0) y[0] = 1e9f; puts(\"to the standard error\");");
     assert_eq!(kinds(&seen), []);
     assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
 }

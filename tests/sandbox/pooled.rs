@@ -58,8 +58,10 @@ fn request(act: &str) -> Request {
         input: PathBuf::from("/nowhere"),
         output: PathBuf::from("/nowhere"),
         places: Places::default(),
+        product: None,
         time_limit_s: 60,
         memory_limit: 1 << 30,
+        allow_unconfined: false,
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) const SOURCE: &str = "template <int V> __global__ void k(const float 
 pub(crate) struct Machine {
     /// Product and driver; none for a machine without a device.
     pub(crate) device: Option<(&'static str, &'static str)>,
+    /// Further devices.
+    pub(crate) more: Vec<(&'static str, &'static str)>,
     /// Day of January 2026 on which all is measured.
     pub(crate) day: u32,
     pub(crate) seed: u64,
@@ -57,7 +59,15 @@ pub(crate) struct Machine {
 
 impl Default for Machine {
     fn default() -> Self {
-        Machine { device: Some(("Virtual H", "580.1")), day: 1, seed: 1, noise: 0.01, drift: 0.0, rules: vec![] }
+        Machine {
+            device: Some(("Virtual H", "580.1")),
+            more: vec![],
+            day: 1,
+            seed: 1,
+            noise: 0.01,
+            drift: 0.0,
+            rules: vec![],
+        }
     }
 }
 
@@ -85,8 +95,8 @@ impl Machine {
         let Machine { day, seed, noise, drift, .. } = self;
         let mut text =
             format!("now = \"2026-01-{day:02}T00:00:00Z\"\nseed = {seed}\nnoise = {noise:?}\ndrift = {drift:?}\n");
-        if let Some((product, driver)) = self.device {
-            text += &format!("[device]\nproduct = \"{product}\"\narch = \"sm_90\"\ndriver = \"{driver}\"\n");
+        for (product, driver) in self.device.iter().chain(&self.more) {
+            text += &format!("[[device]]\nproduct = \"{product}\"\narch = \"sm_90\"\ndriver = \"{driver}\"\n");
         }
         for (matches, says) in &self.rules {
             text += &format!("[[rule]]\nmatches = '{matches}'\n{says}\n");

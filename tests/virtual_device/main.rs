@@ -15,6 +15,8 @@ mod growth;
 #[cfg(feature = "virtual-device")]
 mod lab;
 #[cfg(feature = "virtual-device")]
+mod products;
+#[cfg(feature = "virtual-device")]
 #[path = "../e2e/project.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod project;

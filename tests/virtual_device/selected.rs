@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use kforge::base::Digest;
-use kforge::workspace::lockfile::{Lockfile, Seat};
+use kforge::workspace::lockfile::{Lockfile, Pin, Seat};
 
 use crate::lab::{Lab, Machine, champion, steps};
 use crate::project::ids;
@@ -11,8 +10,9 @@ use crate::project::ids;
 fn pin(lab: &Lab, variant: &str) {
     let mut lock = Lockfile::read(lab.project.root()).unwrap();
     let part = |text: &str| text.to_string();
-    let seat = Seat { package: part("p"), kernel: part("k"), target: part("h"), class: part("all") };
-    lock.champions.insert(seat, Digest::of(variant.as_bytes()).short());
+    let seat =
+        Seat { package: part("p"), kernel: part("k"), types: String::new(), target: part("h"), class: part("all") };
+    lock.champions.insert(seat, Pin::Variant(variant.into()));
     lock.write(lab.project.root(), false).unwrap();
 }
 

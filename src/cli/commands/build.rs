@@ -1,29 +1,45 @@
 //! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build to different ends.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use crate::base::{Digest, Severity};
+use rayon::prelude::*;
+
+use super::failures::{self, Teller};
+use crate::base::Digest;
 use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
-use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::build::{Asked, Packages, Ready};
 use crate::cli::session::certificate::Held;
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
-use crate::engine::{self, Blobs, BuildOutcome, INTERRUPTED};
+use crate::engine::{self, Blobs, BuildOutcome};
+use crate::model::Arch;
 use crate::plan::Goal;
-use crate::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
+use crate::record::event::{Event, StepCounts, StepFinished, VerdictCounts, Why};
 use crate::record::params::Selection;
 use crate::record::{Outcome, StepKind, Unknown, Verdict};
 use crate::release::holdings::{Reused, reused};
+use crate::report::ablation::{self, Declared};
+use crate::report::text::Failures;
 use crate::report::{self, Report, StepView};
 
+/// What a build ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// What was found, as `kforge report` shows it.
+    Report,
+    /// What each method buys.
+    Methods,
+}
+
 /// Runs the command.
-pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit> {
+pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> Result<Exit, Exit> {
     let began = Instant::now();
-    let question = context.question(args, goal);
+    // A certificate holds the text of a report.
+    let question = context.question(args, goal).filter(|_| ending == Ending::Report);
     if let Some(held) = question.as_ref().and_then(|q| context.certified(q)) {
         return Ok(answer(context, held, began));
     }
@@ -57,11 +73,15 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     });
     let said = context.console.said();
     let mut timed = args.timings.then(Vec::new);
-    let outcome = execute(context, &opened, &mut ready, &mut timed);
+    let outcome = execute(context, &opened, &mut ready, &packages, &mut timed);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
-    let exit = finish(context, &opened, (args, goal), &ready, &outcome, &report, began)?;
+    let text = match ending {
+        Ending::Report => report::text::text(&report, Failures::Told),
+        Ending::Methods => methods(&packages, &report),
+    };
+    let exit = finish(context, &opened, (args, goal), &ready, &outcome, (&report, &text), began)?;
     if let Some(steps) = timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
@@ -69,7 +89,6 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal) -> Result<Exit, Exit
     if let (Exit::Done, Some(question), Some(witness)) = (exit, question, &ready.witness)
         && said == context.console.said()
     {
-        let text = report::text::text(&report);
         ready.keep_committed(&outcome).map_err(|e| context.fail(&e.to_string()))?;
         context.certify(question, &opened, witness.clone(), &outcome, text, said);
     }
@@ -85,7 +104,7 @@ fn answer(context: &Context, held: Held, began: Instant) -> Exit {
     let answer = &held.answer;
     answer.said.iter().for_each(|text| context.console.err(text));
     if !context.console.quiet() {
-        context.console.err(&answer.report);
+        context.console.fitted(&answer.report);
         say_reused(context, &answer.reused);
     }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
@@ -112,38 +131,63 @@ pub fn interrupts(context: &Context) -> Result<Arc<AtomicBool>, Exit> {
 
 fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
     let graph = ready.graph.clone();
+    let kinds: HashMap<String, StepKind> = graph.nodes().map(|n| (n.id.clone(), n.kind)).collect();
     let plan = ready.with_services(context, opened, |services| engine::dry_run(graph, &ready.options, services));
     let console = &context.console;
-    let plus = |id: &String| if plan.adds.contains(id) { " +" } else { "" };
+    let planned = |id: &String, will: bool, why: Option<&Why>| Event::StepPlanned {
+        id: id.clone(),
+        kind: kinds.get(id).copied(),
+        certain: will,
+        adds: plan.adds.contains(id),
+        why: why.cloned(),
+    };
+    let line = |word: &str, id: &String| {
+        if !console.json() {
+            let plus = if plan.adds.contains(id) { " +" } else { "" };
+            console.out(&format!("{word} {id}{plus}\n"));
+        }
+    };
     for (id, why) in &plan.will {
-        console.out(&format!("will {id}{}\n", plus(id)));
-        if console.verbose() {
+        line("will", id);
+        console.event(&planned(id, true, Some(why)));
+        if console.verbose() && !console.json() {
             console.out(&format!("     {}\n", reason(why)));
         }
     }
     for id in &plan.may {
-        console.out(&format!("may  {id}{}\n", plus(id)));
+        line("may ", id);
+        console.event(&planned(id, false, None));
     }
-    for (id, why) in &plan.unavailable {
-        if console.verbose() {
-            console.out(&format!("cannot {id}: {why}\n"));
-        }
+    for (id, why) in plan.unavailable.iter().filter(|_| console.verbose() && !console.json()) {
+        console.out(&format!("cannot {id}: {why}\n"));
     }
-    console.status(
-        "Planned",
-        &format!(
-            "{} will run, {} may, {} fresh, {} unavailable",
-            plan.will.len(),
-            plan.may.len(),
-            plan.fresh,
-            plan.unavailable.len()
-        ),
-    );
+    let [will, may, fresh, unavailable, adds] =
+        [plan.will.len(), plan.may.len(), plan.fresh, plan.unavailable.len(), plan.adds.len()].map(|n| n as u64);
+    console.event(&Event::PlanFinished { will, may, fresh, unavailable });
+    console.status("Planned", &format!("{will} will run, {may} may, {fresh} fresh, {unavailable} unavailable"));
+    if may > 0 {
+        console.status("", "may: runs only if what it reads turns out otherwise than before");
+    }
+    if adds > 0 {
+        console.status("", "+: its result decides which further steps there are");
+    }
     Exit::Done
 }
 
+/// What each method of the selected kernels buys.
+fn methods(packages: &Packages, report: &Report) -> String {
+    let package = |name: &str| packages.all().find(|p| p.name == name);
+    let methods = |of: &str, kernel: &str| {
+        let kernel = package(of).and_then(|p| p.kernel(kernel));
+        kernel.map_or_else(Vec::new, |k| k.methods.iter().map(|m| m.id.clone()).collect())
+    };
+    let emulated =
+        |of: &str, target: &str| package(of).and_then(|p| p.targets.get(target)).is_some_and(|t| t.arch == Arch::Cpu);
+    ablation::text(report, &Declared { methods: &methods, emulated: &emulated })
+}
+
 /// Why a step runs, in a line.
-pub fn reason(why: &crate::record::event::Why) -> String {
+pub fn reason(why: &Why) -> String {
     let shown = |value: &Option<String>| value.as_ref().map(|v| report::explanation::shown(v, false));
     match (&why.field, shown(&why.before), shown(&why.after)) {
         (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
@@ -159,6 +203,7 @@ pub(super) fn execute(
     context: &Context,
     opened: &Opened,
     ready: &mut Ready<'_>,
+    packages: &Packages,
     timed: &mut Option<Vec<StepFinished>>,
 ) -> BuildOutcome {
     // The engine takes it, and gives it back in the outcome.
@@ -170,6 +215,7 @@ pub(super) fn execute(
     let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
     let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
     let places = Places::new(&graph, &ready.journal, &*ready.leaves);
+    let mut teller = Teller::new(context, packages.all());
     let mut on_event = |event: Event| {
         let event = places.event(event);
         match &event {
@@ -189,7 +235,7 @@ pub(super) fn execute(
                 running.remove(&step.id);
                 ended += 1;
                 total = total.max(ended);
-                tell(context, step);
+                teller.tell(step);
                 if console.everything() && step.kind == StepKind::Compile {
                     console.err(&unsaid(&log_of(ready, &step.id), step));
                 }
@@ -209,6 +255,7 @@ pub(super) fn execute(
     let outcome =
         ready.with_services(context, opened, |services| engine::build(graph, &ready.options, services, &mut on_event));
     console.finish();
+    teller.rest();
     outcome
 }
 
@@ -222,68 +269,14 @@ fn log_of(ready: &Ready<'_>, id: &str) -> String {
 /// Of a log what no note of the step has said.
 fn unsaid(log: &str, step: &StepFinished) -> String {
     let said = |line: &str| step.notes.iter().any(|n| n.message.lines().any(|l| l.trim() == line.trim()));
-    indented(&log.lines().filter(|line| !line.trim().is_empty() && !said(line)).collect::<Vec<_>>().join("\n"))
+    failures::indented(
+        &log.lines().filter(|line| !line.trim().is_empty() && !said(line)).collect::<Vec<_>>().join("\n"),
+    )
 }
 
 /// What a status line names: package and kernel or operator.
 fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
-}
-
-/// Says what went wrong with a step, with the tool's own words and how to run just that again.
-pub fn tell(context: &Context, step: &StepFinished) {
-    let console = &context.console;
-    if console.verbose()
-        && let Some(why) = &step.why
-    {
-        console.status("Because", &format!("{}: {}", step.id, reason(why)));
-    }
-    // What is there to be compared with may be wrong, and code need not show a method: the report says so.
-    let compared = step.kind == StepKind::Match || step.labels.method.is_some();
-    let loud = |severity: Severity| {
-        (severity == Severity::Error && !compared)
-            || (severity == Severity::Warning && step.outcome == Outcome::Executed)
-            || console.verbose()
-    };
-    match &step.outcome {
-        Outcome::Failed(message) => {
-            console.error(&format!("{} failed: {message}", step.id));
-            step.notes.iter().for_each(|n| console.err(&indented(&n.message)));
-            console.err(&again(step));
-        }
-        Outcome::Skipped(why) if why == INTERRUPTED => {}
-        _ => {
-            if let Some(Verdict::Fail(why)) = &step.verdict
-                && !compared
-            {
-                console.error(&format!("{}: {why}", step.id));
-            }
-            for note in step.notes.iter().filter(|n| loud(n.severity)) {
-                console.err(&indented(&note.message));
-            }
-            if matches!(step.verdict, Some(Verdict::Fail(_))) && !compared {
-                console.err(&again(step));
-            }
-        }
-    }
-}
-
-fn indented(text: &str) -> String {
-    text.lines().map(|l| format!("  {l}\n")).collect()
-}
-
-/// How to run just that again.
-fn again(step: &StepFinished) -> String {
-    let mut words = vec!["kforge verify".to_string(), format!("-p {}", step.labels.package)];
-    let mut push = |flag: &str, value: &Option<String>| {
-        if let Some(value) = value {
-            words.push(format!("{flag} {value}"));
-        }
-    };
-    push("--kernel", &step.labels.kernel);
-    push("--shape", &step.labels.shape);
-    push("--target", &step.labels.target);
-    format!("  to run just that again: {}\n", words.join(" "))
 }
 
 fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
@@ -297,9 +290,20 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
             labels: &node.labels,
             outcome: &done.outcome,
             result: done.result.as_ref(),
+            evidence: done.evidence.as_ref(),
         })
         .collect();
-    let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
+    // Every judgement is looked at, and there may be tens of thousands: read side by side.
+    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Select);
+    let wanted: Vec<Digest> =
+        views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
+    let leaves = &ready.leaves;
+    let ahead: HashMap<Digest, Option<Vec<u8>>> =
+        wanted.into_par_iter().map(|digest| (digest, leaves.get(&digest).ok().flatten())).collect();
+    let read = |digest: &Digest| match ahead.get(digest) {
+        Some(bytes) => bytes.clone(),
+        None => leaves.get(digest).ok().flatten(),
+    };
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
     let reader = report::assemble::Reader { read: &read, places: &|id, text| places.text(id, text) };
     report::assemble(&views, &|id| ready.names(id), &reader)
@@ -311,7 +315,7 @@ fn finish(
     (args, goal): (&BuildArgs, Goal),
     ready: &Ready<'_>,
     outcome: &BuildOutcome,
-    report: &Report,
+    (report, text): (&Report, &str),
     began: Instant,
 ) -> Result<Exit, Exit> {
     let console = &context.console;
@@ -325,7 +329,7 @@ fn finish(
             .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
     }
     if !console.json() && !console.quiet() {
-        console.err(&report::text::text(report));
+        console.fitted(text);
         // What was just observed here needs no age.
         let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
         say_reused(context, &reused(fresh.filter_map(|done| done.evidence.as_ref())));

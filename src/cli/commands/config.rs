@@ -1,4 +1,4 @@
-//! `kforge config get`: settings in force and where each comes from.
+//! `kforge config list` and `get`: settings in force and where each comes from.
 
 use crate::base::Diagnostic;
 use crate::cli::args::ConfigCommand;
@@ -7,7 +7,10 @@ use crate::cli::session::Context;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {
-    let ConfigCommand::Get { key } = command;
+    let key = match command {
+        ConfigCommand::List => &None,
+        ConfigCommand::Get { key } => key,
+    };
     let known = || context.settings.all().map(|(k, _)| k.name);
     if let Some(key) = key
         && !known().any(|name| name == key || name.starts_with(&format!("{key}.")))
@@ -20,7 +23,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {
             Some(name) => unknown.hint(format!("did you mean `{name}`?")),
             None => unknown.suggest(key, known()),
         };
-        context.console.diagnostic(&unknown.hint("`kforge config get` shows every setting"));
+        context.console.diagnostic(&unknown.hint("`kforge config list` shows every setting"));
         return Err(Exit::NothingSelected);
     }
     let wanted = |name: &str| key.as_ref().is_none_or(|k| name == k || name.starts_with(&format!("{k}.")));

@@ -18,7 +18,9 @@ const DIM: Style = Style::new().dimmed();
 
 /// Runs the command.
 pub fn run(context: &Context) -> Result<Exit, Exit> {
-    let workspace = find::manifest_at(&context.cwd).ok().and_then(|manifest| workspace::load(&manifest).0);
+    let manifest = context.global.manifest_path.as_ref().map(|p| context.cwd.join(p));
+    let manifest = manifest.or_else(|| find::manifest_at(&context.cwd).ok());
+    let workspace = manifest.as_ref().and_then(|manifest| workspace::load(manifest).0);
     let home = &context.settings.home;
     let mut missing = 0;
     let mut line = |what: &str, found: Result<String, (String, &str)>| {
@@ -29,29 +31,47 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
                 format!("{OPEN}   missing{OPEN:#} {what}: {why}\n           {DIM}so {cost}{DIM:#}\n")
             }
         };
-        context.console.out(&text);
+        context.console.out_fitted(&text);
     };
     let written = writable(home).map(|()| format!("{} can be written", home.display()));
     line("kforge home", written.map_err(|why| (why, "nothing can be built: caches and toolchains live there")));
+    match (&manifest, &workspace) {
+        (None, _) => {
+            context.console.out(&format!("{DIM}there is no workspace here, so no toolchain is asked for{DIM:#}\n"))
+        }
+        (Some(manifest), None) => {
+            let why = format!("`{}` has errors; `kforge metadata` shows them", manifest.display());
+            line("workspace", Err((why, "nothing in it can be built, and what toolchain it asks for is not known")));
+        }
+        (Some(_), Some(workspace)) => line("workspace", Ok(workspace.root.display().to_string())),
+    }
     let cuda = workspace.as_ref().and_then(|w| cuda_of(context, w));
     let (cxx, python) = (context.settings.path("toolchain.cxx"), context.settings.path("toolchain.python"));
     let toolchains = home.join("toolchains");
     for probe in probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &toolchains, context.environment.all())
     {
-        line(probe.what, probe.found.ok_or((probe.why, probe.cost)));
+        let asked = cuda.is_some() || workspace.is_some() || !probe.what.starts_with("CUDA");
+        let why = if asked { probe.why } else { "no workspace here asks for one".to_string() };
+        line(probe.what, probe.found.ok_or((why, probe.cost)));
     }
     line("GPU", devices(Path::new("/proc/driver/nvidia/gpus")));
     let gaps = confine::missing_here();
-    if gaps.is_empty() {
+    if gaps.missing.is_empty() && gaps.weaker.is_empty() {
         line("sandbox", Ok("no network, no writes outside the scratch folder, limits on time and memory".into()));
     }
-    for gap in gaps {
-        line("sandbox", Err((gap, "candidate code is confined less: build only what you trust")));
+    for gap in gaps.missing {
+        line(
+            "sandbox",
+            Err((gap, "no kernel is run here unless --allow-unconfined is given: then build only what you trust")),
+        );
+    }
+    for gap in gaps.weaker {
+        line("sandbox", Err((gap, "references are confined less; kernels are not")));
     }
     let text = match missing {
         0 => "nothing is missing".to_string(),
-        1 => "one thing is missing; the rest works".into(),
-        n => format!("{n} things are missing; the rest works"),
+        1 => "one thing is missing; what does not need it works".into(),
+        n => format!("{n} things are missing; what needs none of them works"),
     };
     context.console.out(&format!("{text}\n"));
     Ok(Exit::Done)

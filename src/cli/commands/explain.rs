@@ -42,7 +42,7 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Exit, Exit> {
 }
 
 /// The id that `text` is, or that alone has it as a part.
-fn find<'i>(context: &Context, text: &str, ids: impl Iterator<Item = &'i str>) -> Result<String, Exit> {
+pub(super) fn find<'i>(context: &Context, text: &str, ids: impl Iterator<Item = &'i str>) -> Result<String, Exit> {
     let ids: BTreeSet<&str> = ids.collect();
     if ids.contains(text) {
         return Ok(text.to_string());

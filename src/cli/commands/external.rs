@@ -12,12 +12,24 @@ use crate::cli::session::Context;
 
 const PREFIX: &str = "kforge-";
 
+/// Commands of the design that a later version brings.
+const LATER: [&str; 4] = ["accept", "optimize", "package", "verify-artifact"];
+
+/// Says that a command is one of a later version.
+pub fn later(context: &Context, command: &str) -> Exit {
+    context.console.error(&format!("this version of kforge does not do `{command}` yet"));
+    Exit::Usage
+}
+
 /// Becomes the plugin; returns only where there is none, or where it cannot be started.
 pub fn run(context: &Context, words: &[String]) -> Result<Exit, Exit> {
     let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage) };
     let programs = programs(context.environment.path());
     let Some(program) = programs.iter().find(|p| p.file_name().is_some_and(|f| *f == *format!("{PREFIX}{name}")))
     else {
+        if LATER.contains(&name.as_str()) {
+            return Err(later(context, name));
+        }
         context.console.error(&format!("there is no command `{name}`"));
         let plugins: Vec<String> = programs.iter().filter_map(|p| plugin(p)).collect();
         let command = Cli::command();

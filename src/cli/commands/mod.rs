@@ -11,6 +11,7 @@ pub mod edit;
 pub mod evidence;
 pub mod explain;
 pub mod external;
+pub mod failures;
 pub mod locate;
 pub mod metadata;
 pub mod new;
@@ -24,6 +25,7 @@ pub mod tree;
 pub mod update;
 pub mod worker;
 
+use self::build::Ending;
 use super::args::{Command, MessageFormat};
 use super::exit::Exit;
 use super::session::Context;
@@ -42,10 +44,11 @@ pub(super) fn wants_json(command: &Command) -> bool {
 /// Runs a command.
 pub(super) fn run(context: &Context, command: Command) -> Exit {
     let done = match command {
-        Command::Build(args) | Command::Ablate(args) => build::run(context, &args, Goal::Build),
-        Command::Check(args) => build::run(context, &args, Goal::Check),
-        Command::Verify(args) => build::run(context, &args, Goal::Verify),
-        Command::Bench(args) => build::run(context, &args, Goal::Bench),
+        Command::Build(args) => build::run(context, &args, Goal::Build, Ending::Report),
+        Command::Ablate(args) => build::run(context, &args, Goal::Build, Ending::Methods),
+        Command::Check(args) => build::run(context, &args, Goal::Check, Ending::Report),
+        Command::Verify(args) => build::run(context, &args, Goal::Verify, Ending::Report),
+        Command::Bench(args) => build::run(context, &args, Goal::Bench, Ending::Report),
         Command::Report(args) => report::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Metadata(args) => metadata::run(context, &args),
@@ -67,6 +70,10 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::LocateProject(args) => locate::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
+        Command::Version => {
+            context.console.out(&format!("kforge {}\n", env!("CARGO_PKG_VERSION")));
+            Ok(Exit::Done)
+        }
         // `dispatch` hands a worker's words over before anything is parsed.
         Command::Worker(_) => Err(Exit::Usage),
         Command::External(words) => external::run(context, &words),

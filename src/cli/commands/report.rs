@@ -4,6 +4,7 @@ use super::print_json;
 use crate::cli::args::{ReportArgs, ReportFormat};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use crate::report::text::Failures;
 use crate::report::{self, Report};
 use crate::workspace::Workspace;
 
@@ -12,7 +13,7 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     let workspace = context.workspace()?;
     let report = last(context, &workspace)?;
     match args.format {
-        ReportFormat::Text => context.console.out(&report::text::text(&report)),
+        ReportFormat::Text => context.console.out_fitted(&report::text::text(&report, Failures::Why)),
         ReportFormat::Markdown => context.console.out(&report::markdown::markdown(&report)),
         ReportFormat::Json => return print_json(context, &report),
     }

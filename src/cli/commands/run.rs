@@ -1,12 +1,13 @@
-//! `kforge run`: one variant of a kernel on one shape, on `cpu`, and what it gave.
+//! `kforge run`: one variant of a kernel on one shape, on `cpu`, or any one step, and what it gave.
 
 use std::collections::HashSet;
 
-use super::build::{interrupts, tell};
+use super::build::interrupts;
+use super::failures::{self, Teller};
 use crate::base::Diagnostic;
 use crate::cli::args::{RunArgs, Select};
 use crate::cli::exit::Exit;
-use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::build::{Asked, Packages, Ready};
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{self, Blobs, Graph, Node};
@@ -16,27 +17,37 @@ use crate::record::event::Event;
 use crate::record::params::{Judgement, VerifyParams};
 use crate::record::{Outcome, StepKind, Verdict, VerifyObservation};
 use crate::report::single::{Single, text};
+use crate::workspace::select::Selected;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
-    let mut opened = context.open()?;
+    if args.what.contains('/') { step(context, args) } else { kernel(context, args) }
+}
+
+/// One variant of a kernel on one shape.
+fn kernel(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
+    let opened = context.open()?;
     let words = Select {
         package: args.package.iter().cloned().collect(),
         // A kernel is looked for everywhere unless a package is named.
         workspace: args.package.is_none(),
-        kernel: vec![args.kernel.clone()],
-        shape: vec![args.shape.clone()],
+        kernel: vec![args.what.clone()],
         ..Select::default()
     };
     let mut selected = context.select(&opened.workspace, &words)?;
-    let having = |i: &usize| opened.workspace.members[*i].package.kernel(&args.kernel).is_some();
+    let having = |i: &usize| opened.workspace.members[*i].package.kernel(&args.what).is_some();
     selected.members.retain(having);
     let packages: Vec<&Package> = selected.members.iter().map(|i| &opened.workspace.members[*i].package).collect();
     let package = match packages.as_slice() {
         [package] => *package,
+        [] => {
+            let error = Diagnostic::error("run.kernel", format!("no kernel is called `{}`", args.what));
+            context.console.diagnostic(&error.expected("the name of one kernel, or the id of a step"));
+            return Err(Exit::NothingSelected);
+        }
         several => {
             let names: Vec<String> = several.iter().map(|p| format!("`{}`", p.name)).collect();
-            let error = Diagnostic::error("run.package", format!("several packages have a kernel `{}`", args.kernel))
+            let error = Diagnostic::error("run.package", format!("several packages have a kernel `{}`", args.what))
                 .expected(format!("`-p` with one of {}", names.join(", ")));
             context.console.diagnostic(&error);
             return Err(Exit::NothingSelected);
@@ -47,28 +58,85 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
             .fail(&format!("package `{}` has no `cpu` target, and this version runs on nothing else", package.name)));
     };
     selected.targets = vec![cpu];
-    let interrupted = interrupts(context)?;
-    let asked = Asked {
-        selected,
-        goal: Goal::Verify,
-        jobs: None,
-        keep_going: true,
-        remeasure: false,
-        overlay: None,
-        write: true,
-    };
+    let asked = asked(selected, args, Goal::Verify);
     let packages = context.packages(&opened, &asked)?;
-    let mut ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;
-    let judge = choose(context, args, &ready.graph)?;
-    ready.graph = alone(context, &ready.graph, &judge.id)?;
+    let shape = shape(context, args, &packages)?;
+    let asked = Asked { selected: Selected { shapes: vec![shape.clone()], ..asked.selected }, ..asked };
+    build(context, opened, &packages, &asked, |_, ready| {
+        let judge = choose(context, args, &shape, &ready.graph)?;
+        Ok((ready.graph.clone(), judge))
+    })
+}
+
+/// The shape that was named, or the only one there is.
+fn shape(context: &Context, args: &RunArgs, packages: &Packages) -> Result<String, Exit> {
+    let operators = || packages.all().filter_map(|p| p.operator(&p.kernel(&args.what)?.operator));
+    let known: Vec<&str> = operators().flat_map(|o| &o.shapes).map(|s| s.name.as_str()).collect();
+    let listed = known.iter().take(12).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let error = match (&args.shape, known.as_slice()) {
+        (Some(named), _) if known.contains(&named.as_str()) => return Ok(named.clone()),
+        (None, [only]) => return Ok((*only).to_string()),
+        (Some(named), _) => Diagnostic::error("run.shape", format!("`{}` has no shape `{named}`", args.what))
+            .suggest(named, known.iter().copied()),
+        (None, _) => {
+            Diagnostic::error("run.shape", format!("`{}` has {} shapes, and none was named", args.what, known.len()))
+        }
+    };
+    context.console.diagnostic(&error.expected(format!("`--shape` with one of {listed}")));
+    Err(if args.shape.is_some() { Exit::NothingSelected } else { Exit::Usage })
+}
+
+/// One step, whatever its kind and target, with what it needs.
+fn step(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
+    let opened = context.open()?;
+    let first = args.what.split('/').next().unwrap_or_default();
+    let named = opened.workspace.members.iter().any(|m| m.package.name == first);
+    let words = Select {
+        package: args.package.clone().or(named.then(|| first.to_string())).into_iter().collect(),
+        workspace: !named && args.package.is_none(),
+        ..Select::default()
+    };
+    let selected = context.select(&opened.workspace, &words)?;
+    let asked = asked(selected, args, Goal::Build);
+    let packages = context.packages(&opened, &asked)?;
+    build(context, opened, &packages, &asked, |opened, ready| {
+        let graph = ready
+            .with_services(context, opened, |services| engine::expanded(ready.graph.clone(), &ready.options, services));
+        let id = super::explain::find(context, &args.what, graph.nodes().map(|n| n.id.as_str()))?;
+        // What a verification saw is shown with what was judged of it.
+        let judge = id.strip_suffix("/verify").map(|owner| format!("{owner}/{}", StepKind::Judge));
+        let id = judge.filter(|judge| graph.find(judge).is_some()).unwrap_or(id);
+        let node = graph.find(&id).map(|i| graph.node(i).clone());
+        node.map(|node| (graph, node)).ok_or(Exit::NothingSelected)
+    })
+}
+
+fn asked(selected: Selected, args: &RunArgs, goal: Goal) -> Asked {
+    let overlay = args.overlay.clone();
+    Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true }
+}
+
+/// Builds the step that `choose` finds, with what it needs and nothing else, and shows what it gave.
+fn build(
+    context: &Context,
+    mut opened: Opened,
+    packages: &Packages,
+    asked: &Asked,
+    choose: impl FnOnce(&Opened, &Ready<'_>) -> Result<(Graph, Node), Exit>,
+) -> Result<Exit, Exit> {
+    let interrupted = interrupts(context)?;
+    let mut ready = context.ready(&mut opened, packages, asked, &interrupted)?;
+    let (graph, wanted) = choose(&opened, &ready)?;
+    ready.graph = alone(context, &graph, &wanted.id)?;
     let outcome = {
         let graph = ready.graph.clone();
         let places = Places::new(&ready.graph, &ready.journal, &*ready.leaves);
+        let mut teller = Teller::new(context, packages.all());
         let mut on_event = |event: Event| {
             if let Event::StepFinished(step) = &places.event(event)
                 && matches!(step.outcome, Outcome::Failed(_))
             {
-                tell(context, step);
+                teller.tell(step);
             }
         };
         ready.with_services(context, &opened, |services| engine::build(graph, &ready.options, services, &mut on_event))
@@ -77,11 +145,42 @@ pub fn run(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
     if outcome.interrupted {
         return Err(Exit::Interrupted);
     }
-    show(context, &opened, &ready, &outcome, &judge)
+    let exit = match wanted.kind {
+        StepKind::Judge | StepKind::Verify => show(context, &ready, &outcome, &wanted),
+        _ => Ok(ended(context, &ready, &outcome, &wanted)),
+    }?;
+    super::cache::collect_sometimes(context, &opened.home);
+    Ok(exit)
+}
+
+/// What became of a step that gives no elements to show, in a line, with what it noted.
+fn ended(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, wanted: &Node) -> Exit {
+    let Some(done) = outcome.step(&wanted.id) else { return Exit::NothingSelected };
+    let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
+    let text = match &done.outcome {
+        Outcome::Executed => "executed".into(),
+        Outcome::Fresh => "fresh: its result was known".into(),
+        Outcome::Unavailable(why) => format!("unavailable: {why}"),
+        Outcome::Skipped(root) => format!("skipped: `{root}` gave nothing"),
+        Outcome::Failed(why) => format!("failed: {why}"),
+    };
+    context.console.out(&format!("{} {text}\n", wanted.id));
+    let result = done.result.as_ref();
+    for note in result.iter().flat_map(|r| &r.notes) {
+        context.console.out(&failures::indented(&places.text(&wanted.id, &note.message)));
+    }
+    match result.and_then(|r| r.verdict.as_ref()) {
+        Some(Verdict::Fail(why)) => {
+            context.console.out(&format!("  fail: {}\n", places.text(&wanted.id, why)));
+            Exit::Wrong
+        }
+        _ if outcome.counts.failed > 0 => Exit::NotBuilt,
+        _ => Exit::Done,
+    }
 }
 
 /// The judge step that was asked for: of that variant, or of the first in declared order.
-fn choose(context: &Context, args: &RunArgs, graph: &Graph) -> Result<Node, Exit> {
+fn choose(context: &Context, args: &RunArgs, shape: &str, graph: &Graph) -> Result<Node, Exit> {
     let judges: Vec<&Node> = graph.nodes().filter(|n| n.kind == StepKind::Judge).collect();
     let labels: Vec<&str> = judges.iter().filter_map(|n| n.labels.variant.as_deref()).collect();
     let found = match &args.variant {
@@ -98,18 +197,14 @@ fn choose(context: &Context, args: &RunArgs, graph: &Graph) -> Result<Node, Exit
     let error = match &args.variant {
         Some(wanted) => {
             let listed: Vec<String> = labels.iter().take(12).map(|l| format!("`{l}`")).collect();
-            Diagnostic::error(
-                "run.variant",
-                format!("no variant `{wanted}` of `{}` serves shape `{}`", args.kernel, args.shape),
-            )
-            .expected(format!("one of {}", listed.join(", ")))
-            .suggest(wanted, labels.iter().copied())
+            Diagnostic::error("run.variant", format!("no variant `{wanted}` of `{}` serves shape `{shape}`", args.what))
+                .expected(format!("one of {}", listed.join(", ")))
+                .suggest(wanted, labels.iter().copied())
         }
-        None => Diagnostic::error(
-            "run.variant",
-            format!("kernel `{}` has nothing for shape `{}` on `cpu`", args.kernel, args.shape),
-        )
-        .hint("its operator has no such shape, or no variant serves it"),
+        None => {
+            Diagnostic::error("run.variant", format!("kernel `{}` has nothing for shape `{shape}` on `cpu`", args.what))
+                .hint("its operator has no such shape, or no variant serves it")
+        }
     };
     context.console.diagnostic(&error);
     Err(Exit::NothingSelected)
@@ -130,20 +225,16 @@ fn alone(context: &Context, graph: &Graph, id: &str) -> Result<Graph, Exit> {
             open.extend(graph.dependencies(at));
         }
     }
-    let nodes = (0u32..).zip(graph.nodes()).filter(|(i, _)| needed.contains(i)).map(|(_, n)| n.clone()).collect();
+    // What its result would add was not asked for.
+    let bare = |n: &Node| Node { expands: false, ..n.clone() };
+    let nodes = (0u32..).zip(graph.nodes()).filter(|(i, _)| needed.contains(i)).map(|(_, n)| bare(n)).collect();
     Graph::new(nodes).map_err(|e| {
         context.console.error(&format!("BUG: {e}"));
         Exit::Bug
     })
 }
 
-fn show(
-    context: &Context,
-    opened: &Opened,
-    ready: &Ready<'_>,
-    outcome: &engine::BuildOutcome,
-    judge: &Node,
-) -> Result<Exit, Exit> {
+fn show(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, judge: &Node) -> Result<Exit, Exit> {
     let output = |id: &str, name: &str| -> Option<Vec<u8>> {
         ready.leaves.get(outcome.step(id)?.result.as_ref()?.outputs.get(name)?).ok()?
     };
@@ -182,8 +273,7 @@ fn show(
         observation: observation.as_ref(),
         problem: params.as_ref().map(|p| &p.problem),
     };
-    context.console.out(&text(&single));
-    super::cache::collect_sometimes(context, &opened.home);
+    context.console.out_fitted(&text(&single));
     Ok(if matches!(judgement.verdict, Verdict::Fail(_)) { Exit::Wrong } else { Exit::Done })
 }
 

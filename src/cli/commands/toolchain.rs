@@ -56,16 +56,18 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
                 .map_err(|why| context.fail(&why))?;
         }
     }
-    let text = match (cudas.len(), libraries.len()) {
-        (0, 0) => "nothing: no package has a device target or a library from an index".to_string(),
-        (cudas, libraries) => format!(
-            "{} and {} are installed in {}",
-            count(cudas as u64, "toolchain"),
-            if libraries == 1 { "1 library".into() } else { format!("{libraries} libraries") },
-            toolchains.display()
-        ),
+    let several = |n: usize, one: &str, more: &str| match n {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        n => Some(format!("{n} {more}")),
     };
-    context.console.status("Fetched", &text);
+    let parts = [several(cudas.len(), "toolchain", "toolchains"), several(libraries.len(), "library", "libraries")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() {
+        context.console.status("Finished", "nothing to fetch: no package has a GPU target or a library from PyPI");
+    } else {
+        context.console.status("Fetched", &format!("{} into {}", parts.join(" and "), toolchains.display()));
+    }
     Ok(Exit::Done)
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::base::Digest;
 use crate::cli::args::UpdateArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::tools::{Wanted, lock_name, wanted};
@@ -12,7 +11,7 @@ use crate::cli::session::{Context, Opened};
 use crate::model::{Arch, Dependency};
 use crate::report::Report;
 use crate::toolchain::{Pip, cuda};
-use crate::workspace::lockfile::{LockedDependency, Lockfile, Seat};
+use crate::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
@@ -21,7 +20,7 @@ pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
     let mut lock = opened.workspace.lock.clone();
     if args.champions {
         let report = super::report::last(context, &opened.workspace)?;
-        pin(context, &opened, &report, &mut lock);
+        pin(&opened, &report, &mut lock);
     } else {
         if context.offline() {
             return Err(context.fail("to resolve anew takes a network, and --offline was given"));
@@ -87,12 +86,10 @@ fn resolve(context: &Context, opened: &Opened, lock: &mut Lockfile) -> Result<()
     Ok(())
 }
 
-/// Pins the champions that the report names. A seat in the lockfile has no types, so champions that differ by types are not pinned.
-fn pin(context: &Context, opened: &Opened, report: &Report, lock: &mut Lockfile) {
+/// Pins the champions that the report names: a seat for each kernel, choice of types, target and class of shapes.
+fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
     let known: BTreeSet<&str> = opened.workspace.members.iter().map(|m| m.package.name.as_str()).collect();
     lock.champions.retain(|seat, _| known.contains(seat.package.as_str()));
-    let mut seen: BTreeSet<Seat> = BTreeSet::new();
-    let mut differ: BTreeSet<Seat> = BTreeSet::new();
     for package in report.packages.iter().filter(|p| known.contains(p.name.as_str())) {
         for (kernel, target) in package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t))) {
             for champion in &target.champions {
@@ -100,31 +97,21 @@ fn pin(context: &Context, opened: &Opened, report: &Report, lock: &mut Lockfile)
                 let seat = Seat {
                     package: package.name.clone(),
                     kernel: kernel.name.clone(),
+                    types: target.types.clone(),
                     target: target.target.clone(),
                     class: champion.class.clone(),
                 };
-                let id = identity(label, &target.types);
-                match seen.insert(seat.clone()) {
-                    true => drop(lock.champions.insert(seat, id)),
-                    false if lock.champions.get(&seat) != Some(&id) => drop(differ.insert(seat)),
-                    false => {}
-                }
+                // A pin for every choice of types has done its service once each has its own.
+                lock.champions.remove(&Seat { types: String::new(), ..seat.clone() });
+                lock.champions.insert(seat, Pin::Variant(tunables(label, &target.types).into()));
             }
         }
     }
-    for seat in differ {
-        context.console.warn(&format!(
-            "the champion of `{}` on `{}` for `{}` differs by types; it is not pinned",
-            seat.kernel, seat.target, seat.class
-        ));
-        lock.champions.remove(&seat);
-    }
 }
 
-/// What names a variant in the lockfile, from its label in a report, which has its types in front ([`crate::plan::kernels::identity`]).
-fn identity(label: &str, types: &str) -> String {
-    let label = label.strip_prefix(types).map_or(label, |rest| rest.trim_start_matches(','));
-    Digest::of(label.as_bytes()).short()
+/// The part of a variant's label in a report that tells it from others of the same types, which stand in front.
+fn tunables<'l>(label: &'l str, types: &str) -> &'l str {
+    label.strip_prefix(types).map_or(label, |rest| rest.trim_start_matches(','))
 }
 
 #[cfg(test)]
@@ -138,8 +125,9 @@ mod tests {
     fn a_reports_label_gives_the_plans_identity() {
         let variant = |label: &str| Variant { values: BTreeMap::new(), label: label.into(), order: 0 };
         let planned = |label: &str| crate::plan::kernels::identity(&variant(label));
-        assert_eq!(identity("BLOCK=1,VEC=2", ""), planned("BLOCK=1,VEC=2"));
-        assert_eq!(identity("T=f16,BLOCK=1", "T=f16"), planned("BLOCK=1"));
-        assert_eq!(identity("T=f16", "T=f16"), planned(""));
+        let pinned = |label: &str, types: &str| Pin::Variant(tunables(label, types).into()).identity();
+        assert_eq!(pinned("BLOCK=1,VEC=2", ""), planned("BLOCK=1,VEC=2"));
+        assert_eq!(pinned("T=f16,BLOCK=1", "T=f16"), planned("BLOCK=1"));
+        assert_eq!(pinned("T=f16", "T=f16"), planned(""));
     }
 }

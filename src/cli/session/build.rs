@@ -9,13 +9,14 @@ use std::sync::atomic::AtomicBool;
 
 use super::devices::Devices;
 use super::leaves::Leaves;
+use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
-use crate::engine::action::ActionCache;
+use crate::engine::action::{ActionCache, asks_device};
 use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
 use crate::engine::journal::{Journal, JournalCache, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
@@ -71,8 +72,6 @@ pub struct Ready<'a> {
     pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Pool,
-    /// By architecture: the product whose evidence counts, if the targets agree on one.
-    pub wanted: BTreeMap<String, Option<Option<String>>>,
     /// The devices of this machine.
     pub devices: Devices,
     /// Records of bundles in the repository.
@@ -86,6 +85,13 @@ pub struct Ready<'a> {
 /// The packages of a build, kept while the plan borrows them.
 pub struct Packages {
     members: Vec<crate::workspace::Member>,
+}
+
+impl Packages {
+    /// The packages, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Package> {
+        self.members.iter().map(|m| &m.package)
+    }
 }
 
 impl Context {
@@ -177,15 +183,18 @@ impl Context {
         let mut witness = std::mem::take(&mut leaf.witness);
         libraries.values().for_each(|folder| witness.listed(folder));
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
+        let machine = Machine::open(&opened.home, asked.write);
+        let memo = machine.as_ref().map_or(&*journal, Machine::journal);
+        let tool_stats = StatCache::new(memo, &root, true);
         let stats_of = |path: &Path| -> io::Result<Digest> {
             tools_seen.borrow_mut().saw(path, true);
             let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
-            stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
+            tool_stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
         };
         let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let host =
-            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, &journal, &stats_of);
+            Host::find(cxx.as_deref(), python.as_deref(), self.environment.path(), wants_python, memo, &stats_of);
         match &host.witness {
             Some(seen) => witness.add(seen.clone()),
             None => decided = false,
@@ -196,31 +205,24 @@ impl Context {
                 cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()))
             };
             let toolchains = tools.of_package(&member.package, &host, &cuda_of, &stats_of);
-            let pins = opened.workspace.lock.champions.iter().filter(|(s, _)| s.package == member.package.name);
+            let pins = opened.workspace.lock.pins(&member.package.name);
+            let pins = pins.map(|(s, pin)| {
+                ((s.kernel.clone(), s.types.clone(), s.target.clone(), s.class.clone()), pin.identity())
+            });
             inputs.push(PackageInput {
                 package: &member.package,
                 sources: sources.sources,
                 references: sources.references,
                 include: sources.include,
                 toolchains,
-                pins: pins.map(|(s, id)| ((s.kernel.clone(), s.target.clone(), s.class.clone()), id.clone())).collect(),
+                pins: pins.collect(),
             });
+        }
+        if let Some(machine) = machine {
+            machine.close();
         }
         let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
-        // A question names an architecture, not a target. Where two targets of one architecture want different products, no evidence can answer both, so
-        // it answers neither.
-        let mut wanted: BTreeMap<String, Option<Option<String>>> = BTreeMap::new();
-        for target in targets() {
-            let entry = wanted.entry(target.arch.name().to_string()).or_insert_with(|| Some(target.device.clone()));
-            if entry.as_ref().is_some_and(|device| *device != target.device) {
-                *entry = None;
-                self.console.warn(&format!(
-                    "targets of architecture `{}` want evidence from different devices; build one at a time with --target, or give them one `device`",
-                    target.arch.name()
-                ));
-            }
-        }
         let devices = Devices::find(&self.environment).map_err(|e| self.fail(&e))?;
         // Targets that mean one device take turns at it.
         let behind = |t: &model::Target| {
@@ -283,7 +285,12 @@ impl Context {
             .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
         let options = BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
-            capacity: Capacity { cpus: jobs as u32, devices: behind, ..Capacity::default() },
+            capacity: Capacity {
+                cpus: jobs as u32,
+                memory_mib: super::memory::capacity_mib(&self.settings),
+                devices: behind,
+                ..Capacity::default()
+            },
             interrupted: interrupted.clone(),
             remeasure,
             quiet_fresh: !self.console.json(),
@@ -302,7 +309,6 @@ impl Context {
             tools,
             journal,
             actions,
-            wanted,
             devices,
             memory,
             pool,
@@ -433,6 +439,7 @@ impl Ready<'_> {
             scratch: opened.home.tmp().join("steps"),
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             memory_limit: context.settings.number("build.memory-limit"),
+            allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
         self.with_remote(opened, workers, with)
     }
@@ -458,13 +465,12 @@ impl Ready<'_> {
 
     /// What answers questions to devices: the home's index, with the bundles in the repository beside it.
     pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
-        let (devices, products) = (self.devices.clone(), self.wanted.clone());
-        let wanted = move |spec: &crate::record::Spec| {
-            let arch = spec.params.get("arch").and_then(|a| a.as_str()).filter(|a| *a != "cpu")?;
-            let device = products.get(arch).cloned().flatten()?;
+        let devices = self.devices.clone();
+        let wanted = move |spec: &crate::record::Spec, product: Option<&str>| {
+            let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
             Some(evidence::Wanted {
-                here: devices.for_arch(arch, device.as_deref()).cloned(),
-                device,
+                here: devices.for_arch(asks??, product).cloned(),
+                device: product.map(str::to_string),
                 validity: Validity::of(spec.kind),
             })
         };

@@ -7,6 +7,7 @@
 //! | the working folder | the question |
 //! | settings from files, variables, flags | the question, by value; the files looked for, too: a new one may come |
 //! | the environment | the question, all of it but what shells and terminals keep for themselves ([`SHELLS`]) |
+//! | whether the system can confine kernels | the question |
 //! | this program | the question (versions) and its file |
 //! | the manifest at hand, the workspace's root, its members | what `workspace` and the search from the working folder asked |
 //! | kforge.lock | its file, or that there is none |
@@ -15,7 +16,7 @@
 //! | CUDA from wheels | kforge.lock; what is installed decides nothing |
 //! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered, or that there is none |
 //! | bundles of evidence in the repository | their files, the folders that were looked into for them, or that there are none |
-//! | steps that could not run here | that there still is no result and no record |
+//! | steps that could not run here | that there still is no result and no record, or the folder of records that do not count |
 //! | what this workspace remembers, and the report that is shown | the files of journal and report |
 //!
 //! None is made where that does not decide the answer: with `--remeasure`, `--overlay`, `--timings`, reasons or JSON (whose events are those of a plan); with
@@ -37,6 +38,7 @@ use crate::plan::Goal;
 use crate::record::Outcome;
 use crate::record::event::{StepCounts, VerdictCounts};
 use crate::release::holdings::{Reused, reused};
+use crate::worker::confine;
 use crate::workspace::find::{MANIFEST, manifest_at, manifest_named};
 use crate::workspace::lockfile;
 
@@ -119,7 +121,9 @@ impl Context {
             self.environment.all().iter().filter(|(k, _)| !SHELLS.contains(&k.as_str())).collect();
         let settings: Vec<_> = self.settings.all().map(|(k, v)| (k.name, v)).collect();
         let versions = (env!("CARGO_PKG_VERSION"), crate::record::FORMAT_VERSION);
-        let all = (versions, goal, words, &self.global, &self.cwd, settings, &self.settings.home, environment);
+        let unconfined = confine::missing_here().missing;
+        let all =
+            (versions, goal, words, &self.global, &self.cwd, settings, &self.settings.home, environment, unconfined);
         Some(Question { digest: Digest::of(format!("{all:?}").as_bytes()), program, manifest: manifest.ok()? })
     }
 
@@ -188,7 +192,14 @@ impl Context {
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
-                (Outcome::Unavailable(_), _) if node.unavailable.is_some() => maker.unknown(done.key?),
+                (Outcome::Unavailable(_), _) if node.unavailable.is_some() => {
+                    // Records of products that do not count: another may come.
+                    let records = opened.home.evidence().join(done.key?.hex());
+                    match records.is_dir() {
+                        true => found.listed(&records),
+                        false => maker.unknown(done.key?),
+                    }
+                }
                 (Outcome::Skipped(_), _) => {}
                 _ => return None,
             }

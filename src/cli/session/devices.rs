@@ -24,7 +24,7 @@ impl Devices {
         #[cfg(feature = "virtual-device")]
         if let Some(path) = environment.virtual_device() {
             use crate::worker::virtual_device::{Scenario, TOOL};
-            let classes = Scenario::read(&path)?.device.iter().map(|d| d.class()).collect();
+            let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();
             return Ok(Devices { classes, tools: [(TOOL.to_string(), path)].into() });
         }
         let _ = environment;

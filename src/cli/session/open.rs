@@ -82,6 +82,21 @@ impl Context {
         }
     }
 
+    /// A command of this program as it can be pasted into the shell that started this one.
+    pub fn command(&self, words: &[&str]) -> String {
+        let mut out = vec!["kforge".to_string()];
+        let mut push = |flag: &str, path: &Option<PathBuf>| {
+            if let Some(path) = path {
+                out.extend([flag.to_string(), quoted(&path.display().to_string())]);
+            }
+        };
+        push("-C", &self.global.directory);
+        push("--manifest-path", &self.global.manifest_path);
+        push("--target-dir", &self.global.target_dir);
+        out.extend(words.iter().map(|w| quoted(w)));
+        out.join(" ")
+    }
+
     /// Prints an error in one line.
     pub fn fail(&self, text: &str) -> Exit {
         self.console.error(text);
@@ -159,6 +174,12 @@ impl Context {
     }
 }
 
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
 /// Makes the output folder with what keeps version control and backups out of it.
 pub fn make_target(target: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(target)?;
@@ -171,4 +192,16 @@ pub fn make_target(target: &Path) -> std::io::Result<()> {
         std::fs::write(outer.join(".gitignore"), "*\n")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_break_them() {
+        assert_eq!(quoted("p/k/BLOCK=32,T=f16/cpu/judge"), "p/k/BLOCK=32,T=f16/cpu/judge");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
 }

@@ -129,6 +129,9 @@ pub fn find(
         for source in std::iter::once(kernel.source.as_str()).chain(others) {
             match closure::closure(source, &include, &mounts, leaf) {
                 Ok(found) => {
+                    if source == kernel.source {
+                        wrong.extend(super::entries::check(kernel, member.package.operator(&kernel.operator), &found));
+                    }
                     let seen = kernel
                         .tune
                         .iter()

@@ -212,7 +212,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Looks for tools. What a compiler consists of is remembered in the journal under the digest of its driver. Python is looked for only where a package
+    /// Looks for tools. What they consist of is remembered in the journal. Python is looked for only where a package
     /// has a reference in it.
     pub fn find(
         cxx_named: Option<&Path>,
@@ -273,11 +273,18 @@ fn host_python(
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
 ) -> Result<(Toolchain, Python), String> {
-    let kept = journal.meta("python");
+    let name = memo_name("python", named, path_var);
+    let kept = journal.meta(&name);
     let known = kept.as_deref().and_then(|b| serde_json::from_slice::<(Python, Toolchain)>(b).ok());
     let found = python::recall(known, named, path_var, digest)?;
-    remember(journal, "python", kept, &found);
+    remember(journal, &name, kept, &found);
     Ok((found.1, found.0))
+}
+
+/// The name of the memo of a tool that is looked for so: workspaces that share a home may use different ones by turns.
+fn memo_name(tool: &str, named: Option<&Path>, path_var: &str) -> String {
+    let asked = format!("{}\0{path_var}", named.unwrap_or(Path::new("")).display());
+    format!("{tool}/{}", Digest::of(asked.as_bytes()).short())
 }
 
 /// Keeps a memo, if it is another one. One that cannot be written costs time, nothing else.
@@ -303,7 +310,8 @@ fn host_cxx(
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
 ) -> Result<(cxx::Kept, bool), String> {
-    let kept = journal.meta("c++");
+    let name = memo_name("c++", named, path_var);
+    let kept = journal.meta(&name);
     let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::Kept>(b).ok());
     if let Some(old) = known.as_ref().filter(|k| is_script(&k.survey.compiler.path))
         && cxx::find(named, path_var).ok().as_ref() != Some(&old.survey.compiler)
@@ -311,7 +319,7 @@ fn host_cxx(
         known = None;
     }
     let found = cxx::recall(known, named, path_var, PRELUDE, digest)?;
-    remember(journal, "c++", kept, &found);
+    remember(journal, &name, kept, &found);
     let steady = !is_script(&found.survey.compiler.path);
     Ok((found, steady))
 }

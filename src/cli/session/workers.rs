@@ -27,13 +27,21 @@ pub struct Workers<'a> {
     pub expected: (PathBuf, u64),
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
+    /// Whether candidate code may run where the system cannot confine it.
+    pub allow_unconfined: bool,
 }
 
 impl Workers<'_> {
     fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
         tools.extend(self.beside.clone());
         let places = Places { tools, scratch: Some(self.expected.clone()) };
-        Executor { pool: self.pool, places, scratch, memory_limit: self.memory_limit }
+        Executor {
+            pool: self.pool,
+            places,
+            scratch,
+            memory_limit: self.memory_limit,
+            allow_unconfined: self.allow_unconfined,
+        }
     }
 }
 

@@ -249,9 +249,9 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
         params: serde_json::json!({"arch": arch}),
         inputs: [].into(),
     };
-    let wanted = |spec: &Spec| {
+    let wanted = |spec: &Spec, device: Option<&str>| {
         let validity = Validity::of(spec.kind);
-        (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: None, validity })
+        (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: device.map(str::to_string), validity })
     };
     let cache = EvidenceCache::new(index, wanted);
     let bench = spec(StepKind::Bench, "sm_90a");
@@ -267,6 +267,11 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
     let evidence = hit.evidence.unwrap();
     assert_eq!((evidence.origin.as_str(), evidence.measured_at.as_str()), (HERE, "2026-11-01T00:00:00Z"));
     assert_eq!(evidence.device_class, "NVIDIA H200 (sm_90, driver 580)");
+    let lacks = |product: Option<&str>| cache.lacks(&bench.key(), &bench, product);
+    assert_eq!(cache.answer(&bench.key(), &bench, Some(H200)).unwrap().map(|h| h.result), Some(result.clone()));
+    assert_eq!(cache.answer(&bench.key(), &bench, Some("NVIDIA H100")).unwrap(), None);
+    assert_eq!(lacks(Some("NVIDIA H100")).as_deref(), Some("no evidence from one"));
+    assert_eq!((lacks(Some(H200)), lacks(None)), (None, None));
     for other in [spec(StepKind::Compile, "sm_90a"), spec(StepKind::Verify, "cpu")] {
         cache.put(&other.key(), &other, &result).unwrap();
         assert_eq!(cache.get(&other.key(), &other).unwrap(), None);

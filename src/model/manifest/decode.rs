@@ -9,9 +9,10 @@ use toml::de::{DeTable, DeValue};
 use super::check::{Check, strange};
 use super::fields::MANIFEST;
 use super::read::{Reader, sub};
+use super::unclosed;
 use crate::base::{Diagnostic, Severity, SourceFile};
 use crate::model::Text;
-use crate::model::package::{Inheritable, Manifest, numbers, sort};
+use crate::model::package::{Extension, Inheritable, Manifest, UNNAMED, numbers, sort};
 use crate::model::target::{Arch, CudaSpec, Dependency, Target};
 use crate::model::validate;
 use crate::model::workspace::{PackageTable, WorkspaceTable};
@@ -22,8 +23,15 @@ use crate::model::workspace::{PackageTable, WorkspaceTable};
 /// except to look for more errors with [`inherit`](crate::model::inherit).
 pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(&file.text);
-    let mut found: Vec<Diagnostic> = errors.iter().map(|e| syntax(file, e)).collect();
-    if !found.is_empty() {
+    if !errors.is_empty() {
+        let mut found: Vec<Diagnostic> = errors.iter().map(|e| syntax(file, e)).collect();
+        sort(&mut found);
+        if let Some(open) = unclosed::first(file) {
+            // All that follows is misread, so what the parser says of it means nothing.
+            found.retain(|d| d.labels.iter().any(|l| l.span.end <= open.labels[0].span.start));
+            found.push(open);
+            return (None, found);
+        }
         // What recovery left of a broken file would only raise errors that mending it takes away, unless they are of keys that were read whole.
         let mut check = Check { file, found: vec![] };
         check.table(&MANIFEST, root.get_ref(), "", &(0..0));
@@ -57,13 +65,14 @@ impl Reader<'_> {
         for (name, value) in self.named(root, "operator") {
             let Some(table) = value.get_ref().as_table() else { continue };
             self.plain_name(&name);
-            if table.len() == 1 && table.contains_key("shapes") {
-                // Shapes alone extend an operator that stands elsewhere; whether that may be is for who uses the manifest to say.
+            if !table.is_empty() && table.keys().all(|key| matches!(key.get_ref().as_ref(), "shapes" | "seeds")) {
+                // Shapes and seeds alone extend an operator that stands elsewhere; whether that may be is for who uses the manifest to say.
                 self.found.retain(|d| {
                     !(d.code == "manifest.missing-key" && d.labels.iter().any(|l| l.span == name.place.span))
                 });
                 let shapes = self.raw_shapes(table);
-                extensions.push((name, shapes));
+                let seeds = self.seeds(table);
+                extensions.push(Extension { name, shapes, seeds });
             } else {
                 operators.push(self.operator(name, table));
             }
@@ -91,7 +100,7 @@ impl Reader<'_> {
 
     fn package(&mut self, table: &DeTable<'_>, root: &DeTable<'_>) -> PackageTable {
         let span = root.get_key_value("package").map_or(0..0, |(k, _)| k.span());
-        let name = self.text(table, "name").unwrap_or(Text { value: "unnamed".into(), place: self.place(span) });
+        let name = self.text(table, "name").unwrap_or(Text { value: UNNAMED.into(), place: self.place(span) });
         self.plain_name(&name);
         let version = self.inheritable_text(table, "version");
         let kforge = self.inheritable_text(table, "kforge");

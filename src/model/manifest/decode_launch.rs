@@ -20,7 +20,11 @@ impl Reader<'_> {
             let place = self.launch_place(inner, item);
             let (when, repeat) = (self.expr_of(inner, "when", Want::Bool), self.expr_of(inner, "repeat", Want::Int));
             if let Some(action) = self.action(inner, &place, uses) {
-                out.push(LaunchDecl { place, when, repeat, action });
+                let args = inner.get("args");
+                let args_place = args.map(|a| self.place(a.span()));
+                let items = args.and_then(|a| a.get_ref().as_array()).into_iter().flat_map(|a| a.iter());
+                let arg_places = items.map(|a| self.place(a.span())).collect();
+                out.push(LaunchDecl { place, when, repeat, args_place, arg_places, action });
             }
         }
         out

@@ -39,6 +39,7 @@ impl Reader<'_> {
             flops_min: self.expr_of(table, "flops_min", Want::Float),
             bytes: self.expr_of(table, "bytes", Want::Float),
             shapes: vec![],
+            seeds: self.seeds(table),
             partial: incomplete(table),
             broken: false,
         };

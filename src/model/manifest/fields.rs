@@ -228,6 +228,7 @@ pub(super) static OPERATOR: Spec = Spec {
         opt("flops_min", FLOAT_EXPR, "the least arithmetic any implementation needs"),
         opt("bytes", FLOAT_EXPR, "compulsory traffic; inputs once and outputs once if not given"),
         opt("shapes", Ty::Map("shape", &Ty::Table(&SHAPE)), "the shapes"),
+        opt("seeds", Ty::List(&Ty::Int), "secret numbers, each of which adds a trial to every shape; in overlays only"),
     ],
     rest: None,
 };

@@ -10,6 +10,7 @@ mod fields;
 mod read;
 mod schema;
 mod spec;
+mod unclosed;
 
 #[cfg(test)]
 mod tests;

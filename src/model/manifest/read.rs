@@ -68,6 +68,32 @@ impl Reader<'_> {
         self.texts(table, key).into_iter().map(|t| t.value).collect()
     }
 
+    /// The `seeds` of an operator: numbers from 0 on.
+    pub(super) fn seeds(&mut self, table: &DeTable<'_>) -> Vec<u64> {
+        let list = table.get("seeds").and_then(|v| v.get_ref().as_array());
+        let mut seeds = vec![];
+        for value in list.into_iter().flat_map(|a| a.iter()) {
+            match integer(value.get_ref()).and_then(|number| u64::try_from(number).ok()) {
+                Some(seed) if seeds.contains(&seed) => {
+                    self.wrong(
+                        "manifest.duplicate-name",
+                        format!("seed {seed} is there twice"),
+                        value.span(),
+                        "each seed once",
+                    );
+                }
+                Some(seed) => seeds.push(seed),
+                None => self.wrong(
+                    "manifest.value",
+                    "this is no seed".into(),
+                    value.span(),
+                    "an integer from 0 to 2^63 - 1",
+                ),
+            }
+        }
+        seeds
+    }
+
     /// A finite number, integer or truth value.
     pub(super) fn scalar(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Scalar> {
         match value.get_ref() {

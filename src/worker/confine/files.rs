@@ -8,7 +8,7 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-use super::Confinement;
+use super::{Confinement, Report};
 
 /// Where systems keep libraries and what loading them reads. Those that are not there are passed over.
 const SYSTEM: &[&str] = &[
@@ -44,7 +44,7 @@ const PROGRAMS: &[&str] = &[
 const WANTED: ABI = ABI::V6;
 
 /// Restricts this thread and its future ones. Gives what the kernel could not do.
-pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
+pub(super) fn restrict(keep: &Confinement) -> io::Result<Report> {
     match enforce(keep) {
         Ok(status) => Ok(missing(&status)),
         Err(e) => Err(io::Error::other(format!("landlock: {e}"))),
@@ -83,25 +83,29 @@ fn allow(
     Ok(rules.add_rule(PathBeneath::new(fd, access))?)
 }
 
-fn missing(status: &RestrictionStatus) -> Vec<String> {
+fn missing(status: &RestrictionStatus) -> Report {
     match (&status.ruleset, &status.landlock) {
-        (RulesetStatus::FullyEnforced, _) => vec![],
-        (_, LandlockStatus::Available { effective_abi, .. }) => vec![partial(*effective_abi)],
-        _ => vec![NONE.to_string()],
+        (RulesetStatus::FullyEnforced, _) => Report::default(),
+        (_, LandlockStatus::Available { effective_abi, .. }) => partial(*effective_abi),
+        _ => none(),
     }
 }
 
 const NONE: &str = "the kernel has no Landlock (Linux 5.13, with `landlock` among its security modules): candidate code could read and write files of yours";
 
-fn partial(abi: ABI) -> String {
-    format!(
-        "the kernel's Landlock is of version {} of {}: candidate code is kept from fewer things",
-        abi as i32, WANTED as i32
-    )
+fn none() -> Report {
+    Report { missing: vec![NONE.to_string()], ..Report::default() }
+}
+
+fn partial(abi: ABI) -> Report {
+    let (here, wanted) = (abi as i32, WANTED as i32);
+    let weaker =
+        format!("the kernel's Landlock is of version {here} of {wanted}: references are kept from fewer things");
+    Report { weaker: vec![weaker], ..Report::default() }
 }
 
 /// What [`restrict`] would give, without restricting: a set of rules that insists on every right can be made only where the kernel knows them all.
-pub(super) fn missing_here() -> Vec<String> {
+pub(super) fn missing_here() -> Report {
     let known = |abi: ABI| {
         let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         let rules = rules.handle_access(AccessFs::from_all(abi));
@@ -111,8 +115,8 @@ pub(super) fn missing_here() -> Vec<String> {
     };
     let versions = [ABI::V6, ABI::V5, ABI::V3, ABI::V2, ABI::V1];
     match versions.into_iter().find(|abi| known(*abi)) {
-        Some(WANTED) => vec![],
-        Some(abi) => vec![partial(abi)],
-        None => vec![NONE.to_string()],
+        Some(WANTED) => Report::default(),
+        Some(abi) => partial(abi),
+        None => none(),
     }
 }

@@ -40,7 +40,8 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
         launch.args.iter().zip(&takes).enumerate().find(|(_, (arg, takes))| size_of(arg) != u64::from(**takes))
     {
         return Some(format!(
-            "argument {i} ({}) has {} bytes, the kernel's parameter has {takes}",
+            "argument {} ({}) has {} bytes, the kernel's parameter has {takes}",
+            i + 1,
             name_of(arg),
             size_of(arg)
         ));
@@ -151,7 +152,7 @@ mod tests {
     fn another_size_names_the_argument() {
         let findings = check(&launch(vec![pointer(), scalar(DType::I32)]), &inspection(&[(0, 8), (8, 8)], None));
         assert!(
-            findings[0].message.contains("argument 1 (i32) has 4 bytes, the kernel's parameter has 8"),
+            findings[0].message.contains("argument 2 (i32) has 4 bytes, the kernel's parameter has 8"),
             "{findings:?}"
         );
     }

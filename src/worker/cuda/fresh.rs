@@ -15,8 +15,10 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         input: task.input.clone(),
         output: task.output.clone(),
         places: task.places.clone(),
+        product: task.product.clone(),
         time_limit_s: task.left().as_secs(),
         memory_limit: task.memory_limit,
+        allow_unconfined: task.allow_unconfined,
     };
     ask(&request, task.left()).unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could do it: {e}")))
 }

@@ -4,6 +4,8 @@
 use std::ffi::c_void;
 use std::fmt::Write as _;
 
+use super::claims::HOOK;
+
 /// Most bytes of dynamic shared memory a block may ask for: 227 KiB, as on compute capability 9.0.
 pub const MAX_DYNAMIC_SHARED: u64 = 227 * 1024;
 
@@ -44,7 +46,7 @@ pub(super) const CALLS: [&str; 15] = [
     "kf_print",
     "kf_assert_failed",
     "kf_trap",
-    "kf_not_emulated",
+    HOOK,
     "kf_access",
     "__ubsan_handle_out_of_bounds",
     "kf_grid_sync",
@@ -62,15 +64,16 @@ pub(super) const UNALIGNED: u32 = 8;
 pub(super) const EXCHANGE: u32 = 16;
 
 /// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as sixth argument; the thread
-/// sanitizer's hooks as accesses; compare-and-swap; and the one area that all `dynamic` names (undefined thread-local arrays) stand for.
-pub(super) fn stub(dynamic: &[String]) -> String {
+/// sanitizer's hooks as accesses; compare-and-swap; and the one area that all `dynamic` names (undefined thread-local arrays) stand for. The
+/// hook for what is not emulated is there only where something calls it, so that the binary itself tells whether it holds such a construct.
+pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
     let mut s = String::from(".text\n");
     let mut function = |name: &str, body: &str| {
         let _ =
             write!(s, ".globl {name}\n.hidden {name}\n.type {name},@function\n{name}:\n{body}.size {name},.-{name}\n");
     };
     let jump = |index: usize| format!("\tmovq (%rsp), %r9\n\tjmp *.Ltargets+{}(%rip)\n", 8 * index);
-    for (index, name) in CALLS.iter().enumerate() {
+    for (index, name) in CALLS.iter().enumerate().filter(|(_, name)| unsupported || **name != HOOK) {
         function(name, &jump(index));
     }
     for (operation, kind) in [("read", 0), ("write", WRITE)] {

@@ -20,6 +20,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::abi::{self, MAX_STATIC_SHARED};
+use super::claims::HOOK;
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
@@ -141,7 +142,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         return Err(CompileFailed { log });
     }
     write("entries.s", &if what.check { watched(&blank_lines(&assembly)) } else { assembly.clone() })?;
-    write("stub.s", &abi::stub(&declared_only(&assembly)))?;
+    write("stub.s", &abi::stub(&declared_only(&assembly), assembly.contains(HOOK)))?;
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
     log += &tool.run(what.cxx, &words(link))?;
     let linked = fs::read(cwd.join("lines")).map_err(|e| fail("read the binary", e))?;

@@ -245,7 +245,7 @@ fn is_hint(ptx: &str) -> bool {
 }
 
 /// The operation of an inline PTX statement: `mma.sync` of `"{ mma.sync.aligned ..."`.
-fn operation(ptx: &str) -> &str {
+pub(super) fn operation(ptx: &str) -> &str {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':');
     let mut words = ptx.split(|c: char| !is_word(c)).filter(|w| w.starts_with(|c: char| c.is_ascii_alphabetic()));
     // A register declaration or an escape is not the operation.

@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
         match report {
             RunnerReport::Finding { finding, .. } => self.resolve_finding(finding),
             RunnerReport::NotEmulated { what } => *what = self.resolve_text(what),
-            RunnerReport::Printed { .. } | RunnerReport::TrialDone { .. } => {}
+            _ => {}
         }
     }
 

@@ -39,6 +39,7 @@ mod abi;
 mod args;
 mod block;
 pub mod build;
+mod claims;
 mod core;
 mod fault;
 mod fiber;
@@ -59,6 +60,7 @@ mod warp;
 mod watch;
 
 pub use abi::MAX_DYNAMIC_SHARED;
+pub use claims::{Claim, Claimant, credible};
 pub use headers::headers;
 pub use inspect::inspect;
 pub use memory::{Placement, placement};

@@ -30,12 +30,15 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
     let path = format!("/proc/self/fd/{}", request.binary_fd);
     let binary = std::fs::read(&path).map_err(|e| format!("cannot read the binary: {e}"))?;
     let image = Image::parse(&binary, request.entries.len())?;
-    let library = Library::open(&path)?;
-    let (loaded, entries) = library.bind(image)?;
     let widest = request.launches.iter().filter_map(threads_of).max().unwrap_or(1);
     let limit = mapping_limit();
     let cores = u64::from(request.threads.max(1)).min(most_cores(widest, limit)) as u32;
-    let most_fibers = (limit / 4 * 3 / 2 / u64::from(cores)) as usize;
+    let most_fibers = most_fibers(limit, cores);
+    let arenas = request.trials.iter().map(|trial| arena(request, trial)).collect::<Result<Vec<_>, _>>()?;
+    // What cannot be done for reasons of ours or the system's is known by now, as far as that can be.
+    report(RunnerReport::Loading);
+    let library = Library::open(&path)?;
+    let (loaded, entries) = library.bind(image)?;
     let session = Session { request, loaded, entries, library: &library, cores, most_fibers };
     let saved = session.save_globals();
     thread::scope(|scope| {
@@ -74,14 +77,32 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
             }
             Ok(())
         };
-        for (number, trial) in request.trials.iter().enumerate() {
+        for ((number, trial), arena) in request.trials.iter().enumerate().zip(arenas) {
             session.restore_globals(&saved);
-            if !session.trial(number as u32, trial, &run, report)? {
+            if !session.trial(number as u32, trial, arena, &run, report)? {
                 break;
             }
         }
         Ok(())
     })
+}
+
+/// Coroutines that one of `cores` OS threads may hold, where the system allows `limit` mappings.
+pub(super) fn most_fibers(limit: u64, cores: u32) -> usize {
+    (limit / 4 * 3 / 2 / u64::from(cores)) as usize
+}
+
+/// The buffers of a trial, mapped, with room for the arrays of addresses that launches take.
+fn arena(request: &RunnerRequest, trial: &RunnerTrial) -> Result<Arena, String> {
+    let args = request.launches.iter().flat_map(|l| match l {
+        Launch::Kernel(k) => k.args.as_slice(),
+        Launch::Memset { .. } => &[],
+    });
+    let room = Arena::room(args.filter_map(|a| match a {
+        Arg::Pointers(names) => Some(names.len()),
+        _ => None,
+    }));
+    Arena::map(&trial.buffers, trial.guard_after, room)
 }
 
 /// One OS thread: runs its share of each launch it is given.
@@ -193,6 +214,7 @@ impl Session<'_> {
         &self,
         number: u32,
         trial: &RunnerTrial,
+        mut arena: Arena,
         run: &dyn Fn(Arc<Job>) -> Result<(), String>,
         report: &mut dyn FnMut(RunnerReport),
     ) -> Result<bool, String> {
@@ -200,15 +222,6 @@ impl Session<'_> {
             trial: number,
             finding: Finding::new(FindingKind::LaunchRefused, message),
         };
-        let lengths = self.request.launches.iter().flat_map(|l| match l {
-            Launch::Kernel(k) => k.args.as_slice(),
-            Launch::Memset { .. } => &[],
-        });
-        let room = Arena::room(lengths.filter_map(|a| match a {
-            Arg::Pointers(names) => Some(names.len()),
-            _ => None,
-        }));
-        let mut arena = Arena::map(&trial.buffers, trial.guard_after, room)?;
         if let Err(message) = self.fill_constants(&arena) {
             report(refused(message));
             report(RunnerReport::TrialDone { trial: number });
@@ -237,7 +250,7 @@ impl Session<'_> {
                     if let Some(watch) = &watch {
                         watch.next_phase();
                     }
-                    let job = self.job(number, position, trial, kernel, values, &arena, &notebook, watch.take());
+                    let job = self.job(position, trial, kernel, values, &arena, &notebook, watch.take());
                     let job = Arc::new(job);
                     run(Arc::clone(&job))?;
                     crashed = job.crashed.load(Ordering::Relaxed);
@@ -321,7 +334,6 @@ impl Session<'_> {
     #[expect(clippy::too_many_arguments, reason = "all that one launch is made of, used in one place")]
     fn job(
         &self,
-        number: u32,
         position: usize,
         trial: &RunnerTrial,
         kernel: &KernelLaunch,
@@ -345,7 +357,7 @@ impl Session<'_> {
             next_block: AtomicU64::new(0),
             order: positions(trial.order, threads, position as u64),
             coords: (0..threads).flat_map(|t| [t % x, t / x % y, t / x / y]).collect(),
-            poison: if number.is_multiple_of(2) { 0xff } else { 0x5a },
+            poison: trial.poison,
             cooperative: kernel.cooperative,
             cores: self.cores,
             starved: AtomicU32::new(0),

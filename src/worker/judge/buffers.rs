@@ -67,8 +67,8 @@ pub(super) fn make<'a>(
         let (place, whole) = lay(&before, manner);
         let kept = (tensor.name.clone(), manner.guard_after);
         let file = match (sealed.get(&kept), writable) {
-            (Some(file), false) => file.clone(),
-            (None, false) => sealed.entry(kept).or_insert(MemoryFile::sealed(&whole)?).clone(),
+            (Some(file), false) => file.again()?,
+            (None, false) => sealed.entry(kept).or_insert(MemoryFile::sealed(&whole)?).again()?,
             (_, true) => MemoryFile::writable(&whole)?,
         };
         let shared = shared(&tensor.name, &file, before.len(), tensor.dtype.bytes(), (writable, poisoned));

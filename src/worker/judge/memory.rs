@@ -45,6 +45,12 @@ impl MemoryFile {
         Ok(MemoryFile { file: Arc::new(fd), bytes: contents.len() as u64 })
     }
 
+    /// The same bytes behind another descriptor, for reading: what a process does to one (its offset, its locks) does not show at the other.
+    pub fn again(&self) -> io::Result<Self> {
+        let file = File::open(format!("/proc/self/fd/{}", self.number()))?;
+        Ok(MemoryFile { file: Arc::new(file.into()), bytes: self.bytes })
+    }
+
     /// Its descriptor, to be inherited.
     pub fn descriptor(&self) -> &Arc<OwnedFd> {
         &self.file

@@ -1,9 +1,25 @@
-//! What a runner said, heard so that it can only worsen a result. Knows reports; does not know buffers or expectations.
-
-use std::collections::BTreeSet;
+//! What a runner said of its one run, heard so that it can only worsen a result. Knows reports; does not know buffers, expectations or binaries.
+//!
+//! Up to [`RunnerReport::Loading`] a runner's report is its own. Everything after may come from the candidate, which shares its process. What each claim could gain it:
+//!
+//! | claim | why it gains nothing |
+//! |---|---|
+//! | the run ended (`trial-done`) | its outputs are then compared whole; without it, or twice, it is a failure |
+//! | a finding that fails | it fails |
+//! | a finding of what hardware allows | it fails nothing, excuses no early end, keeps no output from being compared, and takes no failure's place |
+//! | not emulated | one that the judge does not believe ([`crate::worker::emulator::credible`]) is a failure; one that it does makes the verdict unknown, unless another run or the judge itself found something |
+//! | printed text | shown as a note, without control characters |
+//! | an attempt at what is refused | it fails |
+//! | confined, or loading, once more | breaks the protocol, which fails |
+//! | what is no report, or of another run, or after its end | breaks the protocol |
+//! | more than is kept | what was left out is a failure of its own, whatever it said |
+//! | an exit status | any but 0 fails, ours too; 0 before the end of the run fails unless a failure said why |
+//! | a status by which our own code says that it could not go on | fails, and is not remembered |
+//! | nothing | no end of the run is a failure |
 
 use crate::process::{Captured, End};
 use crate::record::{Finding, FindingKind};
+use crate::worker::confine;
 use crate::worker::message::RunnerReport;
 use crate::worker::runner::REFUSED;
 
@@ -11,80 +27,96 @@ use crate::worker::runner::REFUSED;
 const MOST: usize = 64;
 /// Findings kept apart from them that fail nothing, so that however many there are they take no failure's place.
 const MOST_ALLOWED: usize = 8;
+/// Characters kept of a text that a runner gave.
+const LONGEST: usize = 2000;
 /// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that says so.
 const PANICKED: i32 = 101;
+/// What the runner's own allocator says when memory is refused to it.
+const OURS_FAILED: &str = "memory allocation of ";
+/// What to do where memory ran out.
+const RAISE: &str = "setting `build.memory-limit` says how much it may take";
 
 /// What was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Heard {
     /// What went wrong, by its word and by how it ended.
     pub findings: Vec<Finding>,
-    /// What the emulator does not do.
-    pub not_emulated: Option<String>,
+    /// What it says the emulator does not do: claims.
+    pub not_emulated: Vec<String>,
     /// What the kernel printed.
     pub printed: String,
-    /// The runs it says have ended.
-    pub ended: BTreeSet<u32>,
-    /// The runs in which something failed by its word: what they left behind is not worth comparing.
-    pub faulty: BTreeSet<u32>,
-    /// The runs that were under way when something was not emulated: they stopped half way.
-    pub halfway: BTreeSet<u32>,
-    /// Set if it took too long, with how long: the result must not be remembered.
-    pub timed_out: Option<String>,
-    /// Set if the runner could not do what it was asked to: the step has no result.
+    /// Whether it says that the run has ended.
+    pub done: bool,
+    /// Whether something failed by its word: what the run left behind is not worth comparing.
+    pub faulty: bool,
+    /// Whether the process is as it should be at its end: another run is worth trying.
+    pub orderly: bool,
+    /// What the system could not do to confine it.
+    pub unconfined: Vec<String>,
+    /// Set if the failure may pass, with what it is (a time-out): the result must not be remembered.
+    pub passing: Option<String>,
+    /// Set if the runner could not do what it was asked to, before any code of the candidate's ran: the step has no result.
     pub refused: Option<String>,
+    confined: bool,
+    loading: bool,
 }
 
-/// Hears a runner of `runs` runs that has ended.
-pub fn hear(stdout: &Captured, stderr: &Captured, end: End, runs: u32) -> Heard {
+/// Hears a runner that has ended.
+pub fn hear(stdout: &Captured, stderr: &Captured, end: End) -> Heard {
     let mut heard = Heard::default();
     let text = stdout.text();
     for line in text.lines().filter(|line| !line.is_empty()) {
         match serde_json::from_str(line) {
-            Ok(report) => heard.take(report, runs),
+            Ok(report) => heard.take(report),
             // Where the middle was left out, the lines at its edges are torn.
             Err(_) if stdout.left_out() > 0 => {}
             Err(_) => heard.broken("a report that is none"),
         }
     }
-    heard.end(end, stderr, runs);
+    if stdout.left_out() > 0 {
+        heard.broken(&format!("{} bytes more than any report has", stdout.left_out()));
+    }
+    heard.end(end, stderr);
     heard
 }
 
 impl Heard {
-    /// Whether a run got to its end, as far as it says: its outputs are to be compared.
-    pub fn is_whole(&self, run: u32) -> bool {
-        self.ended.contains(&run) && !self.faulty.contains(&run) && !self.halfway.contains(&run)
+    /// Whether the run got to its end, as far as it says: its outputs are to be compared.
+    pub fn is_whole(&self) -> bool {
+        self.done && !self.faulty && self.not_emulated.is_empty()
     }
 
-    fn take(&mut self, report: RunnerReport, runs: u32) {
+    fn take(&mut self, report: RunnerReport) {
         match report {
-            RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial >= runs => {
+            RunnerReport::Confined { missing } if !self.confined => {
+                (self.confined, self.unconfined) = (true, missing);
+            }
+            RunnerReport::Confined { .. } => self.broken("a report of another confinement"),
+            RunnerReport::Loading if self.confined && !self.loading => self.loading = true,
+            RunnerReport::Loading => self.broken("a report of another start"),
+            RunnerReport::Attempted { call } => {
+                let message = format!("the kernel tried to {}", confine::attempt(call));
+                self.conclude(Finding::new(FindingKind::Forbidden, message));
+            }
+            RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial > 0 => {
                 self.broken("a report of a run that there is not");
             }
-            RunnerReport::Finding { trial, .. } if self.ended.contains(&trial) => {
-                self.broken("a report of a run that had ended");
+            RunnerReport::Finding { .. } if self.done => self.broken("a report of a run that had ended"),
+            RunnerReport::Finding { finding, .. } => {
+                self.faulty |= !finding.kind.is_allowed();
+                self.add(Finding { message: plain(&finding.message), ..finding });
             }
-            RunnerReport::Finding { trial, finding } => {
-                if !finding.kind.is_allowed() {
-                    self.faulty.insert(trial);
-                }
-                self.add(finding);
-            }
-            RunnerReport::TrialDone { trial } => {
-                if !self.ended.insert(trial) {
-                    self.broken("a run that ended twice");
+            RunnerReport::TrialDone { .. } if self.done => self.broken("a run that ended twice"),
+            RunnerReport::TrialDone { .. } => self.done = true,
+            RunnerReport::NotEmulated { .. } if self.done => self.broken("a report after the last run had ended"),
+            RunnerReport::NotEmulated { what } => {
+                if self.not_emulated.len() < MOST {
+                    self.not_emulated.push(plain(&what));
                 }
             }
-            // Runs follow each other, so it speaks of the first that has not ended. It excuses no other.
-            RunnerReport::NotEmulated { what } => match (0..runs).find(|run| !self.ended.contains(run)) {
-                Some(run) => {
-                    self.halfway.insert(run);
-                    self.not_emulated.get_or_insert(what);
-                }
-                None => self.broken("a report after the last run had ended"),
-            },
-            RunnerReport::Printed { text } => self.printed.push_str(&text),
+            RunnerReport::Printed { text } => {
+                self.printed.extend(text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()));
+            }
         }
     }
 
@@ -115,24 +147,50 @@ impl Heard {
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
-    fn end(&mut self, end: End, stderr: &Captured, runs: u32) {
-        let complete = (0..runs).all(|run| self.ended.contains(&run));
+    /// What the judge does not believe of what it says is not emulated.
+    pub fn forged(&mut self, what: &str, why: &str) {
+        let message = format!("the kernel's process claims that `{what}` is not emulated, but {why}");
+        self.conclude(Finding::new(FindingKind::Protocol, message));
+    }
+
+    /// That it ended before its run did, by itself.
+    pub fn ended_early(&mut self, because: &str) {
+        let message = format!("the kernel ended the process before it was done{because}");
+        self.conclude(Finding::new(FindingKind::Exited, message));
+    }
+
+    fn end(&mut self, end: End, stderr: &Captured) {
         let failed = self.findings.iter().any(|finding| !finding.kind.is_allowed());
         let stderr = stderr.text();
-        let last = stderr.trim().lines().last().unwrap_or_default();
+        let last = plain(stderr.trim().lines().last().unwrap_or_default());
         let because = if last.is_empty() { String::new() } else { format!(": {last}") };
+        if !self.loading {
+            // Nothing of the candidate's had run.
+            let memory = if stderr.contains(OURS_FAILED) { format!("; {RAISE}") } else { String::new() };
+            self.refused = Some(format!("the runner {end}{because}{memory}"));
+            return;
+        }
         match end {
-            // What stopped it was said, or it went as it should.
-            End::Exited(0) if complete || self.not_emulated.is_some() || failed => {}
+            // What stopped it was said, or it went as it should. Whether what is not emulated excuses an early end, the judge decides.
             End::Exited(0) => {
-                let message = format!("the kernel ended the process before it was done{because}");
+                self.orderly = self.done;
+                if !self.done && !failed && self.not_emulated.is_empty() {
+                    self.ended_early(&because);
+                }
+            }
+            End::Exited(code) => {
+                let message = format!("the kernel's process {end}{because}");
+                if code == i32::from(REFUSED) || code == PANICKED {
+                    self.passing = Some(message.clone());
+                }
                 self.conclude(Finding::new(FindingKind::Exited, message));
             }
-            End::Exited(code) if code == i32::from(REFUSED) || code == PANICKED => {
-                self.refused = Some(format!("the runner {end}{because}"));
-            }
-            End::Exited(_) => {
-                self.conclude(Finding::new(FindingKind::Exited, format!("the kernel's process {end}{because}")));
+            End::Signalled(libc::SIGSYS) => {
+                if !self.findings.iter().any(|finding| finding.kind == FindingKind::Forbidden) {
+                    let message =
+                        "the kernel tried to make a system call that is refused, with signals blocked".to_string();
+                    self.conclude(Finding::new(FindingKind::Forbidden, message));
+                }
             }
             End::Signalled(signal) if signal == libc::SIGXCPU || signal == libc::SIGXFSZ => {
                 self.conclude(Finding::new(FindingKind::LimitExceeded, format!("the kernel's process was {end}")));
@@ -142,7 +200,7 @@ impl Heard {
             }
             End::TimedOut(_) => {
                 let message = format!("the kernel {end}");
-                self.timed_out = Some(message.clone());
+                self.passing = Some(message.clone());
                 self.conclude(Finding::new(FindingKind::NoProgress, message));
             }
             End::Interrupted | End::Misbehaved(_) => self.refused = Some(format!("the runner was {end}")),
@@ -150,14 +208,23 @@ impl Heard {
     }
 }
 
+/// A text of a runner's in one line, as much of it as is shown.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn started() -> [RunnerReport; 2] {
+        [RunnerReport::Confined { missing: vec![] }, RunnerReport::Loading]
+    }
+
     fn captured(reports: &[RunnerReport], more: &str) -> Captured {
         let mut captured = Captured::new(1 << 20);
-        for report in reports {
+        for report in started().iter().chain(reports) {
             captured.push((serde_json::to_string(report).unwrap() + "\n").as_bytes());
         }
         captured.push(more.as_bytes());
@@ -165,15 +232,15 @@ mod tests {
     }
 
     fn heard(reports: &[RunnerReport], more: &str, end: End) -> Heard {
-        hear(&captured(reports, more), &Captured::new(10), end, 2)
+        hear(&captured(reports, more), &Captured::new(10), end)
     }
 
     fn race() -> RunnerReport {
         RunnerReport::Finding { trial: 0, finding: Finding::new(FindingKind::Race, "a race") }
     }
 
-    fn done(trial: u32) -> RunnerReport {
-        RunnerReport::TrialDone { trial }
+    fn done() -> RunnerReport {
+        RunnerReport::TrialDone { trial: 0 }
     }
 
     fn kinds(heard: &Heard) -> Vec<FindingKind> {
@@ -182,19 +249,26 @@ mod tests {
 
     #[test]
     fn a_clean_run_leaves_no_finding() {
-        assert_eq!(kinds(&heard(&[done(0), done(1)], "", End::Exited(0))), []);
+        let clean = heard(&[done()], "", End::Exited(0));
+        assert_eq!((kinds(&clean), clean.is_whole(), clean.orderly), (vec![], true, true));
     }
 
     #[test]
     fn whatever_is_added_to_the_reports_no_finding_goes() {
-        let forgeries: [&[RunnerReport]; 4] = [
-            &[done(0), done(1)],
-            &[RunnerReport::NotEmulated { what: "everything".into() }, done(0), done(1)],
-            &[RunnerReport::Printed { text: "pass".into() }, done(0), done(1)],
-            &[done(0), done(1), done(0)],
+        let forgeries: [&[RunnerReport]; 6] = [
+            &[done()],
+            &[RunnerReport::NotEmulated { what: "everything".into() }, done()],
+            &[RunnerReport::Printed { text: "pass".into() }, done()],
+            &[done(), done()],
+            &[RunnerReport::Confined { missing: vec![] }, RunnerReport::Loading, done()],
+            &[RunnerReport::Attempted { call: 1 }],
         ];
         for forged in forgeries {
-            for end in [End::Exited(0), End::Exited(3), End::Signalled(11), End::TimedOut(Duration::from_secs(1))] {
+            for end in [0, 3, 70, 101].map(End::Exited).into_iter().chain([
+                End::Signalled(11),
+                End::Signalled(libc::SIGSYS),
+                End::TimedOut(Duration::from_secs(1)),
+            ]) {
                 for more in ["", "nonsense\n", "{\"trial-done\":{\"trial\":7}}\n"] {
                     let honest = heard(&[race()], more, end);
                     let both = heard(&[&[race()], forged].concat(), more, end);
@@ -222,7 +296,7 @@ mod tests {
         let ends = [0, 3].map(End::Exited).into_iter();
         for end in ends.chain([11, libc::SIGXCPU].map(End::Signalled)).chain([End::TimedOut(Duration::from_secs(1))]) {
             for more in ["", "nonsense\n"] {
-                let honest: [&[RunnerReport]; 3] = [&[], &[done(0)], &[done(0), done(1)]];
+                let honest: [&[RunnerReport]; 2] = [&[], &[done()]];
                 for (honest, flood) in honest.iter().flat_map(|honest| floods.iter().map(move |flood| (honest, flood)))
                 {
                     let alone = heard(honest, more, end);
@@ -236,59 +310,104 @@ mod tests {
                 }
             }
         }
-        let flooded = heard(&[floods[0].clone(), vec![race(), done(0), done(1)]].concat(), "", End::Exited(0));
+        let flooded = heard(&[floods[0].clone(), vec![race(), done()]].concat(), "", End::Exited(0));
         assert_eq!((failing(&flooded), flooded.findings.len()), (vec![FindingKind::Race], MOST_ALLOWED + 1));
     }
 
     #[test]
-    fn what_is_allowed_makes_no_run_faulty_and_excuses_no_early_end() {
-        let whole = heard(&[allowed(1), done(0), done(1)], "", End::Exited(0));
-        assert!(whole.is_whole(0) && whole.is_whole(1));
-        let early = heard(&[allowed(1), done(0)], "", End::Exited(0));
-        assert_eq!(failing(&early), [FindingKind::Exited]);
-        assert!(!heard(&[race(), done(0), done(1)], "", End::Exited(0)).is_whole(0));
+    fn a_report_longer_than_what_is_kept_fails_whatever_is_left_of_it() {
+        let mut long = Captured::new(4000);
+        let printed = |text: &str| serde_json::to_string(&RunnerReport::Printed { text: text.into() }).unwrap() + "\n";
+        let lines = started().map(|report| serde_json::to_string(&report).unwrap() + "\n").concat();
+        long.push(lines.as_bytes());
+        (0..1000).for_each(|_| long.push(printed("more talk").as_bytes()));
+        long.push((serde_json::to_string(&done()).unwrap() + "\n").as_bytes());
+        let heard = hear(&long, &Captured::new(10), End::Exited(0));
+        assert_eq!((kinds(&heard), heard.done), (vec![FindingKind::Protocol], true));
+        let why = "bytes more than any report has";
+        assert!(heard.findings[0].message.ends_with(why), "{}", heard.findings[0].message);
     }
 
     #[test]
-    fn what_is_not_emulated_excuses_only_the_run_that_was_under_way() {
+    fn what_is_allowed_makes_no_run_faulty_and_excuses_no_early_end() {
+        assert!(heard(&[allowed(1), done()], "", End::Exited(0)).is_whole());
+        assert_eq!(failing(&heard(&[allowed(1)], "", End::Exited(0))), [FindingKind::Exited]);
+        assert!(!heard(&[race(), done()], "", End::Exited(0)).is_whole());
+    }
+
+    #[test]
+    fn what_is_not_emulated_is_a_claim_of_a_run_that_has_not_ended() {
         let what = || RunnerReport::NotEmulated { what: "everything".into() };
-        let whole = |reports: &[RunnerReport]| {
-            let heard = heard(reports, "", End::Exited(0));
-            [0, 1].map(|run| heard.is_whole(run))
-        };
-        assert_eq!(whole(&[what(), done(0), done(1)]), [false, true]);
-        assert_eq!(whole(&[done(0), what(), done(1)]), [true, false]);
-        assert_eq!(whole(&[what(), done(0), what(), done(1)]), [false, false]);
-        let late = heard(&[done(0), done(1), what()], "", End::Exited(0));
-        assert_eq!((kinds(&late), late.not_emulated), (vec![FindingKind::Protocol], None));
+        let claimed = heard(&[what(), done()], "", End::Exited(0));
+        assert_eq!((claimed.is_whole(), claimed.not_emulated.len(), kinds(&claimed)), (false, 1, vec![]));
+        let late = heard(&[done(), what()], "", End::Exited(0));
+        assert_eq!((kinds(&late), late.not_emulated), (vec![FindingKind::Protocol], vec![]));
     }
 
     #[test]
     fn a_run_without_its_end_is_a_crash_or_an_exit_in_words() {
-        let crash = heard(&[done(0)], "", End::Signalled(11));
+        let crash = heard(&[], "", End::Signalled(11));
         assert_eq!(crash.findings[0].message, "the kernel's process was killed by signal 11 (SIGSEGV)");
-        assert_eq!(kinds(&heard(&[done(0)], "", End::Exited(0))), [FindingKind::Exited]);
-        assert_eq!(kinds(&heard(&[done(0), done(1)], "", End::Exited(3))), [FindingKind::Exited]);
+        assert_eq!(kinds(&heard(&[], "", End::Exited(0))), [FindingKind::Exited]);
+        assert_eq!(kinds(&heard(&[done()], "", End::Exited(3))), [FindingKind::Exited]);
         assert_eq!(kinds(&heard(&[], "", End::Signalled(libc::SIGXCPU))), [FindingKind::LimitExceeded]);
     }
 
     #[test]
     fn a_time_out_fails_and_is_told_apart() {
-        let slow = heard(&[done(0)], "", End::TimedOut(Duration::from_secs(10)));
-        assert_eq!((kinds(&slow), slow.timed_out.is_some()), (vec![FindingKind::NoProgress], true));
+        let slow = heard(&[], "", End::TimedOut(Duration::from_secs(10)));
+        assert_eq!((kinds(&slow), slow.passing.is_some()), (vec![FindingKind::NoProgress], true));
+    }
+
+    #[test]
+    fn a_refused_call_fails_by_its_name_and_by_the_signal_alone() {
+        let socket = RunnerReport::Attempted { call: libc::SYS_socket };
+        let told = heard(&[done(), socket], "", End::Signalled(libc::SIGSYS));
+        assert_eq!(told.findings[0].message, "the kernel tried to open a socket (socket)");
+        assert_eq!(kinds(&told), [FindingKind::Forbidden]);
+        assert_eq!(kinds(&heard(&[done()], "", End::Signalled(libc::SIGSYS))), [FindingKind::Forbidden]);
+    }
+
+    #[test]
+    fn a_runner_that_lacks_memory_before_it_loads_names_the_setting_and_later_is_not_believed() {
+        let mut stderr = Captured::new(1 << 10);
+        stderr.push(b"memory allocation of 4096 bytes failed\n");
+        let abort = End::Signalled(libc::SIGABRT);
+        let early = hear(&Captured::new(10), &stderr, abort);
+        assert!(early.refused.is_some_and(|why| why.contains("`build.memory-limit`")));
+        let late = hear(&captured(&[done()], ""), &stderr, abort);
+        assert_eq!((late.refused, late.findings.len()), (None, 1));
     }
 
     #[test]
     fn reports_that_cannot_be_break_the_protocol() {
-        for more in ["nonsense\n", "{\"trial-done\":{\"trial\":2}}\n", "{\"trial-done\":{\"trial\":1}}\n"] {
-            assert_eq!(kinds(&heard(&[done(0), done(1)], more, End::Exited(0))), [FindingKind::Protocol], "{more}");
+        let lines =
+            ["nonsense\n", "{\"trial-done\":{\"trial\":2}}\n", "{\"trial-done\":{\"trial\":0}}\n", "\"loading\"\n"];
+        for more in lines {
+            assert_eq!(kinds(&heard(&[done()], more, End::Exited(0))), [FindingKind::Protocol], "{more}");
         }
-        assert_eq!(kinds(&heard(&[done(0), race(), done(1)], "", End::Exited(0))), [FindingKind::Protocol]);
+        assert_eq!(kinds(&heard(&[done(), race()], "", End::Exited(0))), [FindingKind::Protocol]);
     }
 
     #[test]
-    fn a_runner_that_refused_gives_no_result() {
-        assert!(heard(&[], "", End::Exited(i32::from(REFUSED))).refused.is_some());
+    fn a_runner_that_refused_before_it_loaded_anything_gives_no_result_and_later_a_failure() {
+        let refused = End::Exited(i32::from(REFUSED));
+        let early = hear(&Captured::new(10), &Captured::new(10), refused);
+        assert!(early.refused.is_some() && early.findings.is_empty());
+        for status in [70, 101] {
+            let late = heard(&[], "", End::Exited(status));
+            assert_eq!((kinds(&late), late.refused), (vec![FindingKind::Exited], None));
+            assert!(late.passing.is_some());
+        }
+    }
+
+    #[test]
+    fn texts_of_a_runner_control_no_terminal_and_forge_no_line() {
+        let text = "a\nb\u{1b}[2Jc".to_string();
+        let finding = Finding::new(FindingKind::Race, text.clone());
+        let heard =
+            heard(&[RunnerReport::Finding { trial: 0, finding }, RunnerReport::Printed { text }], "", End::Exited(0));
+        assert_eq!((heard.findings[0].message.as_str(), heard.printed.as_str()), ("a b [2Jc", "a\nb[2Jc"));
     }
 
     #[test]

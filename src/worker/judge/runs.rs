@@ -8,16 +8,19 @@ use super::reports::{Heard, hear};
 use crate::model::bound::{Constant, Launch};
 use crate::process::{Command, Limits, run};
 use crate::worker::confine::Confinement;
+use crate::worker::emulator::{Claim, Claimant, credible};
 use crate::worker::message::{RunnerRequest, RunnerTrial};
 
 /// Bytes kept of a runner's reports.
 const REPORTS: usize = 4 << 20;
 
-/// What is run: the same for every trial.
+/// What is run: the same in every run.
 #[derive(Debug, Clone)]
 pub struct Candidate<'a> {
     /// The binary, in a memory file that may be loaded.
     pub binary: MemoryFile,
+    /// Its bytes.
+    pub bytes: &'a [u8],
     /// As in the runner's request.
     pub entries: &'a [String],
     /// As in the runner's request.
@@ -41,25 +44,25 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// Runs the candidate once on each set of buffers, `files`, and waits for the end of the runner and its group, `time` at most.
+/// Runs the candidate once on a set of buffers, `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
 pub fn run_candidate(
     candidate: &Candidate<'_>,
-    trials: Vec<RunnerTrial>,
+    trial: RunnerTrial,
     files: &[MemoryFile],
     time: Duration,
 ) -> Result<Ran, String> {
-    let runs = trials.len() as u32;
-    let buffers: u64 = trials.iter().flat_map(|trial| &trial.buffers).map(|buffer| buffer.bytes).sum();
+    let buffers: u64 = trial.buffers.iter().map(|buffer| buffer.bytes).sum();
+    let binary = candidate.binary.again().map_err(|e| format!("cannot hand over the binary: {e}"))?;
     let request = RunnerRequest {
-        binary_fd: candidate.binary.number(),
+        binary_fd: binary.number(),
         entries: candidate.entries.to_vec(),
         check: candidate.check,
         launches: candidate.launches.to_vec(),
         constants: candidate.constants.to_vec(),
-        trials,
+        trials: vec![trial],
         threads: candidate.threads,
     };
-    let all = || files.iter().chain([&candidate.binary]);
+    let all = || files.iter().chain([&binary]);
     let keep = Confinement {
         scratch: None,
         read: vec!["/proc/sys/vm/max_map_count".into()],
@@ -77,8 +80,32 @@ pub fn run_candidate(
     // The coordinator ends a worker that is interrupted, and its runner with it.
     let finished =
         run(&command, Some(time), &AtomicBool::new(false)).map_err(|e| format!("cannot run the kernel: {e}"))?;
-    let heard = hear(&finished.stdout, &finished.stderr, finished.end, runs);
+    let mut heard = hear(&finished.stdout, &finished.stderr, finished.end);
+    doubt(&mut heard, candidate);
     Ok(Ran { heard, stderr: finished.stderr.text() })
+}
+
+/// Believes of what is not emulated only what the candidate's binary and launches can have brought about; the rest fails.
+fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
+    let of = Claimant {
+        binary: candidate.bytes,
+        launches: candidate.launches,
+        threads: candidate.threads,
+        memory: candidate.memory,
+    };
+    let claims: Vec<_> = std::mem::take(&mut heard.not_emulated).into_iter().map(|c| (credible(&c, &of), c)).collect();
+    let abrupt = claims.iter().any(|(found, _)| *found == Ok(Claim::Abrupt));
+    let forged = claims.iter().any(|(found, _)| found.is_err());
+    for (found, claim) in &claims {
+        match found {
+            Ok(_) => heard.not_emulated.push(claim.clone()),
+            Err(why) => heard.forged(claim, why),
+        }
+    }
+    // A construct ends the launch and not the process.
+    if !claims.is_empty() && !heard.done && !abrupt && !forged && heard.findings.iter().all(|f| f.kind.is_allowed()) {
+        heard.ended_early("");
+    }
 }
 
 /// Address space: the buffers, shadow state of up to sixteen bytes for each of theirs where accesses are watched, what the C library reserves for each

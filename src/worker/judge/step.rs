@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::buffers::{self, After, Manner, POISONS, Placed};
 use super::memory::MemoryFile;
+use super::reports::Heard;
 use super::runs::{Candidate, run_candidate};
 use crate::base::Severity;
 use crate::model::bound::Launch;
@@ -18,6 +19,7 @@ use crate::reference::Values;
 use crate::reference::float::gather_strided;
 use crate::reference::oracle::OracleOutput;
 use crate::worker::compare::{Compared, Leniency, observe, spread};
+use crate::worker::confine;
 use crate::worker::message::{Response, RunnerTrial, ThreadOrder};
 use crate::worker::oracle::{Named, Source, python};
 use crate::worker::task::{Task, failed};
@@ -26,6 +28,8 @@ use crate::worker::task::{Task, failed};
 const WORTH_SHARING: u64 = 1 << 16;
 /// Most threads of the host for one candidate.
 const MOST_THREADS: usize = 8;
+/// What shared memory is filled with, by kind of poison.
+const SHARED_POISONS: [u8; 2] = [0xff, 0x5a];
 /// Bytes of printed text that are shown.
 const SHOWN: usize = 4096;
 
@@ -38,6 +42,8 @@ pub fn run(task: &Task) -> Response {
 struct Run {
     order: ThreadOrder,
     manner: Manner,
+    /// What shared memory is filled with.
+    shared: u8,
     /// What is added to the name of the distribution.
     said: &'static str,
 }
@@ -45,11 +51,14 @@ struct Run {
 /// The runs of a trial. Sides of the guard page alternate, and over the trials each order meets each side.
 fn runs(trial: &Trial) -> [Run; 3] {
     let side = trial.trial.is_multiple_of(2);
-    let run = |order, poison, guard_after, said| Run { order, manner: Manner { poison, guard_after }, said };
+    let run = |order, set: usize, guard_after, said| {
+        let manner = Manner { poison: POISONS[set], guard_after };
+        Run { order, manner, shared: SHARED_POISONS[set], said }
+    };
     [
-        run(ThreadOrder::Forward, POISONS[0], side, ""),
-        run(ThreadOrder::Reversed, POISONS[1], !side, ", threads reversed"),
-        run(ThreadOrder::Random(order_seed(trial.seed)), POISONS[0], side, ", threads shuffled"),
+        run(ThreadOrder::Forward, 0, side, ""),
+        run(ThreadOrder::Reversed, 1, !side, ", threads reversed"),
+        run(ThreadOrder::Random(order_seed(trial.seed)), 0, side, ", threads shuffled"),
     ]
 }
 
@@ -71,12 +80,20 @@ fn verify(task: &Task) -> Result<Response, Response> {
     };
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(4);
     if most > task.memory_limit {
-        let why = format!("its buffers take {most} bytes of memory, the limit is {}", task.memory_limit);
+        let why = format!(
+            "its buffers take {most} bytes of memory, the limit is {} (setting `build.memory-limit`)",
+            task.memory_limit
+        );
         return Err(Response::Unavailable { why });
     }
+    let unconfined = confine::missing_here().missing;
+    if !unconfined.is_empty() && !task.allow_unconfined {
+        return Err(Response::Unavailable { why: cannot_confine(&unconfined) });
+    }
+    let binary = task.read("binary")?;
     let candidate = Candidate {
-        binary: MemoryFile::program(&task.read("binary")?)
-            .map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
+        binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
+        bytes: &binary,
         entries: &params.entries,
         check,
         launches: &params.launches,
@@ -92,6 +109,13 @@ fn verify(task: &Task) -> Result<Response, Response> {
         }
     }
     judge.finish()
+}
+
+fn cannot_confine(missing: &[String]) -> String {
+    let missing = missing.join("; ");
+    format!(
+        "kernels are not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
+    )
 }
 
 fn threads(launches: &[Launch]) -> u32 {
@@ -110,7 +134,8 @@ struct Judge<'a> {
     candidate: Candidate<'a>,
     seen: VerifyObservation,
     notes: Vec<Note>,
-    timed_out: Option<String>,
+    /// A failure that may pass, such as a time-out.
+    passing: Option<String>,
     /// Set when a crash or a refusal makes further trials pointless.
     stop: bool,
 }
@@ -124,9 +149,10 @@ impl<'a> Judge<'a> {
             asked: params.trials.len() as u32,
             trials: vec![],
             determinism: Determinism::Unknown,
+            unconfined: vec![],
             ran_as: if candidate.check { "check" } else { "plain" }.to_string(),
         };
-        Judge { task, params, candidate, seen, notes: vec![], timed_out: None, stop: false }
+        Judge { task, params, candidate, seen, notes: vec![], passing: None, stop: false }
     }
 
     fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
@@ -142,44 +168,59 @@ impl<'a> Judge<'a> {
                 .map_err(|e| failed(format!("cannot make buffers: {e}")))
         };
         let placed = runs.iter().map(|run| make(run, &mut sealed)).collect::<Result<Vec<_>, _>>()?;
-        let requests = runs.iter().zip(&placed).map(|(run, placed)| RunnerTrial {
-            buffers: placed.iter().map(|one| one.shared.clone()).collect(),
-            order: run.order,
-            guard_after: run.manner.guard_after,
-        });
-        let mut files: BTreeMap<i32, MemoryFile> = BTreeMap::new();
-        files.extend(placed.iter().flatten().map(|one| (one.file.number(), one.file.clone())));
-        let files: Vec<MemoryFile> = files.into_values().collect();
-        // A little is kept for comparing, so that a time-out is told rather than suffered.
-        let time = (self.task.left() / 10 * 9).max(Duration::from_millis(10));
-        let ran = run_candidate(&self.candidate, requests.collect(), &files, time).map_err(failed)?;
-        if let Some(why) = ran.heard.refused {
-            return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
+        let mut ended = vec![];
+        for (run, placed) in runs.iter().zip(&placed) {
+            let heard = self.run(run, placed)?;
+            self.hear(&heard);
+            self.damage(placed, heard.not_emulated.is_empty())?;
+            // Other runs than these left outputs half made: they say nothing.
+            if heard.is_whole() {
+                ended.push((run, placed));
+            }
+            if !heard.orderly {
+                break;
+            }
         }
-        self.hear(&ran.heard);
-        for (run, placed) in (0..).zip(&placed) {
-            self.damage(placed, !ran.heard.halfway.contains(&run))?;
-        }
-        // Other runs than these left outputs half made: they say nothing.
-        let whole = |run: &u32| ran.heard.is_whole(*run);
-        let ended: Vec<_> =
-            (0..).zip(runs.iter().zip(&placed)).filter(|(at, _)| whole(at)).map(|(_, pair)| pair).collect();
         self.stop |= ended.len() < runs.len();
         self.compare(trial, &inputs, &expected, &ended)
     }
 
+    /// Runs the candidate once, in a process that has this run's buffers and no other's.
+    fn run(&self, run: &Run, placed: &[Placed<'_>]) -> Result<Heard, Response> {
+        let request = RunnerTrial {
+            buffers: placed.iter().map(|one| one.shared.clone()).collect(),
+            order: run.order,
+            guard_after: run.manner.guard_after,
+            poison: run.shared,
+        };
+        let files: Vec<MemoryFile> = placed.iter().map(|one| one.file.clone()).collect();
+        // A little is kept for comparing, so that a time-out is told rather than suffered.
+        let time = (self.task.left() / 10 * 9).max(Duration::from_millis(10));
+        let ran = run_candidate(&self.candidate, request, &files, time).map_err(failed)?;
+        if let Some(why) = ran.heard.refused {
+            return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
+        }
+        if !ran.heard.unconfined.is_empty() && !self.task.allow_unconfined {
+            return Err(Response::Unavailable { why: cannot_confine(&ran.heard.unconfined) });
+        }
+        Ok(ran.heard)
+    }
+
     /// Takes over what a runner said.
-    fn hear(&mut self, heard: &super::Heard) {
+    fn hear(&mut self, heard: &Heard) {
         // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
         heard.findings.iter().for_each(|finding| self.find(finding.clone()));
-        if let Some(what) = &heard.not_emulated {
+        if let Some(what) = heard.not_emulated.first() {
             self.seen.not_emulated.get_or_insert_with(|| what.clone());
         }
         if self.notes.is_empty() {
             self.notes.extend(text_note("verify.printed", &heard.printed));
         }
-        if heard.timed_out.is_some() {
-            self.timed_out.clone_from(&heard.timed_out);
+        if heard.passing.is_some() {
+            self.passing.clone_from(&heard.passing);
+        }
+        if self.seen.unconfined.is_empty() {
+            self.seen.unconfined.clone_from(&heard.unconfined);
         }
     }
 
@@ -325,7 +366,7 @@ impl<'a> Judge<'a> {
             (Some(what), 0) => format!("not emulated: {what}"),
             (None, 0) => format!("{trials} trials in 3 thread orders, emulated ({})", self.seen.ran_as),
         };
-        let (verdict, forget) = (self.timed_out.clone().map(Verdict::Fail), self.timed_out.is_some());
+        let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
         Ok(Response::Done { verdict, notes: self.notes, summary, forget })
     }
 }

@@ -1,6 +1,6 @@
 //! What a virtual device is and how launches behave on it: a file in TOML. Knows its form; draws nothing.
 //!
-//! A scenario is no part of any key, as the state of a real machine is not: what is observed under it is evidence. One without `[device]` is a machine that has
+//! A scenario is no part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
 //! only the stand-in compiler.
 
 use std::path::Path;
@@ -26,8 +26,9 @@ pub struct Scenario {
     /// Relative range of what all samples of a step, or of a block of pairs, share: the clocks of that moment.
     #[serde(default)]
     pub drift: f64,
-    /// The device; none for a machine without.
-    pub device: Option<Device>,
+    /// The devices; none for a machine without.
+    #[serde(default, rename = "device")]
+    pub devices: Vec<Device>,
     /// How launches behave; the first that matches counts.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
@@ -71,7 +72,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rule {
-    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1`.
+    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1 on Virtual H`.
     pub matches: String,
     /// Nanoseconds of a launch.
     #[serde(default)]
@@ -109,11 +110,11 @@ impl Scenario {
         toml::from_str(&text).map_err(|e| format!("`{}` is no scenario of a virtual device: {e}", path.display()))
     }
 
-    /// Times add up, the largest error counts, the first fault ends it.
-    pub(super) fn behaviour(&self, launches: &[Launch]) -> Result<Behaviour, String> {
+    /// Of launches on a product: times add up, the largest error counts, the first fault ends it.
+    pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, String> {
         let mut all = Behaviour::default();
         for launch in launches {
-            let (text, threads) = text(launch);
+            let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
             let rule = loop {
                 let rule = rules.next().ok_or_else(|| format!("no rule of the scenario matches `{text}`"))?;
@@ -132,12 +133,12 @@ impl Scenario {
 }
 
 /// A launch as rules see it, and how many threads it has.
-fn text(launch: &Launch) -> (String, u64) {
+fn text(launch: &Launch, product: &str) -> (String, u64) {
     let dims = |d: &[u32; 3]| d.map(|n| n.to_string()).join(",");
     match launch {
         Launch::Kernel(k) => {
             let threads = k.grid.iter().chain(&k.block).map(|n| u64::from(*n)).product();
-            (format!("{} grid {} block {}", k.entry, dims(&k.grid), dims(&k.block)), threads)
+            (format!("{} grid {} block {} on {product}", k.entry, dims(&k.grid), dims(&k.block)), threads)
         }
         Launch::Memset { .. } => ("memset".into(), 0),
     }

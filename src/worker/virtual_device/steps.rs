@@ -2,7 +2,7 @@
 
 use super::TOOL;
 use super::clock::Clock;
-use super::scenario::{Behaviour, Fault, Scenario};
+use super::scenario::{Behaviour, Device, Fault, Scenario};
 use crate::measure::compare::Comparison;
 use crate::model::{Role, Tensor};
 use crate::record::params::{PairsParams, VerifyParams};
@@ -31,7 +31,9 @@ impl At {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
         let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e))?;
-        let device = scenario.device.as_ref().ok_or_else(|| none("the scenario has no device"))?;
+        let asked = |d: &&Device| task.product.as_ref().is_none_or(|p| *p == d.product);
+        let device = scenario.devices.iter().find(asked);
+        let device = device.ok_or_else(|| none("the scenario has no such device"))?;
         let provenance = Provenance {
             device: device.class(),
             driver: device.driver.clone(),
@@ -47,7 +49,7 @@ impl At {
     }
 
     fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
-        self.scenario.behaviour(&params.launches).map_err(failed)
+        self.scenario.behaviour(&params.launches, &self.provenance.device.product).map_err(failed)
     }
 
     /// Samples that were not dropped.
@@ -105,6 +107,7 @@ pub fn verify(task: &Task) -> Response {
             asked: params.trials.len() as u32,
             trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
             determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },
+            unconfined: vec![],
             ran_as: at.provenance.device.to_string(),
         };
         // A crash is a finding, which judge makes a failure of.

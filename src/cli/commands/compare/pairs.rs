@@ -69,7 +69,9 @@ pub(super) fn paired(
         }
         // The same pairs the other way round, and what the bundle brings, say as much.
         let (straight, swapped) = (regression::spec(node, false), regression::spec(node, true));
-        let held = evidence.seen(&swapped.key(), &swapped).map_err(|e| context.fail(&e.to_string()))?;
+        let held = evidence
+            .seen(&swapped.key(), &swapped, node.product.as_deref())
+            .map_err(|e| context.fail(&e.to_string()))?;
         let held = held.and_then(|seen| Some((observed(&seen.record, read)?, about(&seen.record), true)));
         let brought = || {
             let bundle = base?;

@@ -81,7 +81,7 @@ pub(super) fn built<R>(
     };
     let packages = context.packages(&opened, &asked)?;
     let mut ready = context.ready(&mut opened, &packages, &asked, interrupted)?;
-    let outcome = execute(context, &opened, &mut ready, &mut None);
+    let outcome = execute(context, &opened, &mut ready, &packages, &mut None);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let exit = plain_exit(&outcome, interrupted.load(Ordering::Relaxed));
@@ -99,8 +99,9 @@ pub(super) fn built<R>(
     let champions = ready.champions(&known);
     let evidence = ready.evidence(&opened);
     let mut standings = Standings::new();
-    for Champion { standing, spec, .. } in &champions {
-        let seen = evidence.seen(&standing.bench, spec).map_err(|e| context.fail(&e.to_string()))?;
+    for Champion { standing, spec, node } in &champions {
+        let seen =
+            evidence.seen(&standing.bench, spec, node.product.as_deref()).map_err(|e| context.fail(&e.to_string()))?;
         let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
         let benches = seen.and_then(|seen| Stood::benched(&seen.record, read)).into_iter().collect();
         let stood = Stood { variant: standing.variant.clone(), spec: spec.clone(), benches };

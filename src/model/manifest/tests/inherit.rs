@@ -65,6 +65,25 @@ fn an_overlay_adds_shapes_and_operators() {
 }
 
 #[test]
+fn an_overlay_adds_seeds_and_nothing_else_may() {
+    let mut package = package(include_str!("example.toml"));
+    let (manifest, found) =
+        parse(&file("[operator.rms_norm]\nseeds = [7, 0x10]\nshapes.hard = { rows = 5, cols = 8 }\n"));
+    assert_eq!((found, overlay(&mut package, &manifest.unwrap())), (vec![], vec![]));
+    let operator = package.operator("rms_norm").unwrap();
+    assert_eq!((&operator.seeds[..], operator.shapes.last().unwrap().name.as_str()), (&[7, 16][..], "hard"));
+    let (_, found) = parse(&file("[operator.rms_norm]\nseeds = [7, -1, 7]\n"));
+    assert_eq!(
+        found.iter().map(|d| (d.code, under(d))).collect::<Vec<_>>(),
+        [("manifest.value", "-1"), ("manifest.duplicate-name", "7")]
+    );
+    let text =
+        include_str!("example.toml").replace("dims = [\"rows\", \"cols\"]", "dims = [\"rows\", \"cols\"]\nseeds = [7]");
+    let (_, found) = inherit(&parse(&file(&text)).0.unwrap(), None);
+    assert_eq!(found.iter().map(|d| d.code).collect::<Vec<_>>(), ["manifest.overlay"]);
+}
+
+#[test]
 fn an_overlay_that_does_not_fit_is_refused() {
     let refused = |text: &str| {
         let mut package = package(include_str!("example.toml"));

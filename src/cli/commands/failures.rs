@@ -1,0 +1,215 @@
+//! Telling what went wrong with a step: once, in full, where it is to be mended, and with the command that does just that step again. What fails for the same
+//! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::build::reason;
+use crate::base::{Diagnostic, Severity};
+use crate::cli::session::Context;
+use crate::engine::INTERRUPTED;
+use crate::model::{Kernel, Package, TuneValue, Variant};
+use crate::record::event::StepFinished;
+use crate::record::{Note, Outcome, StepKind, Verdict};
+
+/// What one group of failures has told. A group is what failed in one kind of step of one kernel on one target.
+#[derive(Default)]
+struct Group {
+    /// Each reason, without what differs from variant to variant, and how often it came again.
+    reasons: Vec<(String, u64)>,
+}
+
+/// Tells of steps as they end.
+pub struct Teller<'a> {
+    context: &'a Context,
+    packages: HashMap<&'a str, &'a Package>,
+    groups: BTreeMap<(String, &'static str), Group>,
+}
+
+impl<'a> Teller<'a> {
+    /// For a build of these packages.
+    pub fn new(context: &'a Context, packages: impl Iterator<Item = &'a Package>) -> Self {
+        Teller { context, packages: packages.map(|p| (p.name.as_str(), p)).collect(), groups: BTreeMap::new() }
+    }
+
+    /// Says what went wrong with a step, if anything did; with `-v` why it ran, too.
+    pub fn tell(&mut self, step: &StepFinished) {
+        let console = &self.context.console;
+        if console.verbose()
+            && let Some(why) = &step.why
+        {
+            console.status("Because", &format!("{}: {}", step.id, reason(why)));
+        }
+        // What is there to be compared with may be wrong, and code need not show a method: the report says so.
+        let compared = step.kind == StepKind::Match || step.labels.method.is_some();
+        match (&step.outcome, &step.verdict) {
+            (Outcome::Failed(message), _) => self.failure(step, &format!("{} failed: {message}", step.id), message),
+            (Outcome::Skipped(why), _) if why == INTERRUPTED => {}
+            (_, Some(Verdict::Fail(why))) if !compared => self.failure(step, &format!("{}: {why}", step.id), why),
+            _ => {
+                let loud = |severity: Severity| {
+                    (severity == Severity::Error && !compared)
+                        || (severity == Severity::Warning && step.outcome == Outcome::Executed)
+                        || console.verbose()
+                };
+                // Why there is no champion stands in the report.
+                let shown = step.kind != StepKind::Select || console.verbose();
+                for note in step.notes.iter().filter(|n| shown && loud(n.severity)) {
+                    console.err(&indented(&note.message));
+                }
+            }
+        }
+    }
+
+    /// Says how many more steps failed for reasons that were told.
+    pub fn rest(&self) {
+        let more: u64 = self.groups.values().flat_map(|g| &g.reasons).map(|r| r.1).sum();
+        let steps = if more == 1 { "step" } else { "steps" };
+        if more > 0 {
+            self.context
+                .console
+                .fitted(&format!("{more} more {steps} failed for the same reasons; -v tells of each\n"));
+        }
+    }
+
+    fn failure(&mut self, step: &StepFinished, headline: &str, why: &str) {
+        let console = &self.context.console;
+        let labels = &step.labels;
+        let owner = labels.kernel.as_ref().or(labels.operator.as_ref()).cloned().unwrap_or_default();
+        let target = labels.target.clone().unwrap_or_default();
+        let group = self.groups.entry((format!("{}/{owner}/{target}", labels.package), step.kind.name())).or_default();
+        let reason = general(step, why);
+        if let Some(known) = group.reasons.iter_mut().find(|r| r.0 == reason).filter(|_| !console.verbose()) {
+            known.1 += 1;
+            return;
+        }
+        group.reasons.push((reason, 0));
+        let first = group.reasons.len() == 1 || console.verbose();
+        let place = self.packages.get(labels.package.as_str()).and_then(|package| located(package, step, why));
+        match place {
+            Some(diagnostic) => console.diagnostic(&Diagnostic { message: headline.to_string(), ..diagnostic }),
+            None => console.error(headline),
+        }
+        // The first failure of a kernel is told in full; what follows is likely another face of it.
+        if first {
+            for note in &step.notes {
+                let text = indented(&unsaid(note, why));
+                // A compiler lays its own words out.
+                if step.kind == StepKind::Compile { console.err(&text) } else { console.fitted(&text) }
+            }
+        }
+        console.err(&format!("  to run just that again: {}\n", self.context.command(&["run", &step.id])));
+    }
+}
+
+/// A reason without the values by which variants and shapes differ, so that the same mistake is one.
+fn general(step: &StepFinished, why: &str) -> String {
+    let notes: Vec<&str> = step.notes.iter().map(|n| n.message.as_str()).collect();
+    // Numbers tell wrong results apart, and say nothing more about the first.
+    let text = if matches!(step.outcome, Outcome::Failed(_)) {
+        format!("{why}\n{}", notes.join("\n"))
+    } else {
+        why.to_string()
+    };
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '0' } else { c };
+        if c != '0' || !out.ends_with('0') {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A note without the line that said it already.
+fn unsaid(note: &Note, why: &str) -> String {
+    match note.message.split_once('\n') {
+        Some((first, rest)) if first.starts_with(why) => rest.to_string(),
+        None if note.message.starts_with(why) => String::new(),
+        _ => note.message.clone(),
+    }
+}
+
+/// Lines, indented under what they belong to.
+pub fn indented(text: &str) -> String {
+    text.lines().map(|l| format!("  {l}\n")).collect()
+}
+
+/// The place in the manifest that a failure is about: the argument or the arguments of the launch that the binary does not take.
+fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnostic> {
+    let refused = step.notes.iter().any(|n| n.code == "inspect.arguments");
+    let passes = why.contains("the launch passes") || why.starts_with("argument ");
+    if !(refused || step.kind == StepKind::Judge && passes) {
+        return None;
+    }
+    let kernel = package.kernel(step.labels.kernel.as_deref()?)?;
+    let operator = package.operator(&kernel.operator)?;
+    let label = step.labels.variant.as_deref().unwrap_or_default();
+    let choice = operator.choices().into_iter().find(|c| c.label.is_empty() || label.starts_with(&c.label))?;
+    let variant = labelled(kernel, label);
+    let entry = why.split('`').skip(1).step_by(2).find(|e| kernel.launch_of(e, &variant, &choice).is_some())?;
+    let launch = kernel.launch_of(entry, &variant, &choice)?;
+    let number = why.split("argument ").nth(1).and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
+    let argument = number.and_then(|n: usize| launch.arg_places.get(n.checked_sub(1)?));
+    let place = argument.or(launch.args_place.as_ref()).unwrap_or(&launch.place);
+    let takes = match argument {
+        Some(_) => {
+            "an argument of the size and kind of that parameter; `{ value = \"...\", dtype = \"...\" }` states a scalar's"
+        }
+        None => "one argument for each parameter, in order",
+    };
+    let error = place.error("launch.arguments", why).expected(takes);
+    Some(error.see(&launch.place.file, launch.place.span.clone(), format!("`{entry}` is launched here")))
+}
+
+/// The variant of that label, as far as texts of the manifest need it.
+fn labelled(kernel: &Kernel, label: &str) -> Variant {
+    let parts: Vec<&str> = label.split(',').collect();
+    let value = |name: &str, values: &[TuneValue]| {
+        values.iter().find(|v| parts.contains(&format!("{name}={v}").as_str())).map(|v| (name.to_string(), v.clone()))
+    };
+    let values = kernel.tune.iter().filter_map(|(name, values)| value(&name.value, values)).collect();
+    Variant { values, label: label.into(), order: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::event::{Labels, StepFinished};
+
+    fn step(why: &str) -> StepFinished {
+        StepFinished {
+            product: None,
+            id: "p/k/cpu/s/judge".into(),
+            kind: StepKind::Judge,
+            labels: Labels::default(),
+            outcome: Outcome::Executed,
+            verdict: Some(Verdict::Fail(why.into())),
+            cache: crate::record::event::CacheOrigin::None,
+            key: None,
+            result: None,
+            why: None,
+            evidence: None,
+            summary: String::new(),
+            notes: vec![],
+            duration_ms: 0,
+            started_ms: None,
+        }
+    }
+
+    #[test]
+    fn one_mistake_in_two_variants_is_one_reason() {
+        let (a, b) =
+            ("`k<32>` takes 3 parameters, the launch passes 2", "`k<256>` takes 3 parameters, the launch passes 2");
+        assert_eq!(general(&step(a), a), general(&step(b), b));
+        assert_ne!(general(&step(a), a), general(&step("race on `s`"), "race on `s`"));
+    }
+
+    #[test]
+    fn what_was_said_is_not_said_again() {
+        let note =
+            |message: &str| Note { severity: Severity::Error, code: "verify.judged".into(), message: message.into() };
+        assert_eq!(unsaid(&note("wrong (3 times)"), "wrong"), "");
+        assert_eq!(unsaid(&note("wrong\n  more"), "wrong"), "  more");
+        assert_eq!(unsaid(&note("another\n  more"), "wrong"), "another\n  more");
+    }
+}

@@ -1,0 +1,69 @@
+//! Entries against the sources they stand in: a function that no file a kernel reaches declares, or a template argument that nothing declares, is said at
+//! its place in the manifest before anything is compiled. Knows scans of sources; parses no C++.
+
+use std::path::PathBuf;
+
+use crate::base::Diagnostic;
+use crate::model::entry::function;
+use crate::model::kernel::LaunchAction;
+use crate::model::{Kernel, Operator};
+use crate::workspace::closure::Closure;
+use crate::workspace::entries::kernels;
+
+/// Namespaces of the toolchain's own libraries: what they declare stands in no file of a package.
+const LIBRARIES: [&str; 7] = ["cub", "thrust", "cuda", "cooperative_groups", "cg", "nvcuda", "std"];
+
+/// What the entries of a kernel name that is nowhere. `found` is all that the source reaches, `paths` where those files are.
+pub(super) fn check(kernel: &Kernel, operator: Option<&Operator>, found: &Closure) -> Vec<Diagnostic> {
+    let mut wrong = Vec::new();
+    for launch in &kernel.launches {
+        let LaunchAction::Kernel { entry, .. } = &launch.action else { continue };
+        let (text, name) = (entry.value.as_str(), function(&entry.value));
+        let library = text.split_once("::").is_some_and(|(space, _)| LIBRARIES.contains(&space.trim()));
+        let tunable = kernel.tune.iter().any(|t| t.0.value == name);
+        if name.is_empty() || library || tunable || found.sees(name) {
+            continue;
+        }
+        let at = text.find(name).unwrap_or(0);
+        let place = entry.place.within(text, at..at + name.len());
+        let there = declared(found.paths.values());
+        let error = place.error("manifest.unknown-entry", format!("`{}` has no kernel `{name}`", kernel.source));
+        let error = match there.as_slice() {
+            [] => error.expected("a function declared `__global__`, and the source and its headers declare none"),
+            names => error.expected(format!("one of {}", quoted(names.iter().map(String::as_str)))),
+        };
+        wrong.push(error.suggest(name, there.iter().map(String::as_str)));
+    }
+    let Some(operator) = operator else { return wrong };
+    for stranger in kernel.strangers(operator) {
+        if found.sees(&stranger.value) {
+            continue;
+        }
+        let known = kernel.template_names(operator);
+        let error = stranger.place.error("manifest.unknown-name", format!("unknown name `{stranger}` in an entry"));
+        let error = if known.is_empty() {
+            error.expected(format!(
+                "a name that `{}` declares: the kernel has no tunables and its operator no types",
+                kernel.source
+            ))
+        } else {
+            let known = quoted(known.iter().copied());
+            error.expected(format!("a tunable or type, one of {known}, or a name that `{}` declares", kernel.source))
+        };
+        wrong.push(error.suggest(&stranger.value, known));
+    }
+    wrong
+}
+
+fn quoted<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The kernels that files declare. Files that cannot be read any more declare none: this is for a message only.
+fn declared<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<String> {
+    let texts = paths.filter_map(|path| std::fs::read(path).ok());
+    let mut all: Vec<String> = texts.flat_map(|bytes| kernels(&String::from_utf8_lossy(&bytes))).collect();
+    all.sort();
+    all.dedup();
+    all
+}

@@ -1,0 +1,85 @@
+//! The part of a check that does not hang on other nodes' turns: binding inputs, forming the key, asking the caches. So that many nodes can be looked up side by
+//! side, on as many cores as there are. Knows states; changes none.
+
+use serde_json::Value;
+
+use super::bind::{Bound, Given, bind_inputs};
+use super::graph::STORED;
+use super::services::{BuildOptions, look_up};
+use super::state::State;
+use super::{Cache, Graph, Hit, Index};
+use crate::base::Digest;
+use crate::record::{Outcome, Spec, implementation};
+
+/// What a node's inputs come to: all of a check that does not hang on the turns of other nodes.
+#[derive(Debug)]
+pub(super) enum Looked {
+    /// Its inputs are bound.
+    Found(Box<Found>),
+    /// They are not, and its parameters are given back.
+    Not(Bound<()>, Value),
+}
+
+/// A node whose inputs are bound.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) spec: Spec,
+    pub(super) key: Digest,
+    /// It is to run although its result may be known.
+    pub(super) again: bool,
+    /// What a cache knows of it, unless it is to run again.
+    pub(super) hit: Option<Hit>,
+    pub(super) troubles: Vec<String>,
+}
+
+/// What threads that look nodes up share.
+#[derive(Clone, Copy)]
+pub(super) struct View<'v> {
+    pub(super) graph: &'v Graph,
+    pub(super) states: &'v [State],
+    pub(super) caches: &'v [&'v dyn Cache],
+    pub(super) options: &'v BuildOptions,
+}
+
+impl View<'_> {
+    /// What an output of another node is, so far.
+    pub(super) fn given(&self, source: Index, output: &str) -> Given<'_> {
+        match &self.states[source as usize] {
+            State::Open | State::Unknown => Given::Unknown,
+            State::Done(done) if done.stopped => Given::Stopped,
+            State::Done(done) => match (&done.result, &done.outcome) {
+                (Some(result), _) => match result.outputs.get(output) {
+                    Some(digest) => Given::Contents(*digest),
+                    None => Given::Nothing(&self.graph.node(source).id),
+                },
+                (None, Outcome::Skipped(root)) => Given::Nothing(root),
+                (None, _) => Given::Nothing(&self.graph.node(source).id),
+            },
+        }
+    }
+
+    /// Binds a node, forms its key and asks the caches.
+    pub(super) fn look(&self, index: Index, params: Value) -> Looked {
+        let node = self.graph.node(index);
+        let sources = self.graph.sources(index);
+        debug_assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
+        let bound = bind_inputs(node, |position, output| match sources[position] {
+            STORED => Given::Unknown,
+            source => self.given(source, output),
+        });
+        let inputs = match bound {
+            Bound::Ready(inputs) => inputs,
+            Bound::NotYet => return Looked::Not(Bound::NotYet, params),
+            Bound::Skipped(root) => return Looked::Not(Bound::Skipped(root), params),
+            Bound::Stopped => return Looked::Not(Bound::Stopped, params),
+        };
+        let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
+        let (kind, version) = (node.kind, node.kind.version());
+        let spec = Spec { kind, version, implementation: implementation::of(kind, &params), params, inputs };
+        let key = spec.key();
+        let mut troubles = vec![];
+        let product = node.product.as_deref();
+        let hit = if again { None } else { look_up(self.caches, &key, &spec, product, &mut troubles) };
+        Looked::Found(Box::new(Found { spec, key, again, hit, troubles }))
+    }
+}

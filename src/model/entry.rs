@@ -1,0 +1,107 @@
+//! What entries name: the function, and what stands between its angle brackets. Knows the words of the manifest and of C++; does not know what a source declares.
+
+use super::expr::words;
+use super::kernel::{Kernel, LaunchAction, LaunchDecl};
+use super::operator::{Operator, TypeChoice};
+use super::variant::Variant;
+use super::{DType, Text};
+
+/// Words of C++ that template arguments are made of.
+const WORDS: [&str; 24] = [
+    "auto",
+    "bool",
+    "char",
+    "const",
+    "constexpr",
+    "decltype",
+    "double",
+    "false",
+    "float",
+    "half",
+    "half2",
+    "int",
+    "long",
+    "nullptr",
+    "short",
+    "signed",
+    "sizeof",
+    "static_cast",
+    "struct",
+    "true",
+    "typename",
+    "unsigned",
+    "void",
+    "volatile",
+];
+
+/// The name of the function that an entry launches, without namespaces and template arguments: `rms_norm` of `ns::rms_norm<T, BLOCK>`.
+pub fn function(entry: &str) -> &str {
+    let name = entry.split('<').next().unwrap_or(entry).trim();
+    name.rsplit("::").next().unwrap_or(name).trim()
+}
+
+/// Whether a word is of C++ or of CUDA's own types, so that no manifest and no source of the package need declare it.
+fn is_language(word: &str) -> bool {
+    let vector = || {
+        let base = word.trim_end_matches(['1', '2', '3', '4']);
+        let base = base.strip_prefix('u').unwrap_or(base);
+        base.len() < word.len() && ["char", "short", "int", "long", "longlong", "float", "double"].contains(&base)
+    };
+    WORDS.contains(&word)
+        || word.starts_with("__")
+        || word.starts_with("nv_")
+        || word.ends_with("_t")
+        || DType::ALL.iter().any(|d| d.cuda_name() == word)
+        || vector()
+}
+
+impl Kernel {
+    /// The names between the angle brackets of entries that are no tunable, type or macro of the manifest and no word of the language, with their places.
+    /// A source may declare them; if it does not, they are mistakes. Names qualified by a namespace are left out.
+    pub fn strangers(&self, operator: &Operator) -> Vec<Text> {
+        let known = self.template_names(operator);
+        let defined = |word: &str| {
+            self.defines.iter().any(|d| d.0 == word) || self.flags.iter().any(|f| words(f).any_is(f, word))
+        };
+        let mut out: Vec<Text> = vec![];
+        for launch in &self.launches {
+            let LaunchAction::Kernel { entry, .. } = &launch.action else { continue };
+            let text = entry.value.as_str();
+            let Some(open) = text.find('<') else { continue };
+            for at in words(text).into_iter().filter(|w| w.start > open) {
+                let word = &text[at.clone()];
+                let qualified =
+                    text[..at.start].trim_end().ends_with("::") || text[at.end..].trim_start().starts_with("::");
+                if !qualified && !known.contains(&word) && !is_language(word) && !defined(word) {
+                    out.push(Text { value: word.into(), place: entry.place.within(text, at) });
+                }
+            }
+        }
+        out
+    }
+
+    /// The names that entries may hold: tunables and types.
+    pub fn template_names<'k>(&'k self, operator: &'k Operator) -> Vec<&'k str> {
+        let types = operator.types.iter().map(|t| t.0.as_str());
+        self.tune.iter().map(|t| t.0.as_str()).chain(types).collect()
+    }
+
+    /// The launch whose entry is `entry` in some variant: as declared, or with tunables and types in place.
+    pub fn launch_of(&self, entry: &str, variant: &Variant, choice: &TypeChoice) -> Option<&LaunchDecl> {
+        self.launches.iter().find(|launch| match &launch.action {
+            LaunchAction::Kernel { entry: declared, .. } => self.substitute(&declared.value, variant, choice) == entry,
+            LaunchAction::Memset { .. } => false,
+        })
+    }
+}
+
+/// Whether one of the places holds a word.
+trait AnyIs {
+    fn any_is(self, text: &str, word: &str) -> bool;
+}
+
+impl AnyIs for Vec<std::ops::Range<usize>> {
+    fn any_is(self, text: &str, word: &str) -> bool {
+        self.into_iter().any(|at| &text[at] == word)
+    }
+}

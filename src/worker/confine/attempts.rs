@@ -1,0 +1,99 @@
+//! What a candidate may not do although its runner had to before: write files or foreign descriptors. And how an attempt is told. Knows calls and one
+//! signal; does not know who reads the report.
+//!
+//! A call that is refused to a candidate raises SIGSYS instead of being made. The handler here writes its number to the report and ends the process by a call
+//! for which the filter kills, so that the end itself says what happened whatever becomes of the report. A candidate cannot put another handler in its
+//! place; one that blocks or ignores the signal is killed by the system. One that overwrites this very code gets its calls refused untold.
+#![expect(unsafe_code, reason = "installs a signal handler, which makes system calls")]
+
+use std::io;
+use std::mem;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use libc as c;
+use seccompiler::{SeccompAction, SeccompCmpOp, SeccompRule};
+
+use super::{Confinement, calls, table};
+
+/// The descriptor of the report, for the handler.
+static REPORT: AtomicI32 = AtomicI32::new(-1);
+
+/// A call that nothing makes; the filter kills for it.
+const LAST: c::c_long = c::SYS_uselib;
+
+/// Refuses writes to files and to descriptors other than the standard output and error and `report`, and has every refused call told there before it ends
+/// the process. Comes once, when nothing of ours but reporting is left to do. Does nothing where the system has no filters.
+pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
+    if keep.programs || !calls::missing_here().is_empty() {
+        return Ok(());
+    }
+    REPORT.store(report, Ordering::Relaxed);
+    // SAFETY: `told` makes system calls only, on memory of its own.
+    let installed = unsafe {
+        let mut action: c::sigaction = mem::zeroed();
+        action.sa_sigaction = told as *const () as usize;
+        action.sa_flags = c::SA_SIGINFO | c::SA_ONSTACK;
+        c::sigaction(c::SIGSYS, &action, ptr::null_mut())
+    };
+    if installed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    calls::install([(LAST, vec![])].into(), SeccompAction::KillProcess)?;
+    // Last, because it refuses to install filters.
+    calls::install(refused(keep, report)?, SeccompAction::Trap)
+}
+
+fn refused(keep: &Confinement, report: RawFd) -> io::Result<calls::Rules> {
+    let is = |argument, value: i32| calls::when(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()));
+    let mut rules: calls::Rules = table::numbers(table::DESCRIPTORS).map(|call| (call, vec![])).collect();
+    rules.insert(c::SYS_fcntl, vec![is(1, c::F_DUPFD)?, is(1, c::F_DUPFD_CLOEXEC)?, is(1, c::F_SETPIPE_SZ)?]);
+    rules.insert(c::SYS_rt_sigaction, vec![is(0, c::SIGSYS)?]);
+    rules.insert(c::SYS_prctl, vec![is(0, c::PR_SET_SECCOMP)?]);
+    if keep.scratch.is_none() {
+        let other = |fd: RawFd| calls::condition(0, SeccompCmpOp::Ne, u64::from(fd.unsigned_abs()));
+        for call in table::numbers(table::WRITES) {
+            let others = [c::STDOUT_FILENO, c::STDERR_FILENO, report].map(other);
+            let others = others.into_iter().collect::<Result<_, _>>()?;
+            rules.insert(call, vec![SeccompRule::new(others).map_err(io::Error::other)?]);
+        }
+        rules.extend(table::numbers(table::FILES).map(|call| (call, vec![])));
+        for (call, argument) in [(c::SYS_open, 1), (c::SYS_openat, 2)] {
+            let any = [c::O_WRONLY, c::O_RDWR, c::O_CREAT, c::O_TRUNC].map(|flag| {
+                let flag = u64::from(flag.unsigned_abs());
+                calls::when(argument, SeccompCmpOp::MaskedEq(flag), flag)
+            });
+            rules.insert(call, any.into_iter().collect::<Result<_, _>>()?);
+        }
+    }
+    Ok(rules)
+}
+
+/// Writes `{"attempted":{"call":41}}` as a line of its own, in whatever state the process is.
+unsafe extern "C" fn told(_signal: i32, info: *mut c::siginfo_t, _context: *mut c::c_void) {
+    /// The beginning of what the kernel gives with SIGSYS (`_sigsys` of its `siginfo`).
+    #[repr(C)]
+    struct Sigsys {
+        signal: i32,
+        errno: i32,
+        code: i32,
+        address: *mut c::c_void,
+        call: i32,
+    }
+    // SAFETY: the system passes a valid description of the signal, laid out as above.
+    let call = unsafe { (*info.cast::<Sigsys>()).call };
+    let mut line = *b"\n{\"attempted\":{\"call\":          0}}\n";
+    // Numbers in JSON have no leading zeros, but may have spaces before them.
+    let (mut at, mut rest) = (line.len() - 4, call.unsigned_abs());
+    while rest > 0 {
+        line[at] = b'0' + (rest % 10) as u8;
+        (at, rest) = (at - 1, rest / 10);
+    }
+    // SAFETY: the line is ours. The second call ends the process: the filter says so; where it is not there, the third does.
+    unsafe {
+        c::write(REPORT.load(Ordering::Relaxed), line.as_ptr().cast(), line.len());
+        c::syscall(LAST);
+        c::_exit(i32::from(u8::MAX));
+    }
+}

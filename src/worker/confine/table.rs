@@ -1,0 +1,121 @@
+//! System calls that a confined process may not make, and what one who makes them tries to do. Knows names and numbers; installs nothing.
+
+use libc::c_long;
+
+use super::calls;
+
+/// Calls that try the same thing.
+pub(super) struct Group {
+    /// What, as in "the kernel tried to ...".
+    pub(super) tried: &'static str,
+    /// Numbers and names.
+    pub(super) calls: &'static [(c_long, &'static str)],
+}
+
+macro_rules! group {
+    ($tried:literal: $($name:ident)*) => { Group { tried: $tried, calls: &[$((libc::$name, stringify!($name))),*] } };
+}
+
+/// Refused to every confined process.
+#[rustfmt::skip]
+pub(super) const NEVER: &[Group] = &[
+    group!("open a socket": SYS_socket SYS_socketpair),
+    // These come with sockets alone; and pipes that could be mistaken for them.
+    group!("use the network": SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvmsg SYS_recvmmsg),
+    // Their memory, their descriptors, their scheduling.
+    group!("reach into another process": SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_process_mrelease SYS_kcmp
+        SYS_pidfd_open SYS_pidfd_getfd SYS_migrate_pages SYS_move_pages SYS_setpriority SYS_ioprio_set SYS_sched_setscheduler SYS_sched_setattr
+        SYS_sched_setparam),
+    group!("send a signal to another process": SYS_pidfd_send_signal SYS_tkill SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo),
+    group!("leave the group that is ended as one": SYS_setpgid SYS_setsid),
+    group!("use an interface of the system that no kernel needs": SYS_bpf SYS_keyctl SYS_add_key SYS_request_key SYS_perf_event_open
+        SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register SYS_userfaultfd SYS_init_module SYS_finit_module SYS_delete_module
+        SYS_kexec_load SYS_kexec_file_load SYS_reboot SYS_swapon SYS_swapoff SYS_syslog SYS_acct SYS_quotactl SYS_personality SYS_settimeofday
+        SYS_clock_settime SYS_adjtimex SYS_clock_adjtime SYS_sethostname SYS_setdomainname SYS_iopl SYS_ioperm SYS_modify_ldt SYS_vhangup
+        SYS_fanotify_init SYS_lookup_dcookie),
+    group!("change mounts or name spaces": SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_move_mount SYS_fsopen SYS_fsconfig SYS_fsmount
+        SYS_fspick SYS_open_tree SYS_mount_setattr SYS_setns SYS_unshare SYS_name_to_handle_at SYS_open_by_handle_at),
+    // Memory that no limit on address space counts, and ways to other processes.
+    group!("share memory or messages beyond its limits": SYS_memfd_create SYS_memfd_secret SYS_shmget SYS_shmat SYS_shmctl SYS_msgget SYS_msgsnd
+        SYS_msgrcv SYS_msgctl SYS_semget SYS_semop SYS_semctl SYS_mq_open SYS_mq_unlink),
+    // Landlock leaves these open, whatever the path.
+    group!("change metadata of files": SYS_chown SYS_fchown SYS_lchown SYS_fchownat SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_removexattr
+        SYS_lremovexattr SYS_fremovexattr),
+];
+
+/// fchmodat2, since Linux 6.6.
+const FCHMODAT2: c_long = 452;
+
+/// Refused to a process that may not start programs. Programs such as compilers set times and modes of the files they write.
+#[rustfmt::skip]
+pub(super) const ALONE: &[Group] = &[
+    group!("start a process": SYS_execve SYS_execveat SYS_fork SYS_vfork),
+    group!("change metadata of files": SYS_chmod SYS_fchmod SYS_fchmodat SYS_utime SYS_utimes SYS_utimensat SYS_futimesat),
+    Group { tried: "change metadata of files", calls: &[(FCHMODAT2, "SYS_fchmodat2")] },
+    group!("cut a file off": SYS_truncate),
+];
+
+/// Refused to a candidate, besides: every way to change what files there are.
+#[rustfmt::skip]
+pub(super) const FILES: &[Group] = &[
+    // The flags of `openat2` lie in memory, where no filter can look.
+    group!("open a file for writing": SYS_creat SYS_openat2),
+    group!("make, rename or remove files": SYS_mkdir SYS_mkdirat SYS_mknod SYS_mknodat SYS_unlink SYS_unlinkat SYS_rmdir SYS_rename SYS_renameat
+        SYS_renameat2 SYS_link SYS_linkat SYS_symlink SYS_symlinkat),
+];
+
+/// Refused to a candidate, besides: what would put other bytes behind a descriptor than stores to memory do, or another file behind its number.
+#[rustfmt::skip]
+pub(super) const DESCRIPTORS: &[Group] = &[
+    group!("write to a descriptor that is not its own": SYS_sendfile SYS_splice SYS_tee SYS_vmsplice SYS_copy_file_range SYS_ftruncate SYS_fallocate),
+    group!("put a descriptor in the place of another": SYS_dup SYS_dup2 SYS_dup3),
+    group!("change which calls are refused": SYS_seccomp),
+];
+
+/// Refused to a candidate on descriptors other than its standard output and error, and the report.
+#[rustfmt::skip]
+pub(super) const WRITES: &[Group] = &[
+    group!("write to a descriptor that is not its own": SYS_write SYS_writev SYS_pwrite64 SYS_pwritev SYS_pwritev2),
+];
+
+/// Refused with some arguments only.
+#[rustfmt::skip]
+const BY_ARGUMENT: &[Group] = &[
+    group!("open a file for writing": SYS_open SYS_openat),
+    group!("start a process": SYS_clone),
+    group!("send a signal to another process": SYS_kill SYS_tgkill),
+    group!("change limits of another process": SYS_prlimit64),
+    group!("leave its confinement": SYS_prctl),
+    group!("type into a terminal": SYS_ioctl),
+    group!("put a descriptor in the place of another": SYS_fcntl),
+    group!("hide a call that is refused": SYS_rt_sigaction),
+];
+
+/// What a call tried, with its name: `open a socket (socket)`.
+pub fn attempt(call: i64) -> String {
+    let call = call & !calls::X32;
+    let all = [NEVER, ALONE, FILES, DESCRIPTORS, WRITES, BY_ARGUMENT].into_iter().flatten();
+    let found = all.flat_map(|group| group.calls.iter().map(move |(number, name)| (group.tried, *number, *name)));
+    match found.into_iter().find(|(_, number, _)| *number == call) {
+        Some((tried, _, name)) => format!("{tried} ({})", name.trim_start_matches("SYS_")),
+        None => format!("make the system call {call}"),
+    }
+}
+
+/// The numbers of all calls of some groups.
+pub(super) fn numbers(groups: &'static [Group]) -> impl Iterator<Item = c_long> {
+    groups.iter().flat_map(|group| group.calls.iter().map(|(number, _)| *number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_are_said_in_words() {
+        assert_eq!(attempt(libc::SYS_socket), "open a socket (socket)");
+        assert_eq!(attempt(libc::SYS_openat), "open a file for writing (openat)");
+        assert_eq!(attempt(FCHMODAT2), "change metadata of files (fchmodat2)");
+        assert_eq!(attempt(9999), "make the system call 9999");
+    }
+}

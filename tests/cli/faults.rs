@@ -1,0 +1,201 @@
+//! What is said when something is wrong: once, at the line of the manifest where it is to be mended, with a command that does just that again.
+
+use crate::place::{MANIFEST, Place};
+
+/// The command that a build says does just that again.
+fn again(err: &str) -> Vec<String> {
+    let line = err.lines().find_map(|l| l.trim().strip_prefix("to run just that again: kforge "));
+    line.unwrap_or_else(|| panic!("{err}")).split_whitespace().map(String::from).collect()
+}
+
+#[test]
+fn an_entry_that_no_source_declares_is_said_at_its_line_with_those_that_are() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "entry = \"twice<", "entry = \"twcie<");
+    let said = place.run("build").expect(101).says("`twice.cu` has no kernel `twcie`").says("kernel.toml:25:10");
+    said.says("expected one of `twice`").says("did you mean `twice`?");
+}
+
+#[test]
+fn a_name_in_an_entry_that_nothing_declares_is_said_at_its_place() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "twice<BLOCK>", "twice<BLOKC>");
+    let said = place.run("check").expect(101).says("unknown name `BLOKC` in an entry").says("kernel.toml:25:16");
+    said.says("did you mean `BLOCK`?");
+    // What the source declares may stand there.
+    let place = Place::tiny();
+    place.edit("kernel.toml", "twice<BLOCK>", "twice<WIDTH>");
+    place.edit("twice.cu", "template <int BLOCK>", "constexpr int WIDTH = 32;\ntemplate <int N>");
+    place.edit("twice.cu", "blockIdx.x * BLOCK", "blockIdx.x * N");
+    place.run("check").expect(0);
+}
+
+#[test]
+fn a_misspelt_function_in_a_launch_is_said_at_its_place() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "ceil_div(n", "ceil_dvi(n");
+    let said = place.run("build").expect(101).says("unknown function `ceil_dvi`").says("kernel.toml:26:10");
+    said.says("did you mean `ceil_div`?");
+}
+
+#[test]
+fn arguments_that_the_binary_does_not_take_are_said_at_theirs() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "args = [\"x\", \"y\", \"n\"]", "args = [\"x\", \"y\"]");
+    let said = place.run("build").expect(100).says("takes 3 parameters, the launch passes 2").says("kernel.toml:28:8");
+    said.says("`twice<32>` is launched here");
+    place.edit("kernel.toml", "[\"x\", \"y\"]", "[\"x\", \"y\", { value = \"n\", dtype = \"i64\" }]");
+    place.run("build").expect(100).says("argument 3 of `twice<32>`").says("kernel.toml:28:19");
+}
+
+#[test]
+fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nnine = { n = 9 }");
+    place.edit("twice.cu", "2.0f", "2.5f");
+    let said = place.run("build --keep-going").expect(100);
+    assert_eq!(said.err.matches("`y` is wrong at 0").count(), 1, "{}", said.err);
+    assert_eq!(said.err.matches("to run just that again").count(), 1, "{}", said.err);
+    let said = said.says("3 more steps failed for the same reasons").says("nine  fail  emulated  (BLOCK=64)");
+    let words = again(&said.err);
+    assert_eq!(words[0], "run");
+    let ran = place.run(&words.join(" ")).expect(100).prints("fail (emulated): `y` is wrong at 0");
+    assert!(ran.out.starts_with("tiny/twice BLOCK="), "{}", ran.out);
+    let told = place.run("build --keep-going -v").expect(100);
+    assert_eq!(told.err.matches("to run just that again").count(), 4, "{}", told.err);
+    place.run("report").expect(0).prints("nine  fail: `y` is wrong at 0");
+    // What does not compile, too, and from another folder.
+    place.edit("twice.cu", "int i =", "int i");
+    let folder = place.at("").display().to_string();
+    let said =
+        Place::empty().run(&format!("-C {folder} build --keep-going")).expect(101).says("cannot compile `twice.cu`");
+    assert_eq!(said.err.matches("cannot compile `twice.cu`").count(), 1, "{}", said.err);
+    let words = again(&said.err);
+    assert_eq!(words[0], "-C");
+    let ran = Place::empty().run(&words.join(" ")).expect(101);
+    ran.says("cannot compile `twice.cu`").prints("/cpu/compile failed");
+}
+
+#[test]
+fn a_step_is_run_alone_by_its_id() {
+    let place = Place::tiny().alone();
+    place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(0).prints("tiny/twice/BLOCK=32/cpu/compile executed\n");
+    place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(0).prints("compile fresh");
+    let json = place.run("build -n --message-format json").expect(0).out;
+    assert!(json.contains("cpu/five/verify") && !json.contains("/compile"), "only the compile was done:\n{json}");
+    place.run("run tiny/twice/BLOCK=32/cpu/five/verify").expect(0).prints("pass (emulated)");
+    place.run("run tiny/twice/BLOCK=64/cpu/compile").expect(4).says("no step of the plan");
+    place.run("run twice").expect(0).prints("at five");
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nnine = { n = 9 }");
+    place.run("run twice").expect(2).says("`--shape` with one of `five`, `nine`");
+}
+
+#[test]
+fn run_takes_an_overlay() {
+    let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 77 }\n");
+    place.run("run twice --shape secret").expect(4).says("no shape `secret`");
+    place.run("run twice --shape secret --overlay private.toml").expect(0).prints("77 elements");
+}
+
+#[test]
+fn a_bracket_that_is_never_closed_is_one_error_where_it_opens() {
+    for (from, to, at) in [
+        ("BLOCK = [32]", "BLOCK = [32", "kernel.toml:22:9"),
+        ("shape = [\"n\"] }\noutputs", "shape = [\"n\" }\noutputs", "kernel.toml:9:37"),
+    ] {
+        let place = Place::empty().file("kernel.toml", &MANIFEST.replacen(from, to, 1));
+        let said = place.run("build").expect(101).says("this `[` is never closed").says(at);
+        assert_eq!(said.err.matches("error").count(), 1, "{}", said.err);
+    }
+}
+
+#[test]
+fn a_dry_run_explains_itself_and_speaks_json() {
+    let place = Place::tiny().alone();
+    let said =
+        place.run("build -n").expect(0).prints("will tiny/twice/generate\n").prints("may  tiny/twice/cpu/select +\n");
+    said.says("may: runs only if what it reads turns out otherwise").says("+: its result decides which further steps");
+    let said = place.run("build -n --message-format json").expect(0);
+    let lines: Vec<serde_json::Value> = said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let of = |id: &str| lines.iter().find(|l| l["id"] == id).unwrap_or_else(|| panic!("{id} in {}", said.out));
+    assert_eq!(of("tiny/twice/generate")["certain"], true);
+    assert_eq!(of("tiny/twice/generate")["kind"], "generate");
+    assert_eq!(
+        (&of("tiny/twice/cpu/select")["certain"], &of("tiny/twice/cpu/select")["adds"]),
+        (&false.into(), &true.into())
+    );
+    let last = lines.last().unwrap();
+    assert_eq!((&last["reason"], &last["fresh"]), (&"plan-finished".into(), &0.into()));
+    assert_eq!(last["will"].as_u64().unwrap() + last["may"].as_u64().unwrap(), lines.len() as u64 - 1);
+}
+
+#[test]
+fn ablate_says_what_each_method_buys_or_why_that_cannot_be_told() {
+    let place = Place::tiny();
+    place.run("ablate").expect(0).says("no selected kernel declares a method");
+    let methods = "[kernel.twice.methods.\"compute.half\"]\noff = { BLOCK = 32 }\n\n[[kernel.twice.launch]]";
+    place.edit("kernel.toml", "[[kernel.twice.launch]]", methods);
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [64, 32]");
+    let said =
+        place.run("ablate").expect(0).says("twice on cpu").says("unknown compute.half: the emulator does not time");
+    assert!(!said.err.contains("largest error"), "{}", said.err);
+    // A certificate of one does not answer the other.
+    place.run("build").expect(0);
+    place.run("ablate").expect(0).says("unknown compute.half");
+    place.run("build").expect(0).says("largest error");
+}
+
+#[test]
+fn what_a_later_version_does_is_refused_by_name() {
+    let place = Place::tiny();
+    for words in ["optimize", "accept", "package", "verify-artifact"] {
+        place.run(words).expect(2).says(&format!("this version of kforge does not do `{words}` yet"));
+    }
+    place.run("version").expect(0).prints(concat!("kforge ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn settings_are_listed_and_schemas_are_in_the_help() {
+    let place = Place::tiny();
+    place.run("config list").expect(0).prints("build.jobs = (not set)").prints("# default");
+    place.run("schema --help").expect(0).prints("[possible values: bundle, comparison, events, evidence,");
+    assert!(place.run("--help").expect(0).out.contains("  schema  "));
+}
+
+#[test]
+fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
+    let said = Place::empty().run("doctor").expect(0).prints("there is no workspace here").prints("found C++ compiler");
+    said.prints("missing CUDA compiler (NVRTC): no workspace here asks for one");
+    let place = Place::empty().file("kernel.toml", "[package\n");
+    place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
+}
+
+#[test]
+fn every_command_and_flag_says_what_it_does() {
+    let place = Place::empty();
+    let commands = |help: &str| -> Vec<String> {
+        let listed =
+            help.lines().skip_while(|l| !l.starts_with("Commands:")).skip(1).take_while(|l| l.starts_with("  "));
+        listed.filter(|l| !l.starts_with("   ")).filter_map(|l| l.split_whitespace().next().map(String::from)).collect()
+    };
+    // `help` itself is the parser's, and takes no `--help`.
+    let told = |help: &str| commands(help).into_iter().filter(|c| c != "help").collect::<Vec<_>>();
+    let mut open: Vec<String> = told(&place.run("--help").expect(0).out);
+    assert!(open.len() > 25, "{open:?}");
+    while let Some(command) = open.pop() {
+        let help = place.run(&format!("{command} --help")).expect(0).out;
+        let first = help.lines().next().unwrap();
+        assert!(first.len() > 10 && first.starts_with(char::is_uppercase), "`kforge {command}` says `{first}`");
+        let under = help.lines().zip(help.lines().skip(1).chain([""]));
+        for (line, next) in under.filter(|(l, _)| l.trim_start().starts_with('-')) {
+            let said = line.trim().split("  ").filter(|p| !p.is_empty()).count() > 1;
+            assert!(
+                said || next.starts_with("          "),
+                "`kforge {command}` does not say what `{}` does",
+                line.trim()
+            );
+        }
+        open.extend(told(&help).into_iter().map(|c| format!("{command} {c}")));
+    }
+}

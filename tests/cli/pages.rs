@@ -1,0 +1,149 @@
+//! What the pages show of screens: commands in ```` ```console ```` blocks are run, and what they print must be what stands there. Times are left out; a line
+//! `...` stands for any lines, `[..]` for any part of one.
+//! `SNAPSHOTS=overwrite` writes the blocks anew. Commands are those of a shell; where a block needs a network, a GPU or another program, it is ```` ```text ````.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::place::Place;
+
+/// A page of the repository.
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
+}
+
+/// A text with its times taken out.
+fn timeless(text: &str) -> String {
+    let is_time = |word: &str| word.parse::<f64>().is_ok() && word.contains('.');
+    let word = |w: &str| if is_time(w) { "TIME".to_string() } else { w.to_string() };
+    text.split('\n').map(|l| l.split(' ').map(word).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether what is printed is what is shown.
+fn matches(shown: &str, printed: &str) -> bool {
+    fn lines(shown: &[&str], printed: &[&str]) -> bool {
+        match (shown.split_first(), printed.split_first()) {
+            (None, None) => true,
+            (Some((&"...", rest)), _) => (0..=printed.len()).any(|skip| lines(rest, &printed[skip..])),
+            (Some((shown, rest)), Some((line, left))) => part(shown, line) && lines(rest, left),
+            _ => false,
+        }
+    }
+    fn part(shown: &str, line: &str) -> bool {
+        match shown.split_once("[..]") {
+            None => shown == line,
+            Some((head, tail)) => line.strip_prefix(head).is_some_and(|rest| {
+                (0..=rest.len()).filter(|i| rest.is_char_boundary(*i)).any(|i| part(tail, &rest[i..]))
+            }),
+        }
+    }
+    let (shown, printed) = (timeless(shown), timeless(printed));
+    lines(&shown.lines().collect::<Vec<_>>(), &printed.lines().collect::<Vec<_>>())
+}
+
+#[test]
+fn shown_lines_may_leave_out_what_differs() {
+    assert!(matches("a\n...\nd [..] f 1.0 s\n", "a\nb\nc\nd e f 2.5 s\n"));
+    assert!(!matches("a\n...\nd\n", "a\nb\n") && !matches("a [..] c\n", "a b\n"));
+}
+
+/// The commands of a block and what stands under each.
+fn commands(block: &str) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = vec![];
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), out.last_mut()) {
+            (Some(command), _) => out.push((command.into(), String::new())),
+            (None, Some((_, shown))) => {
+                let _ = writeln!(shown, "{line}");
+            }
+            (None, None) => panic!("a console block begins with `$ `: {block}"),
+        }
+    }
+    out
+}
+
+/// Runs every console block of a page in order in one place, and holds the page to what came.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test stands where config does: whoever runs it may ask for the pages anew"
+)]
+fn hold(name: &str, place: &Place) {
+    let text = page(name);
+    let mut held = String::new();
+    let mut wrong = Vec::new();
+    for (i, part) in text.split("```console\n").enumerate() {
+        let (block, rest) = if i == 0 { ("", part) } else { part.split_once("```").unwrap() };
+        if i > 0 {
+            held.push_str("```console\n");
+        }
+        for (command, shown) in commands(block) {
+            let printed = place.shell(&command);
+            let right = matches(&shown, &printed);
+            if !right {
+                wrong.push(format!("$ {command}\n{printed}"));
+            }
+            // What differs in its times only stays as it was.
+            let kept = if right { &shown } else { &printed };
+            let _ = write!(held, "$ {command}\n{kept}");
+        }
+        if i > 0 {
+            held.push_str("```");
+        }
+        held.push_str(rest);
+    }
+    if std::env::var("SNAPSHOTS").is_ok_and(|v| v == "overwrite") {
+        fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(name), held).unwrap();
+    } else {
+        assert!(wrong.is_empty(), "{name} shows something else than what now comes:\n{}", wrong.join("\n"));
+    }
+}
+
+#[test]
+fn the_screens_of_the_guide_are_what_its_commands_print() {
+    let text = page("docs/guide.md");
+    let block = |fence: &str| {
+        let rest = text.split(fence).nth(1).unwrap_or_else(|| panic!("{fence}"));
+        rest.split("```").next().unwrap().to_string()
+    };
+    let place = Place::empty().alone();
+    let place = place.file("kernel.toml", &block("```toml\n")).file("row_sum.cu", &block("```cuda\n"));
+    hold("docs/guide.md", &place);
+}
+
+/// The quickstart without its GPU target's screen, which `tests/toolchain_network.rs` holds.
+#[test]
+fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
+    let text = page("README.md");
+    let shown = text.split("```text\nquickstart\n").nth(1).unwrap().split("  rms_norm on h200").next().unwrap();
+    let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
+    let mut place = Place::empty();
+    for name in ["kernel.toml", "rms_norm.cu", "kforge.lock"] {
+        place = place.file(name, &fs::read_to_string(quickstart.join(name)).unwrap());
+    }
+    // The champion is the first variant; the others would only take their time.
+    place.edit(
+        "kernel.toml",
+        "BLOCK = [128, 256]\nVEC = [4, 1]\nSHUFFLE = [true, false]",
+        "BLOCK = [128]\nVEC = [4]\nSHUFFLE = [true]",
+    );
+    let said = place.run("build --target cpu").expect(0);
+    assert!(
+        said.err.contains(&format!("quickstart\n{shown}")),
+        "README.md shows:\n{shown}\nwhat comes is:\n{}",
+        said.err
+    );
+}
+
+/// The excerpt of the README is of the quickstart's manifest: every line of it stands there.
+#[test]
+fn the_manifest_in_the_readme_is_the_quickstarts() {
+    let text = page("README.md");
+    let there = page("examples/quickstart/kernel.toml");
+    let excerpt = text.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let squeeze = |s: &str| s.split('#').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = there.lines().map(squeeze).collect();
+    for line in excerpt.lines().map(squeeze) {
+        assert!(lines.contains(&line), "`{line}` is in README.md and not in the quickstart");
+    }
+}
