@@ -22,6 +22,7 @@
 //! | [`optimize`] * | the registry of methods: when each applies, and what machine code shows it |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
+//! | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
 //! | [`cli`] | one thin file a command; the only printer |
 //!
 //! # The way data takes
@@ -36,6 +37,7 @@
 //! | where | what |
 //! |---|---|
 //! | `kforge.lock` | what was resolved and pinned; committed with the sources |
+//! | `evidence/*.kfe` | bundles of evidence, written by `kforge evidence export`; committed beside the manifest ([`release::bundle`]) |
 //! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/report.json` | what the last build found |
@@ -63,4 +65,5 @@ pub mod worker;
 pub mod optimize;
 pub mod step;
 pub mod report;
+pub mod release;
 pub mod cli;

@@ -7,6 +7,8 @@ use kforge::cli::session::build::Asked;
 use kforge::cli::session::certificate::Answer;
 use kforge::engine::{self, Blobs, BuildOutcome};
 use kforge::plan::Goal;
+use kforge::release::holdings::reused;
+use kforge::release::{Bundle, archive, bundle};
 use kforge::report::{self, StepView};
 use proptest::prelude::*;
 
@@ -98,13 +100,16 @@ impl World {
         ready.journal.flush().unwrap();
         let report = report_of(&ready, &outcome);
         kforge::base::files::write_if_changed(&opened.target.join("report.json"), report.as_bytes()).unwrap();
+        ready.keep_committed(&outcome).unwrap();
         let c = outcome.counts;
         let executed = c.executed;
         if c.failed > 0 {
             return Some(Planned { executed, answer: None });
         }
         let steps = kforge::record::event::StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
-        let answer = Answer { said: said.clone(), report: report.clone(), steps, verdicts: outcome.verdicts };
+        let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
+        let (said_so, found) = (said.clone(), report.clone());
+        let answer = Answer { said: said_so, report: found, steps, verdicts: outcome.verdicts, reused };
         if let (Some(question), Some(witness)) = (question, &ready.witness) {
             context.certify(question, &opened, witness.clone(), &outcome, report, said);
         }
@@ -113,6 +118,72 @@ impl World {
 
     fn path(&self, name: &str) -> PathBuf {
         self.root().join(name)
+    }
+
+    /// A bundle in which a device has answered all that is asked of one, at that time.
+    fn bundle(&self, measured_at: &str) -> Vec<u8> {
+        let (context, args) = self.context(&[]);
+        let asked = context.look(&args.select, Goal::Build).ok().unwrap().plan(&context, |opened, ready| {
+            let stub = stub::Stub::default();
+            Ok(ready.with_remote(opened, &stub, |services| {
+                engine::questions(ready.graph.clone(), &ready.options, services)
+            }))
+        });
+        let asked = asked.ok().unwrap();
+        assert!(!asked.asked.is_empty() && asked.open.is_empty(), "{:?}", asked.open);
+        let device = kforge::record::DeviceClass {
+            product: "NVIDIA H200".into(),
+            arch: "sm_90".into(),
+            driver_major: 580,
+            mig: None,
+        };
+        let provenance = kforge::record::Provenance {
+            device,
+            driver: "580.1".into(),
+            kforge: "0.1.0".into(),
+            protocol: 1,
+            measured_at: measured_at.into(),
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
+        };
+        let seen = kforge::record::VerifyObservation {
+            emulated: false,
+            findings: vec![],
+            not_emulated: None,
+            asked: 0,
+            trials: vec![],
+            determinism: kforge::record::Determinism::Stable,
+            unconfined: vec![],
+            ran_as: "NVIDIA H200".into(),
+        };
+        let mut made = Bundle::default();
+        let mut keep = |bytes: Vec<u8>| {
+            let digest = kforge::base::Digest::of(&bytes);
+            made.contents.insert(digest, bytes);
+            digest
+        };
+        let outputs = std::collections::BTreeMap::from([
+            ("observation".to_string(), keep(serde_json::to_vec(&seen).unwrap())),
+            ("provenance".to_string(), keep(serde_json::to_vec(&provenance).unwrap())),
+        ]);
+        for question in asked.asked {
+            let spec = question.spec.unwrap();
+            let record = engine::evidence::Record {
+                question: spec.key(),
+                provenance: provenance.clone(),
+                result: kforge::record::StepResult {
+                    outputs: outputs.clone(),
+                    verdict: None,
+                    notes: vec![],
+                    summary: "seen".into(),
+                    duration_ms: 1,
+                },
+            };
+            let steps = vec![bundle::Step { id: question.node.id, labels: question.node.labels }];
+            made.questions.push(bundle::Question { key: spec.key(), spec, steps, records: vec![record] });
+        }
+        archive::encode(&made).unwrap()
     }
 }
 
@@ -303,4 +374,47 @@ fn every_edit_that_makes_work_voids_the_certificate() {
         change(&world, kind, 0);
         assert_eq!(world.certified(&[]), None, "edit {kind}");
     }
+}
+
+#[test]
+fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
+    let world = World::new();
+    edit(&world.path("p0000/kernel.toml"), |text| {
+        let text = text.replace("[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
+        text.replace("targets = [\"cpu\"]", "targets = [\"cpu\", \"h200\"]")
+    });
+    // Its wheels are named and never installed: nothing is compiled by them here.
+    std::fs::write(world.path("kforge.lock"), include_str!("../examples/quickstart/kforge.lock")).unwrap();
+    let settled = |what: &str| {
+        world.age();
+        world.planned(&[]);
+        world.age();
+        let answer = world.planned(&[]).unwrap().answer;
+        assert_eq!(world.surely_certified(&[]), answer, "{what}");
+        answer.unwrap()
+    };
+    world.planned(&[]);
+    let without = settled("without a bundle");
+    assert!(without.steps.unavailable > 0 && without.reused.is_empty(), "{:?}", without.steps);
+
+    let place = world.path("p0000/evidence/h200.kfe");
+    std::fs::create_dir(place.parent().unwrap()).unwrap();
+    assert_eq!(world.certified(&[]), None, "a folder in which there may be bundles");
+    std::fs::write(&place, world.bundle("2026-11-01T00:00:00Z")).unwrap();
+    let with = settled("with a bundle");
+    assert_eq!(with.steps.unavailable, 0);
+    let [from] = &with.reused[..] else { panic!("{:?}", with.reused) };
+    assert_eq!((from.origin.as_str(), from.oldest.as_str()), ("p0000/evidence/h200.kfe", "2026-11-01T00:00:00Z"));
+    assert_eq!(std::fs::read_dir(world.home().join("evidence")).unwrap().count(), 0, "nothing is imported");
+
+    std::fs::write(&place, world.bundle("2026-11-02T00:00:00Z")).unwrap();
+    assert_eq!(world.certified(&[]), None, "another bundle under the same name");
+    assert_eq!(settled("with the other bundle").reused[0].oldest, "2026-11-02T00:00:00Z");
+    std::fs::write(place.with_file_name("more.kfe"), "torn").unwrap();
+    assert_eq!(world.certified(&[]), None, "a bundle beside it");
+    let torn = settled("with a torn bundle beside it");
+    assert_eq!(torn.steps.unavailable, 0);
+    std::fs::remove_dir_all(place.parent().unwrap()).unwrap();
+    assert_eq!(world.certified(&[]), None, "no bundle any more");
+    assert_eq!(settled("without the bundles").steps, without.steps);
 }

@@ -86,7 +86,7 @@ pub enum MessageFormat {
 }
 
 /// What a build acts on.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Select {
     /// Packages to act on: a name or glob; may be repeated, as all of these may
     #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
@@ -195,6 +195,8 @@ pub enum Command {
     /// List what devices were seen to do
     #[command(subcommand)]
     Evidence(EvidenceCommand),
+    /// Compare champions with those of another state, and fail where one is slower
+    Compare(CompareArgs),
     /// Show settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -404,14 +406,94 @@ pub enum CacheCommand {
 /// `kforge evidence`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum EvidenceCommand {
-    /// List what was observed, on what device, and when
-    List,
-    /// Write records to a file: not in this version
-    #[command(hide = true)]
-    Export(LaterArgs),
-    /// Read records from a file: not in this version
-    #[command(hide = true)]
-    Import(LaterArgs),
+    /// Write what answers the plan at hand into a bundle
+    Export(EvidenceExport),
+    /// Take bundles into the home, where builds of every workspace see them
+    Import(EvidenceImport),
+    /// List what was observed, on what, when
+    List(EvidenceList),
+}
+
+/// `kforge evidence export`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceExport {
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// The bundle to write [default: evidence/PRODUCT.kfe beside the root manifest, where builds find it]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Every record under a question, not only the one that answers it here
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `kforge evidence import`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceImport {
+    /// Bundles
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+}
+
+/// `kforge evidence list`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceList {
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// List what this bundle holds
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Everything that is held, not only what the plan at hand asks for
+    #[arg(long)]
+    pub all: bool,
+    /// How it is listed
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `kforge compare`.
+#[derive(Debug, Clone, Args)]
+pub struct CompareArgs {
+    /// What to compare with: a git revision, a bundle of evidence (FILE.kfe), or the digest of a stored binary
+    pub base: String,
+    /// What to compare: a git revision [default: the working tree]
+    pub head: Option<String>,
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// Per cent of time within which both count as the same
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    pub margin: f64,
+    /// Fail where evidence is missing or does not decide
+    #[arg(long)]
+    pub require_evidence: bool,
+    /// Measure again although there are records
+    #[arg(long)]
+    pub remeasure: bool,
+    /// Steps to run at once (negative: cores less that many)
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<i64>,
+    /// How the result is said
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: CompareFormat,
+}
+
+/// Forms of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words of the option")]
+pub enum CompareFormat {
+    Human,
+    Json,
+    Markdown,
+}
+
+/// A share of time, from per cent: `1`, `0.5`, `2%`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let share = number.filter(|n| (0.0..100.0).contains(n) && *n > 0.0);
+    share.map(|n| n / 100.0).ok_or_else(|| "expected per cent above 0 and below 100, such as `1` or `0.5%`".into())
 }
 
 /// `kforge config`.
@@ -456,16 +538,15 @@ pub struct CompletionsArgs {
 #[derive(Debug, Clone, Args)]
 pub struct SchemaArgs {
     /// What it is the schema of
-    #[arg(value_parser = crate::report::schemas::NAMES)]
+    #[arg(value_parser = clap::builder::PossibleValuesParser::new(schemas()))]
     pub name: String,
 }
 
-/// The words of what a later version does.
-#[derive(Debug, Clone, Args)]
-pub struct LaterArgs {
-    /// Its words.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    pub words: Vec<String>,
+/// The names of all schemas, sorted.
+fn schemas() -> Vec<&'static str> {
+    let mut names: Vec<&str> = crate::report::schemas::NAMES.into_iter().chain(crate::release::SCHEMAS).collect();
+    names.sort_unstable();
+    names
 }
 
 /// `kforge worker`.

@@ -78,6 +78,11 @@ impl Console {
         Console { manner, color, bar: Mutex::new(bar), said: Mutex::default(), broken: AtomicBool::new(false) }
     }
 
+    /// One like it, that has said nothing and sends no events: for what is done on the way to something else.
+    pub fn another(&self) -> Self {
+        Console::new(Manner { json: false, ..self.manner }, !self.color)
+    }
+
     /// Whether events go out as JSON.
     pub fn json(&self) -> bool {
         self.manner.json

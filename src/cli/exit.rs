@@ -19,6 +19,8 @@ pub enum Exit {
     Wrong = 100,
     /// Something could not be built.
     NotBuilt = 101,
+    /// A kernel is slower than it may be.
+    Slower = 102,
     /// Evidence is missing or undecided where it was required.
     NoEvidence = 103,
     /// Interrupted.

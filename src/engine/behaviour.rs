@@ -502,7 +502,13 @@ impl Cache for Records {
         let records = self.0.lock().unwrap();
         let all: Vec<String> = records.iter().map(Digest::to_string).collect();
         let outputs = [("out".to_string(), Digest::of(all.join(" ").as_bytes()))].into();
-        let evidence = EvidenceSeen { origin: "here".into(), measured_at: "now".into(), device_class: "any".into() };
+        let evidence = EvidenceSeen {
+            origin: "here".into(),
+            measured_at: "now".into(),
+            device_class: "any".into(),
+            driver: "1.0".into(),
+            kforge: "0.1.0".into(),
+        };
         let result = StepResult { outputs, ..gives(Digest::of(b"")) };
         Ok((!records.is_empty()).then_some(Hit { result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
     }

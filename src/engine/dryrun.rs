@@ -13,9 +13,9 @@
 use super::explain::{Explanation, Standing, chain, plain};
 use super::services::{Because, BuildOptions, Services};
 use super::state::{Checked, Done, State, Walk};
-use super::{Graph, Index, NodeId, Source};
-use crate::record::Outcome;
+use super::{Graph, Index, Node, NodeId, Source};
 use crate::record::event::Why;
+use crate::record::{Outcome, Spec, StepResult};
 
 /// What a build would do.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -88,6 +88,51 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
 pub fn expanded(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Graph {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     Dry::walk(graph, &keep_going, services).walk.graph
+}
+
+/// What a plan asks of devices, as far as results that are known tell.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Questions {
+    /// The questions in the order of the plan, those that results have added too.
+    pub asked: Vec<Question>,
+    /// Steps of other kinds that would have to run before all questions are known.
+    pub open: Vec<NodeId>,
+    /// Steps whose results add steps, with these results.
+    pub decided: Vec<(Node, StepResult)>,
+}
+
+/// A step that asks a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// The step.
+    pub node: Node,
+    /// Its question; none where something that it reads is not known.
+    pub spec: Option<Spec>,
+    /// Whether it has been answered.
+    pub answered: bool,
+}
+
+/// What that graph asks of devices.
+pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Questions {
+    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
+    let dry = Dry::walk(graph, &keep_going, services);
+    let walk = &dry.walk;
+    let asks = |node: &Node| node.kind.observes_device() && node.resources.device.is_some();
+    let mut out = Questions::default();
+    for (index, node) in walk.graph.nodes().enumerate() {
+        if asks(node) {
+            let answered = matches!(&walk.states[index], State::Done(Done { result: Some(_), .. }));
+            out.asked.push(Question { node: node.clone(), spec: walk.spec(index as Index), answered });
+        }
+        if let State::Done(Done { result: Some(result), .. }) = &walk.states[index]
+            && node.expands
+        {
+            out.decided.push((node.clone(), result.clone()));
+        }
+    }
+    let open = dry.will.iter().map(|(index, _)| walk.graph.node(*index)).filter(|node| !asks(node));
+    out.open = open.map(|node| node.id.clone()).collect();
+    out
 }
 
 struct Dry<'a> {

@@ -3,11 +3,13 @@
 //!
 //! A question is a key, and a key leaves the device out; so under one question lies a set of records, each with its provenance. [`choose`] says which of
 //! them answers. Records are only ever added. Each is a file named by its own digest, `evidence/QUESTION/RECORD.json`, or `RECORD@BUNDLE.json` if it was
-//! imported from a bundle of that name: damage shows, and the same record twice is one.
+//! imported from a bundle of that name: damage shows, and the same record twice is one. Bundles in the repository are not imported: their records stand
+//! beside those of the home ([`Index::with`]).
 //!
 //! Unlike all else in the home a record cannot be made again without the device, so it and its outputs are synced, and one that is damaged is passed over
 //! but left where it is.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -53,37 +55,57 @@ pub struct Seen {
     pub origin: String,
 }
 
+/// Records that lie elsewhere than in the home, by question: those of bundles in the repository. Their outputs are among the index's blobs.
+pub type Beside = HashMap<Digest, Vec<Seen>>;
+
 /// The evidence index of a [`Home`].
 #[derive(Clone)]
 pub struct Index {
     root: PathBuf,
     tmp: PathBuf,
     blobs: Arc<dyn Blobs>,
+    beside: Arc<Beside>,
 }
 
 impl Index {
     /// The index of that home; outputs lie in `blobs`.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
-        Index { root: home.evidence(), tmp: home.tmp(), blobs }
+        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default() }
+    }
+
+    /// The same with records from elsewhere, which are read and never written.
+    pub fn with(self, beside: Arc<Beside>) -> Index {
+        Index { beside, ..self }
     }
 
     /// Adds a record that was observed here; its outputs are in the store already. Gives the digest that names it.
     pub fn add(&self, record: &Record) -> io::Result<Digest> {
-        self.keep(record, "")
+        self.keep(record, "", true).map(|kept| kept.0)
     }
 
-    /// Adds a record from the bundle of that name (letters, digits, `.`, `-` and `_`; others are replaced by `_`).
-    pub fn import(&self, record: &Record, bundle: &str) -> io::Result<Digest> {
+    /// Adds records from the bundle of that name (letters, digits, `.`, `-` and `_`; others are replaced by `_`); their outputs are in the store already.
+    /// Gives how many were not held before.
+    ///
+    /// They are on disk when this returns, and not one by one: what a power cut undoes before that is in the bundle still, and can be imported again.
+    pub fn import<'r>(&self, records: impl IntoIterator<Item = &'r Record>, bundle: &str) -> io::Result<u64> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
-        self.keep(record, &format!("@{}", bundle.chars().map(plain).collect::<String>()))
+        let suffix = format!("@{}", bundle.chars().map(plain).collect::<String>());
+        let mut added = 0;
+        for record in records {
+            added += u64::from(self.keep(record, &suffix, false)?.1);
+        }
+        let root = File::open(&self.root).map_err(|e| named(e, "sync", &self.root))?;
+        rustix::fs::syncfs(&root).map_err(|e| named(e.into(), "sync", &self.root))?;
+        Ok(added)
     }
 
-    fn keep(&self, record: &Record, suffix: &str) -> io::Result<Digest> {
+    /// Keeps a record; says what names it, and whether it is new. `sync` has it on disk before this returns.
+    fn keep(&self, record: &Record, suffix: &str, sync: bool) -> io::Result<(Digest, bool)> {
         let bytes = serde_json::to_vec(record)?;
         let digest = Digest::of(&bytes);
         let folder = self.root.join(record.question.hex());
         if files_in(&folder)?.iter().any(|path| read(path).is_some_and(|seen| seen.digest == digest)) {
-            return Ok(digest);
+            return Ok((digest, false));
         }
         for output in record.result.outputs.values() {
             let path = self.blobs.path(output)?.ok_or_else(|| {
@@ -92,7 +114,9 @@ impl Index {
                     format!("the observation's output {output} is not in the store"),
                 )
             })?;
-            File::open(&path).and_then(|file| file.sync_data()).map_err(|e| named(e, "sync", &path))?;
+            if sync {
+                File::open(&path).and_then(|file| file.sync_data()).map_err(|e| named(e, "sync", &path))?;
+            }
         }
         let place = folder.join(format!("{}{suffix}.json", digest.hex()));
         let mut temp = tempfile::Builder::new()
@@ -100,17 +124,25 @@ impl Index {
             .tempfile_in(&self.tmp)
             .map_err(|e| named(e, "write in", &self.tmp))?;
         io::Write::write_all(&mut temp, &bytes)
-            .and_then(|()| temp.as_file().sync_data())
+            .and_then(|()| if sync { temp.as_file().sync_data() } else { Ok(()) })
             .map_err(|e| named(e, "write", &place))?;
         persist(temp, &place)?;
-        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(|e| named(e, "sync", &folder))?;
-        Ok(digest)
+        if sync {
+            File::open(&folder).and_then(|folder| folder.sync_all()).map_err(|e| named(e, "sync", &folder))?;
+        }
+        Ok((digest, true))
     }
 
-    /// All records under a question that are whole and whose outputs are in the store, in the order of their digests.
+    /// All records under a question that are whole and whose outputs are in the store, those of the home first, in the order of their digests. A record that
+    /// lies in two places is one.
     pub fn records(&self, question: &Digest) -> io::Result<Vec<Seen>> {
         let mut records = self.under(&self.root.join(question.hex()))?;
         records.retain(|seen| seen.record.question == *question);
+        for seen in self.beside.get(question).into_iter().flatten() {
+            if !records.iter().any(|held| held.digest == seen.digest) {
+                records.push(seen.clone());
+            }
+        }
         records.retain(|seen| seen.record.result.outputs.values().all(|output| self.blobs.has(output)));
         Ok(records)
     }
@@ -122,6 +154,13 @@ impl Index {
             all.extend(self.under(&folder)?);
         }
         Ok(all)
+    }
+
+    /// All whole records that lie elsewhere than in the home, in the order of their questions.
+    pub fn beside(&self) -> Vec<Seen> {
+        let mut questions: Vec<_> = self.beside.iter().collect();
+        questions.sort_by_key(|(question, _)| **question);
+        questions.into_iter().flat_map(|(_, records)| records.iter().cloned()).collect()
     }
 
     fn under(&self, folder: &Path) -> io::Result<Vec<Seen>> {
@@ -173,19 +212,35 @@ impl EvidenceCache {
     }
 }
 
+impl EvidenceCache {
+    /// The record that answers a question, where those of `product` count; none where there is none, or where nothing is asked of a device.
+    pub fn seen(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Seen>> {
+        let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
+        Ok(match self.index.lookup(key, &wanted)? {
+            Answer::Found(seen) => Some(*seen),
+            Answer::AskHere | Answer::Unknown { .. } => None,
+        })
+    }
+
+    /// The index it answers from.
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+}
+
 impl Cache for EvidenceCache {
     fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
         self.answer(key, spec, None)
     }
 
     fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Hit>> {
-        let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
-        let Answer::Found(seen) = self.index.lookup(key, &wanted)? else { return Ok(None) };
-        let Seen { record, origin, .. } = *seen;
+        let Some(Seen { record, origin, .. }) = self.seen(key, spec, product)? else { return Ok(None) };
         let evidence = EvidenceSeen {
             origin,
             measured_at: record.provenance.measured_at,
             device_class: record.provenance.device.to_string(),
+            driver: record.provenance.driver,
+            kforge: record.provenance.kforge,
         };
         Ok(Some(Hit { result: record.result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
     }

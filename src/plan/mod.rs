@@ -35,6 +35,7 @@ pub mod kernels;
 pub mod make;
 pub mod memory;
 pub mod operators;
+pub mod regression;
 pub mod variants;
 
 pub use context::Planner;

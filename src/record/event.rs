@@ -65,12 +65,18 @@ pub struct Labels {
 /// Where and when an observation was made, for events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EvidenceSeen {
-    /// A bundle's name, or `here`.
+    /// A bundle's name, its path if it lies in the repository, or `here`.
     pub origin: String,
     /// When, as RFC 3339.
     pub measured_at: String,
     /// The device class as text.
     pub device_class: String,
+    /// The full driver version.
+    #[serde(default)]
+    pub driver: String,
+    /// Version of kforge that observed it.
+    #[serde(default)]
+    pub kforge: String,
 }
 
 /// How many steps ended how. The outcomes sum to `total`.

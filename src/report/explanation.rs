@@ -72,7 +72,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}", explanation.id);
     let _ = writeln!(out, "  {}", explanation.standing);
-    if let Some(EvidenceSeen { origin, measured_at, device_class }) = &explanation.evidence {
+    if let Some(EvidenceSeen { origin, measured_at, device_class, .. }) = &explanation.evidence {
         let _ = writeln!(out, "  answered by {device_class}, observed {measured_at}, from {origin}");
     } else if let Some(product) = &explanation.product {
         let _ = writeln!(out, "  asks {product}");

@@ -25,7 +25,19 @@ fn valid(validator: &jsonschema::Validator, value: &Value, what: &str) {
 #[test]
 fn the_schemas_are_those_of_the_program() {
     let place = Place::empty();
-    let names = ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "method", "report"];
+    let names = [
+        "bundle",
+        "comparison",
+        "events",
+        "evidence",
+        "explanation",
+        "holdings",
+        "lockfile",
+        "manifest",
+        "metadata",
+        "method",
+        "report",
+    ];
     for name in names {
         let printed = place.run(&format!("schema {name}")).expect(0).out;
         let file = root().join(format!("schemas/{name}.json"));

@@ -81,6 +81,20 @@ fn an_empty_home_has_no_evidence_and_no_toolchains() {
 }
 
 #[test]
+fn evidence_is_listed_and_taken_in_without_a_workspace() {
+    let place = Place::empty();
+    place.run("evidence list").expect(0).says("Found 0 records of evidence");
+    place.run("evidence list --kernel k").expect(101).says("no `kernel.toml`");
+    place.run("evidence list nothing.kfe").expect(101).says("`nothing.kfe` is refused: it cannot be read");
+    place.run("evidence import nothing.kfe").expect(101).says("`nothing.kfe` is refused: it cannot be read");
+    place.run("evidence export").expect(101).says("no `kernel.toml`");
+    let tiny = Place::tiny();
+    tiny.run("build").expect(0);
+    tiny.run("evidence export").expect(103).says("there is no evidence to export");
+    tiny.run("compare HEAD").expect(4).says("`cpu` is not timed");
+}
+
+#[test]
 fn update_pins_champions_and_tells_before_it_writes() {
     let place = Place::tiny();
     place.run("update --champions").expect(101).says("there is no report");

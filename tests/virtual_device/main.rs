@@ -7,6 +7,8 @@ mod absent;
 #[cfg(feature = "virtual-device")]
 mod ablated;
 #[cfg(feature = "virtual-device")]
+mod compared;
+#[cfg(feature = "virtual-device")]
 mod evidence;
 #[cfg(feature = "virtual-device")]
 mod growth;
@@ -25,3 +27,5 @@ mod property;
 mod random;
 #[cfg(feature = "virtual-device")]
 mod selected;
+#[cfg(feature = "virtual-device")]
+mod travel;

@@ -1,6 +1,6 @@
 //! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build to different ends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -20,7 +20,8 @@ use crate::model::Arch;
 use crate::plan::Goal;
 use crate::record::event::{Event, StepCounts, StepFinished, VerdictCounts, Why};
 use crate::record::params::Selection;
-use crate::record::{StepKind, Verdict};
+use crate::record::{Outcome, StepKind, Unknown, Verdict};
+use crate::release::holdings::{Reused, reused};
 use crate::report::ablation::{self, Declared};
 use crate::report::text::Failures;
 use crate::report::{self, Report, StepView};
@@ -88,6 +89,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     if let (Exit::Done, Some(question), Some(witness)) = (exit, question, &ready.witness)
         && said == context.console.said()
     {
+        ready.keep_committed(&outcome).map_err(|e| context.fail(&e.to_string()))?;
         context.certify(question, &opened, witness.clone(), &outcome, text, said);
     }
     // Collection waits for no build, this one included: its locks go first.
@@ -103,6 +105,7 @@ fn answer(context: &Context, held: Held, began: Instant) -> Exit {
     answer.said.iter().for_each(|text| context.console.err(text));
     if !context.console.quiet() {
         context.console.fitted(&answer.report);
+        say_reused(context, &answer.reused);
     }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     let home = held.home.clone();
@@ -195,7 +198,8 @@ pub fn reason(why: &Why) -> String {
     }
 }
 
-fn execute(
+/// Builds, saying what is done.
+pub(super) fn execute(
     context: &Context,
     opened: &Opened,
     ready: &mut Ready<'_>,
@@ -326,13 +330,19 @@ fn finish(
     }
     if !console.json() && !console.quiet() {
         console.fitted(text);
+        // What was just observed here needs no age.
+        let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
+        say_reused(context, &reused(fresh.filter_map(|done| done.evidence.as_ref())));
     }
     let exit = exit_of(args, outcome, interrupted);
     let text = summary(&outcome.counts, &outcome.verdicts, began);
     match exit {
         Exit::Done => console.status("Finished", &text),
         Exit::Interrupted => console.error(&format!("interrupted; {text}")),
-        Exit::NoEvidence => console.error(&format!("evidence from a device was required and is missing; {text}")),
+        Exit::NoEvidence => {
+            console.error(&format!("evidence from a device was required and is missing; {text}"));
+            lacking(outcome).iter().for_each(|(id, why)| console.err(&format!("  {id}: {why}\n")));
+        }
         _ => console.error(&text),
     }
     console.event(&Event::BuildFinished {
@@ -341,6 +351,13 @@ fn finish(
         verdicts: outcome.verdicts,
     });
     Ok(exit)
+}
+
+/// Says where answers of devices came from, and how old they are.
+fn say_reused(context: &Context, all: &[Reused]) {
+    // A clock before 1970 or far beyond it has no ages to tell.
+    let Ok(now) = jiff::Timestamp::try_from(context.began) else { return };
+    all.iter().for_each(|reused| context.console.status("Reusing", &reused.text(now)));
 }
 
 /// How many steps ended how, in a line.
@@ -385,6 +402,11 @@ fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
     }
 }
 
+/// The exit code of a build that requires no evidence.
+pub(super) fn plain_exit(outcome: &BuildOutcome, interrupted: bool) -> Exit {
+    exit_of(&BuildArgs::default(), outcome, interrupted)
+}
+
 /// The exit code: several reasons at once give the first of 101, 100, 103.
 fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit {
     if interrupted || outcome.interrupted {
@@ -401,7 +423,30 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
     if wrong {
         return Exit::Wrong;
     }
+    if args.require_evidence && !lacking(outcome).is_empty() { Exit::NoEvidence } else { Exit::Done }
+}
+
+/// Where a device should have answered: the steps that have no observation, and the judgements that theirs does not decide.
+fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
-    let missing = outcome.graph.nodes().zip(&outcome.steps).any(|(n, d)| on_device(n) && d.result.is_none());
-    if args.require_evidence && missing { Exit::NoEvidence } else { Exit::Done }
+    let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
+    let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
+        (None, why) if on_device(node) => Some(match why {
+            Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
+            Outcome::Skipped(why) => format!("skipped: {why}"),
+            Outcome::Executed | Outcome::Fresh => "nothing was observed".into(),
+        }),
+        (Some(result), _)
+            if node.kind == StepKind::Judge && !node.advisory && targets.contains(&node.labels.target) =>
+        {
+            match &result.verdict {
+                // Where nothing was observed, the step that should have is listed itself.
+                Some(Verdict::Unknown(why)) if !matches!(why, Unknown::NoDevice(_)) => Some(why.to_string()),
+                _ => None,
+            }
+        }
+        _ => None,
+    };
+    let steps = outcome.graph.nodes().zip(&outcome.steps);
+    steps.filter_map(|(node, done)| Some((node.id.as_str(), lacks(node, done)?))).collect()
 }

@@ -1,41 +1,229 @@
-//! `kforge evidence list`: what devices were seen to do.
+//! `kforge evidence`: what devices were seen to do leaves in bundles, comes from them, and is listed.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use super::{count, external};
-use crate::cli::args::EvidenceCommand;
+use super::{bytes, count};
+use crate::base::Digest;
+use crate::base::files::write_if_changed;
+use crate::cli::args::{EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, MessageFormat, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use crate::engine;
 use crate::engine::blobs::Store;
-use crate::engine::evidence::Index;
+use crate::engine::evidence::{Index, Seen};
+use crate::engine::lock::{LockError, Mode, Wait};
+use crate::plan::Goal;
+use crate::record::StepKind;
+use crate::release::archive::{self, EXTENSION};
+use crate::release::bundle::Step;
+use crate::release::committed::FOLDER;
+use crate::release::holdings::{self, Holding};
+use crate::release::transfer::{self, Which};
+use crate::release::{Bundle, bundle};
+
+/// The most steps that are named where many lack something.
+const LISTED: usize = 10;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &EvidenceCommand) -> Result<Exit, Exit> {
     match command {
-        EvidenceCommand::List => {}
-        EvidenceCommand::Export(_) => return Err(external::later(context, "evidence export")),
-        EvidenceCommand::Import(_) => return Err(external::later(context, "evidence import")),
+        EvidenceCommand::Export(args) => export(context, args),
+        EvidenceCommand::Import(args) => import(context, args),
+        EvidenceCommand::List(args) => list(context, args),
     }
+}
+
+fn export(context: &Context, args: &EvidenceExport) -> Result<Exit, Exit> {
+    let which = if args.all { Which::All } else { Which::Answering };
+    let (gathered, root) = context.look(&args.select, Goal::Build)?.plan(context, |opened, ready| {
+        let asked = ready.with_services(context, opened, |services| {
+            engine::questions(ready.graph.clone(), &ready.options, services)
+        });
+        if let Some(first) = asked.open.first() {
+            let n = count(asked.open.len() as u64, "step");
+            let exit = context.fail(&format!(
+                "what the plan asks of devices is not known yet: {n} would run first, such as `{first}`"
+            ));
+            context.console.err("help: run `kforge build` with the same selection, then export\n");
+            return Err(exit);
+        }
+        let standings = ready.champions(&asked).into_iter().map(|c| c.standing).collect();
+        let gathered = transfer::gather(&asked.asked, standings, &ready.evidence(opened), &*ready.leaves, which);
+        let gathered = gathered.map_err(|e| context.fail(&e.to_string()))?;
+        Ok((gathered, opened.workspace.root.clone()))
+    })?;
+    let records = gathered.bundle.records().count() as u64;
+    if records == 0 {
+        context.console.error("there is no evidence to export: no device has answered what the selection asks");
+        return Err(Exit::NoEvidence);
+    }
+    if !gathered.missing.is_empty() {
+        let n = gathered.missing.len();
+        context.console.warn(&format!(
+            "{} of the plan {} no evidence, which this bundle does not bring either:",
+            count(n as u64, "step"),
+            if n == 1 { "has" } else { "have" }
+        ));
+        listed(context, &gathered.missing);
+    }
+    let path = match &args.output {
+        Some(path) => context.cwd.join(path),
+        None => root.join(FOLDER).join(format!("{}.{EXTENSION}", name_of(&gathered.bundle))),
+    };
+    let file =
+        archive::encode(&gathered.bundle).map_err(|e| context.fail(&format!("BUG: the bundle is wrong: {e}")))?;
+    write_if_changed(&path, &file).map_err(|e| context.fail(&format!("cannot write `{}`: {e}", path.display())))?;
+    let kinds: Vec<String> =
+        transfer::counts(&gathered.bundle).into_iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+    context.console.status(
+        "Exported",
+        &format!(
+            "{} ({}) to `{}`, {}, unsigned",
+            count(records, "record"),
+            kinds.join(", "),
+            path.display(),
+            bytes(file.len() as u64)
+        ),
+    );
+    Ok(Exit::Done)
+}
+
+/// The name of a bundle: that of its only product, in lower case.
+fn name_of(bundle: &Bundle) -> String {
+    let products: BTreeSet<&str> = bundle.records().map(|r| r.provenance.device.product.as_str()).collect();
+    let mut products = products.into_iter();
+    match (products.next(), products.next()) {
+        (Some(product), None) => {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+            product.chars().map(plain).collect()
+        }
+        _ => "devices".into(),
+    }
+}
+
+fn listed(context: &Context, steps: &[String]) {
+    steps.iter().take(LISTED).for_each(|id| context.console.err(&format!("  {id}\n")));
+    if steps.len() > LISTED {
+        context.console.err(&format!("  and {} more\n", steps.len() - LISTED));
+    }
+}
+
+/// The bundle in a file, or what is wrong with it.
+fn open(context: &Context, path: &Path) -> Result<Bundle, Exit> {
+    let place = context.cwd.join(path);
+    archive::read(&place).map_err(|e| context.fail(&format!("`{}` is refused: {e}", path.display())))
+}
+
+fn import(context: &Context, args: &EvidenceImport) -> Result<Exit, Exit> {
+    // All of them are checked before anything of any is kept.
+    let bundles: Vec<(&PathBuf, Bundle)> =
+        args.files.iter().map(|path| Ok((path, open(context, path)?))).collect::<Result<_, Exit>>()?;
     let home = context.home()?;
-    let index = Index::new(&home, Arc::new(Store::new(&home)));
-    let mut records = index.all().map_err(|e| context.fail(&e.to_string()))?;
-    records.sort_by(|a, b| {
-        let of = |s: &crate::engine::evidence::Seen| {
-            (s.record.provenance.device.clone(), s.record.provenance.measured_at.clone(), s.digest)
-        };
+    let interrupted = AtomicBool::new(false);
+    let mut blocked = || context.console.status("Blocking", "waiting for the shared cache to be collected");
+    let wait = if context.global.no_wait { Wait::No } else { Wait::Unless(&interrupted, &mut blocked) };
+    // Collection must not take contents whose records are still to come.
+    let _lock = home.lock_cache(Mode::Shared, wait).map_err(|e| match e {
+        LockError::Busy(_) => {
+            context.console.error("the shared cache is being collected, and --no-wait was given");
+            Exit::Busy
+        }
+        LockError::Interrupted(_) => Exit::Interrupted,
+        LockError::Io { .. } => context.fail(&e.to_string()),
+    })?;
+    let store = Arc::new(Store::new(&home));
+    let index = Index::new(&home, store.clone());
+    for (path, bundle) in bundles {
+        let name = path.file_name().map_or_else(|| "bundle".into(), |name| name.to_string_lossy().into_owned());
+        let added = transfer::import(&bundle, &name, &index, &*store)
+            .map_err(|e| context.fail(&format!("cannot import `{}`: {e}", path.display())))?;
+        let all = bundle.records().count() as u64;
+        let held = if added < all { format!(", {} held already", all - added) } else { String::new() };
+        let devices: BTreeSet<String> = bundle.records().map(|r| r.provenance.device.to_string()).collect();
+        let devices = devices.into_iter().collect::<Vec<_>>().join(", ");
+        let text = format!("{} of {devices} from `{}`, unsigned{held}", count(added, "record"), path.display());
+        context.console.status("Imported", &text);
+    }
+    Ok(Exit::Done)
+}
+
+/// What asks for a question.
+type Askers = BTreeMap<Digest, (StepKind, Vec<Step>)>;
+
+fn list(context: &Context, args: &EvidenceList) -> Result<Exit, Exit> {
+    let (seen, askers, named) = match &args.file {
+        Some(path) => of_bundle(open(context, path)?, path),
+        None if context.has_manifest() => of_workspace(context, &args.select)?,
+        None if args.select != Select::default() => return Err(context.manifest().err().unwrap_or(Exit::NotBuilt)),
+        None => {
+            let home = context.home()?;
+            let index = Index::new(&home, Arc::new(Store::new(&home)));
+            (index.all().map_err(|e| context.fail(&e.to_string()))?, Askers::new(), false)
+        }
+    };
+    let all = seen.len();
+    let asked = |seen: &Seen| askers.contains_key(&seen.record.question);
+    let shown: Vec<Seen> = seen.into_iter().filter(|seen| args.all || !named || asked(seen)).collect();
+    let mut held: Vec<Holding> = shown
+        .into_iter()
+        .map(|seen| {
+            let asked = askers.get(&seen.record.question).cloned();
+            Holding::new(seen, asked)
+        })
+        .collect();
+    held.sort_by(|a, b| {
+        let of = |h: &Holding| (h.steps.first().map(|s| s.id.clone()), h.provenance.measured_at.clone(), h.record);
         of(a).cmp(&of(b))
     });
-    for seen in &records {
-        let provenance = &seen.record.provenance;
-        context.console.out(&format!(
-            "{}  {}  from {}  question {}  {}\n",
-            provenance.measured_at,
-            provenance.device,
-            seen.origin,
-            seen.record.question.short(),
-            seen.record.result.summary
-        ));
+    if args.message_format == MessageFormat::Json {
+        for holding in &held {
+            let line = serde_json::to_string(holding).map_err(|e| context.fail(&e.to_string()))?;
+            context.console.out(&format!("{line}\n"));
+        }
+    } else {
+        let now = jiff::Timestamp::try_from(context.began).map_err(|e| context.fail(&e.to_string()))?;
+        context.console.out(&holdings::text(&held, now));
     }
-    context.console.status("Found", &format!("{} of evidence", count(records.len() as u64, "record")));
+    let rest = match all - held.len() {
+        0 => String::new(),
+        n => format!("; {n} more answer nothing that is asked here (`--all` lists them)"),
+    };
+    context.console.status("Found", &format!("{} of evidence{rest}", count(held.len() as u64, "record")));
     Ok(Exit::Done)
+}
+
+/// What a bundle holds, under the names of where it was made.
+fn of_bundle(bundle: Bundle, path: &Path) -> (Vec<Seen>, Askers, bool) {
+    let origin = path.display().to_string();
+    let (mut seen, mut askers) = (vec![], Askers::new());
+    for question in bundle.questions {
+        askers.insert(question.key, (question.spec.kind, question.steps));
+        for record in question.records {
+            seen.push(Seen { digest: bundle::digest(&record), record, origin: origin.clone() });
+        }
+    }
+    (seen, askers, true)
+}
+
+/// What the home and the bundles in the repository hold, and what the plan at hand asks.
+fn of_workspace(context: &Context, select: &Select) -> Result<(Vec<Seen>, Askers, bool), Exit> {
+    context.look(select, Goal::Build)?.plan(context, |opened, ready| {
+        let asked = ready.with_services(context, opened, |services| {
+            engine::questions(ready.graph.clone(), &ready.options, services)
+        });
+        let mut askers = Askers::new();
+        for engine::Question { node, spec, .. } in asked.asked {
+            let Some(spec) = spec else { continue };
+            let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
+            steps.push(Step { id: node.id, labels: node.labels });
+        }
+        let cache = ready.evidence(opened);
+        let mut seen = cache.index().all().map_err(|e| context.fail(&e.to_string()))?;
+        let held: BTreeSet<Digest> = seen.iter().map(|s| s.digest).collect();
+        seen.extend(cache.index().beside().into_iter().filter(|s| !held.contains(&s.digest)));
+        Ok((seen, askers, true))
+    })
 }

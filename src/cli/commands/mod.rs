@@ -3,6 +3,7 @@
 pub mod build;
 pub mod cache;
 pub mod clean;
+pub mod compare;
 pub mod completions;
 pub mod config;
 pub mod doctor;
@@ -63,6 +64,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Doctor => doctor::run(context),
         Command::Toolchain(command) => toolchain::run(context, &command),
         Command::Cache(command) => cache::run(context, &command),
+        Command::Compare(args) => compare::run(context, &args),
         Command::Evidence(command) => evidence::run(context, &command),
         Command::Config(command) => config::run(context, &command),
         Command::LocateProject(args) => locate::run(context, &args),

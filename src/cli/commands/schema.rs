@@ -4,9 +4,11 @@ use super::print_json;
 use crate::cli::args::SchemaArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use crate::release;
 use crate::report::schemas;
 
 /// Runs the command. Names that are none were refused with the command line.
 pub fn run(context: &Context, args: &SchemaArgs) -> Result<Exit, Exit> {
-    print_json(context, &schemas::schema(&args.name).ok_or(Exit::Usage)?)
+    let found = schemas::schema(&args.name).or_else(|| release::schema(&args.name));
+    print_json(context, &found.ok_or(Exit::Usage)?)
 }

@@ -21,12 +21,13 @@ use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
 use crate::engine::journal::{Journal, JournalCache, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::engine::stat::StatCache;
-use crate::engine::{Blobs, BuildOptions, Cache, Capacity, Graph, Runner, Services};
+use crate::engine::{Blobs, BuildOptions, BuildOutcome, Cache, Capacity, Graph, Runner, Services};
 use crate::model::{self, Package, Reference};
 use crate::plan::expand::Expander;
 use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
 use crate::record::StepKind;
+use crate::release::committed;
 use crate::step::Runners;
 use crate::step::runners::Remote;
 use crate::toolchain::{Cuda, Pip, cuda};
@@ -73,6 +74,8 @@ pub struct Ready<'a> {
     pub pool: Pool,
     /// The devices of this machine.
     pub devices: Devices,
+    /// Records of bundles in the repository.
+    pub committed: Arc<evidence::Beside>,
     /// What planning asked of the file system; none where that does not decide the plan.
     pub witness: Option<Witness>,
     /// Held while the build runs.
@@ -259,7 +262,9 @@ impl Context {
             self.console.error(&format!("BUG: {e}"));
             Exit::Bug
         })?;
+        let committed = self.committed(opened, packages, &mut witness);
         let mut documents: BTreeMap<Digest, Vec<u8>> = tools.documents().clone();
+        documents.extend(committed.contents);
         documents.extend(std::mem::take(&mut planner.documents));
         let leaves =
             Arc::new(Leaves::new(opened.store.clone(), files.into_iter().collect::<HashMap<_, _>>(), documents));
@@ -307,9 +312,27 @@ impl Context {
             devices,
             memory,
             pool,
+            committed: Arc::new(committed.records),
             witness: decided.then_some(witness),
             _locks: locks,
         })
+    }
+
+    /// The bundles of evidence in the repository, for packages that have a target which they could be about. Says which are refused.
+    fn committed(&self, opened: &Opened, packages: &Packages, witness: &mut Witness) -> committed::Committed {
+        let on_device = |m: &&crate::workspace::Member| m.package.targets.values().any(|t| t.arch != model::Arch::Cpu);
+        let folders: Vec<PathBuf> = packages.members.iter().filter(on_device).map(|m| m.folder.clone()).collect();
+        if folders.is_empty() {
+            return committed::Committed::default();
+        }
+        let mut found = committed::read(&opened.workspace.root, folders);
+        witness.add(std::mem::take(&mut found.witness));
+        for (name, why) in &found.refused {
+            self.console.warn(&format!(
+                "the bundle of evidence `{name}` does not count: {why}; restore it from version control, or remove it"
+            ));
+        }
+        found
     }
 
     /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed.
@@ -427,16 +450,7 @@ impl Ready<'_> {
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
-        let devices = self.devices.clone();
-        let wanted = move |spec: &crate::record::Spec, product: Option<&str>| {
-            let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
-            Some(evidence::Wanted {
-                here: devices.for_arch(asks??, product).cloned(),
-                device: product.map(str::to_string),
-                validity: Validity::of(spec.kind),
-            })
-        };
-        let evidence = EvidenceCache::new(Index::new(&opened.home, opened.store.clone()), wanted);
+        let evidence = self.evidence(opened);
         let caches: Vec<&dyn Cache> = vec![&from_journal, &self.actions, &evidence];
         let services = Services {
             runners: StepKind::ALL.into_iter().map(|k| (k, runner)).collect(),
@@ -447,6 +461,31 @@ impl Ready<'_> {
             expand: &self.expander,
         };
         with(&services)
+    }
+
+    /// What answers questions to devices: the home's index, with the bundles in the repository beside it.
+    pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
+        let devices = self.devices.clone();
+        let wanted = move |spec: &crate::record::Spec, product: Option<&str>| {
+            let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
+            Some(evidence::Wanted {
+                here: devices.for_arch(asks??, product).cloned(),
+                device: product.map(str::to_string),
+                validity: Validity::of(spec.kind),
+            })
+        };
+        let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone());
+        EvidenceCache::new(index, wanted)
+    }
+
+    /// Puts what bundles in the repository have answered into the store, where a certificate looks for it.
+    pub fn keep_committed(&self, outcome: &BuildOutcome) -> io::Result<()> {
+        let answered =
+            outcome.steps.iter().filter(|done| done.evidence.is_some()).filter_map(|done| done.result.as_ref());
+        for digest in answered.flat_map(|result| result.outputs.values()) {
+            self.leaves.path(digest)?;
+        }
+        Ok(())
     }
 
     /// Names of what select steps number that decide; none for those that only nominate.

@@ -14,7 +14,8 @@
 //! | sources, headers, what would shadow them, references and their kin | what `sources` asked |
 //! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH` and of headers and libraries passed over, what the loader finds libraries by |
 //! | CUDA from wheels | kforge.lock; what is installed decides nothing |
-//! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered |
+//! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered, or that there is none |
+//! | bundles of evidence in the repository | their files, the folders that were looked into for them, or that there are none |
 //! | steps that could not run here | that there still is no result and no record, or the folder of records that do not count |
 //! | what this workspace remembers, and the report that is shown | the files of journal and report |
 //!
@@ -36,6 +37,7 @@ use crate::engine::lock::{Lock, Mode, Wait};
 use crate::plan::Goal;
 use crate::record::Outcome;
 use crate::record::event::{StepCounts, VerdictCounts};
+use crate::release::holdings::{Reused, reused};
 use crate::worker::confine;
 use crate::workspace::find::{MANIFEST, manifest_at, manifest_named};
 use crate::workspace::lockfile;
@@ -79,6 +81,8 @@ pub struct Answer {
     pub steps: StepCounts,
     /// What they said.
     pub verdicts: VerdictCounts,
+    /// Where answers of devices came from.
+    pub reused: Vec<Reused>,
 }
 
 /// What is asked of a build, where a certificate may answer.
@@ -179,7 +183,12 @@ impl Context {
                 (Outcome::Executed | Outcome::Fresh, Some(result)) => {
                     maker.needs(result.outputs.values().copied());
                     if done.evidence.is_some() {
-                        found.listed(&opened.home.evidence().join(done.key?.hex()));
+                        let folder = opened.home.evidence().join(done.key?.hex());
+                        match folder.exists() {
+                            true => found.listed(&folder),
+                            // A bundle in the repository has answered.
+                            false => found.saw(&folder, false),
+                        }
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
@@ -197,7 +206,8 @@ impl Context {
         }
         let c = outcome.counts;
         let steps = StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
-        let answer = Answer { said, report, steps, verdicts: outcome.verdicts };
+        let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
+        let answer = Answer { said, report, steps, verdicts: outcome.verdicts, reused };
         for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
             maker.saw(seen);
         }

@@ -2,6 +2,7 @@
 
 pub mod build;
 pub mod certificate;
+pub mod champions;
 pub mod devices;
 mod entries;
 pub mod leaves;

@@ -43,6 +43,19 @@ pub struct Opened {
 }
 
 impl Context {
+    /// The same for another folder, whose outputs go to `target`.
+    pub fn elsewhere(&self, cwd: PathBuf, target: PathBuf) -> Context {
+        let global = Global { directory: None, manifest_path: None, target_dir: Some(target), ..self.global.clone() };
+        Context {
+            began: self.began,
+            environment: self.environment.clone(),
+            settings: self.settings.clone(),
+            cwd,
+            global,
+            console: self.console.another(),
+        }
+    }
+
     /// Whether the network is forbidden.
     pub fn offline(&self) -> bool {
         self.global.offline || self.global.frozen || self.settings.flag("net.offline")
@@ -88,6 +101,11 @@ impl Context {
     pub fn fail(&self, text: &str) -> Exit {
         self.console.error(text);
         Exit::NotBuilt
+    }
+
+    /// Whether there is a manifest at hand, or one was named.
+    pub fn has_manifest(&self) -> bool {
+        self.global.manifest_path.is_some() || find::manifest_at(&self.cwd).is_ok()
     }
 
     /// The manifest at hand.

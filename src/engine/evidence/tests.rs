@@ -162,14 +162,39 @@ fn records_add_up_and_the_same_record_is_one() {
     let (index, _) = index(dir.path());
     let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
     let digest = index.add(&one).unwrap();
-    assert_eq!(index.import(&one, "bundle").unwrap(), digest);
-    index.import(&two, "../a bundle").unwrap();
+    assert_eq!(index.import([&one], "bundle").unwrap(), 0, "held already");
+    assert_eq!(index.import([&one, &two], "../a bundle").unwrap(), 1);
+    assert_eq!(index.import([&one, &two], "another").unwrap(), 0, "to import again adds nothing");
     index.add(&two).unwrap();
+    assert_eq!(index.records(&Digest::of(b"question")).unwrap().iter().filter(|s| s.digest == digest).count(), 1);
     assert_eq!(days(&index), ["1", "2"]);
     let origins: Vec<String> = index.all().unwrap().into_iter().map(|s| s.origin).collect();
     assert_eq!(origins.iter().filter(|o| *o == HERE).count(), 1);
     assert_eq!(origins.iter().filter(|o| *o == ".._a_bundle").count(), 1);
     assert!(index.records(&Digest::of(b"another")).unwrap().is_empty());
+}
+
+#[test]
+fn records_beside_the_home_answer_with_it_and_are_never_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, store) = index(dir.path());
+    let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
+    index.add(&one).unwrap();
+    let seen = |record: &Record| Seen {
+        record: record.clone(),
+        digest: Digest::of(&serde_json::to_vec(record).unwrap()),
+        origin: "evidence/h200.kfe".into(),
+    };
+    let mut lost = record(class(H200, 580, None), "3");
+    lost.result.outputs = [("samples".to_string(), Digest::of(b"samples"))].into();
+    let beside = HashMap::from([(Digest::of(b"question"), vec![seen(&one), seen(&two), seen(&lost)])]);
+    let both = index.clone().with(Arc::new(beside));
+    assert_eq!(days(&both), ["1", "2"]);
+    let origins: Vec<String> = both.records(&Digest::of(b"question")).unwrap().into_iter().map(|s| s.origin).collect();
+    assert_eq!(origins, [HERE, "evidence/h200.kfe"], "what is held here is not from elsewhere");
+    store.put(b"samples").unwrap();
+    assert_eq!(days(&both), ["1", "2", "3"]);
+    assert_eq!((days(&index), index.all().unwrap().len()), (vec!["1".to_string()], 1));
 }
 
 #[test]

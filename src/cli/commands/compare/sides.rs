@@ -1,0 +1,152 @@
+//! One side of a comparison: a state of the workspace, built, and who stands for what in it. Knows how builds are done; compares nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::super::build::{execute, plain_exit};
+use crate::base::Digest;
+use crate::cli::args::CompareArgs;
+use crate::cli::exit::Exit;
+use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::champions::Champion;
+use crate::cli::session::{Context, Opened};
+use crate::engine::evidence::Record;
+use crate::engine::{self, Blobs, BuildOptions};
+use crate::plan::Goal;
+use crate::record::timing::BenchObserved;
+use crate::record::{DeviceClass, Spec, StepKind};
+use crate::release::Bundle;
+use crate::release::comparison::Seat;
+use crate::workspace::Workspace;
+use crate::workspace::select::Selected;
+
+/// What is known of who stands for a seat.
+#[derive(Debug, Clone)]
+pub(super) struct Stood {
+    /// The variant.
+    pub(super) variant: String,
+    /// What times it.
+    pub(super) spec: Spec,
+    /// How it was timed, on devices of which class.
+    pub(super) benches: Vec<(DeviceClass, BenchObserved)>,
+}
+
+impl Stood {
+    fn benched(record: &Record, read: impl Fn(&Digest) -> Option<Vec<u8>>) -> Option<(DeviceClass, BenchObserved)> {
+        let bytes = read(record.result.outputs.get("observation")?)?;
+        Some((record.provenance.device.clone(), serde_json::from_slice(&bytes).ok()?))
+    }
+}
+
+/// Everybody who stands for something.
+pub(super) type Standings = BTreeMap<Seat, Stood>;
+
+/// A state that was built.
+pub(super) struct Side<'a, 'p> {
+    /// Its workspace.
+    pub(super) opened: &'a Opened,
+    /// What built it, its locks held.
+    pub(super) ready: &'a Ready<'p>,
+    /// Its champions.
+    pub(super) champions: Vec<Champion>,
+    /// The same by seat.
+    pub(super) standings: Standings,
+    /// Where somebody should stand: package, kernel, target and shape of every step that times.
+    pub(super) timed: BTreeSet<[String; 4]>,
+    /// How the build ended: done, or with something wrong.
+    pub(super) exit: Exit,
+}
+
+/// Builds what is selected, and hands it to `with`.
+///
+/// # Errors
+/// It could not be built, or as `with`.
+pub(super) fn built<R>(
+    context: &Context,
+    mut opened: Opened,
+    selected: Selected,
+    args: &CompareArgs,
+    interrupted: &Arc<AtomicBool>,
+    with: impl FnOnce(&Side<'_, '_>) -> Result<R, Exit>,
+) -> Result<R, Exit> {
+    let asked = Asked {
+        selected,
+        goal: Goal::Build,
+        jobs: args.jobs,
+        keep_going: true,
+        remeasure: args.remeasure,
+        overlay: None,
+        write: true,
+    };
+    let packages = context.packages(&opened, &asked)?;
+    let mut ready = context.ready(&mut opened, &packages, &asked, interrupted)?;
+    let outcome = execute(context, &opened, &mut ready, &packages, &mut None);
+    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.sweep_lost(&outcome);
+    let exit = plain_exit(&outcome, interrupted.load(Ordering::Relaxed));
+    match exit {
+        Exit::NotBuilt => return Err(context.fail("it could not be built, so nothing is compared")),
+        Exit::Interrupted => {
+            context.console.error("interrupted");
+            return Err(exit);
+        }
+        _ => {}
+    }
+    // What was just measured is known now.
+    let options = BuildOptions { remeasure: None, ..ready.options.clone() };
+    let known = ready.with_services(context, &opened, |services| engine::questions(outcome.graph, &options, services));
+    let champions = ready.champions(&known);
+    let evidence = ready.evidence(&opened);
+    let mut standings = Standings::new();
+    for Champion { standing, spec, node } in &champions {
+        let seen =
+            evidence.seen(&standing.bench, spec, node.product.as_deref()).map_err(|e| context.fail(&e.to_string()))?;
+        let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
+        let benches = seen.and_then(|seen| Stood::benched(&seen.record, read)).into_iter().collect();
+        let stood = Stood { variant: standing.variant.clone(), spec: spec.clone(), benches };
+        standings.insert(Seat::of(standing), stood);
+    }
+    let label = |text: &Option<String>| text.clone().unwrap_or_default();
+    let benches = known.asked.iter().map(|q| &q.node).filter(|node| node.kind == StepKind::Bench);
+    let timed =
+        benches.map(|n| &n.labels).map(|l| [l.package.clone(), label(&l.kernel), label(&l.target), label(&l.shape)]);
+    let timed = timed.collect();
+    let done = with(&Side { opened: &opened, ready: &ready, champions, standings, timed, exit });
+    ready.end();
+    done
+}
+
+/// Those who stood where a bundle was made.
+pub(super) fn of_bundle(bundle: &Bundle) -> Standings {
+    let read = |digest: &Digest| bundle.contents.get(digest).cloned();
+    let mut standings = Standings::new();
+    for standing in &bundle.champions {
+        // A bundle whose champions were not timed is refused.
+        let Some(question) = bundle.questions.iter().find(|q| q.key == standing.bench) else { continue };
+        let benches = question.records.iter().filter_map(|record| Stood::benched(record, read)).collect();
+        let stood = Stood { variant: standing.variant.clone(), spec: question.spec.clone(), benches };
+        standings.insert(Seat::of(standing), stood);
+    }
+    standings
+}
+
+/// What is selected of another state of a workspace: members and names that it has too. None if it has nothing of it.
+pub(super) fn counterpart(of: &Workspace, selected: &Selected, other: &Workspace) -> Option<Selected> {
+    let named: Vec<&str> = selected.members.iter().map(|i| of.members[*i].package.name.as_str()).collect();
+    // All of one are all of the other, those included that only the other has.
+    let all = selected.members.len() == of.members.len();
+    let fits = |i: &usize| all || named.contains(&other.members[*i].package.name.as_str());
+    let members: Vec<usize> = (0..other.members.len()).filter(fits).collect();
+    let packages = || members.iter().map(|i| &other.members[*i].package);
+    let has = |wanted: &[String], known: Vec<&str>| -> Option<Vec<String>> {
+        let both: Vec<String> = wanted.iter().filter(|name| known.contains(&name.as_str())).cloned().collect();
+        (wanted.is_empty() || !both.is_empty()).then_some(both)
+    };
+    let operators = || packages().flat_map(|p| &p.operators);
+    let kernels = has(&selected.kernels, packages().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect())?;
+    let shapes = has(&selected.shapes, operators().flat_map(|o| &o.shapes).map(|s| s.name.as_str()).collect())?;
+    let targets = has(&selected.targets, packages().flat_map(|p| p.targets.keys()).map(String::as_str).collect())?;
+    let operators = has(&selected.operators, operators().map(|o| o.name.as_str()).collect())?;
+    (!members.is_empty()).then_some(Selected { members, kernels, operators, shapes, targets })
+}

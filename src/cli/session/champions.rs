@@ -1,0 +1,56 @@
+//! Who stands for which shape, and the step that timed it. Knows how select steps name what they read; decides nothing.
+
+use super::build::Ready;
+use crate::engine::{Blobs, Node, Questions, Source};
+use crate::record::Spec;
+use crate::record::params::Selection;
+use crate::release::bundle::Standing;
+
+/// A champion at a shape at which it is timed.
+#[derive(Debug, Clone)]
+pub struct Champion {
+    /// Who, where.
+    pub standing: Standing,
+    /// The step that times it.
+    pub node: Node,
+    /// What that step sees.
+    pub spec: Spec,
+}
+
+impl Ready<'_> {
+    /// The champions that known results name, at each bench shape of theirs whose question is known; in the order of the plan.
+    pub fn champions(&self, known: &Questions) -> Vec<Champion> {
+        let mut out = Vec::new();
+        for (node, result) in &known.decided {
+            let Some(selected) = self.expander.selected(&node.id) else { continue };
+            let bytes = result.outputs.get("selection").and_then(|digest| self.leaves.get(digest).ok().flatten());
+            let Some(selection) = bytes.and_then(|b| serde_json::from_slice::<Selection>(&b).ok()) else { continue };
+            for champion in &selection.champions {
+                let of_class = |(_, class): &(usize, &String)| **class == champion.class;
+                for (at, _) in selected.shapes.iter().enumerate().filter(of_class) {
+                    let Some(variant) = champion.variant else { continue };
+                    let Some(input) = node.inputs.get(&format!("bench:{variant}:{at}")) else { continue };
+                    let Source::Output { node: bench, .. } = &input.source else { continue };
+                    let Some(timed) = known.asked.iter().find(|q| q.node.id == *bench) else { continue };
+                    let Some(spec) = &timed.spec else { continue };
+                    let label = |text: &Option<String>| text.clone().unwrap_or_default();
+                    out.push(Champion {
+                        standing: Standing {
+                            package: node.labels.package.clone(),
+                            kernel: label(&node.labels.kernel),
+                            types: selected.choice.label.clone(),
+                            target: label(&node.labels.target),
+                            shape: label(&timed.node.labels.shape),
+                            variant: label(&timed.node.labels.variant),
+                            hot: node.params.get("hot").and_then(serde_json::Value::as_bool).unwrap_or(false),
+                            bench: spec.key(),
+                        },
+                        node: timed.node.clone(),
+                        spec: spec.clone(),
+                    });
+                }
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,129 @@
+//! A bundle as a file. Knows the archive's form and its limits; what must hold of what is in it is [`super::bundle`]'s.
+//!
+//! A zip archive, so that any tool opens it (`unzip -p FILE evidence.json`), of two members and no other:
+//!
+//! | member | holds |
+//! |---|---|
+//! | `evidence.json` | the [`Document`](super::bundle::Document) |
+//! | `contents` | what its `contents` name, one after the other |
+//!
+//! Nothing in it is a path, so nothing can be written where it should not be. All contents are one member because they are small and alike, and compress well
+//! together. The bytes are a function of what it holds: no times, one order, one compressor. Reading believes no stated size: what is beyond the limits is
+//! refused before it takes up memory.
+
+use std::io::{Cursor, Read, Write};
+use std::path::Path;
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
+
+use super::bundle::{Bundle, Refused};
+
+/// The ending of a bundle's name.
+pub const EXTENSION: &str = "kfe";
+
+const DOCUMENT: &str = "evidence.json";
+const CONTENTS: &str = "contents";
+
+/// How much is read, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the file.
+    pub file: u64,
+    /// Of `evidence.json`, unpacked.
+    pub document: u64,
+    /// Of `contents`, unpacked.
+    pub contents: u64,
+}
+
+/// Enough for tens of thousands of records; little enough to unpack in memory.
+pub const LIMITS: Limits = Limits { file: 64 << 20, document: 256 << 20, contents: 512 << 20 };
+
+/// The file of a bundle.
+///
+/// # Errors
+/// It does not hold together, or would not be read again.
+pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
+    let failed = |e: &dyn std::fmt::Display| Refused(format!("it cannot be written: {e}"));
+    let document = bundle.document();
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Deflated)
+        .compression_level(Some(9))
+        .last_modified_time(DateTime::default())
+        .unix_permissions(0o644);
+    let mut writer = ZipWriter::new(Cursor::new(vec![]));
+    writer.start_file(DOCUMENT, options).map_err(|e| failed(&e))?;
+    writer.write_all(&serde_json::to_vec(&document).map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
+    writer.start_file(CONTENTS, options).map_err(|e| failed(&e))?;
+    for digest in &document.contents {
+        let bytes = bundle.contents.get(digest);
+        let bytes = bytes.ok_or_else(|| Refused(format!("content {} is missing", digest.short())))?;
+        writer.write_all(bytes).map_err(|e| failed(&e))?;
+    }
+    let bytes = writer.finish().map_err(|e| failed(&e))?.into_inner();
+    // What was written is read as whoever receives it will: what they would refuse is not handed out.
+    decode(&bytes, LIMITS)?;
+    Ok(bytes)
+}
+
+/// The bundle in the bytes of a file.
+///
+/// # Errors
+/// It is no bundle, is damaged, is too large, or does not hold together.
+pub fn decode(bytes: &[u8], limits: Limits) -> Result<Bundle, Refused> {
+    within("the file", bytes.len() as u64, limits.file)?;
+    let damaged = |e: &dyn std::fmt::Display| Refused(format!("it is damaged, cut off, or no bundle of evidence: {e}"));
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| damaged(&e))?;
+    let mut names = vec![];
+    for index in 0..archive.len() {
+        let entry = archive.by_index(index).map_err(|e| damaged(&e))?;
+        names.push(entry.name().map_err(|e| damaged(&e))?.into_owned());
+    }
+    if names != [DOCUMENT, CONTENTS] {
+        let listed: Vec<String> = names.iter().take(4).map(|name| format!("`{}`", name.escape_debug())).collect();
+        return Err(Refused(format!("it holds {}: expected `{DOCUMENT}` and `{CONTENTS}` alone", listed.join(", "))));
+    }
+    let mut text = vec![];
+    let entry = archive.by_index(0).map_err(|e| damaged(&e))?;
+    entry.take(limits.document + 1).read_to_end(&mut text).map_err(|e| damaged(&e))?;
+    within(DOCUMENT, text.len() as u64, limits.document)?;
+    let mut entry = archive.by_index(1).map_err(|e| damaged(&e))?;
+    let mut taken = 0u64;
+    let bundle = Bundle::of(&text, |size| {
+        taken = taken.saturating_add(size);
+        within(CONTENTS, taken, limits.contents)?;
+        let mut content = vec![];
+        (&mut entry).take(size).read_to_end(&mut content).map_err(|e| damaged(&e))?;
+        match content.len() as u64 == size {
+            true => Ok(content),
+            false => Err(damaged(&format!("`{CONTENTS}` ends too early"))),
+        }
+    })?;
+    // Reading to the end also has the archive check its own sum.
+    match entry.take(1).read_to_end(&mut vec![]).map_err(|e| damaged(&e))? {
+        0 => Ok(bundle),
+        _ => Err(Refused(format!("`{CONTENTS}` holds more than `{DOCUMENT}` names"))),
+    }
+}
+
+fn within(what: &str, size: u64, limit: u64) -> Result<(), Refused> {
+    match size > limit {
+        true => Err(Refused(format!("{what} is too large: expected at most {limit} bytes"))),
+        false => Ok(()),
+    }
+}
+
+/// The bundle in a file.
+///
+/// # Errors
+/// The file cannot be read, or as [`decode`].
+pub fn read(path: &Path) -> Result<Bundle, Refused> {
+    let cannot = |e: std::io::Error| Refused(format!("it cannot be read: {e}"));
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    if !file.metadata().map_err(cannot)?.is_file() {
+        return Err(Refused("it is no file".into()));
+    }
+    let mut bytes = vec![];
+    file.take(LIMITS.file + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    decode(&bytes, LIMITS)
+}

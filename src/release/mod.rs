@@ -1,0 +1,41 @@
+//! What leaves a machine and comes to another, and how one state compares with another. Knows forms and what has to hold of them; prints nothing and plans nothing.
+//!
+//! | file | does |
+//! |---|---|
+//! | [`bundle`] | what a bundle says, and everything that must hold before it is believed |
+//! | [`archive`] | its form as a file |
+//! | [`committed`] | finds bundles that lie in the repository |
+//! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
+//! | [`holdings`] | what is held, for people and programs |
+//! | [`revision`] | a revision of the repository in a folder of its own |
+//! | [`comparison`] | how champions of two states compare |
+
+pub mod archive;
+pub mod bundle;
+pub mod committed;
+pub mod comparison;
+pub mod holdings;
+pub mod revision;
+pub mod transfer;
+
+pub use bundle::{Bundle, Refused};
+pub use committed::Committed;
+
+use serde_json::Value;
+
+/// The names of this room's JSON Schemas, sorted.
+pub const SCHEMAS: [&str; 3] = ["bundle", "comparison", "holdings"];
+
+/// The JSON Schema of that name; none if this room has none.
+pub fn schema(name: &str) -> Option<Value> {
+    let schema = match name {
+        "bundle" => schemars::schema_for!(bundle::Document),
+        "comparison" => schemars::schema_for!(comparison::Comparison),
+        "holdings" => schemars::schema_for!(holdings::Holding),
+        _ => return None,
+    };
+    Some(schema.to_value())
+}
+
+#[cfg(test)]
+mod tests;

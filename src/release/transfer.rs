@@ -1,0 +1,99 @@
+//! From answered questions to a bundle, and from a bundle into the index. Knows stores by their traits; does not know how questions were found.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::bundle::{Bundle, Question, Standing, Step};
+use crate::base::Digest;
+use crate::engine::evidence::{EvidenceCache, Seen};
+use crate::engine::{self, Blobs};
+use crate::record::StepKind;
+
+/// Which of the records under a question travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The one that answers here: whoever imports it decides as this machine does.
+    Answering,
+    /// Every one, those of other devices and of earlier measurements too.
+    All,
+}
+
+/// What was gathered for a bundle.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gathered {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// Steps whose question has no record, or is not known.
+    pub missing: Vec<String>,
+}
+
+/// Gathers the records that answer what a plan asks, what these name, and the champions that were timed by them.
+///
+/// # Errors
+/// The index or the store cannot be read.
+pub fn gather(
+    asked: &[engine::Question],
+    champions: Vec<Standing>,
+    cache: &EvidenceCache,
+    blobs: &dyn Blobs,
+    which: Which,
+) -> io::Result<Gathered> {
+    let mut found: BTreeMap<Digest, Question> = BTreeMap::new();
+    let mut out = Gathered::default();
+    for engine::Question { node, spec, .. } in asked {
+        let step = Step { id: node.id.clone(), labels: node.labels.clone() };
+        let Some(spec) = spec else {
+            out.missing.push(step.id);
+            continue;
+        };
+        let key = spec.key();
+        let seen: Vec<Seen> = match which {
+            Which::Answering => cache.seen(&key, spec, node.product.as_deref())?.into_iter().collect(),
+            Which::All => cache.index().records(&key)?,
+        };
+        if seen.is_empty() {
+            out.missing.push(step.id);
+            continue;
+        }
+        let new = || Question { key, spec: spec.clone(), steps: vec![], records: vec![] };
+        let question = found.entry(key).or_insert_with(new);
+        question.steps.push(step);
+        for Seen { record, .. } in seen {
+            for digest in record.result.outputs.values() {
+                if !out.bundle.contents.contains_key(digest) {
+                    let bytes = blobs.get(digest)?;
+                    let lost =
+                        || io::Error::other(format!("content {} of a record is not in the store", digest.short()));
+                    out.bundle.contents.insert(*digest, bytes.ok_or_else(lost)?);
+                }
+            }
+            // Steps of two targets may ask one question and be answered by two devices.
+            if !question.records.contains(&record) {
+                question.records.push(record);
+            }
+        }
+    }
+    out.bundle.champions = champions.into_iter().filter(|c| found.contains_key(&c.bench)).collect();
+    out.bundle.questions = found.into_values().collect();
+    Ok(out)
+}
+
+/// Puts a bundle into the home: contents first, then the records that name them. Gives how many records were not held before.
+///
+/// # Errors
+/// The home cannot be written. What has been written then is whole, record by record, and the rest comes when it is imported again.
+pub fn import(bundle: &Bundle, name: &str, cache: &engine::evidence::Index, blobs: &dyn Blobs) -> io::Result<u64> {
+    for bytes in bundle.contents.values() {
+        blobs.put(bytes)?;
+    }
+    cache.import(bundle.records(), name)
+}
+
+/// How many records of which kind a bundle holds.
+pub fn counts(bundle: &Bundle) -> BTreeMap<StepKind, u64> {
+    let mut counts = BTreeMap::new();
+    for question in &bundle.questions {
+        *counts.entry(question.spec.kind).or_default() += question.records.len() as u64;
+    }
+    counts
+}

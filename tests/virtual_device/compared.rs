@@ -1,0 +1,250 @@
+//! The regression gate: champions of today against those of a revision, a bundle or a binary; in pairs where a device is, else by what was recorded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::lab::{Lab, Machine};
+
+/// Where blocks of 32 threads take 1000, and blocks of 64 so much.
+fn machine(ns: f64) -> Machine {
+    let machine = Machine { noise: 0.004, drift: 0.01, ..Machine::default() };
+    machine.rule("block 64,", &format!("ns = {ns:.1}")).rule("block 32,", "ns = 1000.0").rule("", "ns = 1000.0")
+}
+
+fn without(ns: f64) -> Machine {
+    Machine { device: None, ..machine(ns) }
+}
+
+/// A workspace under version control, its kernel with blocks of 32, and a change to blocks of 64 that is not committed.
+fn lab(ns: f64) -> Lab {
+    let lab = Lab::new(&machine(ns)).manifest("[1, 2, 4]", "[1]");
+    git(&lab, &["init", "--quiet"]);
+    commit(&lab, "first");
+    lab.manifest("block = [\"32\"]", "block = [\"64\"]")
+}
+
+#[track_caller]
+fn git(lab: &Lab, words: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]);
+    command.args(words).current_dir(lab.project.root()).env("HOME", lab.project.place());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn commit(lab: &Lab, message: &str) {
+    git(lab, &["add", "--all"]);
+    git(lab, &["commit", "--quiet", "-m", message]);
+}
+
+/// `kforge compare WORDS`.
+struct Compared {
+    output: Output,
+}
+
+impl Compared {
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.output.status.code(), Some(code), "{}\n{}", self.out(), self.said());
+        self
+    }
+
+    fn out(&self) -> String {
+        String::from_utf8_lossy(&self.output.stdout).into_owned()
+    }
+
+    fn said(&self) -> String {
+        String::from_utf8_lossy(&self.output.stderr).into_owned()
+    }
+
+    #[track_caller]
+    fn says(self, text: &str) -> Self {
+        let all = self.out() + &self.said();
+        assert!(all.contains(text), "no `{text}` in:\n{all}");
+        self
+    }
+}
+
+fn compare(lab: &Lab, words: &[&str]) -> Compared {
+    let words = [&["compare"], words, &["--offline"]].concat();
+    Compared { output: lab.project.command(&words).output().unwrap() }
+}
+
+/// The only row of a comparison as JSON.
+#[track_caller]
+fn row(lab: &Lab, words: &[&str]) -> Value {
+    let compared = compare(lab, &[words, &["--message-format", "json"]].concat());
+    let document: Value = serde_json::from_str(&compared.out()).unwrap_or_else(|e| panic!("{e}: {}", compared.said()));
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/comparison.json");
+    let schema = jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap();
+    assert!(schema.is_valid(&document), "{document}");
+    let [row] = &document["rows"].as_array().unwrap()[..] else { panic!("{document}") };
+    row.clone()
+}
+
+fn change(row: &Value) -> &str {
+    row["decision"]["change"].as_str().unwrap()
+}
+
+fn because(row: &Value) -> &str {
+    row["decision"]["because"].as_str().unwrap()
+}
+
+fn export(lab: &Lab, name: &str) -> PathBuf {
+    let path = lab.project.place().join(name);
+    let words = ["evidence", "export", "--offline", "--output", path.to_str().unwrap()];
+    let output = lab.project.command(&words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    path
+}
+
+fn laptop(lab: &Lab, name: &str, ns: f64) -> Lab {
+    let other = lab.anew(name);
+    other.on(&without(ns));
+    other
+}
+
+#[test]
+fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_changes() {
+    let lab = lab(1030.0);
+    let status =
+        || (git(&lab, &["status", "--porcelain"]), git(&lab, &["worktree", "list"]), git(&lab, &["stash", "list"]));
+    let before = status();
+    compare(&lab, &["HEAD"]).expect(102).says("slower     p/k on h at big").says("1 slower");
+    assert_eq!(status(), before);
+    let left = fs::read_dir(lab.project.target()).unwrap().map(|e| e.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("compare-")), "the checkout is gone");
+    let records = lab.records();
+    let row = row(&lab, &["HEAD"]);
+    assert_eq!((change(&row), lab.records()), ("slower", records), "what was measured is not measured again");
+    let [low, high] = [0, 1].map(|end| row["decision"]["difference"][1][end].as_f64().unwrap());
+    assert!(0.02 < low && low < high && high < 0.04, "{row}");
+    assert!(because(&row).starts_with("in pairs on Virtual H (sm_90, driver 580)"), "{row}");
+    compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says("1 same");
+    compare(&lab, &["HEAD", "--margin", "0"]).expect(2);
+    let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).expect(102);
+    assert!(markdown.out().starts_with("### kforge compare: 1 slower\n"), "{}", markdown.out());
+    assert!(markdown.out().contains("| **slower** | p/k | h | big | V=1 | +"), "{}", markdown.out());
+    // What was recorded decides where the device is gone.
+    lab.on(&without(1030.0));
+    compare(&lab, &["HEAD", "--require-evidence"]).expect(102);
+    lab.on(&machine(1030.0));
+    compare(&lab, &["HEAD", "--remeasure"]).expect(102);
+    assert!(lab.records() > records);
+}
+
+#[test]
+fn what_pairs_do_not_decide_is_no_slowdown_and_no_evidence() {
+    let lab = lab(2000.0);
+    lab.on(&machine(2000.0).first("block 64,", "ns = 2000.0\nthrottled = 1.0"));
+    compare(&lab, &["HEAD"]).expect(0).says("1 undecided").says("too few of the pairs");
+    compare(&lab, &["HEAD", "--require-evidence"]).expect(103);
+}
+
+#[test]
+fn two_revisions_are_compared_wherever_the_working_tree_stands() {
+    let lab = lab(970.0);
+    commit(&lab, "second");
+    fs::write(lab.project.root().join("kernel.toml"), "not a manifest").unwrap();
+    compare(&lab, &["HEAD~1", "HEAD"]).expect(101);
+    git(&lab, &["checkout", "--quiet", "kernel.toml"]);
+    let lab = lab.manifest("[1]", "[4]");
+    let faster = row(&lab, &["HEAD~1", "HEAD"]);
+    assert_eq!(change(&faster), "faster", "{faster}");
+    compare(&lab, &["HEAD", "HEAD~1"]).expect(102);
+    let same = row(&lab, &["HEAD", "HEAD"]);
+    assert_eq!((change(&same), because(&same)), ("same", "the same machine code under the same launches"));
+    compare(&lab, &["nowhere"]).expect(101).says("`nowhere` is no commit of the repository");
+    compare(&lab, &["--", "--help"]).expect(101).says("no revision");
+}
+
+#[test]
+fn a_bundle_is_a_base_in_pairs_where_its_binary_is_and_by_its_times_where_not() {
+    for (ns, apart) in [(1100.0, "slower"), (1030.0, "undecided")] {
+        let lab = lab(ns);
+        git(&lab, &["stash", "--quiet"]);
+        lab.built(&[]);
+        let base = export(&lab, "base.kfe");
+        git(&lab, &["stash", "pop", "--quiet"]);
+        lab.built(&[]);
+        let head = export(&lab, "head.kfe");
+        let base = base.to_str().unwrap();
+        let laptop = laptop(&lab, "laptop", ns);
+        let unknown = row(&laptop, &[base]);
+        assert_eq!(change(&unknown), "unknown");
+        assert!(because(&unknown).contains("no pairs: no device"), "{unknown}");
+        compare(&laptop, &[base]).expect(0);
+        compare(&laptop, &[base, "--require-evidence"]).expect(103);
+        fs::create_dir(laptop.project.root().join("evidence")).unwrap();
+        fs::copy(&head, laptop.project.root().join("evidence/head.kfe")).unwrap();
+        let told = row(&laptop, &[base]);
+        assert_eq!(change(&told), apart, "{told}");
+        assert!(because(&told).starts_with("timed apart on Virtual H"), "{told}");
+        // Where the device is, both are measured side by side.
+        lab.on(&machine(ns));
+        let told = row(&lab, &[base]);
+        assert_eq!(change(&told), "slower", "{told}");
+        assert!(because(&told).starts_with("in pairs on"), "{told}");
+    }
+}
+
+#[test]
+fn pairs_that_a_bundle_brings_decide_either_way_round() {
+    // Both variants are near the best, so they were paired when one of them was selected.
+    let times = Machine { noise: 0.002, ..Machine::with(&[(1, 1003.0), (2, 1000.0)]) };
+    let lab = Lab::new(&times).manifest("[1, 2, 4]", "[1, 2]");
+    lab.built(&[]);
+    let base = export(&lab, "base.kfe");
+    for (name, only) in [("one", "[1]"), ("two", "[2]")] {
+        let laptop = lab.anew(name).manifest("[1, 2]", only);
+        laptop.on(&Machine { device: None, ..times.clone() });
+        let told = row(&laptop, &[base.to_str().unwrap()]);
+        assert_eq!(change(&told), "same", "{told}");
+    }
+}
+
+#[test]
+fn a_stored_binary_is_a_base() {
+    let lab = lab(1030.0);
+    lab.built(&[]);
+    let fields = lab.project.explain("p/k/V=1/h/big/bench")["fields"].clone();
+    let fields = fields.as_array().unwrap();
+    let digest = fields.iter().map(|f| f.to_string()).find(|f| f.contains("\"inputs.binary\"")).unwrap();
+    let at = digest.find("blake3:").unwrap();
+    let digest: String = digest[at..].chars().take_while(|c| *c != '"').collect();
+    compare(&lab, &[&digest]).expect(0).says("the same machine code under the same launches");
+    lab.project.edit("k.cu", "{}", "{ return; }");
+    compare(&lab, &[&digest]).expect(0).says("V=1, was binary ").says("1 same");
+    let nobody = kforge::base::Digest::of(b"nobody").to_string();
+    compare(&lab, &[&nobody]).expect(101).says("is not in the store");
+    compare(&lab, &["blake3:1"]).expect(101).says("is no digest");
+}
+
+#[test]
+fn what_is_in_one_only_is_listed_and_nothing_in_both_is_an_error() {
+    let lab = lab(1000.0);
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &manifest.replace("[kernel.k]", "[kernel.other]"));
+    let compared = compare(&lab, &["HEAD"]).expect(4).says("nothing was compared");
+    assert!(compared.out().contains("added      p/other on h at big"), "{}", compared.out());
+    assert!(compared.out().contains("removed    p/k on h at big"), "{}", compared.out());
+    compare(&lab, &["HEAD", "--kernel", "other"]).expect(4);
+    compare(&lab, &["HEAD", "--kernel", "k"]).expect(4).says("no kernel matches `k`");
+    lab.project.write("kernel.toml", &manifest.replace("2 * x + 1", "3 * x"));
+    let told = row(&lab, &["HEAD"]);
+    assert_eq!(change(&told), "unknown");
+    assert!(because(&told).starts_with("the operator or the shape is not what it was"), "{told}");
+    compare(&lab, &["HEAD", "--require-evidence"]).expect(103);
+}
+
+#[test]
+fn a_wrong_kernel_is_worse_than_a_slow_one() {
+    let lab = lab(1100.0);
+    lab.on(&machine(1100.0).first("block 64,", "ns = 1100.0\nerror = 1.0"));
+    let compared = compare(&lab, &["HEAD"]).expect(100).says("a kernel is wrong");
+    assert!(compared.out().contains("no variant stands for it any more"), "{}", compared.out());
+}

@@ -1,0 +1,332 @@
+//! Evidence in bundles: what a device said where it is, a machine without one shows, imported or from a file in the repository; and nothing that is damaged counts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use kforge::release::archive;
+use serde_json::Value;
+
+use crate::lab::{Lab, Machine, SOURCE, champion, steps};
+use crate::project::Built;
+
+const METHOD: &str = r#"
+[kernel.k.methods."memory.vectorized_access"]
+off = { V = 8 }
+sass.any = ['LDG\.E\.128']
+"#;
+
+fn machine() -> Machine {
+    let times = [(1, 1004.0), (2, 1000.0), (4, 1500.0), (8, 1300.0)];
+    Machine { noise: 0.004, ..Machine::with(&times) }
+}
+
+fn without() -> Machine {
+    Machine { device: None, ..machine() }
+}
+
+/// A kernel whose champion is decided by pairs, and whose method is attributed.
+fn lab() -> Lab {
+    let lab = Lab::new(&machine());
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &format!("{manifest}{METHOD}"));
+    lab.project.write("k.cu", &format!("#pragma sass k<(1|2)> LDG.E.128 2\n{SOURCE}"));
+    lab
+}
+
+/// A kernel `j` beside `k`.
+fn with_another(lab: &Lab) {
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let (_, kernel) = manifest.split_once("[kernel.k]").unwrap();
+    let kernel = kernel.replace(METHOD, "").replace("k.cu", "j.cu").replace("k<V>", "j<V>");
+    lab.project.write("kernel.toml", &format!("{manifest}\n[kernel.j]{kernel}"));
+    lab.project.write("j.cu", "template <int V> __global__ void j(const float *x, float *y, int n) {}\n");
+    lab.on(&machine().rule("^j<", "ns = 900.0"));
+}
+
+/// `kforge WORDS`, which must end with that code; what it said to people.
+#[track_caller]
+fn run(lab: &Lab, words: &[&str], code: i32) -> String {
+    let output = output(lab, words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+    said
+}
+
+fn output(lab: &Lab, words: &[&str]) -> Output {
+    lab.project.command(&[words, &["--offline"]].concat()).output().unwrap()
+}
+
+/// Where bundles of a lab go, outside its workspace.
+fn place(lab: &Lab, name: &str) -> PathBuf {
+    lab.project.place().join(name)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+fn export(lab: &Lab, name: &str) -> PathBuf {
+    let path = place(lab, name);
+    run(lab, &["evidence", "export", "--output", text(&path)], 0);
+    path
+}
+
+/// A copy of the workspace with another home, on a machine without a device.
+fn laptop(lab: &Lab, name: &str) -> Lab {
+    let other = lab.anew(name);
+    other.on(&without());
+    other
+}
+
+/// Steps that asked a device, or could not.
+fn open(built: &Built) -> Vec<String> {
+    let kinds = ["verify", "bench", "pairs"];
+    let of = |kind: &&str| ["executed", "unavailable"].map(|o| steps(built, kind, o)).into_iter().flatten();
+    kinds.iter().flat_map(of).collect()
+}
+
+/// The lines of `evidence list`.
+fn listed(lab: &Lab, words: &[&str]) -> Vec<Value> {
+    let words = [&["evidence", "list", "--message-format", "json"], words].concat();
+    let output = output(lab, &words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/holdings.json");
+    let schema = jsonschema::validator_for(&serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).unwrap();
+    let lines: Vec<Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert!(lines.iter().all(|line| schema.is_valid(line)), "{lines:?}");
+    lines
+}
+
+#[test]
+fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
+    let lab = lab();
+    let first = lab.built(&[]);
+    let bundle = export(&lab, "h.kfe");
+    let laptop = laptop(&lab, "laptop");
+    laptop.project.build(&["--require-evidence"]).expect(103).says("p/k/V=1/h/big/bench: no device");
+    let said = run(&laptop, &["evidence", "import", text(&bundle)], 0);
+    assert!(said.contains("Imported 12 records of Virtual H (sm_90, driver 580)"), "{said}");
+    assert!(said.contains("unsigned"), "{said}");
+    let built = laptop.built(&["--require-evidence"]);
+    assert_eq!(open(&built), Vec::<String>::new());
+    assert_eq!((built.keys(), champion(&built)), (first.keys(), champion(&first)));
+    assert_eq!((laptop.project.report(), laptop.fates()), (lab.project.report(), lab.fates()));
+    assert_eq!(laptop.fates()["memory.vectorized_access"].0, "effective");
+    for step in built.finished().filter(|s| ["verify", "bench", "pairs"].iter().any(|k| s["kind"] == *k)) {
+        assert_eq!((&step["outcome"], &step["cache"]), (&"fresh".into(), &"evidence".into()), "{step}");
+        let evidence = &step["evidence"];
+        assert_eq!((&evidence["origin"], &evidence["driver"]), (&"h.kfe".into(), &"580.1".into()), "{evidence}");
+        assert_eq!(evidence["kforge"], env!("CARGO_PKG_VERSION"));
+    }
+    let said = run(&laptop, &["build"], 0);
+    let line = said.lines().find(|l| l.contains("Reusing")).unwrap_or_else(|| panic!("{said}"));
+    assert!(line.contains("12 observations of Virtual H (sm_90, driver 580) from `h.kfe` (unsigned)"), "{line}");
+    assert!(line.contains("days ago") || line.contains("yet to come"), "{line}");
+    // To import again adds nothing, and what was received is handed on as it came.
+    let again = run(&laptop, &["evidence", "import", text(&bundle)], 0);
+    assert!(again.contains("Imported 0 records") && again.contains("12 held already"), "{again}");
+    assert_eq!(fs::read(export(&laptop, "again.kfe")).unwrap(), fs::read(&bundle).unwrap());
+}
+
+#[test]
+fn a_bundle_in_the_repository_answers_as_it_lies_there() {
+    let lab = lab();
+    let first = lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let name = "evidence/virtual-h.kfe";
+    let bytes = fs::read(lab.project.root().join(name)).unwrap();
+    let laptop = laptop(&lab, "laptop");
+    let built = laptop.built(&["--require-evidence"]);
+    assert_eq!((open(&built), built.keys()), (vec![], first.keys()));
+    assert_eq!(laptop.fates(), lab.fates());
+    let step = built.finished().find(|s| s["kind"] == "pairs").unwrap();
+    assert_eq!((&step["cache"], &step["evidence"]["origin"]), (&"evidence".into(), &name.into()));
+    assert_eq!(laptop.records(), 0, "nothing is imported");
+    assert_eq!(fs::read(laptop.project.root().join(name)).unwrap(), bytes);
+    let again = laptop.built(&["--require-evidence"]);
+    assert_eq!((again.count("executed"), again.count("fresh")), (0, first.finished().count() as u64));
+    // It is read each time: what is gone does not answer.
+    fs::rename(laptop.project.root().join(name), place(&lab, "away.kfe")).unwrap();
+    let built = laptop.built(&[]);
+    assert_eq!((champion(&built), steps(&built, "bench", "unavailable").len()), (("V=1".into(), true), 3));
+    // On the device itself, what lies beside answers as the home's own records do.
+    lab.on(&machine());
+    fs::remove_dir_all(lab.project.home().join("evidence")).unwrap();
+    let built = lab.built(&[]);
+    assert_eq!((built.count("executed"), built.keys()), (0, first.keys()));
+}
+
+#[test]
+fn an_edited_kernel_loses_its_own_evidence_and_no_other() {
+    let lab = lab();
+    with_another(&lab);
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    laptop.built(&["--require-evidence"]);
+    laptop.project.edit("j.cu", "{}", "{ return; }");
+    let built = laptop.built(&[]);
+    let open = open(&built);
+    assert_eq!(open.len(), 9, "six verifications and three benches: {open:?}");
+    assert!(open.iter().all(|id| id.starts_with("p/j/")), "{open:?}");
+    let refused = laptop.project.build(&["--require-evidence"]).expect(103);
+    let lines = refused.stderr().lines().filter(|l| l.starts_with("  p/"));
+    assert!(lines.clone().count() == 9 && lines.clone().all(|l| l.starts_with("  p/j/")), "{}", refused.stderr());
+    laptop.project.build(&["--require-evidence", "--kernel", "k"]).expect(0);
+}
+
+#[test]
+fn a_bundle_holds_what_the_selection_asks() {
+    let lab = lab();
+    assert!(run(&lab, &["evidence", "export"], 101).contains("run `kforge build` with the same selection"));
+    with_another(&lab);
+    lab.built(&[]);
+    let of = |words: &[&str]| {
+        let path = place(&lab, "some.kfe");
+        run(&lab, &[&["evidence", "export", "-o", text(&path)], words].concat(), 0);
+        archive::read(&path).unwrap()
+    };
+    let kernels = |words: &[&str]| -> Vec<String> {
+        let bundle = of(words);
+        let mut all: Vec<String> =
+            bundle.questions.iter().flat_map(|q| &q.steps).map(|s| s.labels.kernel.clone().unwrap()).collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    assert_eq!(kernels(&[]), ["j", "k"]);
+    assert_eq!(kernels(&["--kernel", "j", "--target", "h", "-p", "p"]), ["j"]);
+    assert_eq!(of(&["--kernel", "j"]).records().count(), 6 + 3 + 2, "each is near the best, but for the best");
+    run(&lab, &["evidence", "export", "--kernel", "nothing"], 4);
+    let laptop = laptop(&lab, "laptop");
+    laptop.built(&[]);
+    run(&laptop, &["evidence", "export"], 103);
+    assert!(!laptop.project.root().join("evidence").exists());
+}
+
+#[test]
+fn records_of_one_question_are_all_kept_and_the_newest_answers() {
+    let lab = lab();
+    lab.built(&[]);
+    let old = export(&lab, "old.kfe");
+    lab.on(&Machine { day: 2, seed: 9, ..machine() });
+    lab.built(&["--remeasure"]);
+    let new = export(&lab, "new.kfe");
+    let both = place(&lab, "both.kfe");
+    run(&lab, &["evidence", "export", "--all", "--output", text(&both)], 0);
+    let count = |path: &Path| archive::read(path).unwrap().records().count();
+    assert_eq!((count(&old), count(&new), count(&both)), (12, 12, 24));
+    for (name, bundles) in [("a", vec![&old, &new]), ("b", vec![&new, &old]), ("c", vec![&both])] {
+        let laptop = laptop(&lab, name);
+        let words = ["evidence", "import"].into_iter().chain(bundles.iter().map(|b| text(b)));
+        run(&laptop, &words.collect::<Vec<_>>(), 0);
+        assert_eq!(laptop.records(), 24);
+        let built = laptop.built(&["--require-evidence"]);
+        let step = built.step("p/k/V=2/h/big/bench");
+        assert_eq!(step["evidence"]["measured_at"], "2026-01-02T00:00:00Z", "{name}");
+        assert_eq!(listed(&laptop, &[]).len(), 24);
+    }
+}
+
+#[test]
+fn what_is_damaged_is_refused_whole_and_a_build_goes_on_without_it() {
+    let lab = lab();
+    lab.built(&[]);
+    let good = export(&lab, "good.kfe");
+    let bytes = fs::read(&good).unwrap();
+    let bad = place(&lab, "bad.kfe");
+    let laptop = laptop(&lab, "laptop");
+    for damaged in [&bytes[..bytes.len() / 2], b"", b"evidence"] {
+        fs::write(&bad, damaged).unwrap();
+        // Of several, one that is refused keeps the others out too.
+        let said = run(&laptop, &["evidence", "import", text(&good), text(&bad)], 101);
+        assert!(said.contains("bad.kfe` is refused") && said.contains("damaged"), "{said}");
+        assert_eq!(said.matches("error").count(), 1, "{said}");
+        assert!(!laptop.project.home().exists(), "nothing was even begun");
+    }
+    run(&laptop, &["evidence", "import", "nowhere.kfe"], 101);
+    run(&laptop, &["evidence", "import"], 2);
+    fs::create_dir(laptop.project.root().join("evidence")).unwrap();
+    fs::copy(&bad, laptop.project.root().join("evidence/bad.kfe")).unwrap();
+    laptop.project.build(&[]).expect(0).says("the bundle of evidence `evidence/bad.kfe` does not count");
+    fs::copy(&good, laptop.project.root().join("evidence/good.kfe")).unwrap();
+    laptop.project.build(&["--require-evidence"]).expect(0).says("`evidence/bad.kfe` does not count");
+}
+
+#[test]
+fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
+    let lab = lab();
+    lab.built(&[]);
+    let lines = listed(&lab, &[]);
+    assert_eq!(lines.len(), 12);
+    let of = |kind: &str| lines.iter().filter(|l| l["kind"] == kind).count();
+    assert_eq!((of("verify"), of("bench"), of("pairs")), (7, 3, 2));
+    assert!(lines.iter().all(|l| l["origin"] == "here" && l["provenance"]["device"]["product"] == "Virtual H"));
+    assert_eq!(lines[0]["steps"][0]["labels"]["kernel"], "k");
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    laptop.built(&[]);
+    assert!(listed(&laptop, &[]).iter().all(|l| l["origin"] == "evidence/virtual-h.kfe"));
+    let human = |words: &[&str]| {
+        let output = output(&laptop, &[&["evidence", "list"], words].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = human(&[]);
+    assert!(said.starts_with("p/k on h\n"), "{said}");
+    for kind in ["verify       7", "bench        3", "pairs        2"] {
+        let line = said.lines().find(|l| l.trim_start().starts_with(kind)).unwrap_or_else(|| panic!("{said}"));
+        assert!(line.contains("Virtual H (sm_90, driver 580), driver 580.1"), "{line}");
+        assert!(line.ends_with("from `evidence/virtual-h.kfe` (unsigned)"), "{line}");
+    }
+    // A bundle can be looked into wherever it lies; what nothing here asks for is left out, but counted.
+    assert!(human(&["evidence/virtual-h.kfe"]).starts_with("p/k on h\n"));
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    laptop.built(&[]);
+    assert_eq!(listed(&laptop, &[]).len(), 0);
+    assert!(run(&laptop, &["evidence", "list"], 0).contains("12 more answer nothing that is asked here"));
+    assert!(human(&["--all"]).starts_with("not asked by anything at hand\n"));
+}
+
+#[test]
+fn a_bundle_is_as_its_schema_says() {
+    let lab = lab();
+    lab.built(&[]);
+    let file = fs::File::open(export(&lab, "h.kfe")).unwrap();
+    let mut archive = zip::ZipArchive::new(file).unwrap();
+    let document: Value = serde_json::from_reader(archive.by_name("evidence.json").unwrap()).unwrap();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/bundle.json");
+    let schema = jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap();
+    let errors: Vec<String> = schema.iter_errors(&document).map(|e| e.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    assert_eq!((&document["format_version"], &document["signed"]), (&1.into(), &false.into()));
+    let [champion] = &document["champions"].as_array().unwrap()[..] else { panic!("{}", document["champions"]) };
+    let words = ["package", "kernel", "types", "target", "shape", "variant"].map(|w| champion[w].as_str().unwrap());
+    assert_eq!(words, ["p", "k", "", "h", "big", "V=1"]);
+}
+
+#[test]
+fn an_observation_that_decides_nothing_is_no_evidence_where_that_is_required() {
+    let lab = lab();
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let path = lab.project.root().join("evidence/virtual-h.kfe");
+    let mut bundle = archive::read(&path).unwrap();
+    // One verification in which no trial came to its end.
+    let of_tiny = |q: &&mut kforge::release::bundle::Question| q.steps[0].id == "p/k/V=4/h/tiny/verify";
+    let question = bundle.questions.iter_mut().find(of_tiny).unwrap();
+    let observation = question.records[0].result.outputs.get_mut("observation").unwrap();
+    let mut seen: Value = serde_json::from_slice(&bundle.contents[observation]).unwrap();
+    seen["trials"] = serde_json::json!([]);
+    let bytes = serde_json::to_vec(&seen).unwrap();
+    let old = std::mem::replace(observation, kforge::base::Digest::of(&bytes));
+    bundle.contents.insert(*observation, bytes);
+    if !bundle.records().any(|r| r.result.outputs.values().any(|o| *o == old)) {
+        bundle.contents.remove(&old);
+    }
+    fs::write(&path, archive::encode(&bundle).unwrap()).unwrap();
+    let laptop = laptop(&lab, "laptop");
+    laptop.project.build(&[]).expect(0);
+    laptop.project.build(&["--require-evidence"]).expect(103).says("p/k/V=4/h/tiny/judge: ");
+}
