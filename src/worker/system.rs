@@ -27,12 +27,12 @@ pub(super) fn assembler_reads(assembly: &str) -> Option<String> {
     Some(line.trim().to_string())
 }
 
-/// Refuses what `source` read of the system that is not the toolchain's.
+/// Refuses what `source` read of the system that is not of the toolchain that the step has as `input`.
 ///
 /// # Errors
 /// The response that says so, with what to do; or the toolchain cannot be read.
-pub(super) fn only_of_toolchain(task: &Task, source: &str, read: &[PathBuf]) -> Result<(), Response> {
-    let toolchain: Toolchain = task.document("toolchain")?;
+pub(super) fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf]) -> Result<(), Response> {
+    let toolchain: Toolchain = task.document(input)?;
     match read.iter().find(|file| !known(file, &toolchain.headers)) {
         None => Ok(()),
         Some(file) => Err(failed(format!(

@@ -123,17 +123,18 @@ fn a_compiler_is_asked_what_it_consists_of_once_for_all_workspaces_of_a_home() {
     let project = project.var("KFORGE_TOOLCHAIN_CXX", &wrapper);
     let surveys = || fs::read_to_string(&asked).unwrap().lines().filter(|l| l.contains(" -M ")).count();
     project.built(&[]);
-    assert_eq!(surveys(), 1);
+    let once = surveys();
+    assert!(once > 0);
     let clone = project.cloned("clone");
     assert_eq!(clone.built(&[]).count("executed"), 0);
-    assert_eq!(surveys(), 1, "another workspace of the home knows it");
+    assert_eq!(surveys(), once, "another workspace of the home knows it");
     // Another compiler is asked, and the first is still known after it.
     let other = project.clone().var("KFORGE_TOOLCHAIN_CXX", "");
     other.built(&[]);
     project.built(&[]);
-    assert_eq!(surveys(), 1);
+    assert_eq!(surveys(), once);
     // What nobody can read is asked again.
     fs::write(project.home().join("machine"), "torn").unwrap();
     assert_eq!(project.built(&[]).count("executed"), 0);
-    assert_eq!(surveys(), 2);
+    assert_eq!(surveys(), 2 * once);
 }

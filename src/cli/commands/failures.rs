@@ -2,6 +2,9 @@
 //! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::build::reason;
 use crate::base::{Diagnostic, Severity};
@@ -110,15 +113,13 @@ fn general(step: &StepFinished, why: &str) -> String {
     } else {
         why.to_string()
     };
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let c = if c.is_ascii_digit() { '0' } else { c };
-        if c != '0' || !out.ends_with('0') {
-            out.push(c);
-        }
-    }
-    out
+    NUMBER.replace_all(&text, "0").into_owned()
 }
+
+/// A number as verdicts and messages write it.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"-?\b[0-9]+(\.[0-9]+)?(e-?[0-9]+)?\b|-?\binf\b").expect("BUG: an expression that is always the same")
+});
 
 /// A note without the line that said it already.
 fn unsaid(note: &Note, why: &str) -> String {

@@ -140,7 +140,7 @@ fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response>
         let bytes = bytes.map_err(|e| failed(format!("cannot read what the reference reads: {e}")))?;
         Ok::<_, Response>(String::from_utf8_lossy(&bytes).into_owned())
     };
-    only_of_toolchain(task, file, &elsewhere(&text("reads")?, &root, call.dir.path()))?;
+    only_of_toolchain(task, "toolchain:c++", file, &elsewhere(&text("reads")?, &root, call.dir.path()))?;
     if let Some(line) = assembler_reads(&text("reference.s")?) {
         return Err(failed(format!(
             "the reference `{file}` has the assembler read a file, of which kforge would not know that it changed: `{line}`"

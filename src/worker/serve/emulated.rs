@@ -36,7 +36,7 @@ fn compiled(task: &Task) -> Result<Response, Response> {
             notes: vec![note(Severity::Error, &refused.log)],
         }),
         Ok(made) => {
-            only_of_toolchain(task, &params.main, &made.system)?;
+            only_of_toolchain(task, "toolchain", &params.main, &made.system)?;
             task.write_document("facts", &made.facts)?;
             task.write("log", made.log.as_bytes())?;
             let warned = (!made.log.trim().is_empty()).then(|| note(Severity::Warning, &made.log));
