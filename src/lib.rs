@@ -40,6 +40,7 @@
 //! | `evidence/*.kfe` | bundles of evidence, written by `kforge evidence export`; committed beside the manifest ([`release::bundle`]) |
 //! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
+//! | `target/kforge/generated/` | the sources that templates made, by package and kernel, to be read |
 //! | `target/kforge/report.json` | what the last build found |
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
