@@ -211,7 +211,7 @@ impl Heard {
                 self.conclude(Finding::new(FindingKind::Crash, format!("the kernel's process was {end}")));
             }
             End::TimedOut(_) => {
-                let message = format!("the kernel {end}");
+                let message = format!("the kernel {end} (setting `build.time-limit`)");
                 self.passing = Some(message.clone());
                 self.conclude(Finding::new(FindingKind::NoProgress, message));
             }
