@@ -438,6 +438,7 @@ impl Ready<'_> {
             beside: &self.devices.tools,
             scratch: opened.home.tmp().join("steps"),
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
+            run_limit_s: context.settings.number("build.time-limit"),
             memory_limit: context.settings.number("build.memory-limit"),
             allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
