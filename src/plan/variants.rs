@@ -246,7 +246,7 @@ impl Planner<'_> {
     /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
     /// what the judge does beside.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {
-        let runs = (params.trials.len() * Trial::RUNS) as u64;
+        let runs = (params.trials.len() * Trial::MOST_RUNS) as u64;
         self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 

@@ -102,8 +102,10 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// How often a candidate is run on a trial's inputs.
+    /// How often a candidate is run on a trial's inputs by itself.
     pub const RUNS: usize = 3;
+    /// The same with the launches that come one after another in one process, for those that keep something between them.
+    pub const MOST_RUNS: usize = Trial::RUNS + 2;
 }
 
 /// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; where functions of the package's own are called, `tree:reference`, the

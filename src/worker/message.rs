@@ -109,8 +109,11 @@ pub enum ThreadOrder {
 /// One sequence of launches on one set of buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunnerTrial {
-    /// Buffers of this trial. `__device__` globals are reset before it.
+    /// Buffers of this trial.
     pub buffers: Vec<SharedBuffer>,
+    /// Whether `__device__` globals stay as the trial before left them, and buffers lie where they lay, as between launches on a device; else globals are
+    /// as when the binary was loaded.
+    pub goes_on: bool,
     /// Thread order.
     pub order: ThreadOrder,
     /// On which side of each buffer the guard page lies hard against it (plain builds): true after, false before.

@@ -19,8 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::abi::{self, MAX_STATIC_SHARED};
-use super::claims::HOOK;
+use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;

@@ -47,14 +47,15 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// Runs the candidate once on a set of buffers, `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
+/// Runs the candidate on each set of buffers, which lie in `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
 pub fn run_candidate(
     candidate: &Candidate<'_>,
-    trial: RunnerTrial,
+    trials: Vec<RunnerTrial>,
     files: &[MemoryFile],
     time: Duration,
 ) -> Result<Ran, String> {
-    let buffers: u64 = trial.buffers.iter().map(|buffer| buffer.bytes).sum();
+    let buffers: u64 = trials.iter().flat_map(|trial| &trial.buffers).map(|buffer| buffer.bytes).sum();
+    let count = trials.len() as u32;
     let binary = candidate.binary.again().map_err(|e| format!("cannot hand over the binary: {e}"))?;
     let request = RunnerRequest {
         binary_fd: binary.number(),
@@ -62,7 +63,7 @@ pub fn run_candidate(
         check: candidate.check,
         launches: candidate.launches.to_vec(),
         constants: candidate.constants.to_vec(),
-        trials: vec![trial],
+        trials,
         threads: candidate.threads,
     };
     let all = || files.iter().chain([&binary]);
@@ -84,7 +85,7 @@ pub fn run_candidate(
     // The coordinator ends a worker that is interrupted, and its runner with it.
     let finished =
         run(&command, Some(time), &AtomicBool::new(false)).map_err(|e| format!("cannot run the kernel: {e}"))?;
-    let mut heard = hear(&finished.stdout, &finished.stderr, finished.end);
+    let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, count);
     doubt(&mut heard, candidate);
     Ok(Ran { heard, stderr: finished.stderr.text() })
 }
