@@ -382,6 +382,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             places: Places { tools, scratch: None },
             product: None,
             time_limit_s: 60,
+            run_limit_s: 60,
             memory_limit: 1 << 30,
             allow_unconfined: false,
         };

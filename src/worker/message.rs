@@ -39,6 +39,8 @@ pub struct Request {
     pub product: Option<String>,
     /// Seconds after which the worker ends what it started.
     pub time_limit_s: u64,
+    /// Seconds after which a run of the candidate is ended, from the start of its own process on.
+    pub run_limit_s: u64,
     /// Bytes of memory a runner may take.
     pub memory_limit: u64,
     /// Whether candidate code may run where the system cannot confine it.

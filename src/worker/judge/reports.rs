@@ -215,7 +215,10 @@ impl Heard {
                 self.passing = Some(message.clone());
                 self.conclude(Finding::new(FindingKind::NoProgress, message));
             }
-            End::Interrupted | End::Misbehaved(_) => self.refused = Some(format!("the runner was {end}")),
+            End::Misbehaved(_) => {
+                self.conclude(Finding::new(FindingKind::LimitExceeded, format!("the kernel's process was {end}")));
+            }
+            End::Interrupted => self.refused = Some(format!("the runner was {end}")),
         }
     }
 }

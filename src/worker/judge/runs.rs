@@ -14,6 +14,9 @@ use crate::worker::message::{RunnerRequest, RunnerTrial};
 /// Bytes kept of a runner's reports.
 const REPORTS: usize = 4 << 20;
 
+/// Threads that a kernel may start beside those that the emulator runs it on.
+const THREADS: u32 = 256;
+
 /// What is run: the same in every run.
 #[derive(Debug, Clone)]
 pub struct Candidate<'a> {
@@ -75,6 +78,7 @@ pub fn run_candidate(
     let keep = serde_json::to_string(&keep).map_err(json)?;
     let line = serde_json::to_string(&request).map_err(json)? + "\n";
     let mut command = Command::own().args(["worker", "--runner", &keep]).stdin(line).capture(REPORTS);
+    command = command.threads(candidate.threads + THREADS);
     for file in all() {
         command = command.inherit(file.descriptor());
     }

@@ -2,7 +2,6 @@
 //! count elements beyond.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::buffers::{self, After, Manner, POISONS, Placed};
 use super::memory::MemoryFile;
@@ -50,7 +49,7 @@ struct Run {
 }
 
 /// The runs of a trial. Sides of the guard page alternate, and over the trials each order meets each side.
-fn runs(trial: &Trial) -> [Run; 3] {
+fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     let side = trial.trial.is_multiple_of(2);
     let run = |order, set: usize, guard_after, said| {
         let manner = Manner { poison: POISONS[set], guard_after };
@@ -258,8 +257,8 @@ impl<'a> Judge<'a> {
         let request: Vec<RunnerTrial> = runs.iter().enumerate().map(of).collect();
         let files: Vec<MemoryFile> =
             runs.iter().flat_map(|(_, placed)| placed.iter()).map(|one| one.file.clone()).collect();
-        // A little is kept for comparing, so that a time-out is told rather than suffered.
-        let time = (self.task.left() / 10 * 9).max(Duration::from_millis(10));
+        // Its own time from the start of its own process: making inputs, expectations and comparing are not its doing.
+        let time = self.task.run_limit.saturating_mul(runs.len() as u32);
         let ran = run_candidate(&self.candidate, request, &files, time).map_err(failed)?;
         if let Some(why) = ran.heard.refused {
             return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
