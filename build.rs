@@ -1,7 +1,6 @@
 //! Digests kforge's own code by what it does, for keys: see `src/record/implementation`. Knows files of this package; compiles nothing.
 
 #![expect(
-    clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a build script speaks to cargo through its output and hears it through variables"
 )]

@@ -135,12 +135,19 @@ fn item(all: &[TokenTree], mut at: usize) -> usize {
     at
 }
 
+/// A package of `Cargo.lock`.
+struct Locked<'a> {
+    version: &'a str,
+    checksum: &'a str,
+    needs: Vec<&'a str>,
+}
+
 /// Each of the packages and all that they need, with version and checksum, in order.
 fn locked(packages: &BTreeSet<String>, lock: &str) -> Result<Vec<String>, String> {
     if lock.is_empty() {
         return Ok(vec![]);
     }
-    let mut known: BTreeMap<&str, Vec<(&str, &str, Vec<&str>)>> = BTreeMap::new();
+    let mut known: BTreeMap<&str, Vec<Locked<'_>>> = BTreeMap::new();
     for block in lock.split("[[package]]").skip(1) {
         let value = |name: &str| {
             let line = block.lines().find_map(|l| l.strip_prefix(name)?.strip_prefix(" = \"")?.strip_suffix('"'));
@@ -148,7 +155,8 @@ fn locked(packages: &BTreeSet<String>, lock: &str) -> Result<Vec<String>, String
         };
         let needs = block.split_once("dependencies = [").map_or("", |(_, rest)| rest.split(']').next().unwrap_or(""));
         let needs = needs.split('"').skip(1).step_by(2).collect();
-        known.entry(value("name")).or_default().push((value("version"), value("checksum"), needs));
+        let package = Locked { version: value("version"), checksum: value("checksum"), needs };
+        known.entry(value("name")).or_default().push(package);
     }
     let mut open: Vec<&str> = packages.iter().map(String::as_str).collect();
     let mut found = BTreeSet::new();
@@ -156,9 +164,9 @@ fn locked(packages: &BTreeSet<String>, lock: &str) -> Result<Vec<String>, String
         let mut words = wanted.split(' ');
         let (name, version) = (words.next().unwrap_or_default(), words.next());
         let all = known.get(name).ok_or_else(|| format!("`Cargo.lock` has no package `{name}`"))?;
-        for (its, checksum, needs) in all.iter().filter(|(its, _, _)| version.is_none_or(|v| v == *its)) {
-            if found.insert(format!("{name} {its} {checksum}")) {
-                open.extend(needs);
+        for package in all.iter().filter(|p| version.is_none_or(|v| v == p.version)) {
+            if found.insert(format!("{name} {} {}", package.version, package.checksum)) {
+                open.extend(&package.needs);
             }
         }
     }

@@ -12,12 +12,13 @@ use std::sync::{Mutex, OnceLock};
 
 use kforge::measure::signature::matched;
 use kforge::model::SassPatterns;
+use kforge::model::target::CAPABILITIES;
 use kforge::optimize::methods::{Entry, Fit, registry};
 use kforge::record::params::{CompileFacts, CompileParams, Compiler, InspectParams, Shown};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::Pip;
 use kforge::toolchain::cuda::{Cuda, Group, Source, resolve};
-use kforge::worker::cuda::{arch, compile, inspect, shim_headers};
+use kforge::worker::cuda::{compile, inspect, shim_headers};
 use kforge::workspace::lockfile::Lockfile;
 use object::{Object, ObjectSection};
 
@@ -63,7 +64,7 @@ fn tools() -> &'static BTreeMap<String, PathBuf> {
 /// Every capability, with its own instructions where it has a suffix for them, and the portable ones beside those.
 fn architectures() -> Vec<String> {
     let suffixes = |c: u32| if c >= 90 { vec!["a", ""] } else { vec![""] };
-    arch::CAPABILITIES.into_iter().flat_map(|c| suffixes(c).into_iter().map(move |s| format!("sm_{c}{s}"))).collect()
+    CAPABILITIES.into_iter().flat_map(|c| suffixes(c).into_iter().map(move |s| format!("sm_{c}{s}"))).collect()
 }
 
 fn namespace(id: &str) -> String {

@@ -26,7 +26,12 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "worker") {
         let parts = Parts { table: pooled::TABLE, run: candidates::run };
-        let limits = OnceLimits { time: Duration::from_secs(60), memory: 1 << 30, allow_unconfined: false };
+        let limits = OnceLimits {
+            time: Duration::from_secs(60),
+            run: Duration::from_secs(60),
+            memory: 1 << 30,
+            allow_unconfined: false,
+        };
         return worker_main(&args[1..], &parts, Places::default, limits);
     }
     let tests: Vec<Test> = [confined::TESTS, pooled::TESTS, judged::TESTS].concat();

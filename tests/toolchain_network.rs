@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use kforge::model::target::CAPABILITIES;
 use kforge::record::params::{CompileParams, Compiler, InspectParams};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::{Cuda, Group, Source, resolve};
 use kforge::toolchain::{Pip, cxx};
-use kforge::worker::cuda::{CudaCompileError, CudaCompiled, arch, compile, inspect, shim_headers};
+use kforge::worker::cuda::{CudaCompileError, CudaCompiled, compile, inspect, shim_headers};
 use kforge::workspace::lockfile::{LockedWheel, Lockfile};
 
 const RELEASE: &str = "13.0";
@@ -159,7 +160,7 @@ fn offline_refuses_what_is_missing_and_takes_what_is_there() {
 
 #[test]
 fn every_architecture_compiles_and_says_the_same_of_parameters_and_shared_memory() {
-    for capability in arch::CAPABILITIES {
+    for capability in CAPABILITIES {
         let suffixes: &[&str] = if capability >= 100 {
             &["", "a", "f"]
         } else if capability == 90 {
@@ -381,6 +382,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             places: Places { tools, scratch: None },
             product: None,
             time_limit_s: 60,
+            run_limit_s: 60,
             memory_limit: 1 << 30,
             allow_unconfined: false,
         };

@@ -36,6 +36,7 @@ fn parse(words: &[OsString], environment: &Environment) -> Result<Cli, clap::Err
     let cli = from_words(words)?;
     let Command::External(external) = &cli.command else { return Ok(cli) };
     let cwd = std::env::current_dir().unwrap_or_default();
+    let cwd = cli.global.directory.as_ref().map_or_else(|| cwd.clone(), |directory| cwd.join(directory));
     let (settings, _) = Settings::load(&cwd, environment, &cli.global.config);
     let Some(name) = external.first() else { return Ok(cli) };
     let Some(alias) = settings.alias.get(name) else { return Ok(cli) };

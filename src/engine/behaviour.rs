@@ -441,6 +441,28 @@ fn a_dry_run_tells_what_will_run_from_what_may() {
 }
 
 #[test]
+fn a_dry_run_names_every_step_that_may_add_steps() {
+    let add = |node: &Node, _: &str| {
+        let rank = Rank { round: 0, phase: 1, kind: StepKind::Pairs };
+        let input = ("in", output(&node.id, true));
+        vec![Node { rank, ..testing::node(&format!("{}+pair", node.id), StepKind::Pairs, &[input]) }]
+    };
+    let world = World { expand: FakeExpand(add), ..World::default() };
+    let expanding = |id: &str| Node { expands: true, ..source(&world, id, "same") };
+    // Whatever it gives, a step that this machine cannot run may have it from one with the same key.
+    let lame = Node {
+        unavailable: Some("no gpu".into()),
+        after: vec!["one".into()],
+        ..Node { expands: true, ..source(&world, "lame", "other") }
+    };
+    let plan = [expanding("one"), expanding("two"), lame];
+    let dry = world.dry_run(&plan);
+    assert_eq!((dry.will.len(), dry.may.len(), dry.adds), (1, 0, ["one", "two", "lame"].map(String::from).to_vec()));
+    let built = world.build(&plan);
+    assert!(built.step("one+pair").is_some() && built.step("two+pair").is_some(), "the second adds its own");
+}
+
+#[test]
 fn a_dry_run_writes_nothing() {
     let world = World::default();
     let plan = [source(&world, "a", "x")];

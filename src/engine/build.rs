@@ -95,18 +95,26 @@ impl Workers<'_, '_> {
     fn give(&mut self, task: Task) {
         self.busy += 1;
         if self.busy > self.alive {
-            self.alive += 1;
             let (tools, tasks, reports) = (self.tools, self.tasks.clone(), self.send_report.clone());
-            self.scope.spawn(move || {
+            let serve = move || {
                 while let Ok(task) = tasks.recv() {
                     // A closed channel means that nobody waits for the report.
                     if reports.send(work(&task, &tools)).is_err() {
                         break;
                     }
                 }
-            });
+            };
+            // A system that has no thread to give leaves the work to those there are, or to this one.
+            match std::thread::Builder::new().spawn_scoped(self.scope, serve) {
+                Ok(_) => self.alive += 1,
+                Err(_) if self.alive == 0 => {
+                    let _ = self.send_report.send(work(&task, &self.tools));
+                    return;
+                }
+                Err(_) => {}
+            }
         }
-        // The receiver lives as long as `self`, so that this cannot fail.
+        // The receivers live as long as `self`, so that neither send can fail.
         let _ = self.send_task.send(task);
     }
 

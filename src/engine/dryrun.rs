@@ -10,6 +10,8 @@
 //! What *will* run is within what then runs, provided that nothing fails on the way; what runs is within *will* and *may*, and steps that are added by the
 //! expansion of one of [`DryRun::adds`].
 
+use std::collections::BTreeSet;
+
 use super::explain::{Explanation, Standing, chain, plain};
 use super::services::{Because, BuildOptions, Services};
 use super::state::{Checked, Done, State, Walk};
@@ -24,7 +26,8 @@ pub struct DryRun {
     pub will: Vec<(NodeId, Why)>,
     /// What runs if the results of other steps turn out otherwise than before.
     pub may: Vec<NodeId>,
-    /// Those of *will* and *may* whose results may add steps that have no names yet; shown with a `+`.
+    /// Steps whose results are not known and may add steps that have no names yet: of *will* and *may*, shown with a `+`, and those that run nothing
+    /// themselves because one with the same key does.
     pub adds: Vec<NodeId>,
     /// How many results are known.
     pub fresh: usize,
@@ -46,8 +49,10 @@ pub fn dry_run(graph: Graph, options: &BuildOptions, services: &Services<'_>) ->
         out.will.extend(because.first().map(|b| (id(*index), b.why.clone())));
     }
     out.may = dry.may.iter().map(|i| id(*i)).collect();
-    let adds = dry.will.iter().map(|w| w.0).filter(|i| starts(*i)).chain(dry.may.iter().copied());
-    out.adds = adds.filter(|i| walk.graph.node(*i).expands).map(id).collect();
+    let held: BTreeSet<Index> = dry.will.iter().chain(&dry.shares).map(|w| w.0).filter(|i| !starts(*i)).collect();
+    let open = |i: &Index| matches!(walk.states[*i as usize], State::Unknown) && !held.contains(i);
+    let nodes = 0..walk.graph.len() as Index;
+    out.adds = nodes.filter(|i| walk.graph.node(*i).expands && open(i)).map(id).collect();
     for (index, state) in walk.states.iter().enumerate() {
         match state {
             State::Done(Done { outcome: Outcome::Fresh, .. }) => out.fresh += 1,

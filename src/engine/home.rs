@@ -25,6 +25,8 @@ pub const TEMP_PREFIX: &str = ".tmp-";
 
 /// How long a file may be in the making.
 pub const TEMP_AGE: Duration = Duration::from_secs(3600);
+/// A step's folder is written to when it starts and when it ends; in between lies no more than its time limit.
+pub const STEP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Backup programs skip a folder that holds this (bford.info/cachedir).
 const CACHEDIR_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
@@ -91,6 +93,11 @@ impl Home {
         self.root.join("tmp")
     }
 
+    /// `tmp/steps/`: folders of steps that are being done.
+    pub fn steps(&self) -> PathBuf {
+        self.tmp().join("steps")
+    }
+
     /// The cache's lock: shared by builds, exclusive for collection.
     pub fn lock_cache(&self, mode: Mode, wait: Wait<'_>) -> Result<Lock, LockError> {
         Lock::acquire(&self.locks().join("cache"), mode, wait)
@@ -132,17 +139,22 @@ impl Home {
         Ok(journals)
     }
 
-    /// Removes files and folders whose writers died: named [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`. Gives how many.
+    /// Removes files and folders whose writers died: named [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`, or of a step and untouched for
+    /// [`STEP_AGE`]. Gives how many.
     pub fn sweep(&self, now: SystemTime) -> io::Result<u64> {
         let mut swept = 0;
-        for folder in [self.tmp(), self.scratch(), self.toolchains(), self.root.clone()] {
+        let mixed = [self.tmp(), self.scratch(), self.toolchains(), self.root.clone()];
+        let mixed = mixed.into_iter().map(|folder| (folder, TEMP_PREFIX, TEMP_AGE));
+        // Nothing but folders of steps is there, and it is there only once a step has run.
+        let steps = Some((self.steps(), "", STEP_AGE)).filter(|(folder, ..)| folder.exists());
+        for (folder, prefix, most) in mixed.chain(steps) {
             for entry in std::fs::read_dir(&folder).map_err(|e| named(e, "read", &folder))? {
                 let entry = entry?;
-                if !entry.file_name().as_encoded_bytes().starts_with(TEMP_PREFIX.as_bytes()) {
+                if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
                     continue;
                 }
                 let path = entry.path();
-                if newest(&path).is_some_and(|t| now.duration_since(t).is_ok_and(|age| age > TEMP_AGE)) {
+                if newest(&path).is_some_and(|t| now.duration_since(t).is_ok_and(|age| age > most)) {
                     let gone = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
                     swept += u64::from(gone.is_ok());
                 }
@@ -304,9 +316,15 @@ mod tests {
         std::fs::write(dead.join("part"), "x").unwrap();
         age(&dead.join("part"), hours(3));
         age(&dead, hours(2));
+        let [killed, running] = ["step-killed", "step-running"].map(|name| home.steps().join(name));
+        for (step, old) in [(&killed, 25), (&running, 23)] {
+            std::fs::create_dir_all(step.join("in")).unwrap();
+            std::fs::write(step.join("in/binary"), "x").unwrap();
+            [step.join("in/binary"), step.join("in"), step.clone()].iter().for_each(|path| age(path, hours(old)));
+        }
         Home::open(dir.path()).unwrap();
-        assert!(!old.exists() && !dead.exists());
-        assert!(young.exists() && other.exists() && busy.exists());
+        assert!(!old.exists() && !dead.exists() && !killed.exists());
+        assert!(young.exists() && other.exists() && busy.exists() && running.exists());
     }
 
     #[test]

@@ -124,7 +124,11 @@ fn rejection(seen: &OutputObserved, checked: &Checked) -> Option<String> {
 /// The conditions where only a share of the elements must pass.
 fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<String>) {
     let beyond = seen.beyond.unwrap_or(seen.elements);
-    let share = 1.0 - beyond as f64 / seen.elements.max(1) as f64;
+    // Divided last, so that 93 of 100 is the very number that a manifest's 0.93 is.
+    let share = match seen.elements {
+        0 => 1.0,
+        all => all.saturating_sub(beyond) as f64 / all as f64,
+    };
     if share < tolerance.matched {
         reasons
             .push(format!("{share:.6} of the elements are within the tolerance where {} must be", tolerance.matched));
@@ -388,6 +392,25 @@ mod tests {
         let all = said(&[0], true, None);
         assert_eq!(all.verdict, Verdict::Fail("`y`: `ref.py::check` rejects it as a whole".into()));
         assert_eq!(all.worst, Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn the_very_share_that_must_match_is_enough() {
+        let all = 1000_u32;
+        for beyond in 1..all {
+            let matched = Tolerance { matched: f64::from(all - beyond) / f64::from(all), ..Tolerance::default() };
+            let mut seen = observation(&[1.0], &[1.0]).trials[0].outputs[0].clone();
+            (seen.elements, seen.beyond) = (u64::from(all), Some(u64::from(beyond)));
+            assert!(judge_output(&seen, &matched).pass, "{beyond} beyond");
+            seen.beyond = Some(u64::from(beyond) + 1);
+            assert!(!judge_output(&seen, &matched).pass, "{beyond} and one more beyond");
+        }
+        let mut none = observation(&[], &[]).trials[0].outputs[0].clone();
+        none.beyond = Some(0);
+        assert!(
+            judge_output(&none, &Tolerance { matched: 0.5, ..Tolerance::default() }).pass,
+            "nothing is wrong of nothing"
+        );
     }
 
     #[test]

@@ -19,16 +19,46 @@ pub enum Arch {
     Sm(String),
 }
 
+/// Compute capabilities that CUDA 13.0 makes machine code for.
+pub const CAPABILITIES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
+
+/// The capability and suffix of `sm_90a`: 90 and `a`. The suffix is empty, `a` (this architecture's own instructions; runs nowhere else) or `f` (its
+/// family's).
+///
+/// # Errors
+/// It is not such a name, or not one that can be compiled for; says what was expected.
+pub fn capability(name: &str) -> Result<(u32, &'static str), String> {
+    let known = || {
+        let names: Vec<String> = CAPABILITIES.iter().map(|c| format!("sm_{c}")).collect();
+        format!("one of {}, with `a` from sm_90 and `f` from sm_100", names.join(", "))
+    };
+    let rest = name.strip_prefix("sm_").ok_or_else(known)?;
+    let digits = rest.trim_end_matches(['a', 'f']);
+    let suffix = match &rest[digits.len()..] {
+        "" => "",
+        "a" => "a",
+        "f" => "f",
+        _ => return Err(known()),
+    };
+    let capability = CAPABILITIES.into_iter().find(|c| c.to_string() == digits).ok_or_else(known)?;
+    let least = match suffix {
+        "a" => 90,
+        "f" => 100,
+        _ => 0,
+    };
+    if capability < least { Err(known()) } else { Ok((capability, suffix)) }
+}
+
 impl Arch {
-    /// Reads `cpu` or `sm_NN`, with `a` (architecture-specific) or `f` (family-specific) after it where needed; none if it is neither.
-    pub fn parse(text: &str) -> Option<Self> {
+    /// Reads `cpu`, or an architecture that can be compiled for: `sm_NN`, with `a` (architecture-specific) or `f` (family-specific) after it where needed.
+    ///
+    /// # Errors
+    /// It is neither; says what was expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
         if text == "cpu" {
-            return Some(Arch::Cpu);
+            return Ok(Arch::Cpu);
         }
-        let rest = text.strip_prefix("sm_")?;
-        let digits = rest.strip_suffix(['a', 'f']).unwrap_or(rest);
-        let number = (2..=3).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
-        (number && !digits.starts_with('0')).then(|| Arch::Sm(text.into()))
+        capability(text).map(|_| Arch::Sm(text.into())).map_err(|expected| format!("`cpu`, or {expected}"))
     }
 
     /// Its name: `cpu`, `sm_90a`.
@@ -101,11 +131,27 @@ mod tests {
     #[test]
     fn architectures_are_spelt_as_the_compiler_spells_them() {
         for good in ["sm_75", "sm_90a", "sm_100f", "sm_120"] {
-            assert_eq!(Arch::parse(good), Some(Arch::Sm(good.into())));
+            assert_eq!(Arch::parse(good), Ok(Arch::Sm(good.into())));
         }
-        for bad in ["sm90", "sm_9", "sm_90b", "sm_0900", "compute_90", "sm_", "SM_90", "sm_90aa", "gpu"] {
-            assert_eq!(Arch::parse(bad), None, "{bad}");
+        for bad in [
+            "sm_91",
+            "sm_80a",
+            "sm_90f",
+            "sm90",
+            "sm_9",
+            "sm_90b",
+            "sm_0900",
+            "compute_90",
+            "sm_",
+            "SM_90",
+            "sm_90aa",
+            "gpu",
+        ] {
+            assert!(Arch::parse(bad).is_err_and(|expected| expected.contains("sm_121")), "{bad}");
         }
-        assert_eq!(Arch::parse("cpu"), Some(Arch::Cpu));
+        assert_eq!(Arch::parse("cpu"), Ok(Arch::Cpu));
+        assert_eq!(capability("sm_80"), Ok((80, "")));
+        assert_eq!(capability("sm_90a"), Ok((90, "a")));
+        assert_eq!(capability("sm_100f"), Ok((100, "f")));
     }
 }

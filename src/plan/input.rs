@@ -110,7 +110,7 @@ pub struct PlanInput<'a> {
     pub goal: Goal,
     /// Scalar operations beyond which a shape is not emulated.
     pub emulator_limit: f64,
-    /// Seconds after which a candidate's run is ended.
+    /// Seconds after which one run of a candidate is ended.
     pub time_limit_s: u64,
     /// The devices of this machine.
     pub devices: Vec<DeviceClass>,

@@ -10,6 +10,9 @@ use crate::engine::{InputRef, Node, Rank, Resources, Source};
 use crate::record::event::Labels;
 use crate::record::{Form, StepKind};
 
+/// Seconds after which a step is ended that says nothing else.
+pub const TIME_LIMIT_S: u64 = 600;
+
 /// The phase of [`Rank::phase`] up to the nomination of those near the best.
 pub const MAIN: u8 = 0;
 /// The phase of pairs among them.
@@ -42,7 +45,7 @@ impl Make {
                 ..Resources::default()
             },
             product: None,
-            time_limit_s: 600,
+            time_limit_s: TIME_LIMIT_S,
             unavailable: None,
             expands: false,
             advisory: false,

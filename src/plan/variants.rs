@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner, Scope, is_benched};
 use super::input::{Goal, Reach};
-use super::make::{MAIN, Make};
+use super::make::{self, MAIN, Make};
 use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
@@ -12,7 +12,7 @@ use crate::model::kernel::{Compiler as Choice, LaunchAction};
 use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
 use crate::record::event::Labels;
 use crate::record::params::{
-    CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, VerifyParams,
+    CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
 };
 use crate::record::{DeviceClass, StepKind, Unknown};
 
@@ -220,7 +220,7 @@ impl Planner<'_> {
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
-                .limit(self.input.time_limit_s)
+                .limit(self.verify_limit(&params))
                 .memory(needs);
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
@@ -241,6 +241,13 @@ impl Planner<'_> {
         }
         let judge = judge.done();
         Ok(self.add(judge))
+    }
+
+    /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
+    /// what the judge does beside.
+    fn verify_limit(&self, params: &VerifyParams) -> u64 {
+        let runs = (params.trials.len() * Trial::MOST_RUNS) as u64;
+        self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 
     fn verify_params(

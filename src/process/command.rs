@@ -22,6 +22,7 @@ pub struct Command {
     pub(super) limits: Option<Limits>,
     pub(super) inherited: Vec<Arc<OwnedFd>>,
     pub(super) capture: usize,
+    pub(super) threads: Option<u32>,
 }
 
 impl Command {
@@ -36,6 +37,7 @@ impl Command {
             limits: None,
             inherited: vec![],
             capture: CAPTURE,
+            threads: None,
         }
     }
 
@@ -98,6 +100,14 @@ impl Command {
     #[must_use]
     pub fn capture(mut self, bytes: usize) -> Self {
         self.capture = bytes;
+        self
+    }
+
+    /// Killed once it is seen to have more threads than this: the system has no limit of a process's own, and one that takes every number that a thread can
+    /// have keeps all others from starting any. For [`super::run`].
+    #[must_use]
+    pub fn threads(mut self, most: u32) -> Self {
+        self.threads = Some(most);
         self
     }
 

@@ -16,7 +16,7 @@ pub enum End {
     TimedOut(Duration),
     /// It was killed because the build was interrupted.
     Interrupted,
-    /// It was killed because it broke the protocol: how.
+    /// It was killed because it broke a rule: how.
     Misbehaved(&'static str),
 }
 

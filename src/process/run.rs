@@ -42,6 +42,8 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
             ours = Some(End::Interrupted);
         } else if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
             ours = Some(End::TimedOut(limit));
+        } else if command.threads.is_some_and(|most| threads(child.pid()) > most) {
+            ours = Some(End::Misbehaved("it had more threads than it may"));
         }
         if ours.is_some() {
             child.kill();
@@ -50,4 +52,11 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
     }
     let end = child.finish()?;
     Ok(Finished { end: ours.unwrap_or(end), stdout, stderr, took: start.elapsed() })
+}
+
+/// How many threads a process has; none where the system does not say.
+fn threads(pid: u32) -> u32 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));
+    line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }

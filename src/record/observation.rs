@@ -32,6 +32,8 @@ pub enum FindingKind {
     WorkspaceDirty,
     /// Repeated runs on the same inputs differ by thread order in more than rounding, or at all where they must not.
     OrderDependent,
+    /// A launch gave something else after another launch, on other inputs, than alone: the kernel keeps something between launches.
+    KeepsState,
     /// `assert` failed in the kernel.
     Assertion,
     /// `__trap` or `abort`.

@@ -101,6 +101,13 @@ pub struct Trial {
     pub distribution: String,
 }
 
+impl Trial {
+    /// How often a candidate is run on a trial's inputs by itself.
+    pub const RUNS: usize = 3;
+    /// The same with the launches that come one after another in one process, for those that keep something between them.
+    pub const MOST_RUNS: usize = Trial::RUNS + 2;
+}
+
 /// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; where functions of the package's own are called, `tree:reference`, the
 /// files of the reference, of the generator of inputs and, where null candidates are compared, of checks, in one tree, and `toolchain:python` and
 /// `toolchain:c++` for what runs those in Python and in C++.

@@ -33,6 +33,10 @@ pub fn text(report: &Report, failures: Failures) -> String {
     for package in &report.packages {
         write_package(&mut out, package, failures);
     }
+    let shapes = || report.packages.iter().flat_map(|p| &p.kernels).flat_map(|k| &k.targets).flat_map(|t| &t.shapes);
+    if shapes().next().is_some() && shapes().all(|s| matches!(s.verdict, Verdict::Unknown(_))) {
+        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: what every kernel comes to is unknown"));
+    }
     out
 }
 

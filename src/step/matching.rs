@@ -2,8 +2,8 @@
 
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::signature::matched;
-use crate::record::params::{MatchParams, Shown};
-use crate::record::{Inspection, Unknown, Verdict};
+use crate::record::Inspection;
+use crate::record::params::MatchParams;
 
 use super::io;
 
@@ -18,13 +18,6 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let found = matched(params.signature.as_ref().ok_or(absent), &on, &off);
     let counts: Vec<String> =
         found.counts.iter().map(|(p, with, without)| format!("{p} {with} times, {without} without it")).collect();
-    let ran = io::one(job, "match", &found, counts.join("; "))?;
-    Ok(io::judged(
-        ran,
-        match found.shown {
-            Shown::Shown => Verdict::Pass,
-            Shown::NotShown => Verdict::Fail("the machine code does not show it".into()),
-            Shown::Unknown(why) => Verdict::Unknown(Unknown::Missing(why)),
-        },
-    ))
+    // What it finds is no verdict on a kernel: code need not show a method to be right.
+    io::one(job, "match", &found, counts.join("; "))
 }

@@ -149,7 +149,7 @@ impl Python {
     }
 
     /// Its own library and numpy as files by name, and the folders that were listed to find them.
-    fn modules(&self) -> io::Result<(BTreeMap<String, Vec<Module>>, Vec<PathBuf>)> {
+    fn modules(&self) -> io::Result<(Modules, Vec<PathBuf>)> {
         let (mut all, mut folders) = (BTreeMap::new(), Vec::new());
         for folder in &self.library {
             all.entry("stdlib".to_string()).or_insert_with(Vec::new).extend(modules_below(folder, &mut folders)?);
@@ -195,6 +195,9 @@ impl Python {
         Ok(Toolchain { tools, ..Toolchain::default() })
     }
 }
+
+/// What can be imported, by what it is a part of: `stdlib` or `numpy`.
+type Modules = BTreeMap<String, Vec<Module>>;
 
 /// A file that can be imported or loaded.
 struct Module {

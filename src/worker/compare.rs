@@ -208,10 +208,12 @@ fn sorted(values: Values, row: usize) -> Values {
 }
 
 /// Largest absolute difference between two sets of values, and whether any pair differs by more than a hundredth of its magnitude plus that of the
-/// whole: more than another order of the same additions explains. A pair of which one is not finite counts as infinitely far apart unless equal.
+/// whole, or sixteen steps of a type that is coarser: more than another order of the same additions explains, also where their sum is kept in the output
+/// itself. A pair of which one is not finite counts as infinitely far apart unless equal.
 pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
     let (a, b) = (a.to_f64(dtype), b.to_f64(dtype));
     let whole = rms(&a);
+    let explained = (16.0 * dtype.epsilon()).max(1e-2);
     let mut most: f64 = 0.0;
     let mut gross = false;
     for (a, b) in a.iter().zip(&b) {
@@ -220,7 +222,7 @@ pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
         }
         let apart = if a.is_finite() && b.is_finite() { (a - b).abs() } else { f64::INFINITY };
         most = most.max(apart);
-        gross |= apart > 1e-2 * (a.abs().max(b.abs()) + whole);
+        gross |= apart > explained * (a.abs().max(b.abs()) + whole);
     }
     (most, gross)
 }
@@ -374,5 +376,9 @@ mod tests {
         assert_eq!(spread(DType::F32, &a, &Values::Float(vec![1.0, 100.25])), (0.25, false));
         assert_eq!(spread(DType::F32, &a, &Values::Float(vec![1.0, 50.0])), (50.0, true));
         assert!(spread(DType::F32, &a, &Values::Float(vec![f64::NAN, 100.0])).1);
+        // Atomic additions into bf16 lose a step of eight bits each time.
+        assert_eq!(spread(DType::Bf16, &a, &Values::Float(vec![1.0, 95.0])), (5.0, false));
+        assert_eq!(spread(DType::Bf16, &a, &Values::Float(vec![1.0, 50.0])), (50.0, true));
+        assert_eq!(spread(DType::F16, &a, &Values::Float(vec![1.0, 95.0])), (5.0, true));
     }
 }

@@ -17,6 +17,8 @@ pub struct Executor<'a> {
     pub places: Places,
     /// A folder for the folders of steps; those of a step go when it ends.
     pub scratch: &'a Path,
+    /// Seconds that one run of candidate code may take.
+    pub run_limit_s: u64,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
     /// Whether candidate code may run where the system cannot confine it.
@@ -39,6 +41,7 @@ impl Executor<'_> {
             places: self.places.clone(),
             product: job.product.map(str::to_string),
             time_limit_s: job.time_limit_s,
+            run_limit_s: self.run_limit_s,
             memory_limit: self.memory_limit,
             allow_unconfined: self.allow_unconfined,
         };

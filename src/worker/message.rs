@@ -39,6 +39,8 @@ pub struct Request {
     pub product: Option<String>,
     /// Seconds after which the worker ends what it started.
     pub time_limit_s: u64,
+    /// Seconds after which a run of the candidate is ended, from the start of its own process on.
+    pub run_limit_s: u64,
     /// Bytes of memory a runner may take.
     pub memory_limit: u64,
     /// Whether candidate code may run where the system cannot confine it.
@@ -107,8 +109,11 @@ pub enum ThreadOrder {
 /// One sequence of launches on one set of buffers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunnerTrial {
-    /// Buffers of this trial. `__device__` globals are reset before it.
+    /// Buffers of this trial.
     pub buffers: Vec<SharedBuffer>,
+    /// Whether `__device__` globals stay as the trial before left them, and buffers lie where they lay, as between launches on a device; else globals are
+    /// as when the binary was loaded.
+    pub goes_on: bool,
     /// Thread order.
     pub order: ThreadOrder,
     /// On which side of each buffer the guard page lies hard against it (plain builds): true after, false before.

@@ -16,6 +16,8 @@ use crate::record::Spec;
 pub struct OnceLimits {
     /// How long it may take.
     pub time: Duration,
+    /// How long one run of candidate code may take.
+    pub run: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory: u64,
     /// Whether candidate code may run where the system cannot confine it.
@@ -45,6 +47,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         places,
         product: None,
         time_limit: limits.time,
+        run_limit: limits.run,
         memory_limit: limits.memory,
         allow_unconfined: limits.allow_unconfined,
         started: Instant::now(),

@@ -136,6 +136,7 @@ mod tests {
             places: Places::default(),
             product: None,
             time_limit_s: 1,
+            run_limit_s: 1,
             memory_limit: 1,
             allow_unconfined: false,
         };

@@ -25,6 +25,8 @@ pub struct Task {
     pub product: Option<String>,
     /// How long it may take, from [`Task::started`] on.
     pub time_limit: Duration,
+    /// How long one run of candidate code may take, from the start of its own process on: what the step does beside is not its time.
+    pub run_limit: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
     /// Whether candidate code may run where the system cannot confine it.
@@ -42,6 +44,7 @@ impl From<Request> for Task {
             places: request.places,
             product: request.product,
             time_limit: Duration::from_secs(request.time_limit_s),
+            run_limit: Duration::from_secs(request.run_limit_s),
             memory_limit: request.memory_limit,
             allow_unconfined: request.allow_unconfined,
             started: Instant::now(),

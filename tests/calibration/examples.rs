@@ -73,6 +73,7 @@ fn nulls(node: &Node) -> NullsObserved {
         output: dir.path().to_path_buf(),
         places: Places::default(),
         time_limit: Duration::from_secs(600),
+        run_limit: Duration::from_secs(600),
         memory_limit: 1 << 32,
         allow_unconfined: false,
         started: Instant::now(),

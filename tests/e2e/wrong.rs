@@ -134,13 +134,26 @@ fn a_shape_that_no_variant_serves_is_an_error() {
 }
 
 #[test]
+fn a_local_variable_that_nobody_initialised_holds_garbage() {
+    for sum in ["float sum;", "float none[2], sum = none[i % 2];"] {
+        let built = body(&format!("{sum} if (i < n) {{ sum += 2 * x[i] + 1; y[i] = sum; }}")).build(&[]).expect(100);
+        assert!(failure(&built, JUDGE).starts_with("`y` is wrong at 0: got "), "{sum}: {}", failure(&built, JUDGE));
+    }
+}
+
+#[test]
 fn what_is_not_emulated_is_unknown_and_no_failure() {
     let project = body("if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2 * x[i] + 1; }");
     let built = project.build(&[]);
     let verdict = &built.step(JUDGE)["verdict"];
     let what = verdict["unknown"]["not-emulated"].as_str().unwrap_or_else(|| panic!("{verdict}"));
     assert!(what.contains("bar.sync") && what.contains("k.cu:3"), "{what}");
-    assert_eq!(built.code(), 0);
+    let built = built.expect(0);
+    assert!(!built.stderr().contains("nothing is verified"), "JSON lines say it already");
+    let told = project.command(&["build", "--offline"]).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&told.stderr).contains("nothing is verified: what every kernel comes to is unknown")
+    );
     let champion = &project.report_value()["packages"][0]["kernels"][0]["targets"][0]["champions"][0];
     assert_eq!(
         (&champion["provisional"], &champion["because"]),

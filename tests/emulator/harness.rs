@@ -217,6 +217,7 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
         trials: (0..how.trials)
             .map(|number| RunnerTrial {
                 buffers: buffers.clone(),
+                goes_on: false,
                 order: how.order,
                 guard_after: how.guard_after,
                 poison: [0xff, 0x5a][number % 2],

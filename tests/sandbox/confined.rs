@@ -153,7 +153,10 @@ fn processes() {
     let own = std::process::id();
     let deeds = [
         (format!("kill {own}"), "send a signal to another process (kill)"),
-        (format!("starve {own}"), "change limits of another process (prlimit64)"),
+        (format!("starve {own}"), "change limits (prlimit64)"),
+        ("feast".to_string(), "change limits (prlimit64)"),
+        (format!("crowd {own}"), "choose the processors of another process (sched_setaffinity)"),
+        (format!("own {own}"), "duplicate a descriptor, or have signals sent by one (fcntl)"),
         ("leave".into(), "leave the group that is ended as one (setsid)"),
         ("survive".into(), "leave its confinement (prctl)"),
     ];

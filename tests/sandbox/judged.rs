@@ -26,11 +26,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("inputs_cannot_be_changed", inputs),
     ("a_kernel_that_depends_on_thread_order_is_found", ordered),
     ("a_kernel_that_hangs_times_out_and_is_forgotten", hangs),
+    ("a_run_is_not_charged_for_the_judges_own_time", judges_time),
     ("a_kernel_that_ends_the_process_fails", exits),
     ("no_exit_status_is_taken_for_the_runners_own", exits_as_we_do),
     ("forged_reports_do_not_save_a_wrong_kernel", forges),
     ("what_is_said_not_to_be_emulated_must_be_in_the_binary", claims),
     ("a_stack_too_deep_is_believed_of_code_that_may_need_it", deep),
+    ("a_kernel_that_starts_threads_without_end_is_ended", crowds),
     ("a_flood_of_reports_is_a_failure", floods),
     ("a_run_reaches_nothing_of_another", runs_apart),
     ("threads_that_left_before_a_barrier_stop_no_comparison", left_early),
@@ -114,6 +116,7 @@ struct Bench {
     check: bool,
     workspaces: Vec<Buffer>,
     compare: BTreeMap<String, Compare>,
+    run: Duration,
     time: Duration,
     memory: u64,
 }
@@ -127,11 +130,13 @@ impl Bench {
             check: true,
             workspaces: vec![],
             compare: BTreeMap::new(),
+            run: Duration::from_secs(60),
             time: Duration::from_secs(60),
             memory: 1 << 30,
         };
         bench.file("in/tree-reference/ref.cpp", REFERENCE.as_bytes());
         bench.file("in/toolchain", toolchain());
+        bench.file("in/toolchain-c++", toolchain());
         for (name, bytes) in headers() {
             bench.file(&format!("in/tree-emulator/{name}"), bytes);
         }
@@ -150,8 +155,17 @@ impl Bench {
     }
 
     fn step(&self, kind: StepKind, params: serde_json::Value) -> Response {
-        let all =
-            ["toolchain", "tree:reference", "tree:source", "tree:emulator", "binary", "facts", "lines", "expected:0"];
+        let all = [
+            "toolchain",
+            "toolchain:c++",
+            "tree:reference",
+            "tree:source",
+            "tree:emulator",
+            "binary",
+            "facts",
+            "lines",
+            "expected:0",
+        ];
         let there = |name: &&str| self.dir.path().join("in").join(name.replace(':', "-")).exists();
         // Nothing but the references is looked up by content here.
         let reference = fs::read(self.dir.path().join("in/tree-reference/ref.cpp")).unwrap_or_default();
@@ -170,6 +184,7 @@ impl Bench {
             places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
             product: None,
             time_limit: self.time,
+            run_limit: self.run,
             memory_limit: self.memory,
             allow_unconfined: false,
             started: Instant::now(),
@@ -347,7 +362,7 @@ fn hangs() {
     let mut bench = Bench::plain();
     bench.oracle();
     bench.compile(&format!("extern \"C\" int pause(void);\n{}", kernel("pause();")));
-    bench.time = Duration::from_secs(3);
+    bench.run = Duration::from_secs(3);
     match bench.verify() {
         Response::Done { verdict: Some(Verdict::Fail(why)), forget: true, .. } => {
             assert!(why.starts_with("the kernel timed out after "), "{why}");
@@ -357,10 +372,34 @@ fn hangs() {
     assert_eq!(kinds(&bench.observation()), [FindingKind::NoProgress]);
 }
 
+fn judges_time() {
+    // However much of the step's time the judge itself has taken, a run has its own.
+    let mut bench = Bench::plain();
+    bench.oracle();
+    bench.compile(&kernel(GOOD));
+    bench.time = Duration::ZERO;
+    assert!(matches!(bench.verify(), Response::Done { verdict: None, .. }));
+    assert_eq!(kinds(&bench.observation()), []);
+}
+
 fn exits() {
     for status in [0, 5] {
         assert_eq!(kinds(&Bench::plain().see_source(&ends_with(status))), [FindingKind::Exited]);
     }
+}
+
+fn crowds() {
+    let start = "static void* wait_for_ever(void*) { for (;;) pause(); }\n";
+    let declare =
+        "extern \"C\" { int pause(void); int pthread_create(unsigned long*, const void*, void* (*)(void*), void*); }\n";
+    // Its values are right; that others could start no thread any more is what it fails for.
+    let crowd = format!(
+        "{GOOD} unsigned long t; if (threadIdx.x == 0) for (int i = 0; i < 2000; ++i) pthread_create(&t, 0, wait_for_ever, 0); if (threadIdx.x == 0) pause();"
+    );
+    let mut bench = Bench::plain();
+    bench.memory = 64 << 30;
+    let seen = bench.see_source(&format!("{declare}{start}{}", kernel(&crowd)));
+    assert_eq!(kinds(&seen), [FindingKind::LimitExceeded], "{:?}", seen.findings);
 }
 
 /// A kernel that ends its process.

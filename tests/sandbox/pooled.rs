@@ -60,6 +60,7 @@ fn request(act: &str) -> Request {
         places: Places::default(),
         product: None,
         time_limit_s: 60,
+        run_limit_s: 60,
         memory_limit: 1 << 30,
         allow_unconfined: false,
     }

@@ -158,6 +158,12 @@ fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
         line("may ", id);
         console.event(&planned(id, false, None));
     }
+    // What such a step would run, one with the same key does; what its result adds has names of its own.
+    let listed = |id: &String| plan.may.contains(id) || plan.will.iter().any(|(will, _)| will == id);
+    for id in plan.adds.iter().filter(|id| !listed(id)) {
+        line("adds", id);
+        console.event(&planned(id, false, None));
+    }
     for (id, why) in plan.unavailable.iter().filter(|_| console.verbose() && !console.json()) {
         console.out(&format!("cannot {id}: {why}\n"));
     }

@@ -22,7 +22,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
             .map(|p| ("python".to_string(), p.path));
         Places { tools: cxx.into_iter().chain(python).collect(), scratch: None }
     };
+    let run = Duration::from_secs(settings().number("build.time-limit"));
     let required = words.first().is_none_or(|word| word != "--once") || settings().flag("sandbox.required");
-    let limits = OnceLimits { time: Duration::from_secs(600), memory: 8 << 30, allow_unconfined: !required };
+    let limits = OnceLimits { time: Duration::from_secs(600), run, memory: 8 << 30, allow_unconfined: !required };
     worker_main(words, &parts, places, limits)
 }

@@ -444,8 +444,9 @@ impl Ready<'_> {
             tools: &self.tools,
             console: &context.console,
             beside: &self.devices.tools,
-            scratch: opened.home.tmp().join("steps"),
+            scratch: opened.home.steps(),
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
+            run_limit_s: context.settings.number("build.time-limit"),
             memory_limit: context.settings.number("build.memory-limit"),
             allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };

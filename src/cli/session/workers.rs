@@ -25,6 +25,8 @@ pub struct Workers<'a> {
     pub scratch: PathBuf,
     /// Expected outputs by digest, and how many bytes of them to keep.
     pub expected: (PathBuf, u64),
+    /// Seconds that one run of candidate code may take.
+    pub run_limit_s: u64,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
     /// Whether candidate code may run where the system cannot confine it.
@@ -39,6 +41,7 @@ impl Workers<'_> {
             pool: self.pool,
             places,
             scratch,
+            run_limit_s: self.run_limit_s,
             memory_limit: self.memory_limit,
             allow_unconfined: self.allow_unconfined,
         }

@@ -219,7 +219,7 @@ impl Reader<'_> {
                     .into_iter()
                     .filter(|(k, _)| !matches!(k.as_str(), "any" | "all" | "forbid" | "count" | "fewer"))
                 {
-                    if !matches!(Arch::parse(&arch.value), Some(Arch::Sm(_))) {
+                    if !matches!(Arch::parse(&arch.value), Ok(Arch::Sm(_))) {
                         let error = arch.place.error("manifest.unknown-key", format!("unknown key `{arch}` in `sass`"));
                         self.found.push(
                             error
@@ -341,8 +341,16 @@ impl Reader<'_> {
 
     fn defines_of(&mut self, table: &DeTable<'_>) -> Vec<(String, DefineValue)> {
         let mut out = vec![];
+        let tunables = sub(table, "tune").map(|t| self.keys(t)).unwrap_or_default();
         for (name, value) in self.named(table, "defines") {
             self.identifier(&name);
+            if tunables.iter().any(|(tunable, _)| tunable.value == name.value) {
+                let error =
+                    name.place.error("manifest.defines", format!("`{name}` is a tunable, which is a macro already"));
+                self.found.push(
+                    error.expected("another name, or no `defines` of it").hint("`tune` says which values it takes"),
+                );
+            }
             match tune_value(value.get_ref()) {
                 Some(TuneValue::Str(text)) => out.push((name.value, DefineValue::Text(text))),
                 Some(plain) => out.push((name.value, DefineValue::Plain(plain))),

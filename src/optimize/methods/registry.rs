@@ -8,9 +8,9 @@ use regex::Regex;
 use super::row::{File, Row, SignatureRow};
 use super::{Fact, Facts, Feature, Strength, Trigger};
 use crate::base::diag;
+use crate::model::target::capability;
 use crate::model::{Axis, SassPatterns, Signature};
 use crate::record::metric;
-use crate::worker::cuda::arch;
 
 /// A method of the registry.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ pub enum Fit {
 impl Entry {
     /// Whether an architecture (`sm_90a`) can have it.
     pub fn on(&self, arch: &str) -> Fit {
-        let (capability, suffix) = match arch::parse(arch) {
+        let (capability, suffix) = match capability(arch) {
             Ok(known) => known,
             Err(why) => return Fit::Not(why),
         };
@@ -196,7 +196,7 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
     if row.priority == 0 {
         wrong.push("priorities begin with 1".into());
     }
-    let least = match arch::parse(&row.least) {
+    let least = match capability(&row.least) {
         Ok((capability, "")) => capability,
         Ok(_) => {
             wrong.push(format!("`{}` is one architecture alone: name its features instead", row.least));
@@ -256,7 +256,11 @@ fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>)
                 wrong.push("what has a signature is not unseen".into());
             }
             for name in by_arch.keys() {
-                wrong.extend(arch::parse(name).err());
+                wrong.extend(
+                    capability(name)
+                        .err()
+                        .map(|expected| format!("`{name}` is not an architecture: expected {expected}")),
+                );
             }
             let common = (common != SassPatterns::default()).then_some(common);
             let signature = Signature { common, by_arch };

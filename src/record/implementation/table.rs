@@ -77,7 +77,6 @@ pub const PARTS: &[Part] = &[
             "worker/serve/emulated.rs",
             "worker/emulator/abi.rs",
             "worker/emulator/build.rs",
-            "worker/emulator/claims.rs",
             "worker/emulator/foreign.rs",
             "worker/emulator/headers.rs",
             "worker/emulator/image.rs",

@@ -13,12 +13,15 @@ use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use libc as c;
-use seccompiler::{SeccompAction, SeccompCmpOp, SeccompRule};
+use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
 use super::{Confinement, calls, table};
 
 /// The descriptor of the report, for the handler.
 static REPORT: AtomicI32 = AtomicI32::new(-1);
+
+/// What the C library's headers know and `libc` does not.
+const F_SETOWN_EX: i32 = 15;
 
 /// A call that nothing makes; the filter kills for it.
 const LAST: c::c_long = c::SYS_uselib;
@@ -48,7 +51,13 @@ pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
 fn refused(keep: &Confinement, report: RawFd) -> io::Result<calls::Rules> {
     let is = |argument, value: i32| calls::when(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()));
     let mut rules: calls::Rules = table::numbers(table::DESCRIPTORS).map(|call| (call, vec![])).collect();
-    rules.insert(c::SYS_fcntl, vec![is(1, c::F_DUPFD)?, is(1, c::F_DUPFD_CLOEXEC)?, is(1, c::F_SETPIPE_SZ)?]);
+    // A descriptor can be made to send any signal to any process when bytes come; Landlock knows of that since version 6 only.
+    let commands = [c::F_DUPFD, c::F_DUPFD_CLOEXEC, c::F_SETPIPE_SZ, c::F_SETOWN, F_SETOWN_EX];
+    rules.insert(c::SYS_fcntl, commands.into_iter().map(|command| is(1, command)).collect::<Result<_, _>>()?);
+    // Its own limits too, which the superuser could raise; to be asked for they leave out what to set.
+    let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).map_err(io::Error::other)?;
+    rules.insert(c::SYS_prlimit64, vec![SeccompRule::new(vec![sets]).map_err(io::Error::other)?]);
+    rules.insert(c::SYS_setrlimit, vec![]);
     rules.insert(c::SYS_rt_sigaction, vec![is(0, c::SIGSYS)?]);
     rules.insert(c::SYS_prctl, vec![is(0, c::PR_SET_SECCOMP)?]);
     if keep.scratch.is_none() {

@@ -84,10 +84,11 @@ const BY_ARGUMENT: &[Group] = &[
     group!("open a file for writing": SYS_open SYS_openat),
     group!("start a process": SYS_clone),
     group!("send a signal to another process": SYS_kill SYS_tgkill),
-    group!("change limits of another process": SYS_prlimit64),
+    group!("change limits": SYS_prlimit64 SYS_setrlimit),
+    group!("choose the processors of another process": SYS_sched_setaffinity),
     group!("leave its confinement": SYS_prctl),
     group!("type into a terminal": SYS_ioctl),
-    group!("put a descriptor in the place of another": SYS_fcntl),
+    group!("duplicate a descriptor, or have signals sent by one": SYS_fcntl),
     group!("hide a call that is refused": SYS_rt_sigaction),
 ];
 

@@ -3,6 +3,7 @@
 
 use super::arch;
 use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
+use crate::model::target::capability;
 use crate::record::{Finding, FindingKind, FunctionFacts, Inspection};
 
 /// What is wrong with the launches' arguments, one finding an entry at most; empty where every count and size is the binary's. A kernel that misses an
@@ -58,7 +59,7 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
 /// What a block asks for and cannot have on any device of the architecture: such a launch fails, and whatever lay in the outputs stays there.
 fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[String]) -> Option<String> {
     let name = architectures.first()?;
-    let (capability, _) = arch::parse(name).ok()?;
+    let (capability, _) = capability(name).ok()?;
     let shared = function.shared.unwrap_or(0) + launch.shared;
     if let Some(most) = arch::shared_of_a_block(capability).filter(|most| shared > *most) {
         return Some(format!(

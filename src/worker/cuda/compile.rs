@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::load::Made;
-use super::{arch, elf, log, nvcc, nvrtc};
+use super::{elf, log, nvcc, nvrtc};
+use crate::model::target::capability;
 use crate::record::Note;
 use crate::record::params::{CompileFacts, CompileParams, Compiler};
 
@@ -73,7 +74,9 @@ pub fn compile(
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
 ) -> Result<CudaCompiled, CudaCompileError> {
-    arch::parse(&params.arch).map_err(CudaCompileError::failed)?;
+    capability(&params.arch).map_err(|expected| {
+        CudaCompileError::failed(format!("`{}` is not an architecture: expected {expected}", params.arch))
+    })?;
     if params.entries.is_empty() {
         return Err(CudaCompileError::failed(format!("no launch names an entry of `{}`", params.main)));
     }

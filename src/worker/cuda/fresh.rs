@@ -17,6 +17,7 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         places: task.places.clone(),
         product: task.product.clone(),
         time_limit_s: task.left().as_secs(),
+        run_limit_s: task.run_limit.as_secs(),
         memory_limit: task.memory_limit,
         allow_unconfined: task.allow_unconfined,
     };

@@ -4,7 +4,10 @@
 use std::ffi::c_void;
 use std::fmt::Write as _;
 
-use super::claims::HOOK;
+/// The hook of what is not emulated, by the stub's name. A binary without such constructs has no symbol of that name.
+pub(super) const HOOK: &str = "kf_not_emulated";
+/// What constructs in assembly pass to it before their text.
+pub(super) const PTX: &str = "inline PTX ";
 
 /// Most bytes of dynamic shared memory a block may ask for: 227 KiB, as on compute capability 9.0.
 pub const MAX_DYNAMIC_SHARED: u64 = 227 * 1024;

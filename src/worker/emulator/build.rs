@@ -19,8 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::abi::{self, MAX_STATIC_SHARED};
-use super::claims::HOOK;
+use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
@@ -117,12 +116,22 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     write("entries.cpp", &unit)?;
 
     let tool = Tool { cwd: &cwd, deadline, path: search_path(what.cxx) };
-    let mut log = match tool.run(what.cxx, &arguments(what, &cwd)) {
+    let compile = || {
+        let args = arguments(what, &cwd);
+        match tool.run(what.cxx, &args) {
+            // g++ 11 does not know it.
+            Err(refused) if refused.log.contains(FILL_LOCALS) => {
+                tool.run(what.cxx, &args.into_iter().filter(|arg| arg != FILL_LOCALS).collect::<Vec<_>>())
+            }
+            ran => ran,
+        }
+    };
+    let mut log = match compile() {
         Ok(said) => said,
         Err(refused) => {
             let missing = foreign(&refused.log).ok_or(refused)?;
             write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
-            let said = tool.run(what.cxx, &arguments(what, &cwd))?;
+            let said = compile()?;
             let (file, line) = &missing.place;
             format!(
                 "{said}`{}` at {file}:{line} is not emulated, so every kernel of this source is unknown on `cpu`\n",
@@ -229,6 +238,10 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
+/// Fills local variables that nobody initialises with what is no value in any type, as shared memory and buffers are: what a register happens to hold is often
+/// what the author hoped for.
+const FILL_LOCALS: &str = "-ftrivial-auto-var-init=pattern";
+
 /// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
 /// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory.
 fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
@@ -242,6 +255,7 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     } else {
         "-gno-record-gcc-switches -fno-gnu-unique -fno-extern-tls-init"
     }));
+    args.push(FILL_LOCALS.into());
     args.push(format!("-std={}", what.std));
     args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
     args.push("-ffile-prefix-map=source/=".into());

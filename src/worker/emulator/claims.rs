@@ -17,15 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 
 use super::STACK_BYTES;
+use super::abi::{HOOK, PTX};
 use super::hooks::operation;
 use super::run::most_fibers;
 use super::stack::mapping_limit;
 use crate::model::bound::Launch;
-
-/// The hook, by the stub's name. A binary without such constructs has no symbol of that name.
-pub(super) const HOOK: &str = "kf_not_emulated";
-/// What constructs in assembly pass before their text.
-pub(super) const PTX: &str = "inline PTX ";
 
 /// What is known of a candidate that makes a claim.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use super::abi::{CALLS, Context};
+use super::abi::{CALLS, Context, PTX};
 use super::block::State;
 use super::core::{self, Core, POLLS, park};
 use super::job::{Job, finding};
@@ -223,11 +223,11 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
     unsafe {
         let (core, job, thread) = here();
         let what = text(what);
-        if what.strip_prefix("inline PTX ").is_some_and(is_hint) {
+        if what.strip_prefix(PTX).is_some_and(is_hint) {
             return 0;
         }
         // Of inline PTX, its operation: the first word of the first string.
-        let name = match what.strip_prefix("inline PTX ") {
+        let name = match what.strip_prefix(PTX) {
             Some(ptx) => operation(ptx),
             None => &what,
         };

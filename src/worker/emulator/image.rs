@@ -123,6 +123,12 @@ impl Image {
         Ok(image)
     }
 
+    /// Whether a launch can leave anything in the binary itself: variables of its own that can be written.
+    pub(super) fn keeps_state(&self) -> bool {
+        let written = |at: u64| self.writable.iter().any(|(start, size)| (*start..start + size).contains(&at));
+        self.globals.iter().any(|v| !v.name.starts_with("kf_") && written(v.start))
+    }
+
     /// Bytes of the TLS segment that are shared memory, asked for by the launch or not.
     pub(super) fn shared_window(&self) -> usize {
         (self.dynamic.0 + if self.dynamic.1 { MAX_DYNAMIC_SHARED } else { 0 }) as usize
@@ -153,6 +159,11 @@ impl Image {
     pub(super) fn global_at(&self, address: u64) -> Option<&Variable> {
         at(&self.globals, address)
     }
+}
+
+/// Whether a launch of a binary, compiled with `entries` entries, can leave anything in it for the next. One that cannot be read keeps nothing: it fails elsewhere.
+pub fn keeps_state(binary: &[u8], entries: usize) -> bool {
+    Image::parse(binary, entries).is_ok_and(|image| image.keeps_state())
 }
 
 fn at(sorted: &[Variable], place: u64) -> Option<&Variable> {

@@ -48,7 +48,7 @@ impl<'a> Lines<'a> {
             let ours =
                 file.starts_with("headers/") || file.starts_with('/') || file == "entries" || file == "entries.cpp";
             if !ours && !Path::new(&file).as_os_str().is_empty() {
-                return Some((file, line));
+                return Some((plain(&file), line));
             }
         }
         None
@@ -101,6 +101,14 @@ impl<'a> Lines<'a> {
     }
 }
 
+/// Characters of a file's name that are shown.
+const LONGEST: usize = 300;
+
+/// A name as it may be shown: `#line` lets a source call itself what it likes, colours and line breaks included.
+fn plain(file: &str) -> String {
+    file.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
+}
+
 fn context(bytes: &[u8]) -> Option<addr2line::Context<Reader<'_>>> {
     use addr2line::gimli;
     use object::{Object, ObjectSection};
@@ -115,6 +123,12 @@ fn context(bytes: &[u8]) -> Option<addr2line::Context<Reader<'_>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_source_calls_itself_controls_no_terminal_and_forges_no_line() {
+        assert_eq!(plain("k.cu\u{1b}[31m\nerror: none"), "k.cu [31m error: none");
+        assert_eq!(plain(&"x".repeat(5000)).len(), LONGEST);
+    }
 
     #[test]
     fn marks_without_a_table_become_plain_words() {

@@ -50,15 +50,15 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Reserves room and maps every buffer, with `extra` bytes for arrays of addresses.
-    pub(super) fn map(buffers: &[SharedBuffer], guard_after: bool, extra: usize) -> Result<Arena, String> {
+    /// Reserves room and maps every buffer, with `extra` bytes for arrays of addresses; at address `near`, where that is free.
+    pub(super) fn map(buffers: &[SharedBuffer], guard_after: bool, extra: usize, near: usize) -> Result<Arena, String> {
         let pages = |bytes: usize| bytes.div_ceil(PAGE as usize) * PAGE as usize;
         let files: usize = buffers.iter().map(|b| placement(b.bytes, guard_after).file as usize + PAGE as usize).sum();
         let bytes = files + pages(extra) + 2 * PAGE as usize;
-        // SAFETY: an anonymous, inaccessible mapping at an address the system chooses.
+        // SAFETY: an anonymous, inaccessible mapping at an address the system chooses, at the one it is asked for only if nothing lies there.
         let start = unsafe {
             libc::mmap(
-                ptr::null_mut(),
+                near as *mut libc::c_void,
                 bytes,
                 libc::PROT_NONE,
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,

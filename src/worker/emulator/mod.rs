@@ -62,6 +62,7 @@ mod watch;
 pub use abi::MAX_DYNAMIC_SHARED;
 pub use claims::{Claim, Claimant, credible};
 pub use headers::headers;
+pub use image::keeps_state;
 pub use inspect::inspect;
 pub use memory::{Placement, placement};
 pub use stack::STACK_BYTES;

@@ -34,7 +34,9 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
     let limit = mapping_limit();
     let cores = u64::from(request.threads.max(1)).min(most_cores(widest, limit)) as u32;
     let most_fibers = most_fibers(limit, cores);
-    let arenas = request.trials.iter().map(|trial| arena(request, trial)).collect::<Result<Vec<_>, _>>()?;
+    // A trial that goes on from another is mapped where that was.
+    let first = |trial: &&RunnerTrial| !trial.goes_on;
+    let arenas = request.trials.iter().filter(first).map(|t| arena(request, t, 0)).collect::<Result<Vec<_>, _>>()?;
     // What cannot be done for reasons of ours or the system's is known by now, as far as that can be.
     report(RunnerReport::Loading);
     let library = Library::open(&path)?;
@@ -77,8 +79,15 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
             }
             Ok(())
         };
-        for ((number, trial), arena) in request.trials.iter().enumerate().zip(arenas) {
-            session.restore_globals(&saved);
+        let (mut arenas, mut place) = (arenas.into_iter(), 0);
+        for (number, trial) in request.trials.iter().enumerate() {
+            let arena = if trial.goes_on {
+                arena(request, trial, place)?
+            } else {
+                session.restore_globals(&saved);
+                arenas.next().expect("BUG: one was mapped for each trial that goes on from no other")
+            };
+            place = arena.start;
             if !session.trial(number as u32, trial, arena, &run, report)? {
                 break;
             }
@@ -93,7 +102,7 @@ pub(super) fn most_fibers(limit: u64, cores: u32) -> usize {
 }
 
 /// The buffers of a trial, mapped, with room for the arrays of addresses that launches take.
-fn arena(request: &RunnerRequest, trial: &RunnerTrial) -> Result<Arena, String> {
+fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Arena, String> {
     let args = request.launches.iter().flat_map(|l| match l {
         Launch::Kernel(k) => k.args.as_slice(),
         Launch::Memset { .. } => &[],
@@ -102,7 +111,7 @@ fn arena(request: &RunnerRequest, trial: &RunnerTrial) -> Result<Arena, String> 
         Arg::Pointers(names) => Some(names.len()),
         _ => None,
     }));
-    Arena::map(&trial.buffers, trial.guard_after, room)
+    Arena::map(&trial.buffers, trial.guard_after, room, near)
 }
 
 /// One OS thread: runs its share of each launch it is given.

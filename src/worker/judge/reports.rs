@@ -59,11 +59,14 @@ pub struct Heard {
     pub refused: Option<String>,
     confined: bool,
     loading: bool,
+    /// How many trials there are, and how many it says have ended.
+    trials: u32,
+    ended: u32,
 }
 
-/// Hears a runner that has ended.
-pub fn hear(stdout: &Captured, stderr: &Captured, end: End) -> Heard {
-    let mut heard = Heard::default();
+/// Hears a runner that has ended, which was to run `trials` trials, one after the other.
+pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Heard {
+    let mut heard = Heard { trials, ..Heard::default() };
     let text = stdout.text();
     for line in text.lines().filter(|line| !line.is_empty()) {
         match serde_json::from_str(line) {
@@ -98,16 +101,25 @@ impl Heard {
                 let message = format!("the kernel tried to {}", confine::attempt(call));
                 self.conclude(Finding::new(FindingKind::Forbidden, message));
             }
-            RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial > 0 => {
+            RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial >= self.trials => {
                 self.broken("a report of a run that there is not");
             }
-            RunnerReport::Finding { .. } if self.done => self.broken("a report of a run that had ended"),
+            RunnerReport::Finding { trial, .. } if trial < self.ended => {
+                self.broken("a report of a run that had ended")
+            }
+            RunnerReport::Finding { trial, .. } if trial > self.ended => {
+                self.broken("a report of a run that had not begun");
+            }
             RunnerReport::Finding { finding, .. } => {
                 self.faulty |= !finding.kind.is_allowed();
                 self.add(Finding { message: plain(&finding.message), ..finding });
             }
-            RunnerReport::TrialDone { .. } if self.done => self.broken("a run that ended twice"),
-            RunnerReport::TrialDone { .. } => self.done = true,
+            RunnerReport::TrialDone { trial } if trial < self.ended => self.broken("a run that ended twice"),
+            RunnerReport::TrialDone { trial } if trial > self.ended => self.broken("a run that ended before it began"),
+            RunnerReport::TrialDone { .. } => {
+                self.ended += 1;
+                self.done = self.ended == self.trials;
+            }
             RunnerReport::NotEmulated { .. } if self.done => self.broken("a report after the last run had ended"),
             RunnerReport::NotEmulated { what } => {
                 if self.not_emulated.len() < MOST {
@@ -199,11 +211,14 @@ impl Heard {
                 self.conclude(Finding::new(FindingKind::Crash, format!("the kernel's process was {end}")));
             }
             End::TimedOut(_) => {
-                let message = format!("the kernel {end}");
+                let message = format!("the kernel {end} (setting `build.time-limit`)");
                 self.passing = Some(message.clone());
                 self.conclude(Finding::new(FindingKind::NoProgress, message));
             }
-            End::Interrupted | End::Misbehaved(_) => self.refused = Some(format!("the runner was {end}")),
+            End::Misbehaved(_) => {
+                self.conclude(Finding::new(FindingKind::LimitExceeded, format!("the kernel's process was {end}")));
+            }
+            End::Interrupted => self.refused = Some(format!("the runner was {end}")),
         }
     }
 }
@@ -232,7 +247,7 @@ mod tests {
     }
 
     fn heard(reports: &[RunnerReport], more: &str, end: End) -> Heard {
-        hear(&captured(reports, more), &Captured::new(10), end)
+        hear(&captured(reports, more), &Captured::new(10), end, 1)
     }
 
     fn race() -> RunnerReport {
@@ -322,7 +337,7 @@ mod tests {
         long.push(lines.as_bytes());
         (0..1000).for_each(|_| long.push(printed("more talk").as_bytes()));
         long.push((serde_json::to_string(&done()).unwrap() + "\n").as_bytes());
-        let heard = hear(&long, &Captured::new(10), End::Exited(0));
+        let heard = hear(&long, &Captured::new(10), End::Exited(0), 1);
         assert_eq!((kinds(&heard), heard.done), (vec![FindingKind::Protocol], true));
         let why = "bytes more than any report has";
         assert!(heard.findings[0].message.ends_with(why), "{}", heard.findings[0].message);
@@ -369,13 +384,25 @@ mod tests {
     }
 
     #[test]
+    fn trials_in_one_process_end_in_their_order() {
+        let ends = |trials: &[u32]| {
+            let reports: Vec<RunnerReport> = trials.iter().map(|&trial| RunnerReport::TrialDone { trial }).collect();
+            hear(&captured(&reports, ""), &Captured::new(10), End::Exited(0), 2)
+        };
+        assert!(ends(&[0, 1]).is_whole() && ends(&[0, 1]).findings.is_empty());
+        assert_eq!(kinds(&ends(&[0])), [FindingKind::Exited]);
+        assert_eq!(kinds(&ends(&[1])), [FindingKind::Protocol]);
+        assert_eq!(kinds(&ends(&[0, 0, 1])), [FindingKind::Protocol]);
+    }
+
+    #[test]
     fn a_runner_that_lacks_memory_before_it_loads_names_the_setting_and_later_is_not_believed() {
         let mut stderr = Captured::new(1 << 10);
         stderr.push(b"memory allocation of 4096 bytes failed\n");
         let abort = End::Signalled(libc::SIGABRT);
-        let early = hear(&Captured::new(10), &stderr, abort);
+        let early = hear(&Captured::new(10), &stderr, abort, 1);
         assert!(early.refused.is_some_and(|why| why.contains("`build.memory-limit`")));
-        let late = hear(&captured(&[done()], ""), &stderr, abort);
+        let late = hear(&captured(&[done()], ""), &stderr, abort, 1);
         assert_eq!((late.refused, late.findings.len()), (None, 1));
     }
 
@@ -392,7 +419,7 @@ mod tests {
     #[test]
     fn a_runner_that_refused_before_it_loaded_anything_gives_no_result_and_later_a_failure() {
         let refused = End::Exited(i32::from(REFUSED));
-        let early = hear(&Captured::new(10), &Captured::new(10), refused);
+        let early = hear(&Captured::new(10), &Captured::new(10), refused, 1);
         assert!(early.refused.is_some() && early.findings.is_empty());
         for status in [70, 101] {
             let late = heard(&[], "", End::Exited(status));

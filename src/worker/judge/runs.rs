@@ -14,6 +14,9 @@ use crate::worker::message::{RunnerRequest, RunnerTrial};
 /// Bytes kept of a runner's reports.
 const REPORTS: usize = 4 << 20;
 
+/// Threads that a kernel may start beside those that the emulator runs it on.
+const THREADS: u32 = 256;
+
 /// What is run: the same in every run.
 #[derive(Debug, Clone)]
 pub struct Candidate<'a> {
@@ -44,14 +47,15 @@ pub struct Ran {
     pub stderr: String,
 }
 
-/// Runs the candidate once on a set of buffers, `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
+/// Runs the candidate on each set of buffers, which lie in `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
 pub fn run_candidate(
     candidate: &Candidate<'_>,
-    trial: RunnerTrial,
+    trials: Vec<RunnerTrial>,
     files: &[MemoryFile],
     time: Duration,
 ) -> Result<Ran, String> {
-    let buffers: u64 = trial.buffers.iter().map(|buffer| buffer.bytes).sum();
+    let buffers: u64 = trials.iter().flat_map(|trial| &trial.buffers).map(|buffer| buffer.bytes).sum();
+    let count = trials.len() as u32;
     let binary = candidate.binary.again().map_err(|e| format!("cannot hand over the binary: {e}"))?;
     let request = RunnerRequest {
         binary_fd: binary.number(),
@@ -59,7 +63,7 @@ pub fn run_candidate(
         check: candidate.check,
         launches: candidate.launches.to_vec(),
         constants: candidate.constants.to_vec(),
-        trials: vec![trial],
+        trials,
         threads: candidate.threads,
     };
     let all = || files.iter().chain([&binary]);
@@ -74,13 +78,14 @@ pub fn run_candidate(
     let keep = serde_json::to_string(&keep).map_err(json)?;
     let line = serde_json::to_string(&request).map_err(json)? + "\n";
     let mut command = Command::own().args(["worker", "--runner", &keep]).stdin(line).capture(REPORTS);
+    command = command.threads(candidate.threads + THREADS);
     for file in all() {
         command = command.inherit(file.descriptor());
     }
     // The coordinator ends a worker that is interrupted, and its runner with it.
     let finished =
         run(&command, Some(time), &AtomicBool::new(false)).map_err(|e| format!("cannot run the kernel: {e}"))?;
-    let mut heard = hear(&finished.stdout, &finished.stderr, finished.end);
+    let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, count);
     doubt(&mut heard, candidate);
     Ok(Ran { heard, stderr: finished.stderr.text() })
 }

@@ -2,7 +2,6 @@
 //! count elements beyond.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use super::buffers::{self, After, Manner, POISONS, Placed};
 use super::memory::MemoryFile;
@@ -20,6 +19,7 @@ use crate::reference::float::gather_strided;
 use crate::reference::oracle::OracleOutput;
 use crate::worker::compare::{Compared, Leniency, observe, spread};
 use crate::worker::confine;
+use crate::worker::emulator::keeps_state;
 use crate::worker::message::{Response, RunnerTrial, ThreadOrder};
 use crate::worker::oracle::{Named, Source, python};
 use crate::worker::task::{Task, failed};
@@ -49,7 +49,7 @@ struct Run {
 }
 
 /// The runs of a trial. Sides of the guard page alternate, and over the trials each order meets each side.
-fn runs(trial: &Trial) -> [Run; 3] {
+fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     let side = trial.trial.is_multiple_of(2);
     let run = |order, set: usize, guard_after, said| {
         let manner = Manner { poison: POISONS[set], guard_after };
@@ -78,7 +78,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
         Compiler::EmulatorPlain => false,
         _ => return Err(failed("a verify step on `cpu` needs a binary built for the emulator")),
     };
-    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(4);
+    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(5);
     if most > task.memory_limit {
         let why = format!(
             "its buffers take {most} bytes of memory, the limit is {} (setting `build.memory-limit`)",
@@ -132,6 +132,8 @@ struct Judge<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     candidate: Candidate<'a>,
+    /// Inputs of the trial before, until a kernel that can keep something between launches was launched on both.
+    before: Option<Named>,
     seen: VerifyObservation,
     notes: Vec<Note>,
     /// A failure that may pass, such as a time-out.
@@ -152,7 +154,7 @@ impl<'a> Judge<'a> {
             unconfined: vec![],
             ran_as: if candidate.check { "check" } else { "plain" }.to_string(),
         };
-        Judge { task, params, candidate, seen, notes: vec![], passing: None, stop: false }
+        Judge { task, params, candidate, before: None, seen, notes: vec![], passing: None, stop: false }
     }
 
     fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
@@ -170,7 +172,7 @@ impl<'a> Judge<'a> {
         let placed = runs.iter().map(|run| make(run, &mut sealed)).collect::<Result<Vec<_>, _>>()?;
         let mut ended = vec![];
         for (run, placed) in runs.iter().zip(&placed) {
-            let heard = self.run(run, placed)?;
+            let heard = self.run(&[(run, placed)])?;
             self.hear(&heard);
             self.damage(placed, heard.not_emulated.is_empty())?;
             // Other runs than these left outputs half made: they say nothing.
@@ -182,20 +184,81 @@ impl<'a> Judge<'a> {
             }
         }
         self.stop |= ended.len() < runs.len();
-        self.compare(trial, &inputs, &expected, &ended)
+        self.compare(trial, &inputs, &expected, &ended)?;
+        if !self.stop && keeps_state(self.candidate.bytes, self.params.entries.len()) {
+            match self.before.take() {
+                None if self.seen.trials.iter().all(|seen| seen.trial == trial.trial) => self.before = Some(inputs),
+                None => {}
+                Some(before) => self.again(trial, &before, (&inputs, &expected), ended[0])?,
+            }
+        }
+        Ok(())
     }
 
-    /// Runs the candidate once, in a process that has this run's buffers and no other's.
-    fn run(&self, run: &Run, placed: &[Placed<'_>]) -> Result<Heard, Response> {
-        let request = RunnerTrial {
+    /// Launches the kernel on the inputs of the trial `before` and then, with its variables as that left them and buffers where they lay, on those of this
+    /// one. What comes must be what came alone, `alone`: a device launches a loaded kernel many times.
+    fn again(
+        &mut self,
+        trial: &Trial,
+        before: &Named,
+        (inputs, expected): (&Named, &OracleOutput),
+        (run, alone): (&Run, &Vec<Placed<'_>>),
+    ) -> Result<(), Response> {
+        let (problem, workspaces) = (&self.params.problem, &self.params.workspaces);
+        let make = |inputs| buffers::make(problem, workspaces, inputs, run.manner, &mut BTreeMap::new());
+        let made = make(before).and_then(|first| Ok((first, make(inputs)?)));
+        let (first, second) = made.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
+        let heard = self.run(&[(run, &first), (run, &second)])?;
+        self.hear(&heard);
+        self.damage(&second, heard.not_emulated.is_empty())?;
+        if !heard.is_whole() {
+            self.stop = true;
+            return Ok(());
+        }
+        let read = |one: &Placed<'_>| one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")));
+        for (alone, after) in alone.iter().zip(&second) {
+            let Some(tensor) = after.written() else { continue };
+            let (was, is) = (read(alone)?.bytes, read(after)?.bytes);
+            if was == is {
+                continue;
+            }
+            let (was, is) =
+                (gather_strided(tensor, &was).map_err(failed)?, gather_strided(tensor, &is).map_err(failed)?);
+            let outputs = vec![self.observe(tensor, inputs, expected, &is)?];
+            let distribution = format!("{}, after another launch", trial.distribution);
+            self.seen.trials.push(TrialObserved { trial: trial.trial, distribution, outputs });
+            if spread(tensor.dtype, &was, &is).1 && self.by_element(tensor) {
+                let name = &tensor.name;
+                let message = format!(
+                    "`{name}` is something else after a launch on other inputs (trial {}): the kernel keeps something between launches",
+                    trial.trial
+                );
+                let finding = Finding::new(FindingKind::KeepsState, message);
+                self.find(Finding { buffer: Some(name.clone()), ..finding });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether elements of an output are compared by themselves, so that other values in their places mean something.
+    fn by_element(&self, tensor: &Tensor) -> bool {
+        matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements)) && tensor.dtype.is_float()
+    }
+
+    /// Runs the candidate in a process that has these runs' buffers and no others: once, or a second time from where the first left it.
+    fn run(&self, runs: &[(&Run, &Vec<Placed<'_>>)]) -> Result<Heard, Response> {
+        let of = |(at, (run, placed)): (usize, &(&Run, &Vec<Placed<'_>>))| RunnerTrial {
             buffers: placed.iter().map(|one| one.shared.clone()).collect(),
+            goes_on: at > 0,
             order: run.order,
             guard_after: run.manner.guard_after,
             poison: run.shared,
         };
-        let files: Vec<MemoryFile> = placed.iter().map(|one| one.file.clone()).collect();
-        // A little is kept for comparing, so that a time-out is told rather than suffered.
-        let time = (self.task.left() / 10 * 9).max(Duration::from_millis(10));
+        let request: Vec<RunnerTrial> = runs.iter().enumerate().map(of).collect();
+        let files: Vec<MemoryFile> =
+            runs.iter().flat_map(|(_, placed)| placed.iter()).map(|one| one.file.clone()).collect();
+        // Its own time from the start of its own process: making inputs, expectations and comparing are not its doing.
+        let time = self.task.run_limit.saturating_mul(runs.len() as u32);
         let ran = run_candidate(&self.candidate, request, &files, time).map_err(failed)?;
         if let Some(why) = ran.heard.refused {
             return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
@@ -343,8 +406,7 @@ impl<'a> Judge<'a> {
             let spread = apart.min(f64::MAX);
             self.seen.determinism = Determinism::Differs { output: tensor.name.clone(), spread };
         }
-        let by_element = matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements));
-        if gross && by_element && tensor.dtype.is_float() {
+        if gross && self.by_element(tensor) {
             let name = &tensor.name;
             let message =
                 format!("`{name}` depends on the order of threads beyond rounding (trial {}{said})", trial.trial);

@@ -46,7 +46,15 @@ const STRUCTURE: [Case; 22] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 26] = [
+const VALUES: [Case; 28] = [
+    ("arch = \"sm_90a\"", "arch = \"sm_91\"", "manifest.arch", "\"sm_91\"", "sm_121"),
+    (
+        "source = \"rms_norm.cu\"",
+        "source = \"rms_norm.cu\"\ndefines = { VEC = 2 }",
+        "manifest.defines",
+        "VEC",
+        "`tune` says which values it takes",
+    ),
     ("atol = 1e-5", "atol = -1e-5", "manifest.tolerance", "-1e-5", "0 or more"),
     ("ulp = 1 }", "matched = 1.5 }", "manifest.tolerance", "1.5", "0 to 1"),
     ("ulp = 1 }", "acc = \"i32\" }", "manifest.dtype", "\"i32\"", "a float dtype"),
