@@ -19,7 +19,7 @@
 //! | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
 //! | [`plan`] * | model to nodes; expansion once champions are known |
 //! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
-//! | [`optimize`] * | the registry of methods: when each applies, and what machine code shows it |
+//! | [`optimize`] * | templates that make kernels from operators; the registry of methods: when each applies, and what machine code shows it |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
 //! | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |

@@ -10,6 +10,10 @@ fn operators() -> String {
     let mut add = |name: &str, template: &str, body: &str| {
         text.push_str(&format!("[operator.{name}]\n{body}\n[kernel.{name}]\noperator = \"{name}\"\ngenerate = {{ template = \"{template}\" }}\n"));
         text.push_str("tune.BLOCK = [64]\ntune.where = [\"VEC > 1\"]\n");
+        // What turning this method off leaves must be right as well.
+        if ["softmax", "argmax", "layer_norm"].contains(&name) {
+            text.push_str("tune.SHUFFLE = [true, false]\n");
+        }
     };
     let shapes = "shapes.ragged = { rows = 3, cols = 37 }\nshapes.even = { rows = 2, cols = 64 }";
     let x = "dims = [\"rows\", \"cols\"]\ninputs.x = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }";

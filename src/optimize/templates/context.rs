@@ -72,6 +72,8 @@ pub(super) struct Tensor {
     pub(super) unsigned64: bool,
     /// Whether neighbours along the last axis are neighbours in memory, and so on.
     pub(super) contiguous: bool,
+    /// Bytes that its address is a multiple of.
+    pub(super) align: u64,
     /// Every dtype that it may have.
     #[serde(skip)]
     pub(super) dtypes: Vec<DType>,
@@ -127,6 +129,7 @@ impl Context {
                 narrow: dtypes(&t.dtype).iter().any(|d| matches!(d, DType::F16 | DType::Bf16)),
                 unsigned64: dtypes(&t.dtype).contains(&DType::U64),
                 contiguous: t.strides.is_none(),
+                align: t.align,
                 dtypes: dtypes(&t.dtype),
             })
             .collect();
@@ -221,6 +224,10 @@ impl Context {
         }
         if let Some(tensor) = self.tensors.iter().find(|t| !t.contiguous) {
             return Err(format!("`{}` has strides, where a contiguous tensor can stand", tensor.name));
+        }
+        if let Some(tensor) = self.tensors.iter().find(|t| t.align % 16 != 0) {
+            let (name, align) = (&tensor.name, tensor.align);
+            return Err(format!("`{name}` is aligned to {align} bytes, where accesses take sixteen"));
         }
         let has = |dtype: DType| all.iter().any(|(_, dtypes)| dtypes.contains(&dtype));
         Ok(super::cpp::prelude(has(DType::F16), has(DType::Bf16)))

@@ -44,7 +44,7 @@ struct Read {
 struct Write {
     #[serde(flatten)]
     tensor: Tensor,
-    /// The expression as the manifest states it.
+    /// The expression as the manifest states it, in one line.
     text: String,
     /// The same in C++.
     value: String,
@@ -83,7 +83,11 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
         };
         let value = expression(&formula, &name, &mut functions);
         named.extend(seen.take());
-        writes.push(Write { tensor: (*tensor).clone(), text: text.to_string(), value });
+        writes.push(Write {
+            tensor: (*tensor).clone(),
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            value,
+        });
     }
     let (mut reads, mut extents) = (vec![], vec![]);
     for tensor in context.tensors.iter().filter(|t| t.role != "output" && named.contains(&t.name)) {

@@ -159,6 +159,18 @@ fn an_extent_that_is_written_otherwise_is_no_broadcast_that_could_be_told() {
 }
 
 #[test]
+fn tensors_that_wide_accesses_do_not_suit_are_refused() {
+    let softmax = "inputs.x = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\noutputs.y = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }";
+    for (stated, why) in [("align = 4", "aligned to 4 bytes"), ("strides = [\"2 * cols\", 1]", "has strides")] {
+        let other = softmax.replacen("] }", &format!("], {stated} }}"), 1);
+        let text = OPERATORS.replacen(softmax, &other, 1) + &kernel("softmax", "row-reduction", "");
+        let file = Arc::new(SourceFile { name: "kernel.toml".into(), text });
+        let wrong = made_by(&builtin("row-reduction").unwrap(), &crate::model::parse(&file).0.unwrap()).unwrap_err();
+        assert!(wrong[0].message.contains(why), "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_template_of_a_package_is_told_the_operator_and_may_refuse_it() {
     let manifest = parse(&kernel("softmax", "mine", ""));
     let source = "// {{ slots.x.name }} {{ tensors | length }} {{ rows('x').length }} {{ setting('axis', -1) }}\n";
