@@ -57,7 +57,7 @@ pub enum Fit {
 impl Entry {
     /// Whether an architecture (`sm_90a`) can have it.
     pub fn on(&self, arch: &str) -> Fit {
-        let (capability, suffix) = match capability(arch) {
+        let (capability, suffix) = match known(arch) {
             Ok(known) => known,
             Err(why) => return Fit::Not(why),
         };
@@ -196,7 +196,7 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
     if row.priority == 0 {
         wrong.push("priorities begin with 1".into());
     }
-    let least = match capability(&row.least) {
+    let least = match known(&row.least) {
         Ok((capability, "")) => capability,
         Ok(_) => {
             wrong.push(format!("`{}` is one architecture alone: name its features instead", row.least));
@@ -256,11 +256,7 @@ fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>)
                 wrong.push("what has a signature is not unseen".into());
             }
             for name in by_arch.keys() {
-                wrong.extend(
-                    capability(name)
-                        .err()
-                        .map(|expected| format!("`{name}` is not an architecture: expected {expected}")),
-                );
+                wrong.extend(known(name).err());
             }
             let common = (common != SassPatterns::default()).then_some(common);
             let signature = Signature { common, by_arch };
@@ -278,4 +274,9 @@ fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>)
             Ok(signature)
         }
     }
+}
+
+/// The capability and suffix of an architecture; else a sentence that says what was expected.
+fn known(name: &str) -> Result<(u32, &'static str), String> {
+    capability(name).map_err(|expected| format!("`{name}` is not an architecture: expected {expected}"))
 }
