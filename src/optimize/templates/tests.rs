@@ -203,3 +203,17 @@ fn every_built_in_template_is_listed_once_and_found() {
     assert!(names().into_iter().all(|name| builtin(name).is_some_and(|t| t.name == name)));
     assert!(builtin("nothing").is_none());
 }
+
+#[test]
+fn a_kernel_has_a_template_or_a_source_and_launches_of_its_own() {
+    let codes = |kernel: &str| {
+        let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: format!("{OPERATORS}{kernel}") });
+        crate::model::parse(&file).1.iter().map(|d| (d.code, d.message.clone())).collect::<Vec<_>>()
+    };
+    let both = codes(&kernel("softmax", "row-reduction", "source = \"k.cu\"\n"));
+    assert_eq!(both, [("manifest.conflict", "kernel `k` is generated and states `source`".to_string())]);
+    let neither = codes("[kernel.k]\noperator = \"softmax\"\n");
+    let missing = |key: &str| ("manifest.missing-key", format!("`kernel.k` lacks `{key}`"));
+    assert_eq!(neither, [missing("launch"), missing("source")]);
+    assert_eq!(codes(&kernel("softmax", "../mine", ""))[0].0, "manifest.path");
+}
