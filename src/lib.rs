@@ -19,7 +19,7 @@
 //! | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
 //! | [`plan`] * | model to nodes; expansion once champions are known |
 //! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
-//! | [`optimize`] * | the registry of methods: when each applies, and what machine code shows it |
+//! | [`optimize`] * | templates that make kernels from operators; the registry of methods: when each applies, and what machine code shows it |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
 //! | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
@@ -40,6 +40,7 @@
 //! | `evidence/*.kfe` | bundles of evidence, written by `kforge evidence export`; committed beside the manifest ([`release::bundle`]) |
 //! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
+//! | `target/kforge/generated/` | the sources that templates made, by package and kernel, to be read |
 //! | `target/kforge/report.json` | what the last build found |
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bound::{Constant, Fill};
 use super::expr::Expr;
+use super::generate::Generate;
 use super::method::Method;
 use super::operator::TypeRef;
 use super::variant::TuneValue;
@@ -181,6 +182,8 @@ pub struct Kernel {
     pub source: String,
     /// Where it says so, for errors about the file.
     pub source_place: Place,
+    /// What makes its source, where that is not a file of the package.
+    pub generate: Option<Generate>,
     /// Its targets in declared order; all of the package's where it names none.
     pub targets: Vec<String>,
     /// Where it names them, in the same order; empty where it names none.

@@ -4,6 +4,7 @@ pub mod bound;
 pub mod dtype;
 pub mod entry;
 pub mod expr;
+pub mod generate;
 pub mod kernel;
 pub mod manifest;
 pub mod method;
@@ -23,8 +24,9 @@ pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };
 pub use dtype::DType;
+pub use generate::{Generate, TemplateText};
 pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
-pub use manifest::{parse, schema};
+pub use manifest::{parse, parse_template, schema};
 pub use method::{Axis, Method, Off, SassPatterns, Signature};
 pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
 pub(crate) use package::UNNAMED;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use toml_edit::{Array, DocumentMut, Item, Value};
 
 use super::find::{MANIFEST, root_above};
+use super::generated::Templates;
 use super::members;
 use crate::base::{SourceFile, Witness};
 use crate::model::{self, WorkspaceTable};
@@ -42,8 +43,10 @@ impl Around {
     }
 
     /// The names of the packages it has, as far as their manifests can be read.
-    pub fn names(&self) -> Vec<String> {
-        super::load(&self.manifest).0.map_or_else(Vec::new, |w| w.members.into_iter().map(|m| m.package.name).collect())
+    pub fn names(&self, templates: &Templates) -> Vec<String> {
+        super::load(&self.manifest, templates)
+            .0
+            .map_or_else(Vec::new, |w| w.members.into_iter().map(|m| m.package.name).collect())
     }
 
     /// Adds the package in `folder`, whose manifest is there already, unless a glob takes it or the root excludes it.
@@ -130,6 +133,6 @@ mod tests {
         assert_eq!(join("new"), Joined::Already);
         assert_eq!(Around::find(dir.path()).map(|a| a.manifest), None);
         let around = Around::find(&dir.path().join("new")).unwrap();
-        assert_eq!(around.names(), ["globbed-a", "new"]);
+        assert_eq!(around.names(&crate::workspace::generated::NONE), ["globbed-a", "new"]);
     }
 }

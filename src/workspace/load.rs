@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::find::{MANIFEST, root_above, tidy};
+use super::generated::{self, Templates};
 use super::lockfile::Lockfile;
 use super::members;
 use crate::base::{Diagnostic, SourceFile, Witness};
@@ -39,8 +40,8 @@ pub struct Workspace {
     pub witness: Witness,
 }
 
-/// Loads the workspace of `manifest`. All errors of all manifests come at once; the workspace is none if there is any.
-pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
+/// Loads the workspace of `manifest`, its generated kernels made by `templates`. All errors of all manifests come at once; the workspace is none if there is any.
+pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let manifest = tidy(&std::path::absolute(manifest).unwrap_or_else(|_| manifest.to_path_buf()));
     let mut witness = Witness::default();
@@ -79,6 +80,10 @@ pub fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
     }
     let root = root.filter(|r| r.workspace.is_some());
     let mut loaded = Vec::new();
+    for (path, manifest) in &mut manifests {
+        let folder = path.parent().unwrap_or(&folder);
+        found.extend(generated::complete(manifest, folder, templates, &mut witness));
+    }
     let inherited: Vec<_> = manifests.par_iter().map(|(_, manifest)| model::inherit(manifest, root.as_ref())).collect();
     for ((path, _), (package, diagnostics)) in manifests.iter().zip(inherited) {
         found.extend(diagnostics);
@@ -152,6 +157,10 @@ fn check(members: &[Member], found: &mut Vec<Diagnostic>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
+        super::load(manifest, &generated::NONE)
+    }
 
     const PACKAGE: &str = "[package]\nname = \"NAME\"\nversion = \"0.1.0\"\n";
 

@@ -5,6 +5,7 @@ pub mod closure;
 pub mod edit;
 pub mod entries;
 pub mod find;
+pub mod generated;
 pub mod includes;
 pub mod join;
 pub mod load;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use kforge::base::Digest;
 use kforge::engine::{Node, Source};
 use kforge::measure::calibrate::calibrate;
+use kforge::optimize::templates::TEMPLATES;
 use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
 use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
 use kforge::record::{Spec, StepKind};
@@ -21,7 +22,7 @@ const SMALL: f64 = 4e6;
 
 fn workspace(example: &str) -> Workspace {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(example).join("kernel.toml");
-    let (workspace, found) = load(&manifest);
+    let (workspace, found) = load(&manifest, &TEMPLATES);
     workspace.unwrap_or_else(|| panic!("{example}: {found:?}"))
 }
 

@@ -7,6 +7,7 @@ mod again;
 mod calibrated;
 mod compared;
 mod edits;
+mod generated;
 mod hostile;
 mod keys;
 mod killed;

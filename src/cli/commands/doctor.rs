@@ -8,6 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
 use crate::engine::home::Home;
+use crate::optimize::templates::TEMPLATES;
 use crate::toolchain::{Cuda, probe};
 use crate::worker::confine;
 use crate::workspace::{self, Workspace, find};
@@ -20,7 +21,7 @@ const DIM: Style = Style::new().dimmed();
 pub fn run(context: &Context) -> Result<Exit, Exit> {
     let manifest = context.global.manifest_path.as_ref().map(|p| context.cwd.join(p));
     let manifest = manifest.or_else(|| find::manifest_at(&context.cwd).ok());
-    let workspace = manifest.as_ref().and_then(|manifest| workspace::load(manifest).0);
+    let workspace = manifest.as_ref().and_then(|manifest| workspace::load(manifest, &TEMPLATES).0);
     let home = &context.settings.home;
     let mut missing = 0;
     let mut line = |what: &str, found: Result<String, (String, &str)>| {

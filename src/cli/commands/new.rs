@@ -6,6 +6,7 @@ use super::templates::{self, File};
 use crate::cli::args::{InitArgs, NewArgs, Template};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use crate::optimize::templates::TEMPLATES;
 use crate::workspace::find::{MANIFEST, tidy};
 use crate::workspace::join::{Around, Joined};
 
@@ -43,7 +44,7 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
         return Err(exit);
     }
     let around = Around::find(folder);
-    if let Some(around) = around.as_ref().filter(|a| a.names().contains(&given)) {
+    if let Some(around) = around.as_ref().filter(|a| a.names(&TEMPLATES).contains(&given)) {
         return Err(context.fail(&format!(
             "the workspace of `{}` has a package `{given}` already: choose another name with `--name`",
             around.manifest.display()

@@ -14,6 +14,7 @@ use super::open::{Context, Opened, make_target};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
+use crate::base::files::write_if_changed;
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::action::{ActionCache, asks_device};
@@ -180,6 +181,12 @@ impl Context {
         }
         self.say(&wrong)?;
         let files = std::mem::take(&mut leaf.files);
+        let texts = std::mem::take(&mut leaf.texts);
+        if asked.write {
+            show_generated(&opened.target, packages).map_err(|e| {
+                self.fail(&format!("cannot write the generated sources to `{}`: {e}", opened.target.display()))
+            })?;
+        }
         let mut witness = std::mem::take(&mut leaf.witness);
         libraries.values().for_each(|folder| witness.listed(folder));
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
@@ -265,6 +272,7 @@ impl Context {
         let committed = self.committed(opened, packages, &mut witness);
         let mut documents: BTreeMap<Digest, Vec<u8>> = tools.documents().clone();
         documents.extend(committed.contents);
+        documents.extend(texts);
         documents.extend(std::mem::take(&mut planner.documents));
         let leaves =
             Arc::new(Leaves::new(opened.store.clone(), files.into_iter().collect::<HashMap<_, _>>(), documents));
@@ -498,4 +506,17 @@ impl Ready<'_> {
             types: selected.choice.label.clone(),
         })
     }
+}
+
+/// Writes every generated source where a person can read it: `generated/PACKAGE/KERNEL.cu` in the output folder. Nothing reads them there.
+fn show_generated(target: &Path, packages: &Packages) -> io::Result<()> {
+    for package in packages.all() {
+        for kernel in &package.kernels {
+            let Some(text) = kernel.generate.as_ref().and_then(|g| g.text.as_ref()) else { continue };
+            let path = target.join("generated").join(&package.name).join(format!("{}.cu", kernel.name));
+            std::fs::create_dir_all(path.parent().unwrap_or(target))?;
+            write_if_changed(&path, text.as_bytes())?;
+        }
+    }
+    Ok(())
 }

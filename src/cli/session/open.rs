@@ -11,6 +11,7 @@ use crate::cli::exit::Exit;
 use crate::config::{Environment, Settings};
 use crate::engine::blobs::Store;
 use crate::engine::home::Home;
+use crate::optimize::templates::TEMPLATES;
 use crate::workspace::select::{Selected, Words, select};
 use crate::workspace::{self, Workspace, find};
 
@@ -122,7 +123,7 @@ impl Context {
 
     /// The workspace at hand.
     pub fn workspace(&self) -> Result<Workspace, Exit> {
-        let (workspace, diagnostics) = workspace::load(&self.manifest()?);
+        let (workspace, diagnostics) = workspace::load(&self.manifest()?, &TEMPLATES);
         self.say(&diagnostics)?;
         workspace.ok_or(Exit::NotBuilt)
     }

@@ -41,13 +41,23 @@ pub struct Leaf<'a> {
     pub files: HashMap<Digest, PathBuf>,
     /// What was asked of the file system.
     pub witness: Witness,
+    /// Generated sources by content: they are no files.
+    pub texts: BTreeMap<Digest, Vec<u8>>,
     seen: HashMap<PathBuf, Option<(Digest, Arc<Scan>)>>,
 }
 
 impl<'a> Leaf<'a> {
     /// A reader.
     pub fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
-        Leaf { stats, root, journal, files: HashMap::new(), witness: Witness::default(), seen: HashMap::new() }
+        let (witness, texts) = (Witness::default(), BTreeMap::new());
+        Leaf { stats, root, journal, files: HashMap::new(), witness, texts, seen: HashMap::new() }
+    }
+
+    /// Takes a generated source for the file at `path`, where none is.
+    pub fn generated(&mut self, path: PathBuf, text: &str) {
+        let digest = Digest::of(text.as_bytes());
+        self.texts.insert(digest, text.as_bytes().to_vec());
+        self.seen.insert(path, Some((digest, Arc::new(scan(text)))));
     }
 
     /// The digest of a file; none if it is not there.
@@ -125,6 +135,9 @@ pub fn find(
     }
     for kernel in &member.package.kernels {
         let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
+        if let Some(text) = kernel.generate.as_ref().and_then(|g| g.text.as_ref()) {
+            leaf.generated(member.folder.join(&kernel.source), text);
+        }
         let others = kernel.methods.iter().filter_map(|m| m.other_source());
         for source in std::iter::once(kernel.source.as_str()).chain(others) {
             match closure::closure(source, &include, &mounts, leaf) {

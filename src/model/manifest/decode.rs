@@ -51,7 +51,7 @@ pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
     (Some(manifest), found)
 }
 
-fn syntax(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
+pub(super) fn syntax(file: &Arc<SourceFile>, error: &toml::de::Error) -> Diagnostic {
     let end = file.text.len();
     let span = error.span().map_or(0..0, |s| s.start.min(end)..s.end.min(end));
     let (what, expected) = error.message().split_once(", expected ").unwrap_or((error.message(), ""));

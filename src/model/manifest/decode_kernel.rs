@@ -1,15 +1,18 @@
 //! Kernels as the manifest states them: tunables, methods, selection, compilation; launches are `decode_launch`. Names of other tables are checked by `validate`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::check::strange;
-use super::fields::KERNEL;
+use super::check::{Check, misspelt, strange};
+use super::fields::{KERNEL, TEMPLATE};
 use super::read::{Reader, integer, sub};
 use crate::base::diag::closest;
+use crate::base::{Diagnostic, SourceFile};
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
+use crate::model::generate::Generate;
 use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Select};
 use crate::model::method::{Axis, Method, OffDecl, SassPatterns, Signature, is_word};
 use crate::model::operator::TypeRef;
@@ -19,6 +22,12 @@ use crate::model::{DType, Text};
 
 impl Reader<'_> {
     pub(super) fn kernel(&mut self, name: Text, table: &DeTable<'_>) -> Kernel {
+        self.made_one_way(&name, table);
+        self.declaration(name, table)
+    }
+
+    /// What a kernel's table or a template's says, whichever keys it may have.
+    fn declaration(&mut self, name: Text, table: &DeTable<'_>) -> Kernel {
         let touched =
             self.touched(table) || self.found.iter().flat_map(|d| &d.labels).any(|l| l.span == name.place.span);
         let errors = self.errors();
@@ -39,6 +48,9 @@ impl Reader<'_> {
             operator: operator.value,
             operator_place: operator.place,
             source_place: source.place.clone(),
+            generate: sub(table, "generate")
+                .and_then(|t| self.text(t, "template"))
+                .map(|template| Generate { template, text: None }),
             target_places: targets.iter().map(|t| t.place.clone()).collect(),
             targets: targets.into_iter().map(|t| t.value).collect(),
             compiler: match self.text(table, "compiler").as_ref().map(Text::as_str) {
@@ -68,6 +80,9 @@ impl Reader<'_> {
         if table.contains_key("source") {
             self.inside(&source);
         }
+        if let Some(generate) = &kernel.generate {
+            self.inside(&generate.template);
+        }
         for include in self.texts(table, "include") {
             self.inside(&include);
         }
@@ -81,6 +96,28 @@ impl Reader<'_> {
         }
         kernel.broken = touched || self.errors() > errors;
         kernel
+    }
+
+    /// A kernel has a source and launches, or a generator that makes both.
+    fn made_one_way(&mut self, name: &Text, table: &DeTable<'_>) {
+        if table.contains_key("generate") {
+            for key in ["source", "launch", "workspace", "constants"] {
+                if let Some((at, _)) = table.get_key_value(key) {
+                    let message = format!("kernel `{name}` is generated and states `{key}`");
+                    self.wrong("manifest.conflict", message, at.span(), "either `generate`, or a kernel of your own");
+                }
+            }
+            return;
+        }
+        for (key, what) in [("source", "its source file, relative to the package"), ("launch", "what runs, in order")] {
+            if !table.contains_key(key) && !misspelt(&KERNEL, table, key) && !misspelt(&KERNEL, table, "generate") {
+                let message = format!("`kernel.{name}` lacks `{key}`");
+                let error = name.place.error("manifest.missing-key", message).expected(format!("`{key}`: {what}"));
+                self.found.push(error.hint(format!(
+                    "add `{key} = ...`, or `generate = {{ template = \"...\" }}` for a generated kernel"
+                )));
+            }
+        }
     }
 
     fn tune(&mut self, table: &DeTable<'_>) -> Vec<(Text, Vec<TuneValue>)> {
@@ -322,6 +359,25 @@ impl Reader<'_> {
         }
         out
     }
+}
+
+/// Reads what a template made of an operator: the text of a `template.toml` after rendering. `name` is that of the kernel it is for, where it stands in the
+/// manifest. All that is wrong comes at once, each at its place in `file`.
+pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, Vec<Diagnostic>) {
+    let root = match DeTable::parse(&file.text) {
+        Ok(root) => root,
+        Err(error) => return (None, vec![super::decode::syntax(file, &error)]),
+    };
+    let mut check = Check { file, found: vec![] };
+    check.table(&TEMPLATE, root.get_ref(), "", &(0..0));
+    let mut reader = Reader { file, found: check.found };
+    let kernel = reader.declaration(name.clone(), root.get_ref());
+    for method in kernel.methods.iter().filter(|m| m.other_source().is_some()) {
+        let message = format!("a template's method `{}` names another source", method.id);
+        let error = method.place.error("manifest.conflict", message);
+        reader.found.push(error.expected("other values of tunables or `flags`: a template has one source"));
+    }
+    (Some(kernel), reader.found)
 }
 
 /// Whether a string looks like an expression rather than like a choice.

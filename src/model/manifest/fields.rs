@@ -342,28 +342,58 @@ static SELECT: Spec = Spec {
     rest: None,
 };
 
+static GENERATE: Spec = Spec {
+    doc: "What makes a kernel.",
+    fields: &[req("template", STR, "a built-in template by name, or a folder of the package that holds one")],
+    rest: None,
+};
+
+const LAUNCHES: Ty = Ty::Some(&Ty::Table(&LAUNCH), 1, usize::MAX);
+const FLAGS: Field = opt("flags", Ty::List(&STR), "flags of the compiler; tunables and types in them are replaced");
+const DEFINES: Field = opt(
+    "defines",
+    Ty::Map("macro", &Ty::Any(&[Ty::Int, Ty::Bool, STR])),
+    "macros; tunables and types in strings are replaced",
+);
+const STD: Field = opt("std", Ty::Words(&["c++14", "c++17", "c++20", "c++23"], &[]), "the language standard");
+const COMPILER: Field = opt("compiler", Ty::Words(&["auto", "nvrtc", "nvcc"], &[]), "auto if not given");
+
+/// The keys of a template's `template.toml`: those of a kernel that do not depend on who uses it.
+pub(super) static TEMPLATE: Spec = Spec {
+    doc: "What a template makes of an operator: a kernel without its operator, source and targets.",
+    fields: &[
+        opt("requires", Ty::List(&BOOL_EXPR), "which shapes a variant serves"),
+        opt("tune", Ty::Table(&TUNE), "what may vary"),
+        req("launch", LAUNCHES, "what runs, in order"),
+        opt("methods", Ty::Map("method", &Ty::Table(&METHOD)), "its optimisations"),
+        COMPILER,
+        STD,
+        FLAGS,
+        DEFINES,
+        opt("workspace", Ty::Map("buffer", &Ty::Table(&BUFFER)), "scratch buffers"),
+    ],
+    rest: None,
+};
+
 /// A kernel's keys.
 pub(super) static KERNEL: Spec = Spec {
     doc: "One implementation of an operator.",
     fields: &[
         req("operator", NAME, "what it implements"),
         opt("language", Ty::Words(&LANGUAGES, &LANGUAGES_LATER), "cuda if not given"),
-        req("source", STR, "its source file, relative to the package"),
+        opt("source", STR, "its source file, relative to the package; needed unless it is generated"),
+        opt("generate", Ty::Table(&GENERATE), "what makes its source, launches, tunables and methods"),
         opt("targets", Ty::List(&NAME), "the targets it is for; all if not given"),
         opt("requires", Ty::List(&BOOL_EXPR), "which shapes a variant serves"),
         opt("tune", Ty::Table(&TUNE), "what may vary"),
-        req("launch", Ty::Some(&Ty::Table(&LAUNCH), 1, usize::MAX), "what runs, in order"),
+        opt("launch", LAUNCHES, "what runs, in order; needed unless it is generated"),
         opt("methods", Ty::Map("method", &Ty::Table(&METHOD)), "its optimisations"),
         opt("select", Ty::Table(&SELECT), "how champions are selected"),
-        opt("compiler", Ty::Words(&["auto", "nvrtc", "nvcc"], &[]), "auto if not given"),
-        opt("std", Ty::Words(&["c++14", "c++17", "c++20", "c++23"], &[]), "the language standard"),
+        COMPILER,
+        STD,
         opt("include", Ty::List(&STR), "include folders of the package"),
-        opt("flags", Ty::List(&STR), "flags of the compiler; tunables and types in them are replaced"),
-        opt(
-            "defines",
-            Ty::Map("macro", &Ty::Any(&[Ty::Int, Ty::Bool, STR])),
-            "macros; tunables and types in strings are replaced",
-        ),
+        FLAGS,
+        DEFINES,
         opt("workspace", Ty::Map("buffer", &Ty::Table(&BUFFER)), "scratch buffers"),
         opt("constants", Ty::Map("symbol", &NAME), "`__constant__` symbols and the inputs that fill them"),
         opt("host", Ty::Later, "a host launcher"),

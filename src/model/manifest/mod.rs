@@ -16,5 +16,6 @@ mod unclosed;
 mod tests;
 
 pub use decode::parse;
+pub use decode_kernel::parse_template;
 pub(crate) use decode_shape::RawShape;
 pub use schema::schema;

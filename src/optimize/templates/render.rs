@@ -1,0 +1,106 @@
+//! Rendering: minijinja, strict about what is undefined, with the functions that templates can call. Knows no template and no operator beyond its context.
+
+use std::fmt;
+use std::ops::Range;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
+
+use super::context::Context;
+use super::{fused, rows};
+
+/// Why a text could not be rendered.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The template said that it does not serve the operator.
+    Refused(String),
+    /// The template is wrong.
+    Wrong {
+        /// What is wrong.
+        message: String,
+        /// Where in the template's text.
+        span: Range<usize>,
+    },
+}
+
+/// What a template says that refuses an operator; travels as the source of an error.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The error by which a template refuses an operator.
+fn refusal(why: String) -> Error {
+    Error::new(ErrorKind::InvalidOperation, why.clone()).with_source(Refusal(why))
+}
+
+/// What is told to templates, as a value of theirs.
+pub(super) fn value(of: impl serde::Serialize) -> Value {
+    Value::from(Serde(of))
+}
+
+/// Renders the texts of a template for one operator.
+pub(super) struct Renderer {
+    environment: Environment<'static>,
+    context: Value,
+}
+
+impl Renderer {
+    /// For this context.
+    pub(super) fn new(context: &Context) -> Self {
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        // Tags on lines of their own leave no lines behind, so that what is generated reads as if written by hand.
+        let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
+        environment.set_syntax(syntax.expect("BUG: the delimiters are the usual ones, which do not clash"));
+        environment.add_function("refuse", |why: String| -> Result<Value, Error> { Err(refusal(why)) });
+        let own = context.clone();
+        environment.add_function("serves", move |names: Vec<String>| own.serves(&names).map(|()| "").map_err(refusal));
+        let own = context.clone();
+        environment.add_function("setting", move |name: String, default: Value| match own.setting(&name) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Ok(default),
+            Err(why) => Err(refusal(why)),
+        });
+        let own = context.clone();
+        environment.add_function("rows", move |slot: String| rows::of(&own, &slot).map(value).map_err(refusal));
+        let own = context.clone();
+        environment.add_function("fused", move || fused::of(&own).map(value).map_err(refusal));
+        let own = context.clone();
+        environment.add_function("prelude", move || own.prelude().map_err(refusal));
+        environment.add_function("math", |functions: Vec<String>| super::cpp::helpers(&functions));
+        Renderer { environment, context: value(context) }
+    }
+
+    /// A text with everything filled in.
+    pub(super) fn render(&self, text: &str) -> Result<String, Failure> {
+        self.environment.render_str(text, &self.context).map_err(|error| failure(text, &error))
+    }
+}
+
+fn failure(text: &str, error: &Error) -> Failure {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = source {
+        if let Some(Refusal(why)) = inner.downcast_ref::<Refusal>() {
+            return Failure::Refused(why.clone());
+        }
+        source = inner.source();
+    }
+    let whole_line = || {
+        let line = error.line().unwrap_or(1).max(1);
+        let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        start..start + text[start..].lines().next().map_or(0, str::len)
+    };
+    let fits = |r: &Range<usize>| r.end <= text.len() && text.is_char_boundary(r.start) && text.is_char_boundary(r.end);
+    let span = error.range().filter(fits).unwrap_or_else(whole_line);
+    let kind = error.kind().to_string();
+    let message = error.detail().map_or(kind.clone(), |detail| format!("{kind}: {detail}"));
+    Failure::Wrong { message, span }
+}
