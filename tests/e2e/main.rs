@@ -14,6 +14,8 @@ mod killed;
 mod machine;
 mod processes;
 mod project;
+#[path = "../installed/python.rs"]
+mod python;
 mod random;
 mod sample;
 mod together;
