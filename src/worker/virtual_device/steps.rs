@@ -142,10 +142,10 @@ pub fn bench(task: &Task) -> Response {
         let mut at = At::new(task, params.protocol)?;
         let behaviour = at.behaviour(&params)?;
         let seen = match behaviour.fault {
-            Some(_) => BenchObserved { cold: None, hot: None, verified: false },
+            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: None },
             None => {
                 let cold = Some(at.series(&behaviour));
-                BenchObserved { cold, hot: Some(at.series(&behaviour)), verified: true }
+                BenchObserved { cold, hot: Some(at.series(&behaviour)), verified: true, peaks: None }
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
