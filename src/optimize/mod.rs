@@ -3,4 +3,5 @@
 
 pub mod contract;
 pub mod methods;
+pub mod next;
 pub mod templates;

@@ -451,7 +451,7 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) ->
 }
 
 /// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
-pub(super) fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
     let entries = entry_words(kernel);
     let name = kernel
         .tune

@@ -17,6 +17,7 @@ mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+mod rounds;
 mod sample;
 mod together;
 mod unconfined;

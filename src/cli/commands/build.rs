@@ -285,7 +285,7 @@ fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
 }
 
-fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
+pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
     let views: Vec<StepView<'_>> = nodes
         .iter()
@@ -367,7 +367,7 @@ fn say_reused(context: &Context, all: &[Reused]) {
 }
 
 /// How many steps ended how, in a line.
-fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
+pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
     let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
     for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
         if n > 0 {

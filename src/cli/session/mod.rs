@@ -13,7 +13,8 @@ pub mod memory;
 pub mod open;
 pub mod places;
 pub mod plan;
-pub mod sources;
+pub mod rounds;
+mod sources;
 pub mod tools;
 pub mod workers;
 

@@ -31,9 +31,16 @@ pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
 
 /// What is wrong with a kernel and its operator together.
 pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
+    let Some(operator) = package.operator(&kernel.operator) else { return vec![] };
     let mut found = vec![];
-    let Some(operator) = package.operator(&kernel.operator) else { return found };
     rounds(package, kernel, &mut found);
+    found.extend(written(package, operator, kernel));
+    found
+}
+
+/// What is wrong with a kernel and an operator together, whoever wrote the kernel.
+pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut found = vec![];
     // What is not generated yet has nothing to check: where a template is at fault, that was said.
     if operator.partial || kernel.partial || kernel.is_ungenerated() || kernel.is_unstarted() {
         return found;

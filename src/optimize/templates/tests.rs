@@ -64,7 +64,7 @@ fn kernel(operator: &str, template: &str, more: &str) -> String {
 }
 
 fn text(kernel: &Kernel) -> &str {
-    kernel.generate.as_ref().and_then(|g| g.text.as_deref()).unwrap()
+    &kernel.made().unwrap().source
 }
 
 fn own(declaration: &str, source: &str) -> TemplateText {
