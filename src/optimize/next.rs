@@ -48,7 +48,8 @@ pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option
     }
     let round = last.map_or(1, |(round, _)| round + 1);
     if round > allowed.rounds {
-        let text = if allowed.rounds == 1 { "its one round is".into() } else { format!("all {} rounds are", allowed.rounds) };
+        let text =
+            if allowed.rounds == 1 { "its one round is".into() } else { format!("all {} rounds are", allowed.rounds) };
         return Next::Done(format!("{text} done"));
     }
     match decision {

@@ -1,5 +1,5 @@
 //! Steps that are known only after earlier results. Once benches say who is near the best: their pairs, and the decision that reads them. Once a champion is
-//! known: its machine code, and for each of its methods the variant without it, verified, timed in pairs and compared. Pure.
+//! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -133,7 +133,7 @@ impl<'a> Planner<'a> {
                 self.method(selected, scope, build, method, &on, &off, &benched)?;
             }
         }
-        Ok(())
+        self.roofline(scope, build, &benched)
     }
 
     /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.

@@ -21,8 +21,8 @@ pub enum StepKind {
     Match,
     Select,
     Pairs,
-    Profile,
     Attribute,
+    Profile,
     Roofline,
     Round,
 }
@@ -41,8 +41,8 @@ impl StepKind {
         StepKind::Match,
         StepKind::Select,
         StepKind::Pairs,
-        StepKind::Profile,
         StepKind::Attribute,
+        StepKind::Profile,
         StepKind::Roofline,
         StepKind::Round,
     ];

@@ -42,7 +42,8 @@ fn source(body: &str) -> String {
 /// An answer in the form that is asked for.
 fn answer(body: &str) -> String {
     let branches = serde_json::json!([{ "BLOCK": 64 }, { "BLOCK": 32 }]);
-    serde_json::json!({ "declaration": DECLARATION, "source": source(body), "branches": branches, "notes": "n" }).to_string()
+    serde_json::json!({ "declaration": DECLARATION, "source": source(body), "branches": branches, "notes": "n" })
+        .to_string()
 }
 
 /// A project whose agent answers with these, one after another, and keeps what it was told.
@@ -114,7 +115,12 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
     // The same build without the agent: nothing is asked, nothing runs, the same champion.
     fs::remove_file(project.root().join("agent.sh")).unwrap();
     let replayed = project.built(&[]);
-    assert_eq!((replayed.steps("executed"), champion(&replayed)), (0, Some("r1.2,BLOCK=64".into())), "{:?}", replayed.events);
+    assert_eq!(
+        (replayed.steps("executed"), champion(&replayed)),
+        (0, Some("r1.2,BLOCK=64".into())),
+        "{:?}",
+        replayed.events
+    );
 }
 
 #[test]
@@ -123,7 +129,11 @@ fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
     let project = project(&manifest, &[answer("y[i] = two(x[i]);"), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
     optimize(&project, &[]).expect(0);
     assert_eq!(asked(&project), 2);
-    assert!(prompt(&project, 2).contains("does not compile") && prompt(&project, 2).contains("two"), "{}", prompt(&project, 2));
+    assert!(
+        prompt(&project, 2).contains("does not compile") && prompt(&project, 2).contains("two"),
+        "{}",
+        prompt(&project, 2)
+    );
     // What the compiler refused is remembered as any other result is.
     assert_eq!(project.built(&[]).steps("executed"), 0);
 }
@@ -141,8 +151,13 @@ fn where_every_answer_is_wrong_the_build_says_so() {
 
 #[test]
 fn a_kernel_without_an_agent_cannot_be_optimized() {
-    let project = Project::new().file("kernel.toml", &MANIFEST.replace("generate = {", "generate = { template = \"elementwise\" } #"));
+    let project = Project::new()
+        .file("kernel.toml", &MANIFEST.replace("generate = {", "generate = { template = \"elementwise\" } #"));
     let built = optimize(&project, &[]);
     assert_eq!(built.code, 4, "{built:?}");
-    assert!(built.text.contains("no agent is to improve `k`") && built.text.contains("generate = { agent"), "{}", built.text);
+    assert!(
+        built.text.contains("no agent is to improve `k`") && built.text.contains("generate = { agent"),
+        "{}",
+        built.text
+    );
 }

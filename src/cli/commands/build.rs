@@ -60,17 +60,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     if args.dry_run {
         return Ok(dry_run(context, &opened, &ready));
     }
-    let run = format!(
-        "{:016x}",
-        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
-            .iter()
-            .fold(0u64, |n, b| n << 8 | u64::from(*b))
-    );
-    context.console.event(&Event::BuildStarted {
-        format_version: crate::record::FORMAT_VERSION,
-        kforge: env!("CARGO_PKG_VERSION").into(),
-        run,
-    });
+    announce(context, began);
     let said = context.console.said();
     let mut timed = args.timings.then(Vec::new);
     let outcome = execute(context, &opened, &mut ready, &packages, &mut timed);
@@ -97,6 +87,21 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     std::mem::forget(outcome);
     super::cache::collect_sometimes(context, &opened.home);
     Ok(exit)
+}
+
+/// Says that a build begins.
+pub(super) fn announce(context: &Context, began: Instant) {
+    let run = format!(
+        "{:016x}",
+        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
+            .iter()
+            .fold(0u64, |n, b| n << 8 | u64::from(*b))
+    );
+    context.console.event(&Event::BuildStarted {
+        format_version: crate::record::FORMAT_VERSION,
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        run,
+    });
 }
 
 /// Says what a build that does nothing would say, without planning it.
@@ -385,7 +390,7 @@ pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> Stri
 }
 
 /// Events of champions.
-fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
+pub(super) fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
     if !context.console.json() {
         return;
     }

@@ -49,13 +49,7 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
     let mut words = args.select.clone();
     words.kernel.extend(args.kernels.iter().cloned());
     let interrupted = interrupts(context)?;
-    let mut spent: BTreeMap<String, (u64, u64, f64)> = BTreeMap::new();
-    let mut ended: BTreeSet<Seat> = BTreeSet::new();
-    context.console.event(&Event::BuildStarted {
-        format_version: crate::record::FORMAT_VERSION,
-        kforge: env!("CARGO_PKG_VERSION").into(),
-        run: format!("{:016x}", std::process::id()),
-    });
+    let mut run = Run { began, interrupted, spent: BTreeMap::new(), ended: BTreeSet::new() };
     loop {
         let mut opened = context.open()?;
         let selected = context.select(&opened.workspace, &words)?;
@@ -71,56 +65,90 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
         let mut packages = context.packages(&opened, &asked)?;
         packages.with_rounds(args.rounds);
         has_rounds(context, &packages, &asked)?;
-        let mut ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;
-        let outcome = execute(context, &opened, &mut ready, &packages, &mut None);
-        ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
-        if outcome.interrupted || interrupted.load(Ordering::Relaxed) {
-            context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
-            return Ok(Exit::Interrupted);
-        }
-        let mut due = Vec::new();
-        for recorded in &ready.recorded {
-            if !selects(&asked, &recorded.seat) || ended.contains(&recorded.seat) {
-                continue;
+        let due = match turn(context, &mut opened, &packages, &asked, &mut run)? {
+            Turn::Over(exit) => {
+                super::cache::collect_sometimes(context, &opened.home);
+                return Ok(exit);
             }
-            let results = Results::new(&ready, &outcome, &recorded.seat);
-            match comes_next(context, &packages, recorded, &results) {
-                Ok(next) => due.push(next),
-                Err(why) => {
-                    context.console.status("Optimized", &format!("{}: {why}", name(&recorded.seat)));
-                    ended.insert(recorded.seat.clone());
-                }
-            }
-        }
-        if due.is_empty() {
-            let report = assemble(&ready, &outcome);
-            let text = report::text::text(&report, Failures::Told);
-            if !context.console.json() && !context.console.quiet() {
-                context.console.fitted(&text);
-            }
-            for (agent, (requests, tokens, money)) in &spent {
-                context.console.status("Spent", &costs(agent, *requests, *tokens, *money));
-            }
-            let exit = plain_exit(&outcome, false);
-            let told = summary(&outcome.counts, &outcome.verdicts, began);
-            match exit {
-                Exit::Done => context.console.status("Finished", &told),
-                _ => context.console.error(&told),
-            }
-            let success = exit == Exit::Done;
-            context.console.event(&Event::BuildFinished { success, steps: outcome.counts, verdicts: outcome.verdicts });
-            ready.end();
-            std::mem::forget(outcome);
-            super::cache::collect_sometimes(context, &opened.home);
-            return Ok(exit);
-        }
-        // Nobody else has to wait for an agent.
-        ready.end();
-        std::mem::forget(outcome);
+            Turn::Due(due) => due,
+        };
+        // Nobody else has to wait for an agent: the workspace is not locked meanwhile.
         for due in due {
-            answer(context, &opened, &packages, due, &interrupted, &mut spent)?;
+            answer(context, &opened, &packages, due, &mut run)?;
         }
     }
+}
+
+/// What one run of the command keeps.
+struct Run {
+    began: Instant,
+    interrupted: Arc<AtomicBool>,
+    /// By agent: requests, tokens, money.
+    spent: BTreeMap<String, (u64, u64, f64)>,
+    /// What nothing comes next for.
+    ended: BTreeSet<Seat>,
+}
+
+/// What one build led to.
+enum Turn {
+    /// Nobody is to be asked any more.
+    Over(Exit),
+    /// What is to be asked.
+    Due(Vec<Due>),
+}
+
+/// Builds what is recorded, and finds what comes next.
+fn turn(
+    context: &Context,
+    opened: &mut Opened,
+    packages: &Packages,
+    asked: &Asked,
+    run: &mut Run,
+) -> Result<Turn, Exit> {
+    let mut ready = context.ready(opened, packages, asked, &run.interrupted)?;
+    super::build::announce(context, run.began);
+    let outcome = execute(context, opened, &mut ready, packages, &mut None);
+    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    if outcome.interrupted || run.interrupted.load(Ordering::Relaxed) {
+        context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
+        return Ok(Turn::Over(Exit::Interrupted));
+    }
+    let mut due = Vec::new();
+    for recorded in &ready.recorded {
+        if !selects(asked, &recorded.seat) || run.ended.contains(&recorded.seat) {
+            continue;
+        }
+        let results = Results::new(&ready, &outcome, &recorded.seat);
+        match comes_next(context, packages, recorded, &results) {
+            Ok(next) => due.push(next),
+            Err(why) => {
+                context.console.status("Optimized", &format!("{}: {why}", name(&recorded.seat)));
+                run.ended.insert(recorded.seat.clone());
+            }
+        }
+    }
+    let exit = plain_exit(&outcome, false);
+    let told = summary(&outcome.counts, &outcome.verdicts, run.began);
+    if due.is_empty() {
+        let report = assemble(&ready, &outcome);
+        let text = report::text::text(&report, Failures::Told);
+        if !context.console.json() && !context.console.quiet() {
+            context.console.fitted(&text);
+        }
+        super::build::champions(context, &ready, &outcome);
+        for (agent, (requests, tokens, money)) in &run.spent {
+            context.console.status("Spent", &costs(agent, *requests, *tokens, *money));
+        }
+        match exit {
+            Exit::Done => context.console.status("Finished", &told),
+            _ => context.console.error(&told),
+        }
+    }
+    let success = exit == Exit::Done;
+    context.console.event(&Event::BuildFinished { success, steps: outcome.counts, verdicts: outcome.verdicts });
+    ready.end();
+    std::mem::forget(outcome);
+    Ok(if due.is_empty() { Turn::Over(exit) } else { Turn::Due(due) })
 }
 
 /// Whether a seat was selected.
@@ -130,13 +158,16 @@ fn selects(asked: &Asked, seat: &Seat) -> bool {
 
 /// Refuses a selection in which nothing has rounds.
 fn has_rounds(context: &Context, packages: &Packages, asked: &Asked) -> Result<(), Exit> {
-    let kernels = || packages.all().flat_map(|p| &p.kernels).filter(|k| Selection::takes(&asked.selected.kernels, &k.name));
+    let kernels =
+        || packages.all().flat_map(|p| &p.kernels).filter(|k| Selection::takes(&asked.selected.kernels, &k.name));
     if kernels().any(|kernel| kernel.rounds.is_some()) {
         return Ok(());
     }
     let names: Vec<String> = kernels().map(|kernel| format!("`{}`", kernel.name)).collect();
     context.console.error(&format!("no agent is to improve {}", names.join(", ")));
-    context.console.err("help: name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`\n");
+    context.console.err(
+        "help: name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`\n",
+    );
     Err(Exit::NothingSelected)
 }
 
@@ -229,14 +260,7 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Asks, and records what was answered.
-fn answer(
-    context: &Context,
-    opened: &Opened,
-    packages: &Packages,
-    due: Due,
-    interrupted: &Arc<AtomicBool>,
-    spent: &mut BTreeMap<String, (u64, u64, f64)>,
-) -> Result<(), Exit> {
+fn answer(context: &Context, opened: &Opened, packages: &Packages, due: Due, run: &mut Run) -> Result<(), Exit> {
     let Due { recorded, question, briefing, proposal } = due;
     let (round, attempt) = (question.round, question.attempt);
     let what = match attempt {
@@ -265,11 +289,12 @@ fn answer(
                 agents: &package.agents,
                 environment: &context.environment,
                 offline: context.offline(),
-                interrupted,
+                interrupted: &run.interrupted,
                 folder: &member.folder,
                 clock: Arc::new(SystemClock::default()),
             });
-            let asked = asking.ask(&question, &briefing, judge, coder, &mut |event| say(context, &event, spent));
+            let asked =
+                asking.ask(&question, &briefing, judge, coder, &mut |event| say(context, &event, &mut run.spent));
             asked.map_err(|why| match why {
                 AskError::Interrupted => {
                     context.console.error("interrupted; what was answered is kept: run the same command to go on");
@@ -310,7 +335,9 @@ fn say(context: &Context, event: &AskEvent, spent: &mut BTreeMap<String, (u64, u
                 console.warn("the prompt would read differently today; the recorded answer stands");
             }
         }
-        AskEvent::Waiting { agent, for_s } => console.status("Waiting", &format!("{for_s:.0} s for the rate of {agent}")),
+        AskEvent::Waiting { agent, for_s } => {
+            console.status("Waiting", &format!("{for_s:.0} s for the rate of {agent}"))
+        }
         AskEvent::Retrying { role, agent, why, in_s } => {
             let when = if *in_s > 0.0 { format!(" in {in_s:.0} s") } else { String::new() };
             console.status("Repeating", &format!("{agent} ({}){when}: {why}", role.name()));

@@ -12,7 +12,9 @@ use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;
 use crate::model::agent::RULES;
 use crate::model::generate::GENERATED;
-use crate::model::{Kernel, Made, Operator, Package, ShapeRole, Target, Text, TypeChoice, check_written, parse_template};
+use crate::model::{
+    Kernel, Made, Operator, Package, ShapeRole, Target, Text, TypeChoice, check_written, parse_template,
+};
 use crate::optimize::contract;
 use crate::plan::input::Attempt;
 use crate::plan::variants::torn;
@@ -75,7 +77,10 @@ impl Context {
                     let listed = store
                         .list(&recorded.chain)
                         .map_err(|e| self.fail(&format!("cannot read the answers in `{}`: {e}", folder.display())))?;
-                    listed.passed.iter().for_each(|why| self.console.warn(&format!("a recorded answer is passed over: {why}")));
+                    listed
+                        .passed
+                        .iter()
+                        .for_each(|why| self.console.warn(&format!("a recorded answer is passed over: {why}")));
                     recorded.answers = listed.answers;
                     for at in 0..recorded.answers.len() {
                         let (attempt, refused) = attempt(package, kernel, operator, target, &recorded.answers[at]);
@@ -112,7 +117,12 @@ fn blank(
     let declaration = if kernel.is_unstarted() { String::new() } else { declaration::of(kernel) };
     let who = agent_of(package, kernel);
     // Each part by its own digest, so that no two sets of parts read the same.
-    let parts = [asked, Digest::of(source.as_deref().unwrap_or("").as_bytes()), Digest::of(declaration.as_bytes()), Digest::of(who.as_bytes())];
+    let parts = [
+        asked,
+        Digest::of(source.as_deref().unwrap_or("").as_bytes()),
+        Digest::of(declaration.as_bytes()),
+        Digest::of(who.as_bytes()),
+    ];
     let chain = Digest::of(parts.map(|part| part.to_string()).join("\n").as_bytes());
     Ok(Recorded {
         seat,
@@ -193,7 +203,10 @@ pub fn written(
             _ => Err("a source and its declaration come together".into()),
         };
     };
-    let file = Arc::new(SourceFile { name: format!("the declaration of kernel `{}`", kernel.name), text: declaration.clone() });
+    let file = Arc::new(SourceFile {
+        name: format!("the declaration of kernel `{}`", kernel.name),
+        text: declaration.clone(),
+    });
     let name = Text { value: kernel.name.clone(), place: kernel.place.clone() };
     let (made, mut wrong) = parse_template(&file, &name);
     let Some(made) = made.filter(|_| !is_wrong(&wrong)) else { return Err(told(&wrong)) };

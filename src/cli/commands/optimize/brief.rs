@@ -6,12 +6,11 @@ use super::found::{Became, Results};
 use crate::base::Digest;
 use crate::cli::session::rounds::Recorded;
 use crate::model::{Kernel, Operator, ShapeRole, Target, Tolerance, TypeChoice};
-use crate::optimize::agents::briefing::{
-    Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible,
-};
+use crate::optimize::agents::briefing::{Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible};
 use crate::plan::variants::Build;
 use crate::record::params::Fate;
 use crate::record::round::Decision;
+use crate::worker::cuda::arch::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 
 /// Exemplars that are drawn for a prompt (facts of CUDA-L1: two, of distinct buckets).
 const EXEMPLARS: usize = 2;
@@ -98,7 +97,9 @@ fn failed(about: About<'_>, results: &Results<'_>, round: u32) -> Option<Failed>
         }
         let tunables = build.variant.values.clone();
         out.branches.push(match became {
-            Became::Refused(log) => Branch::new(tunables, &hide(about.operator, &format!("it does not compile:\n{log}"))),
+            Became::Refused(log) => {
+                Branch::new(tunables, &hide(about.operator, &format!("it does not compile:\n{log}")))
+            }
             Became::Wrong(how) => Branch::new(tunables, &hide(about.operator, &how)),
             Became::Hidden => Branch::hidden(tunables),
             Became::Idle => Branch::new(tunables, "`requires` lets it serve none of the shapes"),
@@ -152,7 +153,10 @@ fn exemplars(recorded: &Recorded, results: &Results<'_>, shape: Option<u32>) -> 
     let champion = results.champion().map(|b| &b.label);
     let mut all: Vec<Exemplar> = vec![];
     for build in selected.builds.iter().filter(|b| b.round > 0 && b.written.is_some() && Some(&b.label) != champion) {
-        let (Some(time), Some((source, declaration))) = (times.get(&build.label), source_of(recorded, Some(build))) else { continue };
+        let (Some(time), Some((source, declaration))) = (times.get(&build.label), source_of(recorded, Some(build)))
+        else {
+            continue;
+        };
         let note = format!("round {}, {}", build.round, build.name());
         let exemplar = Exemplar { source, declaration: Some(declaration), score: first / time, note };
         match all.iter_mut().find(|other| other.source == exemplar.source) {
@@ -198,9 +202,10 @@ fn terms(tolerance: &Tolerance) -> String {
 /// What blocks of an architecture may have at most.
 fn limits(target: &Target) -> Vec<(String, String)> {
     let mut out = vec![("threads of a block".to_string(), "1024".to_string())];
-    if let Some(most) = crate::model::limits::of(target.arch.name()) {
-        out.push(("shared memory of a block".into(), format!("{} bytes", most.shared_optin)));
-        out.push(("registers of a block".into(), "65536".into()));
+    let digits: String = target.arch.name().chars().filter(char::is_ascii_digit).collect();
+    if let Some(shared) = digits.parse().ok().and_then(shared_of_a_block) {
+        out.push(("shared memory of a block".into(), format!("{shared} bytes")));
+        out.push(("registers of a block".into(), REGISTERS_OF_A_BLOCK.to_string()));
     }
     out
 }

@@ -138,7 +138,9 @@ impl<'r> Results<'r> {
                 Some(Verdict::Fail(why)) => {
                     let told: Option<Judgement> = self.document(&id, "judgement");
                     let told = told.map(|j| j.explanation).filter(|text| !text.is_empty());
-                    wrong.get_or_insert_with(|| format!("shape `{}`: {}", shape.name, told.unwrap_or_else(|| why.clone())));
+                    wrong.get_or_insert_with(|| {
+                        format!("shape `{}`: {}", shape.name, told.unwrap_or_else(|| why.clone()))
+                    });
                 }
                 Some(Verdict::Unknown(_)) | None => unknown = true,
             }
@@ -154,7 +156,12 @@ impl<'r> Results<'r> {
 
     /// The words of whoever refused to compile a variant or found its launches impossible.
     fn refused(&self, build: &Build) -> Option<String> {
-        let steps = [(&[][..], StepKind::Compile), (&["plain"][..], StepKind::Compile), (&[][..], StepKind::Inspect), (&["plain"][..], StepKind::Inspect)];
+        let steps = [
+            (&[][..], StepKind::Compile),
+            (&["plain"][..], StepKind::Compile),
+            (&[][..], StepKind::Inspect),
+            (&["plain"][..], StepKind::Inspect),
+        ];
         steps.into_iter().find_map(|(parts, kind)| {
             let done = self.outcome.step(&self.of(build, parts, kind))?;
             if let Outcome::Failed(why) = &done.outcome {
@@ -178,10 +185,13 @@ impl<'r> Results<'r> {
         for build in &selected.builds {
             let Some(input) = select.inputs.get(&format!("bench:{}:{at}", build.variant.order)) else { continue };
             let crate::engine::Source::Output { node, .. } = &input.source else { continue };
-            let Some(seen) = self.document::<crate::record::timing::BenchObserved>(node, "observation") else { continue };
+            let Some(seen) = self.document::<crate::record::timing::BenchObserved>(node, "observation") else {
+                continue;
+            };
             let series = if hot { seen.hot } else { seen.cold };
-            if let Some(median) = series.and_then(|s| crate::measure::stats::median(&s.samples_ns)) {
-                out.insert(build.label.clone(), median);
+            let samples = series.map(|s| s.samples_ns).unwrap_or_default();
+            if !samples.is_empty() {
+                out.insert(build.label.clone(), crate::measure::stats::median(&samples));
             }
         }
         out
