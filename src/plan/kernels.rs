@@ -211,6 +211,7 @@ impl Planner<'_> {
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,
             timed: target.arch != Arch::Cpu,
+            answers: kernel.rounds.is_some() && stage.is_last,
             shortlist: None,
         };
         // With nobody to compare, or at nothing, the decision needs no pairs.

@@ -30,7 +30,7 @@ operator = "twice"
 generate = { agent = "a", judge = "rules", rounds = 1, branches = 2, repairs = 2 }
 "#;
 
-const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"(n + BLOCK - 1) / BLOCK\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
 
 /// A kernel whose body computes `y[i]`.
 fn source(body: &str) -> String {
@@ -76,12 +76,11 @@ fn prompt(project: &Project, n: u32) -> String {
 
 fn optimize(project: &Project, words: &[&str]) -> Built {
     let words = [&["optimize", "--offline", "--message-format", "json"], words].concat();
-    Built::of(&project.command(&words).output().unwrap())
+    Built::last_of(&project.command(&words).output().unwrap())
 }
 
 fn champion(built: &Built) -> Option<String> {
-    let of = built.events.iter().filter(|e| e["reason"] == "champion");
-    of.last().map(|e| e["variant"].as_str().unwrap().to_string())
+    built.events("champion").last().map(|e| e["variant"].as_str().unwrap().to_string())
 }
 
 #[test]
@@ -111,15 +110,15 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
     }
 
     let again = optimize(&project, &[]).expect(0);
-    assert_eq!((asked(&project), again.steps("executed")), (4, 0), "{:?}", again.events);
+    assert_eq!((asked(&project), again.count("executed")), (4, 0), "{:?}", again.executed());
     // The same build without the agent: nothing is asked, nothing runs, the same champion.
     fs::remove_file(project.root().join("agent.sh")).unwrap();
     let replayed = project.built(&[]);
     assert_eq!(
-        (replayed.steps("executed"), champion(&replayed)),
+        (replayed.count("executed"), champion(&replayed)),
         (0, Some("r1.2,BLOCK=64".into())),
         "{:?}",
-        replayed.events
+        replayed.executed()
     );
 }
 
@@ -135,7 +134,7 @@ fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
         prompt(&project, 2)
     );
     // What the compiler refused is remembered as any other result is.
-    assert_eq!(project.built(&[]).steps("executed"), 0);
+    assert_eq!(project.built(&[]).count("executed"), 0);
 }
 
 #[test]
@@ -154,10 +153,5 @@ fn a_kernel_without_an_agent_cannot_be_optimized() {
     let project = Project::new()
         .file("kernel.toml", &MANIFEST.replace("generate = {", "generate = { template = \"elementwise\" } #"));
     let built = optimize(&project, &[]);
-    assert_eq!(built.code, 4, "{built:?}");
-    assert!(
-        built.text.contains("no agent is to improve `k`") && built.text.contains("generate = { agent"),
-        "{}",
-        built.text
-    );
+    built.expect(4).says("no agent is to improve `k`").says("generate = { agent");
 }

@@ -176,7 +176,7 @@ fn comes_next(
     context: &Context,
     packages: &Packages,
     recorded: &Recorded,
-    results: &Results<'_>,
+    results: &Results<'_, '_>,
 ) -> Result<Due, String> {
     let gone = || "BUG: its declaration is gone".to_string();
     let seat = &recorded.seat;
@@ -235,7 +235,7 @@ fn by_the_rules(
     context: &Context,
     kernel: &Kernel,
     (target, choice): (&crate::model::Target, &crate::model::TypeChoice),
-    results: &Results<'_>,
+    results: &Results<'_, '_>,
     methods: &[String],
     wanted: u32,
 ) -> Result<Proposal, String> {

@@ -14,7 +14,7 @@ pub mod open;
 pub mod places;
 pub mod plan;
 pub mod rounds;
-mod sources;
+pub mod sources;
 pub mod tools;
 pub mod workers;
 

@@ -28,7 +28,7 @@ pub(super) struct About<'a> {
 /// What an agent is told before an attempt at a round. `decision` is what the round is to try.
 pub(super) fn briefing(
     about: About<'_>,
-    results: &Results<'_>,
+    results: &Results<'_, '_>,
     decision: Option<&Decision>,
     (round, attempt, branches): (u32, u32, u32),
 ) -> Briefing {
@@ -57,7 +57,7 @@ pub(super) fn briefing(
 }
 
 /// The digest of the source that the next candidates descend from.
-pub(super) fn parent_digest(recorded: &Recorded, results: &Results<'_>) -> Option<Digest> {
+pub(super) fn parent_digest(recorded: &Recorded, results: &Results<'_, '_>) -> Option<Digest> {
     source_of(recorded, results.champion()).map(|(source, _)| Digest::of(source.as_bytes()))
 }
 
@@ -69,7 +69,7 @@ fn source_of(recorded: &Recorded, build: Option<&Build>) -> Option<(String, Stri
     }
 }
 
-fn parent(recorded: &Recorded, results: &Results<'_>, time_ns: Option<f64>) -> Option<Parent> {
+fn parent(recorded: &Recorded, results: &Results<'_, '_>, time_ns: Option<f64>) -> Option<Parent> {
     let champion = results.champion();
     let (source, declaration) = source_of(recorded, champion)?;
     let tunables = champion.map(|b| b.variant.values.clone()).unwrap_or_default();
@@ -77,7 +77,7 @@ fn parent(recorded: &Recorded, results: &Results<'_>, time_ns: Option<f64>) -> O
 }
 
 /// What became of the last attempt at a round.
-fn failed(about: About<'_>, results: &Results<'_>, round: u32) -> Option<Failed> {
+fn failed(about: About<'_>, results: &Results<'_, '_>, round: u32) -> Option<Failed> {
     let recorded = about.recorded;
     let at = recorded.answers.iter().rposition(|answer| answer.question.round == round)?;
     let proposal = recorded.answers[at].proposal.as_ref();
@@ -120,7 +120,7 @@ fn hide(operator: &Operator, text: &str) -> String {
 }
 
 /// What became of an earlier round.
-fn past(about: About<'_>, results: &Results<'_>, round: u32) -> Past {
+fn past(about: About<'_>, results: &Results<'_, '_>, round: u32) -> Past {
     let attempts = about.recorded.attempts.iter().filter(|a| a.round == round);
     let methods = attempts.last().map(|a| a.methods.clone()).unwrap_or_default();
     let all = results.of_round(about.operator, round);
@@ -146,7 +146,7 @@ fn past(about: About<'_>, results: &Results<'_>, round: u32) -> Past {
 }
 
 /// Variants of these rounds that did well, the fastest of each source: how many times as fast as what the rounds started from. None without times.
-fn exemplars(recorded: &Recorded, results: &Results<'_>, shape: Option<u32>) -> Vec<Exemplar> {
+fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>) -> Vec<Exemplar> {
     let Some(selected) = &results.selected else { return vec![] };
     let times = shape.map(|at| results.times(at)).unwrap_or_default();
     let Some(first) = selected.builds.first().and_then(|b| times.get(&b.label)) else { return vec![] };

@@ -19,8 +19,8 @@ use crate::record::round::Decision;
 use crate::record::{Outcome, StepKind, Verdict};
 
 /// The results of one build, for one seat.
-pub(super) struct Results<'r> {
-    ready: &'r Ready<'r>,
+pub(super) struct Results<'r, 'p> {
+    ready: &'r Ready<'p>,
     outcome: &'r BuildOutcome,
     seat: &'r Seat,
     /// What the last selection is about; none where there was nothing to select from.
@@ -44,8 +44,8 @@ pub(super) enum Became {
     Idle,
 }
 
-impl<'r> Results<'r> {
-    pub(super) fn new(ready: &'r Ready<'r>, outcome: &'r BuildOutcome, seat: &'r Seat) -> Self {
+impl<'r, 'p> Results<'r, 'p> {
+    pub(super) fn new(ready: &'r Ready<'p>, outcome: &'r BuildOutcome, seat: &'r Seat) -> Self {
         let mut results = Results { ready, outcome, seat, selected: None };
         results.selected = ready.expander.selected(&results.id(&[], StepKind::Select));
         results
