@@ -1,5 +1,7 @@
-//! What could make a kernel, and make it faster: templates that make one from its operator, and the registry of methods. Knows what each method is for, when it
-//! applies and what shows it, and what each template serves; does not plan, run or measure anything. Pure.
+//! What could make a kernel, and make it faster: templates that make one from its operator, the registry of methods, and agents. Knows what each method is for,
+//! when it applies and what shows it, what each template serves, and what an agent is told and must answer; does not plan, run or measure anything. Pure, but
+//! for [`agents::ask`].
 
+pub mod agents;
 pub mod methods;
 pub mod templates;
