@@ -242,6 +242,7 @@ mod tests {
             margin: 0.01,
             hot: false,
             timed,
+            answers: false,
             shortlist: None,
         }
     }
