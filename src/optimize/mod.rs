@@ -1,6 +1,7 @@
 //! What could make a kernel, and make it faster: templates that make one from its operator, the registry of methods, and what a round of the optimisation loop tries.
 //! Knows what each method is for, when it applies and what shows it, and what each template serves; does not plan, run or measure anything. Pure.
 
+pub mod contract;
 pub mod methods;
 pub mod round;
 pub mod templates;
