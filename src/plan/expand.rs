@@ -34,6 +34,13 @@ impl<'a> Expander<'a> {
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
+
+    /// The names of the shapes that it numbers, in that order.
+    pub fn shapes(&self, selected: &Selected) -> Vec<String> {
+        let Ok(planner) = self.planner.lock() else { return vec![] };
+        let name = |found: &Found<'_>, case: &Case| found.operator.shapes[case.at].name.clone();
+        planner.found(selected).map(|f| selected.cases.iter().map(|c| name(&f, c)).collect()).unwrap_or_default()
+    }
 }
 
 impl Expand for Expander<'_> {

@@ -104,6 +104,22 @@ pub fn markdown(report: &Report) -> String {
                 );
             }
         }
+        if targets().any(|(_, t)| !t.rooflines.is_empty()) {
+            let _ = writeln!(out, "\n| kernel | target | variant | shape | what bounds it |\n|---|---|---|---|---|");
+        }
+        for (kernel, target) in targets() {
+            for found in &target.rooflines {
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&found.variant),
+                    cell(found.shape.as_deref().unwrap_or("unknown")),
+                    cell(&found.roofline.summary())
+                );
+            }
+        }
         for (kernel, target) in targets() {
             for (kind, count, why) in &target.unavailable {
                 let _ =

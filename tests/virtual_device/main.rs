@@ -7,6 +7,8 @@ mod absent;
 #[cfg(feature = "virtual-device")]
 mod ablated;
 #[cfg(feature = "virtual-device")]
+mod bounded;
+#[cfg(feature = "virtual-device")]
 mod compared;
 #[cfg(feature = "virtual-device")]
 mod evidence;

@@ -441,8 +441,10 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
 fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
+    // A profile decides neither a verdict nor a champion nor what a method buys: without one it is only not known what bounds a kernel.
+    let decides = |n: &engine::Node| on_device(n) && n.kind != StepKind::Profile;
     let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
-        (None, why) if on_device(node) => Some(match why {
+        (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
             Outcome::Skipped(why) => format!("skipped: {why}"),
             Outcome::Executed | Outcome::Fresh => "nothing was observed".into(),

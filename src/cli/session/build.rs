@@ -534,6 +534,7 @@ impl Ready<'_> {
         Some(crate::report::Names {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
             classes: selected.classes.clone(),
+            shapes: self.expander.shapes(&selected),
             types: selected.choice.label.clone(),
         })
     }

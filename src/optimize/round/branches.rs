@@ -84,5 +84,5 @@ fn spread(kernel: &Kernel, methods: &[Option<&Method>]) -> BTreeSet<String> {
         LaunchAction::Memset { .. } => vec![],
     });
     let declared = |name: &&str| kernel.tune.iter().any(|(tunable, _)| tunable.value == **name);
-    of_methods.chain(blocks.into_iter()).filter(declared).map(str::to_string).collect()
+    of_methods.chain(blocks).filter(declared).map(str::to_string).collect()
 }
