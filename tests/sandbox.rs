@@ -30,6 +30,7 @@ fn main() -> ExitCode {
             time: Duration::from_secs(60),
             run: Duration::from_secs(60),
             memory: 1 << 30,
+            compiler_memory: 8 << 30,
             allow_unconfined: false,
         };
         return worker_main(&args[1..], &parts, Places::default, limits);

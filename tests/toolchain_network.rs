@@ -379,11 +379,12 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             spec: spec.clone(),
             input: dir.path().join("in"),
             output: output.clone(),
-            places: Places { tools, scratch: None },
+            places: Places { tools, read: vec![], scratch: None },
             product: None,
             time_limit_s: 60,
             run_limit_s: 60,
             memory_limit: 1 << 30,
+            compiler_memory: 8 << 30,
             allow_unconfined: false,
         };
         writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();

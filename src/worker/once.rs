@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::compilers;
 use super::message::{Places, Response};
 use super::serve::dispatch::Row;
 use super::serve::perform;
@@ -20,7 +21,9 @@ pub struct OnceLimits {
     pub run: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory: u64,
-    /// Whether candidate code may run where the system cannot confine it.
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
@@ -49,10 +52,14 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         time_limit: limits.time,
         run_limit: limits.run,
         memory_limit: limits.memory,
+        compiler_memory: limits.compiler_memory,
         allow_unconfined: limits.allow_unconfined,
         started: Instant::now(),
     };
-    let response = perform(&task, table);
+    let response = match compilers::limit(&task) {
+        Ok(()) => perform(&task, table),
+        Err(e) => failed(format!("cannot limit this process: {e}")),
+    };
     family::kill_descendants(std::process::id());
     response
 }

@@ -18,6 +18,7 @@ use rustix::process::{Signal, getpid, kill_process};
 pub mod dispatch;
 mod emulated;
 
+use super::compilers;
 use super::message::{Request, Response};
 use super::task::{Task, failed};
 use crate::process::family;
@@ -37,7 +38,10 @@ fn serve_standard(table: &[Row]) -> io::Result<()> {
     let answers = File::from(take_stdout()?);
     let busy = Arc::new(AtomicBool::new(false));
     let lines = watch_stdin(Arc::clone(&busy));
-    let sweep = || family::kill_descendants(std::process::id());
+    let sweep = || {
+        family::kill_descendants(std::process::id());
+        family::reap();
+    };
     serve(lines.into_iter(), answers, &busy, table, &sweep)
 }
 
@@ -82,7 +86,13 @@ fn serve(
 ) -> io::Result<()> {
     for line in lines {
         let response = match serde_json::from_str::<Request>(&line) {
-            Ok(request) => perform(&request.into(), table),
+            Ok(request) => {
+                let task = Task::from(request);
+                match compilers::limit(&task) {
+                    Ok(()) => perform(&task, table),
+                    Err(e) => failed(format!("cannot limit this worker: {e}")),
+                }
+            }
             Err(e) => failed(format!("not a request to a worker: {e}")),
         };
         sweep();
@@ -138,6 +148,7 @@ mod tests {
             time_limit_s: 1,
             run_limit_s: 1,
             memory_limit: 1,
+            compiler_memory: 1,
             allow_unconfined: false,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];

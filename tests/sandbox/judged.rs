@@ -181,11 +181,12 @@ impl Bench {
             },
             input: self.dir.path().join("in"),
             output: self.dir.path().join("out"),
-            places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
+            places: Places { tools: tools(), read: vec![], scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
             product: None,
             time_limit: self.time,
             run_limit: self.run,
             memory_limit: self.memory,
+            compiler_memory: 8 << 30,
             allow_unconfined: false,
             started: Instant::now(),
         };

@@ -62,6 +62,7 @@ fn request(act: &str) -> Request {
         time_limit_s: 60,
         run_limit_s: 60,
         memory_limit: 1 << 30,
+        compiler_memory: 8 << 30,
         allow_unconfined: false,
     }
 }

@@ -448,6 +448,7 @@ impl Ready<'_> {
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             run_limit_s: context.settings.number("build.time-limit"),
             memory_limit: context.settings.number("build.memory-limit"),
+            compiler_memory: context.settings.number("build.compiler-memory-limit"),
             allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
         self.with_remote(opened, workers, with)

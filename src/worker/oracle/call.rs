@@ -15,6 +15,7 @@ use crate::model::{Problem, Tensor};
 use crate::process::{Command, Finished, Limits, run};
 use crate::record::Note;
 use crate::reference::{Values, logical_len, logical_shape};
+use crate::worker::compilers::permitted;
 use crate::worker::confine::Confinement;
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
@@ -111,6 +112,7 @@ impl Call {
         read: &[&Path],
         env: &[(&str, &str)],
     ) -> Result<Finished, Response> {
+        permitted(task, "references")?;
         let time = task.left();
         let limits = Limits {
             address_space: Some(task.memory_limit.saturating_mul(2).max(8 << 30)),
