@@ -186,6 +186,17 @@ pub fn ended(name: &str, end: End) -> String {
     }
 }
 
+/// What to do about what a compiler said, where that is that it may not read a file.
+pub fn advice(said: &str) -> &'static str {
+    match said.contains("Permission denied") {
+        true => {
+            "compilers read the package, its dependencies and the headers of the system and the toolchain, and write their working folder: copy what else is read into \
+             the package, or declare the folder it is in as a dependency: `[dependencies] NAME = { path = \"...\", include = \".\" }`\n"
+        }
+        false => "",
+    }
+}
+
 /// Sets limits on this process, if it is to do a step of compilers: a library that runs in it is limited so.
 ///
 /// # Errors

@@ -8,14 +8,18 @@ use std::time::{Duration, Instant};
 use kforge::process::{Command, End, Talker, family, run};
 use kforge::record::{Spec, StepKind};
 use kforge::worker::message::{Places, Request, Response};
-use kforge::worker::serve::dispatch::{On, Row};
+use kforge::worker::serve::dispatch::{self, On, Row};
+use kforge::worker::serve::perform;
 use kforge::worker::task::{Task, done, failed};
 use kforge::worker::{Pool, WorkerDied};
 
 use crate::Test;
 
 /// Steps of the test's own.
-pub(crate) const TABLE: &[Row] = &[Row { kind: StepKind::Bench, on: On::Any, run: act }];
+pub(crate) const TABLE: &[Row] = &[
+    Row { kind: StepKind::Bench, on: On::Any, run: act },
+    Row { kind: StepKind::Compile, on: On::Cpu, run: |task| perform(task, dispatch::TABLE) },
+];
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_worker_stays_warm_and_is_replaced_when_it_dies", warm),

@@ -38,6 +38,10 @@ pub(super) fn refuse(keep: &Confinement, refusal: SeccompAction) -> io::Result<(
         return Ok(());
     }
     install(refused(keep)?, refusal)?;
+    if keep.programs {
+        let done = SeccompAction::Errno(0);
+        install(table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done)?;
+    }
     // The arguments of clone3 lie in memory, where no filter can look: a C library that is told there is no such call uses clone.
     install([(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
 }
@@ -54,7 +58,7 @@ fn refused(keep: &Confinement) -> io::Result<Rules> {
     // The processors that others may use: the judge counts its own by it, and every kernel crowded onto one would run out of time.
     rules.insert(c::SYS_sched_setaffinity, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     if !keep.programs {
-        rules.extend(table::numbers(table::ALONE).map(|call| (call, vec![])));
+        rules.extend(table::numbers(table::ALONE).chain(table::numbers(table::MODES)).map(|call| (call, vec![])));
         let own = u64::from(std::process::id());
         // To oneself signals may go: abort does that.
         rules.insert(c::SYS_kill, vec![when(0, SeccompCmpOp::Ne, own)?]);

@@ -18,7 +18,7 @@ use super::stage::{self, Stage};
 use crate::process::End;
 use crate::record::params::CompileParams;
 use crate::toolchain::cxx::search_path;
-use crate::worker::compilers::{Within, ended};
+use crate::worker::compilers::{Within, advice, ended};
 
 /// The unit, whose name enters symbols of anonymous namespaces, in a folder where no include finds anything.
 const FOLDER: &str = "@unit";
@@ -79,7 +79,8 @@ pub(super) fn compile(
         let text = finished.stdout.text() + &finished.stderr.text();
         let log = text.replace(&*stage.path().to_string_lossy(), ".");
         match finished.end {
-            End::Exited(status) => Ok((status == 0, log)),
+            End::Exited(0) => Ok((true, log)),
+            End::Exited(_) => Ok((false, log.clone() + advice(&log))),
             end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log }),
         }
     };

@@ -23,7 +23,7 @@ use super::launches::without_launches;
 use crate::process::End;
 use crate::record::params::CompileFacts;
 use crate::toolchain::cxx::{beside, search_path};
-use crate::worker::compilers::{Within, ended};
+use crate::worker::compilers::{Within, advice, ended};
 use crate::worker::system::{assembler_reads, files_read};
 use crate::workspace::includes::scan;
 
@@ -387,7 +387,9 @@ impl Tool<'_> {
         let said = finished.stderr.text() + &finished.stdout.text();
         match finished.end {
             end if end.success() => Ok(said),
-            End::Exited(_) if !said.is_empty() => Err(CompileFailed { log: said.replace("source/", "") }),
+            End::Exited(_) if !said.is_empty() => {
+                Err(CompileFailed { log: said.replace("source/", "") + advice(&said) })
+            }
             end => Err(CompileFailed { log: ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "") }),
         }
     }

@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{Call, InFile, said};
+use super::call::{Call, InFile, said, said_as};
 use super::source::Named;
 use crate::base::Digest;
 use crate::model::{Problem, Scalar};
 use crate::reference::float;
 use crate::reference::oracle::OracleOutput;
 use crate::toolchain::cxx::search_path;
-use crate::worker::compilers::{Bounds, Within, confined, ended};
+use crate::worker::compilers::{Bounds, Within, advice, confined, ended};
 use crate::worker::message::Response;
 use crate::worker::system::{assembler_reads, files_read, only_of_toolchain};
 use crate::worker::task::{Task, failed};
@@ -124,7 +124,8 @@ fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<V
             true => Ok(()),
             false => {
                 let ended = ended("the compiler", finished.end);
-                Err(said(format!("cannot compile the reference `{file}`: {ended}"), &finished))
+                let text = finished.stdout.text() + &finished.stderr.text();
+                Err(said_as(format!("cannot compile the reference `{file}`: {ended}"), text.clone() + advice(&text)))
             }
         }
     };
