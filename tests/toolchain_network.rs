@@ -1,6 +1,9 @@
 //! The toolchain from the network to machine code: wheels are resolved and installed through pip, real kernels are compiled and inspected. The only
 //! tests that touch the network; what they install is kept below `target/kforge-test-home`, so only the first run fetches it.
 
+#[path = "toolchain_network/confined.rs"]
+mod confined;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -243,6 +243,6 @@ mod tests {
         let memory = End::Misbehaved("it took more memory than it may");
         assert!(ended("`g++`", memory).contains("`build.compiler-memory-limit`"));
         assert_eq!(ended("`g++`", End::TimedOut(Duration::from_secs(1))), "`g++` did not end within the time limit");
-        assert_eq!(ended("`g++`", End::Signalled(25)), "`g++` killed by signal 25");
+        assert_eq!(ended("`g++`", End::Signalled(25)), "`g++` killed by signal 25 (SIGXFSZ)");
     }
 }
