@@ -7,9 +7,10 @@
 //! |---|---|
 //! | the thread that does the step: lays out sources, reads what was made | reading the step's inputs and the toolchain, writing the step's outputs, so that no link that a compiler left leads it elsewhere |
 //! | NVRTC, in a thread of its own | the same, writing its working folder only; no sockets, no processes, no signals |
+//! | the worker, whose other threads NVRTC could reach if a source made it run code of its own | reading toolchains, writing the folders of steps |
 //! | g++, nvcc, nvdisasm and what they start | the same, in processes of their own under limits on memory and file sizes, with a [`Room`] for all of them together |
 //!
-//! A worker that compiles has limits too ([`limit`]). Time ends a step's programs as a group, which they cannot leave.
+//! Time ends a step's programs as a group, which they cannot leave.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,6 @@ use super::confine::{self, Confinement};
 use super::message::{Places, Response};
 use super::task::Task;
 use crate::process::{Command, End, Finished, Limits, Room, run};
-use crate::record::StepKind;
 
 /// Bytes of one file that a compiler may write; the largest objects and listings are far below.
 const FILE: u64 = 1 << 30;
@@ -101,6 +101,17 @@ fn folders(places: &Places) -> Vec<PathBuf> {
         _ => vec![path.clone()],
     };
     places.tools.iter().flat_map(of).chain(places.read.iter().cloned()).collect()
+}
+
+/// What a process keeps that compiles with these tools, where its steps' folders lie in `steps`: the frame of what [`confined`] allows each step.
+pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
+    let memory = memory.saturating_add(OWN);
+    let mut read = folders(places);
+    read.extend(["/proc/self/exe".into(), "/proc".into()]);
+    read.sort();
+    read.dedup();
+    let limits = Limits { address_space: Some(memory), file_size: Some(FILE), ..Limits::default() };
+    Confinement { scratch: Some(steps.to_path_buf()), read, programs: true, keep: vec![], limits }
 }
 
 /// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain.
@@ -194,20 +205,6 @@ pub fn advice(said: &str) -> &'static str {
              the package, or declare the folder it is in as a dependency: `[dependencies] NAME = { path = \"...\", include = \".\" }`\n"
         }
         false => "",
-    }
-}
-
-/// Sets limits on this process, if it is to do a step of compilers: a library that runs in it is limited so.
-///
-/// # Errors
-/// The system refuses.
-pub fn limit(task: &Task) -> io::Result<()> {
-    match task.spec.kind {
-        StepKind::Compile | StepKind::Inspect => {
-            let memory = task.compiler_memory.saturating_add(OWN);
-            Limits { address_space: Some(memory), file_size: Some(FILE), ..Limits::default() }.apply()
-        }
-        _ => Ok(()),
     }
 }
 

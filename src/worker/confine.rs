@@ -81,6 +81,13 @@ pub fn confine_thread(keep: &Confinement) -> io::Result<()> {
     if keep.programs { Ok(()) } else { calls::refuse(keep, calls::fails()) }
 }
 
+/// Confines this process as far as files and limits go, before it starts threads. It may start programs, which are confined further by themselves.
+pub fn confine_worker(keep: &Confinement) -> io::Result<()> {
+    keep.limits.apply()?;
+    rustix::thread::set_no_new_privs(true)?;
+    files::restrict(keep).map(drop)
+}
+
 /// Why nothing of a kind, `kernels`, is run where this is missing, and what permits it.
 pub fn refusal(what: &str, missing: &[String]) -> String {
     let missing = missing.join("; ");

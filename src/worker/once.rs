@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::compilers;
+use super::confine;
 use super::message::{Places, Response};
 use super::serve::dispatch::Row;
 use super::serve::perform;
 use super::task::{Task, failed};
 use crate::process::family;
-use crate::record::Spec;
+use crate::record::{Spec, StepKind};
 
 /// Limits of a step that is run by hand.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +57,14 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         allow_unconfined: limits.allow_unconfined,
         started: Instant::now(),
     };
-    let response = match compilers::limit(&task) {
-        Ok(()) => perform(&task, table),
-        Err(e) => failed(format!("cannot limit this process: {e}")),
-    };
+    if let StepKind::Compile | StepKind::Inspect = task.spec.kind {
+        let mut keep = compilers::of_worker(&task.places, task.compiler_memory, &task.output);
+        keep.read.push(task.input.clone());
+        if let Err(e) = confine::confine_worker(&keep) {
+            return failed(format!("cannot confine this process: {e}"));
+        }
+    }
+    let response = perform(&task, table);
     family::kill_descendants(std::process::id());
     response
 }

@@ -18,7 +18,6 @@ use rustix::process::{Signal, getpid, kill_process};
 pub mod dispatch;
 mod emulated;
 
-use super::compilers;
 use super::message::{Request, Response};
 use super::task::{Task, failed};
 use crate::process::family;
@@ -86,13 +85,7 @@ fn serve(
 ) -> io::Result<()> {
     for line in lines {
         let response = match serde_json::from_str::<Request>(&line) {
-            Ok(request) => {
-                let task = Task::from(request);
-                match compilers::limit(&task) {
-                    Ok(()) => perform(&task, table),
-                    Err(e) => failed(format!("cannot limit this worker: {e}")),
-                }
-            }
+            Ok(request) => perform(&request.into(), table),
             Err(e) => failed(format!("not a request to a worker: {e}")),
         };
         sweep();

@@ -18,6 +18,7 @@ use kforge::record::{Form, Input, Spec, StepKind};
 use kforge::worker::Pool;
 use kforge::worker::emulator::headers;
 use kforge::worker::message::{Places, Request, Response};
+use kforge::worker::task::{Task, done};
 
 use crate::Test;
 use crate::judged::toolchain;
@@ -35,6 +36,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_compiler_that_takes_memory_without_end_is_ended", memory),
     ("a_compiler_that_fills_the_disk_is_ended", disk),
     ("a_compiler_that_never_ends_is_ended_with_all_it_started", time),
+    ("a_worker_that_compiles_is_confined_as_a_whole", worker),
     ("processes_and_files_are_counted_together", room),
 ];
 
@@ -87,15 +89,15 @@ impl Attack {
             include: vec![],
             flags: flags.iter().map(|flag| flag.to_string()).collect(),
         };
+        self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())
+    }
+
+    /// Has a worker do a step, with the folders of all steps in `steps`.
+    fn ask(&self, steps: &Path, kind: StepKind, params: serde_json::Value) -> Response {
         let input = |name: &str| (name.to_string(), Input { digest: Some(Digest::of(b"")), form: Form::Blob });
+        let inputs = ["tree:source", "tree:emulator", "toolchain"].map(input).into();
         let request = Request {
-            spec: Spec {
-                kind: StepKind::Compile,
-                version: 1,
-                implementation: None,
-                params: serde_json::to_value(params).unwrap(),
-                inputs: ["tree:source", "tree:emulator", "toolchain"].map(input).into(),
-            },
+            spec: Spec { kind, version: 1, implementation: None, params, inputs },
             input: self.path("in"),
             output: self.path("out"),
             places: Places { tools: [("c++".to_string(), "/usr/bin/g++".into())].into(), read: vec![], scratch: None },
@@ -106,7 +108,7 @@ impl Attack {
             compiler_memory: self.memory,
             allow_unconfined: false,
         };
-        Pool::new(Command::own().arg("worker")).run(&request, &GOING_ON).unwrap()
+        Pool::new(Command::own().arg("worker")).within(steps).run(&request, &GOING_ON).unwrap()
     }
 
     /// What is said where it must not compile.
@@ -343,6 +345,31 @@ fn time() {
         attack.refused("", &["-wrapper", "/bin/bash,-c,sleep 1000 & (sleep 1000 &) ; setsid sleep 1000; sleep 1000"]);
     assert!(said.contains("did not end within the time limit"), "{said}");
     none_left(&attack);
+}
+
+/// What a worker reaches by itself, whatever it was told to do: as NVRTC would in another thread, could a source make it.
+pub(crate) fn reach(task: &Task) -> Response {
+    let path = |name: &str| PathBuf::from(task.spec.params[name].as_str().unwrap());
+    let elsewhere = std::thread::spawn({
+        let (read, write) = (path("read"), path("write"));
+        move || (fs::read(read).is_ok(), fs::write(write, "x").is_ok())
+    });
+    let own = fs::write(task.output.join("x"), "x").is_ok();
+    done(format!("{own} {:?}", elsewhere.join().unwrap()), vec![])
+}
+
+fn worker() {
+    let attack = Attack::new();
+    let before = attack.home();
+    fs::create_dir(attack.path("out")).unwrap();
+    let params = serde_json::json!({
+        "arch": "cpu", "read": attack.path("home/secret"), "write": attack.path("home/spoilt"),
+    });
+    match attack.ask(&attack.path("out"), StepKind::Inspect, params) {
+        Response::Done { summary, .. } => assert_eq!(summary, "true (false, false)"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(attack.home(), before);
 }
 
 fn room() {

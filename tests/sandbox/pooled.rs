@@ -13,11 +13,12 @@ use kforge::worker::serve::perform;
 use kforge::worker::task::{Task, done, failed};
 use kforge::worker::{Pool, WorkerDied};
 
-use crate::Test;
+use crate::{Test, compilers};
 
 /// Steps of the test's own.
 pub(crate) const TABLE: &[Row] = &[
     Row { kind: StepKind::Bench, on: On::Any, run: act },
+    Row { kind: StepKind::Inspect, on: On::Cpu, run: compilers::reach },
     Row { kind: StepKind::Compile, on: On::Cpu, run: |task| perform(task, dispatch::TABLE) },
 ];
 

@@ -308,7 +308,7 @@ impl Context {
         let memory = JournalMemory::new(journal.clone(), blobs.clone());
         let actions = ActionCache::new(&opened.home, blobs);
         let program = std::env::current_exe().map_err(|e| self.fail(&format!("cannot find this program: {e}")))?;
-        let pool = Pool::new(Command::new(program).arg("worker"));
+        let pool = Pool::new(Command::new(program).arg("worker")).within(opened.home.steps());
         Ok(Ready {
             graph,
             expander: Expander::new(planner),
