@@ -338,7 +338,7 @@ impl Context {
         let memory = JournalMemory::new(journal.clone(), blobs.clone());
         let actions = ActionCache::new(&opened.home, blobs);
         let program = std::env::current_exe().map_err(|e| self.fail(&format!("cannot find this program: {e}")))?;
-        let pool = Pool::new(Command::new(program).arg("worker"));
+        let pool = Pool::new(Command::new(program).arg("worker")).within(opened.home.steps());
         Ok(Ready {
             graph,
             expander: Expander::new(planner),
@@ -479,6 +479,7 @@ impl Ready<'_> {
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             run_limit_s: context.settings.number("build.time-limit"),
             memory_limit: context.settings.number("build.memory-limit"),
+            compiler_memory: context.settings.number("build.compiler-memory-limit"),
             allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
         self.with_remote(opened, workers, with)

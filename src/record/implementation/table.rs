@@ -84,6 +84,7 @@ pub const PARTS: &[Part] = &[
         "own references",
         &[
             "worker/oracle",
+            "worker/compilers.rs",
             "worker/confine.rs",
             "worker/confine",
             "worker/system.rs",
@@ -102,6 +103,9 @@ pub const PARTS: &[Part] = &[
         "emulator's compiler and inspection",
         &[
             "worker/serve/emulated.rs",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
             "worker/emulator/abi.rs",
             "worker/emulator/build.rs",
             "worker/emulator/foreign.rs",
@@ -127,10 +131,21 @@ pub const PARTS: &[Part] = &[
         ],
         &["addr2line", "libloading", "object"],
     ),
-    part("judging process", &["worker/judge", "worker/runner.rs", "worker/confine.rs", "worker/confine"], &[]),
+    part(
+        "judging process",
+        &["worker/judge", "worker/runner.rs", "worker/compilers.rs", "worker/confine.rs", "worker/confine"],
+        &[],
+    ),
     part(
         "CUDA compilers and inspection",
-        &["worker/compiled.rs", "worker/cuda", "toolchain/cxx.rs"],
+        &[
+            "worker/compiled.rs",
+            "worker/cuda",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
+            "toolchain/cxx.rs",
+        ],
         &["libloading", "object"],
     ),
 ];
