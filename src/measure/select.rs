@@ -255,6 +255,7 @@ mod tests {
             cold: Some(Series { samples_ns: vec![*t; 5], dropped: 0 }),
             hot: None,
             verified: true,
+            took_s: None,
         };
         Known {
             unbuilt: BTreeSet::new(),

@@ -8,6 +8,8 @@ use rayon::prelude::*;
 
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
+use super::make::MAIN;
+use super::search::Searching;
 use super::variants::torn;
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
@@ -33,6 +35,10 @@ pub struct Planner<'a> {
     pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
     pub nominated: BTreeMap<String, Nominated>,
+    /// By id of a search node: what it is expanded with.
+    pub searching: BTreeMap<String, Arc<Searching>>,
+    /// The wave of what is made of the main phase now ([`crate::engine::Rank::wave`]).
+    pub wave: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -65,6 +71,8 @@ impl<'a> Planner<'a> {
             diagnostics: vec![],
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
+            searching: BTreeMap::new(),
+            wave: 0,
         }
     }
 
@@ -76,6 +84,7 @@ impl<'a> Planner<'a> {
         self.diagnostics.extend(part.diagnostics);
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
+        self.searching.extend(part.searching);
     }
 
     fn package(&mut self, at: usize) {
@@ -138,7 +147,10 @@ impl<'a> Planner<'a> {
     }
 
     /// Adds a node, once.
-    pub fn add(&mut self, node: Node) -> String {
+    pub fn add(&mut self, mut node: Node) -> String {
+        if node.rank.phase == MAIN {
+            node.rank.wave = self.wave;
+        }
         let id = node.id.clone();
         if self.ids.insert(id.clone()) {
             self.nodes.push(node);

@@ -10,7 +10,7 @@ use super::operators::Case;
 use super::variants::Build;
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
-use crate::model::{Arch, Kernel, Metric, Operator, Target, TypeChoice, Variant};
+use crate::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{Candidate, Compiler, SelectParams, Shortlist};
@@ -65,6 +65,24 @@ pub fn identity(variant: &Variant) -> String {
     Digest::of(variant.label.as_bytes()).short()
 }
 
+/// For each class its name for people, and the class of each shape. Classes go by the position of their first shape: names of shapes stay out of keys.
+pub(super) fn classes<'s>(
+    scope: Scope<'_>,
+    of: impl Iterator<Item = &'s Shape>,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Diagnostic> {
+    let mut names: Vec<String> = Vec::new();
+    let mut shapes = Vec::new();
+    for shape in of {
+        let class = scope.kernel.class_of(scope.operator, scope.choice, shape)?;
+        let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
+            names.push(class);
+            names.len() - 1
+        });
+        shapes.push(at.to_string());
+    }
+    Ok((names.into_iter().enumerate().map(|(i, name)| (i.to_string(), name)).collect(), shapes))
+}
+
 impl Planner<'_> {
     /// Plans a kernel on a target for one choice of types.
     pub fn kernel(
@@ -76,7 +94,7 @@ impl Planner<'_> {
         target: &Target,
     ) -> Result<(), Diagnostic> {
         let scope = Scope { package, kernel, operator, choice, target };
-        let variants = kernel.variants(target, choice)?;
+        let Some(variants) = self.unsearched(scope, kernel.variants(target, choice)?)? else { return Ok(()) };
         let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
         if self.input.goal == Goal::Check {
             for build in &builds {
@@ -113,7 +131,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn select(
+    pub(super) fn select(
         &mut self,
         scope: Scope<'_>,
         builds: Vec<Build>,
@@ -123,19 +141,7 @@ impl Planner<'_> {
         benched: &[(u32, usize, String)],
     ) -> Result<(), Diagnostic> {
         let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
-        // Classes by the position of their first shape: names of shapes stay out of keys.
-        let mut names: Vec<String> = Vec::new();
-        let mut shapes = Vec::new();
-        for case in &cases {
-            let class = kernel.class_of(operator, choice, &operator.shapes[case.at])?;
-            let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
-                names.push(class);
-                names.len() - 1
-            });
-            shapes.push(at.to_string());
-        }
-        let classes: BTreeMap<String, String> =
-            names.iter().enumerate().map(|(i, n)| (i.to_string(), n.clone())).collect();
+        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
         let input = self.package_input(scope.package);
         let pin_of = |types: &str, class: &str| {
             input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()

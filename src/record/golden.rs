@@ -12,6 +12,7 @@ use super::params::{
     AttributeParams, CalibrateParams, CompileParams, GenerateParams, InspectParams, JudgeParams, MatchParams,
     OracleParams, SelectParams, VerifyParams,
 };
+use super::search::SearchParams;
 use super::spec::Input;
 use super::{Spec, StepKind};
 use crate::base::Digest;
@@ -45,6 +46,7 @@ fn the_key_of_each_kind_is_what_it_was() {
             StepKind::Verify | StepKind::Bench => today::<VerifyParams>(&golden.params),
             StepKind::Judge => today::<JudgeParams>(&golden.params),
             StepKind::Match => today::<MatchParams>(&golden.params),
+            StepKind::Search => today::<SearchParams>(&golden.params),
             StepKind::Select => today::<SelectParams>(&golden.params),
             StepKind::Attribute => today::<AttributeParams>(&golden.params),
             // Not planned yet: their keys hold the kind and what every key holds.

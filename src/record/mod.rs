@@ -12,6 +12,7 @@ pub mod metric;
 pub mod observation;
 pub mod params;
 pub mod result;
+pub mod search;
 pub mod spec;
 pub mod timing;
 pub mod verdict;

@@ -8,6 +8,7 @@ pub mod io;
 pub mod judge;
 pub mod matching;
 pub mod runners;
+pub mod search;
 pub mod select;
 
 pub use runners::Runners;

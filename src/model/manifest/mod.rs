@@ -5,6 +5,7 @@ mod decode;
 mod decode_kernel;
 mod decode_launch;
 mod decode_operator;
+mod decode_search;
 mod decode_shape;
 mod fields;
 mod read;

@@ -50,6 +50,18 @@ pub const PARTS: &[Part] = &[
     ),
     part("calibrate", &["step/calibrate.rs", "measure/calibrate.rs"], &[]),
     part("match", &["step/matching.rs", "measure/signature.rs", "model/method.rs"], &["regex"]),
+    part(
+        "search",
+        &[
+            "step/search.rs",
+            "measure/search",
+            "measure/stats.rs",
+            "model/limits.rs",
+            "model/search.rs",
+            "record/search.rs",
+        ],
+        &[],
+    ),
     part("select", &["step/select.rs", "measure/select.rs", "measure/stats.rs"], &[]),
     part("attribute", &["step/attribute.rs", "measure/attribute.rs", "measure/stats.rs"], &[]),
     part("references", &["reference"], &["libm", "matrixmultiply", "rayon"]),
@@ -103,7 +115,7 @@ pub const PARTS: &[Part] = &[
     part("judging process", &["worker/judge", "worker/runner.rs", "worker/confine.rs", "worker/confine"], &[]),
     part(
         "CUDA compilers and inspection",
-        &["worker/compiled.rs", "worker/cuda", "toolchain/cxx.rs"],
+        &["worker/compiled.rs", "worker/cuda", "model/limits.rs", "toolchain/cxx.rs"],
         &["libloading", "object"],
     ),
 ];
@@ -133,6 +145,7 @@ pub const WORK: &[(&str, &str, &[&str])] = &[
     ),
     ("judge", "any", &["documents", "problems", "pure steps", "judge"]),
     ("match", "any", &["documents", "pure steps", "match"]),
+    ("search", "any", &["documents", "problems", "pure steps", "search"]),
     ("select", "any", &["documents", "problems", "pure steps", "select"]),
     ("attribute", "any", &["documents", "problems", "pure steps", "attribute"]),
 ];
