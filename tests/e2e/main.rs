@@ -18,6 +18,7 @@ mod project;
 mod python;
 mod random;
 mod sample;
+mod searched;
 mod together;
 mod unconfined;
 mod wrong;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{TEMPLATES, builtin, make, names};
 use crate::base::{Diagnostic, SourceFile};
-use crate::model::{Kernel, Manifest, TemplateText, TuneValue};
+use crate::model::{Kernel, Manifest, Strategy, TemplateText, TuneValue};
 
 const OPERATORS: &str = r#"
 [package]
@@ -100,6 +100,13 @@ fn what_the_manifest_states_goes_before_what_the_template_says() {
     assert_eq!(kernel.requires.len(), 1);
     assert_eq!(kernel.methods[0].off.as_ref().unwrap().values[0].1, TuneValue::Int(2));
     assert_eq!(kernel.methods.len(), 3);
+    // A template may say how its space is searched; the manifest goes before it here, too.
+    let searched = |stated: &str| {
+        let declaration = format!("tune.N = [1, 2]\ntune.strategy = \"random\"\n{LAUNCH}");
+        let manifest = parse(&self::kernel("softmax", "mine", stated));
+        made_by(&own(&declaration, "// k"), &manifest).unwrap().search.strategy
+    };
+    assert_eq!((searched(""), searched("tune.strategy = \"model\"")), (Strategy::Random, Strategy::Model));
 }
 
 #[test]
