@@ -257,6 +257,7 @@ mod tests {
             hot: None,
             verified: true,
             peaks: None,
+            took_s: None,
         };
         Known {
             unbuilt: BTreeSet::new(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Text;
 use super::expr::list;
 use super::kernel::{Compiler, Kernel};
+use super::search::Search;
 use crate::base::Diagnostic;
 
 /// The folder, in a package's tree of sources, under which generated ones stand. No file of the package is there.
@@ -82,7 +83,7 @@ impl Kernel {
     }
 
     /// This kernel with what a template declared for it, which is made of `texts`. What the manifest states goes before what the template does: values of tunables,
-    /// methods, the compiler, the standard, macros. Conditions and flags of both hold.
+    /// how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
     ///
     /// Errors: tunables of the manifest that the template does not have, or whose values are of another kind.
     pub fn generated(&self, made: Kernel, texts: Made) -> Result<Kernel, Vec<Diagnostic>> {
@@ -119,6 +120,9 @@ impl Kernel {
         let own = |id: &str| self.methods.iter().find(|m| m.id == id).cloned();
         let others = self.methods.iter().filter(|m| !made.methods.iter().any(|there| there.id == m.id)).cloned();
         kernel.methods = made.methods.iter().map(|m| own(&m.id).unwrap_or_else(|| m.clone())).chain(others).collect();
+        if kernel.search == Search::default() {
+            kernel.search = made.search;
+        }
         if kernel.compiler == Compiler::Auto {
             kernel.compiler = made.compiler;
         }

@@ -211,6 +211,9 @@ pub struct VerifyParams {
     pub count_beyond: BTreeMap<String, Tolerance>,
     /// Version of the verification protocol.
     pub protocol: u32,
+    /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u32>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].

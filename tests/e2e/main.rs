@@ -19,6 +19,7 @@ mod python;
 mod random;
 mod rounds;
 mod sample;
+mod searched;
 mod together;
 mod unconfined;
 mod wrong;

@@ -257,6 +257,7 @@ impl Bench {
             scaled: vec!["y".into()],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            samples: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

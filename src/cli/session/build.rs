@@ -529,8 +529,16 @@ impl Ready<'_> {
         Ok(())
     }
 
-    /// Names of what select steps number that decide; none for those that only nominate.
+    /// Names of what search steps and select steps number that decide; none for those that only nominate.
     pub fn names(&self, id: &str) -> Option<crate::report::Names> {
+        if let Some(searching) = self.expander.searching(id) {
+            return Some(crate::report::Names {
+                variants: (0..).zip(searching.labels()).collect(),
+                classes: searching.classes.clone(),
+                types: searching.choice.label.clone(),
+                ..crate::report::Names::default()
+            });
+        }
         let selected = self.expander.selected(id).filter(|selected| selected.stage.is_last)?;
         Some(crate::report::Names {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use super::found::{Became, Results};
 use crate::base::Digest;
 use crate::cli::session::rounds::Recorded;
+use crate::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 use crate::model::{Kernel, Operator, ShapeRole, Target, Tolerance, TypeChoice};
 use crate::optimize::agents::briefing::{Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible};
 use crate::plan::variants::Build;
 use crate::record::params::Fate;
 use crate::record::round::Decision;
-use crate::worker::cuda::arch::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 
 /// Exemplars that are drawn for a prompt (facts of CUDA-L1: two, of distinct buckets).
 const EXEMPLARS: usize = 2;
