@@ -44,6 +44,8 @@ pub struct Names {
     pub shapes: Vec<String>,
     /// The choice of types.
     pub types: String,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
 }
 
 /// Reads documents of results.
@@ -217,6 +219,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let operator = labels.operator.clone().unwrap_or_default();
     let report = target_of(package, kernel, &operator, target, &names.types);
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
+    report.accepted = names.accepted;
     for champion in selection.champions {
         report.champions.push(ChampionReport {
             class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),

@@ -118,6 +118,12 @@ fn turn(
         if !selects(asked, &recorded.seat) || run.ended.contains(&recorded.seat) {
             continue;
         }
+        if is_accepted(opened, &recorded.seat) {
+            let undo = format!("`kforge accept {} --undo` frees it", recorded.seat.kernel);
+            context.console.status("Optimized", &format!("{}: accepted in kforge.lock: {undo}", name(&recorded.seat)));
+            run.ended.insert(recorded.seat.clone());
+            continue;
+        }
         let results = Results::new(&ready, &outcome, &recorded.seat);
         match comes_next(context, packages, recorded, &results) {
             Ok(next) => due.push(next),
@@ -149,6 +155,12 @@ fn turn(
     ready.end();
     std::mem::forget(outcome);
     Ok(if due.is_empty() { Turn::Over(exit) } else { Turn::Due(due) })
+}
+
+/// Whether kforge.lock says that a seat's champion stays.
+fn is_accepted(opened: &Opened, seat: &Seat) -> bool {
+    let accepted = opened.workspace.lock.accepted(&seat.package);
+    accepted.contains(&(seat.kernel.clone(), seat.types.clone(), seat.target.clone()))
 }
 
 /// Whether a seat was selected.
