@@ -3,5 +3,7 @@
 //! for [`agents::ask`].
 
 pub mod agents;
+pub mod exemplars;
+pub mod memory;
 pub mod methods;
 pub mod templates;
