@@ -3,6 +3,7 @@
 //! for [`agents::ask`].
 
 pub mod agents;
+pub mod contract;
 pub mod exemplars;
 pub mod memory;
 pub mod methods;

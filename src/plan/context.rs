@@ -8,7 +8,8 @@ use rayon::prelude::*;
 
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
-use super::variants::torn;
+use super::rounds::Waiting;
+use super::variants::{Build, torn};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
 use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
@@ -33,6 +34,8 @@ pub struct Planner<'a> {
     pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
     pub nominated: BTreeMap<String, Nominated>,
+    /// By id of a round node: what follows if it does not say stop.
+    pub waiting: BTreeMap<String, Waiting>,
 }
 
 impl<'a> Planner<'a> {
@@ -65,6 +68,7 @@ impl<'a> Planner<'a> {
             diagnostics: vec![],
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -76,6 +80,7 @@ impl<'a> Planner<'a> {
         self.diagnostics.extend(part.diagnostics);
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
+        self.waiting.extend(part.waiting);
     }
 
     fn package(&mut self, at: usize) {
@@ -183,4 +188,16 @@ pub struct Scope<'s> {
     pub choice: &'s TypeChoice,
     /// The target.
     pub target: &'s Target,
+    /// The round that is planned; 0 for what is declared.
+    pub round: u32,
+}
+
+impl<'s> Scope<'s> {
+    /// The same for a variant: of the kernel that it is a variant of, where an agent wrote that.
+    pub fn of<'b>(self, build: &'b Build) -> Scope<'b>
+    where
+        's: 'b,
+    {
+        Scope { kernel: build.written.as_ref().map_or(self.kernel, |written| &written.kernel), ..self }
+    }
 }

@@ -36,6 +36,7 @@ pub mod make;
 pub mod memory;
 pub mod operators;
 pub mod regression;
+pub mod rounds;
 pub mod variants;
 
 pub use context::Planner;
