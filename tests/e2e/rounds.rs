@@ -259,11 +259,7 @@ fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
     let asked = server.join().unwrap();
     assert_eq!((asked.len(), champion(&built)), (5, Some("r1.2,BLOCK=64".into())));
     assert!(asked.iter().all(|a| a.contains(&format!("Bearer {KEY}")) && !a.contains("7919")), "{asked:?}");
-    assert!(
-        asked[3].contains("new process") || asked[3].contains("process"),
-        "it is told what its kernel tried: {}",
-        asked[3]
-    );
+    assert!(asked[3].contains("the kernel tried to"), "it is told what its kernel tried: {}", asked[3]);
     assert!(built.stderr().contains("4400 tokens"), "{}", built.stderr());
     assert!(
         holding(project.place(), "escaped").iter().all(|p| !p.ends_with("escaped"))
@@ -282,7 +278,9 @@ fn without_a_network_or_a_key_nobody_is_asked_and_nothing_is_lost() {
     let (http, key) = ("http = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"", "\nkey = \"NO_SUCH_KEY\"");
     let with = |rest: &str| MANIFEST.replace("command = [\"./agent.sh\"]", rest);
     let offline = Project::new().file("kernel.toml", &with(http));
-    optimize(&offline, &[]).expect(101).says("kforge is offline");
+    let output = offline.command(&["optimize", "--offline"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("kforge is offline"), "{output:?}");
     let keyless = Project::new().file("kernel.toml", &with(&format!("{http}{key}")));
     let output = keyless.command(&["optimize"]).output().unwrap();
     assert_eq!(output.status.code(), Some(101));
