@@ -327,7 +327,7 @@ proptest! {
         let old = nodes(&old);
         let mut graph = Graph::new(old.clone()).unwrap();
         let name = |i: usize| if i < 25 { id(i) } else { format!("new{}", i - 25) };
-        let make = |(i, ((round, phase, wave), kind, reads, called)): (usize, &((u32, u8, u32), usize, Vec<usize>, usize))| {
+        let make = |(i, ((round, phase, wave), kind, reads, called)): (usize, &Added)| {
             let inputs: Vec<(String, InputRef)> =
                 reads.iter().enumerate().map(|(n, r)| (format!("in{n}"), output(&name(*r), true))).collect();
             let inputs: Vec<(&str, InputRef)> = inputs.iter().map(|(n, i)| (n.as_str(), i.clone())).collect();
@@ -353,6 +353,9 @@ proptest! {
         prop_assert_eq!(graph.find("new99"), None);
     }
 }
+
+/// A node that is added: round, phase and wave; kind; what it reads; how it is called.
+type Added = ((u32, u8, u32), usize, Vec<usize>, usize);
 
 /// Whether every node of a graph can have its turn.
 fn ends(graph: &Graph) -> bool {

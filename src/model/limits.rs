@@ -73,7 +73,7 @@ pub fn limits(capability: u32) -> Option<Limits> {
 impl Limits {
     /// How many blocks of `threads` threads with so many registers each and `shared` bytes of shared memory a block a multiprocessor holds at once.
     pub fn resident(&self, threads: u64, registers: u32, shared: u64) -> u64 {
-        let fits = |all: u64, one: u64| if one == 0 { u64::MAX } else { all / one };
+        let fits = |all: u64, one: u64| all.checked_div(one).unwrap_or(u64::MAX);
         let by_threads = fits(self.threads, threads.div_ceil(32) * 32);
         let by_registers = fits(self.registers, registers_taken(registers, threads));
         let by_shared = fits(self.shared, shared + self.reserved);

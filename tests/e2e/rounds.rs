@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::project::{Built, Project};
 
 /// An operator without a kernel, one shape of it held back, and an agent that is to write one.
-const MANIFEST: &str = r#"
+pub(crate) const MANIFEST: &str = r#"
 [package]
 name = "p"
 
@@ -30,24 +30,24 @@ operator = "twice"
 generate = { agent = "a", judge = "rules", rounds = 1, branches = 2, repairs = 2 }
 "#;
 
-const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+pub(crate) const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
 
 /// A kernel whose body computes `y[i]`.
-fn source(body: &str) -> String {
+pub(crate) fn source(body: &str) -> String {
     format!(
         "template <int BLOCK> __global__ void k(const float* x, float* y, int n) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) {body}\n}}\n"
     )
 }
 
 /// An answer in the form that is asked for.
-fn answer(body: &str) -> String {
+pub(crate) fn answer(body: &str) -> String {
     let branches = serde_json::json!([{ "BLOCK": 64 }, { "BLOCK": 32 }]);
     serde_json::json!({ "declaration": DECLARATION, "source": source(body), "branches": branches, "notes": "n" })
         .to_string()
 }
 
 /// A project whose agent answers with these, one after another, and keeps what it was told.
-fn project(manifest: &str, answers: &[String]) -> Project {
+pub(crate) fn project(manifest: &str, answers: &[String]) -> Project {
     let project = Project::new().file("kernel.toml", manifest);
     let told = project.place().join("told");
     fs::create_dir(&told).unwrap();
@@ -66,7 +66,7 @@ fn project(manifest: &str, answers: &[String]) -> Project {
 }
 
 /// How often the agent was asked.
-fn asked(project: &Project) -> u32 {
+pub(crate) fn asked(project: &Project) -> u32 {
     fs::read_to_string(project.place().join("told/count")).map_or(0, |n| n.trim().parse().unwrap())
 }
 
@@ -74,12 +74,12 @@ fn prompt(project: &Project, n: u32) -> String {
     fs::read_to_string(project.place().join(format!("told/prompt-{n}"))).unwrap()
 }
 
-fn optimize(project: &Project, words: &[&str]) -> Built {
+pub(crate) fn optimize(project: &Project, words: &[&str]) -> Built {
     let words = [&["optimize", "--offline", "--message-format", "json"], words].concat();
     Built::last_of(&project.command(&words).output().unwrap())
 }
 
-fn champion(built: &Built) -> Option<String> {
+pub(crate) fn champion(built: &Built) -> Option<String> {
     built.events("champion").last().map(|e| e["variant"].as_str().unwrap().to_string())
 }
 
@@ -156,129 +156,134 @@ fn a_kernel_without_an_agent_cannot_be_optimized() {
     built.expect(4).says("no agent is to improve `k`").says("generate = { agent");
 }
 
-/// The kernel of a project whose agent has written a right one in the first round.
-fn written() -> Project {
+/// Files below a folder that hold a text.
+fn holding(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let all = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).filter(|e| e.file_type().is_file());
+    all.map(|e| e.into_path())
+        .filter(|path| fs::read(path).is_ok_and(|b| b.windows(text.len()).any(|w| w == text.as_bytes())))
+        .collect()
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_where_it_was_and_asks_nothing_twice() {
     let project = project(MANIFEST, &[answer("y[i] = 2.0f * x[i] + 1.0f;")]);
-    optimize(&project, &[]).expect(0);
-    assert_eq!(champion(&project.built(&[])), Some("r1,BLOCK=64".into()));
-    project
-}
-
-fn accept(project: &Project, words: &[&str]) -> Built {
-    let words = [&["accept", "--offline"], words].concat();
-    Built::last_of(&project.command(&words).output().unwrap())
-}
-
-/// Every file of the workspace but outputs, with its text.
-fn files(project: &Project) -> Vec<(String, String)> {
-    let all = walkdir::WalkDir::new(project.root()).sort_by_file_name().into_iter().map(Result::unwrap);
-    let own = all.filter(|e| e.file_type().is_file() && !e.path().starts_with(project.root().join("target")));
-    let name = |e: &walkdir::DirEntry| e.path().strip_prefix(project.root()).unwrap().display().to_string();
-    own.map(|e| (name(&e), fs::read_to_string(e.path()).unwrap())).collect()
-}
-
-fn text(project: &Project, name: &str) -> String {
-    fs::read_to_string(project.root().join(name)).unwrap()
-}
-
-#[test]
-fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_verified_again() {
-    let project = written();
-    let before = files(&project);
-    accept(&project, &["k", "--dry-run"]).expect(0).says("`k.cu` is new").says("not written");
-    assert_eq!(files(&project), before);
-    accept(&project, &["k", "--locked"]).expect(101).says("--locked");
-    assert_eq!(files(&project), before);
-
-    accept(&project, &["k"]).expect(0).says("p/k/cpu: r1,BLOCK=64, verified and not timed, in `k.cu`");
-    let source = text(&project, "k.cu");
-    let (comment, rest) = source.split_once("template <int BLOCK>").unwrap();
-    for part in ["command ./agent.sh in round 1", "contract blake3:", "BLOCK=64, verified at 2 shapes on the emulator"]
-    {
-        assert!(comment.contains(part), "{part} in {comment}");
+    let mut running = project.command(&["optimize", "--offline"]).spawn().unwrap();
+    // Killed as soon as the answer is on record: while what was answered is looked at.
+    let recorded = || {
+        let answers = walkdir::WalkDir::new(project.home().join("answers")).into_iter().filter_map(Result::ok);
+        answers.filter(|e| e.file_name() == "1-0.json").count() == 1
+    };
+    while !recorded() {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::yield_now();
     }
-    assert!(comment.lines().all(|line| line.starts_with("//")) && rest.contains("y[i] = 2.0f * x[i] + 1.0f;"));
-    let manifest = text(&project, "kernel.toml");
-    assert!(!manifest.contains("generate") && manifest.contains("tune.BLOCK = [32, 64]"), "{manifest}");
-    assert!(manifest.contains("[agents.a]") && manifest.contains("shapes.quiet"), "{manifest}");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let built = optimize(&project, &[]).expect(0);
+    assert_eq!((asked(&project), champion(&built)), (1, Some("r1,BLOCK=64".into())));
+    // A kill between reply and record, too: the reply is on disk before it is read.
+    for answer in walkdir::WalkDir::new(project.home().join("answers")).into_iter().filter_map(Result::ok) {
+        if answer.file_name() == "1-0.json" {
+            fs::remove_file(answer.path()).unwrap();
+        }
+    }
+    let built = optimize(&project, &[]).expect(0);
+    assert_eq!((asked(&project), champion(&built)), (1, Some("r1,BLOCK=64".into())));
+}
 
-    // Comments change no binary: what was verified stays verified, and the variant that nobody chose is not built.
-    fs::remove_file(project.root().join("agent.sh")).unwrap();
-    fs::remove_dir_all(project.home().join("answers")).unwrap();
-    let built = project.built(&[]);
-    assert_eq!(champion(&built), Some("BLOCK=64".into()));
-    let kinds: Vec<String> = built.executed_kinds().into_keys().collect();
-    assert!(!kinds.iter().any(|k| ["verify", "bench", "judge", "oracle"].contains(&k.as_str())), "{kinds:?}");
-    assert!(built.finished().all(|s| !s["id"].as_str().unwrap().contains("BLOCK=32")));
-    assert_eq!(project.built(&[]).count("executed"), 0);
-    assert_eq!(asked(&project), 1);
-    let report = project.command(&["report"]).output().unwrap();
-    assert!(String::from_utf8(report.stdout).unwrap().contains("accepted: only what kforge.lock pins is built"));
+/// A server that answers requests in turn with these statuses and bodies, then no more. Gives its address and what it was asked, whole.
+fn server(script: Vec<(u16, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = move || {
+        let mut asked = vec![];
+        for (status, body) in script {
+            let (mut stream, _) = listener.accept().unwrap();
+            asked.push(request(&mut stream));
+            let reply = format!(
+                "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nRetry-After: 0\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            std::io::Write::write_all(&mut stream, reply.as_bytes()).unwrap();
+        }
+        asked
+    };
+    (format!("http://{address}/v1"), std::thread::spawn(serve))
+}
 
-    // Again: nothing changes.
-    let before = files(&project);
-    accept(&project, &["k"]).expect(0).says("it was accepted before");
-    assert_eq!(files(&project), before);
-    optimize(&project, &["k"]).expect(4);
-    // Free again, all that is declared is built.
-    accept(&project, &["k", "--undo"]).expect(0).says("`k` is free");
-    assert!(!text(&project, "kforge.lock").contains("accepted"));
-    let built = project.built(&[]);
-    assert!(built.finished().any(|s| s["id"].as_str().unwrap().contains("BLOCK=32")));
-    accept(&project, &["k", "--undo"]).expect(101).says("nothing of kernel `k` was accepted");
+fn request(stream: &mut std::net::TcpStream) -> String {
+    use std::io::Read;
+    let (mut all, mut part) = (vec![], [0u8; 4096]);
+    loop {
+        let n = stream.read(&mut part).unwrap();
+        all.extend_from_slice(&part[..n]);
+        let text = String::from_utf8_lossy(&all).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|l| {
+            l.to_ascii_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse::<usize>().unwrap())
+        });
+        if n == 0 || length.is_some_and(|length| body.len() >= length) {
+            return text;
+        }
+    }
+}
+
+fn completion(content: &str, finish: &str) -> (u16, String) {
+    let body = serde_json::json!({
+        "choices": [{ "message": { "role": "assistant", "content": content }, "finish_reason": finish }],
+        "usage": { "prompt_tokens": 1000, "completion_tokens": 100 },
+    });
+    (200, body.to_string())
 }
 
 #[test]
-fn a_file_that_is_not_the_kernels_is_not_written_over() {
-    let project = written().file("k.cu", "// mine\n");
-    accept(&project, &["k"]).expect(101).says("`k.cu` is there already").says("--force");
-    assert!(text(&project, "kernel.toml").contains("generate"));
-    accept(&project, &["k", "--as", "../k.cu"]).expect(101).says("is not in the package's folder");
-    accept(&project, &["k", "--as", "fast/k.cu"]).expect(0);
-    assert!(text(&project, "kernel.toml").contains("source = \"fast/k.cu\""));
-    assert_eq!(text(&project, "k.cu"), "// mine\n");
-    assert_eq!(champion(&project.built(&[])), Some("BLOCK=64".into()));
+fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
+    const KEY: &str = "sk-secret-0123456789";
+    let attack = answer("{ y[i] = 2.0f * x[i] + 1.0f; system(\"touch escaped\"); }")
+        .replace("template <int", "extern \\\"C\\\" int system(const char*);\\ntemplate <int");
+    let good = answer("y[i] = 2.0f * x[i] + 1.0f;");
+    let (url, server) = server(vec![
+        (429, "{}".into()),
+        completion(&good[..good.len() / 2], "length"),
+        completion(&attack, "stop"),
+        completion(&answer("y[i] = x[i];"), "stop"),
+        completion(&format!("Here it is:\n```json\n{good}\n```"), "stop"),
+    ]);
+    let manifest = MANIFEST.replace(
+        "command = [\"./agent.sh\"]",
+        &format!("http = \"{url}\"\nmodel = \"m\"\nkey = \"TEST_KEY\"\nprices = {{ input = 3, output = 15 }}"),
+    );
+    let project = Project::new().file("kernel.toml", &manifest).var("TEST_KEY", KEY);
+    let output = project.command(&["optimize", "--message-format", "json"]).output().unwrap();
+    let built = Built::last_of(&output).expect(0);
+    let asked = server.join().unwrap();
+    assert_eq!((asked.len(), champion(&built)), (5, Some("r1.2,BLOCK=64".into())));
+    assert!(asked.iter().all(|a| a.contains(&format!("Bearer {KEY}")) && !a.contains("7919")), "{asked:?}");
+    assert!(asked[3].contains("the kernel tried to"), "it is told what its kernel tried: {}", asked[3]);
+    assert!(built.stderr().contains("4400 tokens"), "{}", built.stderr());
+    assert!(
+        holding(project.place(), "escaped").iter().all(|p| !p.ends_with("escaped"))
+            && !project.root().join("escaped").exists()
+    );
+    // The key is in no file and in nothing that was said.
+    assert_eq!(holding(project.place(), KEY), [std::path::PathBuf::new(); 0]);
+    assert!(!built.stderr().contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
+    // With the server gone, and without the key, the same build asks nothing and gives the same.
+    let replayed = Project::var(project, "TEST_KEY", "").built(&[]);
+    assert_eq!((replayed.count("executed"), champion(&replayed)), (0, Some("r1.2,BLOCK=64".into())));
 }
 
 #[test]
-fn an_accepted_kernel_can_be_another_beside_the_one_that_agents_go_on_with() {
-    let project = written();
-    accept(&project, &["k", "--name", "fast"]).expect(2).says("--target");
-    accept(&project, &["k", "--name", "fast", "--target", "cpu"]).expect(0).says("in `fast.cu`");
-    let manifest = text(&project, "kernel.toml");
-    assert!(manifest.contains("generate = { agent") && manifest.contains("[kernel.fast]"), "{manifest}");
-    let built = project.built(&[]);
-    let champions: Vec<String> = built.events("champion").map(|e| e["variant"].as_str().unwrap().into()).collect();
-    assert_eq!(champions, ["r1,BLOCK=64", "BLOCK=64"]);
-}
-
-#[test]
-fn what_is_not_known_cannot_be_accepted() {
-    let project = project(MANIFEST, &[]);
-    accept(&project, &["k"]).expect(101).says("p/k/cpu is not known").says("kforge optimize k");
-    accept(&project, &["other"]).expect(4);
-    let wrong = self::project(&MANIFEST.replace("repairs = 2", "repairs = 0"), &[answer("y[i] = 0.0f;")]);
-    optimize(&wrong, &[]).expect(100);
-    let before = files(&wrong);
-    accept(&wrong, &["k"]).expect(101).says("every variant that serves it is wrong");
-    assert_eq!(files(&wrong), before);
-}
-
-#[test]
-fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
-    let project = written();
-    let other = project.cloned("other");
-    accept(&project, &["k"]).expect(0);
-    // As it stands at the other after it was decided and before anything was written.
-    let digest = |text: &str| kforge::base::Digest::of(text.as_bytes()).to_string();
-    let changes: Vec<serde_json::Value> = ["k.cu", "kernel.toml", "kforge.lock"]
-        .iter()
-        .map(|path| {
-            let before = fs::read_to_string(other.root().join(path)).ok().map(|text| digest(&text));
-            serde_json::json!({ "path": path, "before": before, "text": text(&project, path) })
-        })
-        .collect();
-    other.write(".kforge-pending.json", &serde_json::to_string(&changes).unwrap());
-    assert_eq!(champion(&other.built(&[])), Some("BLOCK=64".into()));
-    assert_eq!(files(&other), files(&project));
+fn without_a_network_or_a_key_nobody_is_asked_and_nothing_is_lost() {
+    let (http, key) = ("http = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"", "\nkey = \"NO_SUCH_KEY\"");
+    let with = |rest: &str| MANIFEST.replace("command = [\"./agent.sh\"]", rest);
+    let offline = Project::new().file("kernel.toml", &with(http));
+    let output = offline.command(&["optimize", "--offline"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("kforge is offline"), "{output:?}");
+    let keyless = Project::new().file("kernel.toml", &with(&format!("{http}{key}")));
+    let output = keyless.command(&["optimize"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("NO_SUCH_KEY"), "{output:?}");
+    assert_eq!(keyless.built(&[]).count("unavailable"), 1);
 }

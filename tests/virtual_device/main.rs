@@ -28,6 +28,7 @@ mod property;
 #[path = "../e2e/random.rs"]
 mod random;
 #[cfg(feature = "virtual-device")]
+mod rounds;
 mod searched;
 #[cfg(feature = "virtual-device")]
 mod selected;

@@ -9,6 +9,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::metrics::{Telling, telling};
+use crate::model::bound::Scalar;
 use crate::model::operator::{Shape, ShapeRole};
 use crate::model::{Axis, TuneValue};
 use crate::optimize::methods::{explain, registry};
@@ -75,8 +76,14 @@ impl Visible {
             ShapeRole::Bench => "verified and timed",
             ShapeRole::Holdout => return None,
         };
-        let dims: Vec<String> = shape.dims.iter().map(|(name, value)| format!("{name} = {value}")).collect();
-        Some(Visible(format!("{}: {} ({what})", shape.name, dims.join(", "))))
+        let dims = shape.dims.iter().map(|(name, value)| format!("{name} = {value}"));
+        let params = shape.params.iter().map(|(name, value)| match value {
+            Scalar::Int(n) => format!("{name} = {n}"),
+            Scalar::Float(x) => format!("{name} = {x}"),
+            Scalar::Bool(b) => format!("{name} = {b}"),
+        });
+        let all: Vec<String> = dims.chain(params).collect();
+        Some(Visible(format!("{}: {} ({what})", shape.name, all.join(", "))))
     }
 
     /// The line.
@@ -279,14 +286,21 @@ mod tests {
     fn shape(name: &str, role: ShapeRole) -> Shape {
         let dims = BTreeMap::from([("cols".to_string(), 257), ("rows".to_string(), 3)]);
         let place = Place::new(&Arc::new(SourceFile { name: String::new(), text: String::new() }), 0..0);
-        Shape { name: name.into(), place, role, dims, params: BTreeMap::new(), tolerance: None }
+        Shape {
+            name: name.into(),
+            place,
+            role,
+            dims,
+            params: BTreeMap::from([("causal".to_string(), Scalar::Bool(false))]),
+            tolerance: None,
+        }
     }
 
     #[test]
     fn a_holdout_shape_cannot_be_shown() {
         assert_eq!(Visible::of(&shape("secret", ShapeRole::Holdout)), None);
         let shown = Visible::of(&shape("llama", ShapeRole::Bench)).unwrap();
-        assert_eq!(shown.text(), "llama: cols = 257, rows = 3 (verified and timed)");
+        assert_eq!(shown.text(), "llama: cols = 257, rows = 3, causal = false (verified and timed)");
     }
 
     #[test]

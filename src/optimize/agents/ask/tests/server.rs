@@ -23,7 +23,7 @@ pub(super) enum Does {
 
 /// A request that it read.
 #[derive(Debug, Clone)]
-pub(super) struct Read1 {
+pub(super) struct Request {
     pub(super) path: String,
     pub(super) headers: Vec<String>,
     pub(super) body: Value,
@@ -31,7 +31,7 @@ pub(super) struct Read1 {
 
 pub(super) struct Server {
     pub(super) address: SocketAddr,
-    pub(super) requests: Arc<Mutex<Vec<Read1>>>,
+    pub(super) requests: Arc<Mutex<Vec<Request>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -40,7 +40,7 @@ impl Server {
     pub(super) fn new(script: Vec<Does>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let requests: Arc<Mutex<Vec<Read1>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let kept = Arc::clone(&requests);
         let thread = std::thread::spawn(move || {
             for does in script {
@@ -58,7 +58,7 @@ impl Server {
         format!("http://{}/v1/", self.address)
     }
 
-    pub(super) fn requests(&self) -> Vec<Read1> {
+    pub(super) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 }
@@ -73,7 +73,7 @@ impl Drop for Server {
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Read1> {
+fn read(stream: &TcpStream) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut lines = vec![];
     loop {
@@ -89,7 +89,7 @@ fn read(stream: &TcpStream) -> Option<Read1> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let path = lines.first()?.split(' ').nth(1)?.to_string();
-    Some(Read1 { path, headers: lines.split_off(1), body: serde_json::from_slice(&body).ok()? })
+    Some(Request { path, headers: lines.split_off(1), body: serde_json::from_slice(&body).ok()? })
 }
 
 fn act(mut stream: TcpStream, does: Does) {

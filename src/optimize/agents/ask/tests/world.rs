@@ -1,7 +1,7 @@
 //! A home, a clock that stands still unless it is waited on, and agents to ask.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,7 +50,8 @@ impl Clock for Still {
 }
 
 pub(super) struct World {
-    pub(super) dir: tempfile::TempDir,
+    package: PathBuf,
+    _dir: Option<tempfile::TempDir>,
     pub(super) clock: Arc<Still>,
     pub(super) interrupted: AtomicBool,
     pub(super) offline: bool,
@@ -59,9 +60,17 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let world = World::at(dir.path());
+        World { _dir: Some(dir), ..world }
+    }
+
+    /// One that is there already.
+    pub(super) fn at(package: &Path) -> Self {
         let vars = [("PATH", "/usr/bin:/bin"), ("AGENT_KEY", KEY)];
         World {
-            dir: tempfile::tempdir().unwrap(),
+            package: package.into(),
+            _dir: None,
             clock: Arc::default(),
             interrupted: AtomicBool::new(false),
             offline: false,
@@ -70,11 +79,11 @@ impl World {
     }
 
     pub(super) fn package(&self) -> &Path {
-        self.dir.path()
+        &self.package
     }
 
     pub(super) fn answers(&self) -> Answers {
-        Answers::new(&Home::open(&self.dir.path().join("home")).unwrap())
+        Answers::new(&Home::open(&self.package.join("home")).unwrap())
     }
 
     pub(super) fn asking<'a>(&'a self, agents: &'a [Agent]) -> Asking<'a> {
@@ -112,7 +121,7 @@ impl World {
 
     /// Every file of the world that holds the key.
     pub(super) fn files_with_the_key(&self) -> Vec<String> {
-        let all = walkdir::WalkDir::new(self.dir.path()).into_iter().flatten().filter(|e| e.file_type().is_file());
+        let all = walkdir::WalkDir::new(&self.package).into_iter().flatten().filter(|e| e.file_type().is_file());
         let bytes = |e: &walkdir::DirEntry| std::fs::read(e.path()).unwrap();
         let holds = |bytes: &[u8]| bytes.windows(KEY.len()).any(|w| w == KEY.as_bytes());
         all.filter(|e| holds(&bytes(e))).map(|e| e.path().display().to_string()).collect()
