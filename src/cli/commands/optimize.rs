@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use self::brief::About;
-use self::found::Results;
-use super::build::{assemble, execute, interrupts, plain_exit, summary};
+use self::found::{Became, Results};
+use super::build::{Watch, assemble, execute, interrupts, plain_exit, summary};
 use crate::cli::args::OptimizeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages};
@@ -49,7 +49,7 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
     let mut words = args.select.clone();
     words.kernel.extend(args.kernels.iter().cloned());
     let interrupted = interrupts(context)?;
-    let mut run = Run { began, interrupted, spent: BTreeMap::new(), ended: BTreeSet::new() };
+    let mut run = Run { began, interrupted, spent: BTreeMap::new(), ended: BTreeSet::new(), asked: BTreeSet::new() };
     loop {
         let mut opened = context.open()?;
         let selected = context.select(&opened.workspace, &words)?;
@@ -87,6 +87,8 @@ struct Run {
     spent: BTreeMap<String, (u64, u64, f64)>,
     /// What nothing comes next for.
     ended: BTreeSet<Seat>,
+    /// What was asked for in the turn before.
+    asked: BTreeSet<Seat>,
 }
 
 /// What one build led to.
@@ -107,7 +109,8 @@ fn turn(
 ) -> Result<Turn, Exit> {
     let mut ready = context.ready(opened, packages, asked, &run.interrupted)?;
     super::build::announce(context, run.began);
-    let outcome = execute(context, opened, &mut ready, packages, &mut None);
+    let mut watch = Watch { goes_on: true, ..Watch::default() };
+    let outcome = execute(context, opened, &mut ready, packages, &mut watch);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     if outcome.interrupted || run.interrupted.load(Ordering::Relaxed) {
         context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
@@ -119,6 +122,9 @@ fn turn(
             continue;
         }
         let results = Results::new(&ready, &outcome, &recorded.seat);
+        if run.asked.remove(&recorded.seat) {
+            tell(context, packages, recorded, &results);
+        }
         match comes_next(context, packages, recorded, &results) {
             Ok(next) => due.push(next),
             Err(why) => {
@@ -149,6 +155,31 @@ fn turn(
     ready.end();
     std::mem::forget(outcome);
     Ok(if due.is_empty() { Turn::Over(exit) } else { Turn::Due(due) })
+}
+
+/// Says what became of the last attempt's variants, a line each.
+fn tell(context: &Context, packages: &Packages, recorded: &Recorded, results: &Results<'_, '_>) {
+    let package = packages.all().find(|p| p.name == recorded.seat.package);
+    let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
+    let operator = package.zip(kernel).and_then(|(p, k)| p.operator(&k.operator));
+    let (Some(operator), Some(last)) = (operator, recorded.attempts.last()) else { return };
+    let written = last.written.as_ref().map(|kernel| &kernel.source);
+    for (build, became) in results.of_round(operator, last.round) {
+        if build.written.as_ref().map(|w| &w.kernel.source) != written {
+            continue;
+        }
+        let first = |text: &str| text.lines().next().unwrap_or_default().to_string();
+        let (verb, how) = match became {
+            Became::Right => ("Right", String::new()),
+            Became::Undecided => ("Undecided", String::new()),
+            Became::Refused(why) => ("Refused", first(&why)),
+            Became::Wrong(how) => ("Wrong", first(&how)),
+            Became::Hidden => ("Wrong", "at a shape that is held back".into()),
+            Became::Idle => ("Idle", "it serves no shape".into()),
+        };
+        let colon = if how.is_empty() { "" } else { ": " };
+        context.console.status(verb, &format!("{}{colon}{how}", build.label));
+    }
 }
 
 /// Whether a seat was selected.
@@ -262,6 +293,7 @@ fn listed(names: &[String]) -> String {
 /// Asks, and records what was answered.
 fn answer(context: &Context, opened: &Opened, packages: &Packages, due: Due, run: &mut Run) -> Result<(), Exit> {
     let Due { recorded, question, briefing, proposal } = due;
+    run.asked.insert(recorded.seat.clone());
     let (round, attempt) = (question.round, question.attempt);
     let what = match attempt {
         0 => format!("{}: round {round}: {}", name(&recorded.seat), tried(&question.methods)),
