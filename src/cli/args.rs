@@ -222,6 +222,29 @@ pub struct ReportArgs {
     /// The form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
+    /// Show scores of kernels against a baseline instead
+    #[arg(long, value_name = "FORM")]
+    pub score: Option<ScoreForm>,
+    /// What is compared with: a kernel of the same operator, a variant, or `declared`, the variant declared first
+    #[arg(long, value_name = "NAME", default_value = "declared", requires = "score")]
+    pub baseline: String,
+    /// The shares of right kernels that are more than so many times as fast
+    #[arg(long, value_name = "P", value_delimiter = ',', default_value = "1", requires = "score")]
+    pub fast_p: Vec<f64>,
+    /// What of the last build to show.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// Scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScoreForm {
+    /// The baseline's time over the kernel's
+    Speedup,
+    /// The same between 0 and 1, and 0.5 at parity
+    Logistic,
+    /// Right, faster by one per cent, and by code of its own
+    Weighted,
 }
 
 /// Forms of a report.

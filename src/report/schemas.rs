@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::{Report, explanation, metadata, method};
+use super::{Report, explanation, metadata, method, score};
 use crate::engine::evidence::Record;
 use crate::model;
 use crate::record::event::Event;
 use crate::workspace::lockfile;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 8] =
-    ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "method", "report"];
+pub const NAMES: [&str; 9] =
+    ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "method", "report", "scores"];
 
 /// The schema of that name; none if there is none.
 pub fn schema(name: &str) -> Option<Value> {
@@ -23,6 +23,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "metadata" => schemars::schema_for!(metadata::Metadata),
         "method" => schemars::schema_for!(method::MethodDocument),
         "report" => schemars::schema_for!(Report),
+        "scores" => schemars::schema_for!(score::Scores),
         _ => return None,
     };
     Some(schema.to_value())

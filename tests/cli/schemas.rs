@@ -37,6 +37,7 @@ fn the_schemas_are_those_of_the_program() {
         "metadata",
         "method",
         "report",
+        "scores",
     ];
     for name in names {
         let printed = place.run(&format!("schema {name}")).expect(0).out;

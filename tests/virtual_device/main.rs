@@ -28,6 +28,8 @@ mod property;
 #[path = "../e2e/random.rs"]
 mod random;
 #[cfg(feature = "virtual-device")]
+mod scored;
+#[cfg(feature = "virtual-device")]
 mod selected;
 #[cfg(feature = "virtual-device")]
 mod travel;

@@ -503,10 +503,17 @@ impl Ready<'_> {
     /// Names of what select steps number that decide; none for those that only nominate.
     pub fn names(&self, id: &str) -> Option<crate::report::Names> {
         let selected = self.expander.selected(id)?;
+        let about = self.expander.about(&selected)?;
         Some(crate::report::Names {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
             classes: selected.classes.clone(),
-            shapes: self.expander.shapes(&selected),
+            shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
+            basis: about.timed.then(|| crate::report::document::BasisReport {
+                hot: about.hot,
+                declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
+                whole: about.whole,
+                classes: about.shapes.iter().cloned().collect(),
+            }),
             types: selected.choice.label.clone(),
         })
     }
