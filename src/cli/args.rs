@@ -222,7 +222,7 @@ pub struct ReportArgs {
     /// The form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
-    /// Show scores of kernels against a baseline instead
+    /// Show scores of kernels against a baseline instead: how many times as fast, the same from 0 to 1 with 0.5 at parity, or right, faster, and by code of its own
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
     /// What is compared with: a kernel of the same operator, a variant, or `declared`, the variant declared first
@@ -236,14 +236,12 @@ pub struct ReportArgs {
     pub select: Select,
 }
 
-/// Scores.
+/// Scores, as `measure::score` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words of the option")]
 pub enum ScoreForm {
-    /// The baseline's time over the kernel's
     Speedup,
-    /// The same between 0 and 1, and 0.5 at parity
     Logistic,
-    /// Right, faster by one per cent, and by code of its own
     Weighted,
 }
 
