@@ -1,4 +1,5 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, rooflines, scores, statistics of pairs, selection, attribution. Pure functions of
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, rooflines, scores, statistics of pairs, selection, attribution,
+//! search over tunables. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
 pub mod attribute;
@@ -10,6 +11,7 @@ pub mod judge;
 pub mod pattern;
 pub mod roofline;
 pub mod score;
+pub mod search;
 pub mod select;
 pub mod signature;
 pub mod stats;

@@ -39,7 +39,9 @@ impl Planner<'_> {
         }
         let params = RooflineParams { cases, hot: scope.kernel.select.metric == Metric::Hot };
         let parts = self.parts(scope, build);
-        let mut node = Make::new(StepKind::Roofline, &parts, self.labels(scope, build, None), &params).phase(ABLATION);
+        let mut node = Make::new(StepKind::Roofline, &parts, self.labels(scope, build, None), &params)
+            .phase(ABLATION)
+            .round(scope.round);
         for (name, from) in &inputs {
             node = node.optional(name, from, "observation");
         }
@@ -59,6 +61,7 @@ impl Planner<'_> {
         parts.push(shape);
         let node = Make::new(StepKind::Profile, &parts, self.labels(scope, build, Some(shape)), &params)
             .phase(ABLATION)
+            .round(scope.round)
             .memory(needs)
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")

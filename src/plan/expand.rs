@@ -8,6 +8,7 @@ use super::context::{Planner, Scope, is_benched};
 use super::kernels::{Nominated, Selected};
 use super::make::{ABLATION, Make, PAIRING};
 use super::operators::Case;
+use super::search::Searching;
 use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
@@ -15,6 +16,7 @@ use crate::model::kernel::{LaunchAction, LaunchDecl};
 use crate::model::{Arch, Kernel, Method, Metric, Operator, Target};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use crate::record::round::Decision;
+use crate::record::search::Searched;
 use crate::record::{Form, StepKind, StepResult};
 
 /// Share of time that the lower bound of a method's saving must exceed (design, section 9, step 5).
@@ -29,6 +31,11 @@ impl<'a> Expander<'a> {
     /// Over a finished plan, whose nodes have been taken out.
     pub fn new(planner: Planner<'a>) -> Self {
         Expander { planner: Mutex::new(planner) }
+    }
+
+    /// What a search node searches.
+    pub fn searching(&self, id: &str) -> Option<Arc<Searching>> {
+        self.planner.lock().ok()?.searching.get(id).cloned()
     }
 
     /// What a select node that decides stands for; none for one that only nominates.
@@ -67,7 +74,11 @@ pub struct About {
 impl Expand for Expander<'_> {
     fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
         let mut planner = self.planner.lock().map_err(|_| "BUG: planning panicked before")?;
-        if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
+        if let Some(searching) = planner.searching.get(&node.id).cloned() {
+            let bytes = read("search").ok_or("what the search decided is not in the store")?;
+            let searched: Searched = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.searched(&searching, &searched).map_err(|d| d.message)?;
+        } else if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
             let bytes = read("nomination").ok_or("the nomination is not in the store")?;
             let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
             planner.nominees(nominated, &nomination).map_err(|d| d.message)?;

@@ -14,6 +14,7 @@ use super::params::{
 };
 use super::profile::{ProfileParams, RooflineParams};
 use super::round::RoundParams;
+use super::search::SearchParams;
 use super::spec::Input;
 use super::{Spec, StepKind};
 use crate::base::Digest;
@@ -47,6 +48,7 @@ fn the_key_of_each_kind_is_what_it_was() {
             StepKind::Verify | StepKind::Bench => today::<VerifyParams>(&golden.params),
             StepKind::Judge => today::<JudgeParams>(&golden.params),
             StepKind::Match => today::<MatchParams>(&golden.params),
+            StepKind::Search => today::<SearchParams>(&golden.params),
             StepKind::Select => today::<SelectParams>(&golden.params),
             StepKind::Attribute => today::<AttributeParams>(&golden.params),
             StepKind::Pairs => today::<PairsParams>(&golden.params),

@@ -8,11 +8,13 @@ use super::document::{
     BasisReport, ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report,
     RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
+use super::search::SearchReport;
 use crate::base::Digest;
 use crate::measure::stats::median;
 use crate::record::event::{EvidenceSeen, Labels};
 use crate::record::params::{Judgement, Selection};
 use crate::record::profile::Roofline;
+use crate::record::search::Searched;
 use crate::record::timing::{BenchObserved, Series};
 use crate::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
@@ -79,6 +81,11 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         let package = packages.get(&step.labels.package);
         match step.kind {
             StepKind::Calibrate => operator(package, step),
+            StepKind::Search => {
+                if let Some(names) = names(step.id) {
+                    search(package, step, &names, reader);
+                }
+            }
             StepKind::Select => {
                 if let Some(names) = names(step.id) {
                     select(package, step, &names, reader);
@@ -229,6 +236,15 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
     report.variants =
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);
+}
+
+/// What a search came to, which its last step says.
+fn search(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reader: &Reader<'_>) {
+    let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else { return };
+    let Some(searched) = reader.document::<Searched>(step.result, "search") else { return };
+    let Some(found) = SearchReport::of(searched.tally, names) else { return };
+    let operator = step.labels.operator.clone().unwrap_or_default();
+    target_of(package, kernel, &operator, target, &names.types).search = Some(found);
 }
 
 /// Files what a step says under its target.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::search::SearchReport;
 use crate::record::params::{Attribution, Matched};
 use crate::record::profile::Roofline;
 use crate::record::{FunctionFacts, Verdict};
@@ -60,6 +61,9 @@ pub struct TargetReport {
     /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_on: Vec<String>,
+    /// The search over its tunables; none where every variant was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchReport>,
     /// Who stands for each class of shapes.
     pub champions: Vec<ChampionReport>,
     /// How its times are to be compared; none where nothing is timed, and where no variant was selected.

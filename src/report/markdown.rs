@@ -24,6 +24,11 @@ pub fn markdown(report: &Report) -> String {
                 target.observed_on.join("; ")
             );
         }
+        for (kernel, target) in targets() {
+            if let Some(search) = &target.search {
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line());
+            }
+        }
         let _ = writeln!(out, "| kernel | target | champion | standing | why |\n|---|---|---|---|---|");
         for (kernel, target) in targets() {
             for champion in &target.champions {

@@ -10,6 +10,7 @@ pub mod metadata;
 pub mod method;
 pub mod schemas;
 pub mod score;
+pub mod search;
 pub mod single;
 pub mod text;
 pub mod timings;

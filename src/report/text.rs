@@ -69,6 +69,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     if !target.observed_on.is_empty() {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
     }
+    if let Some(search) = &target.search {
+        let _ = writeln!(out, "    {}", paint(DIM, &search.line()));
+    }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
         let name = match &champion.variant {

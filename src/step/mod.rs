@@ -10,6 +10,7 @@ pub mod matching;
 pub mod roofline;
 pub mod round;
 pub mod runners;
+pub mod search;
 pub mod select;
 
 pub use runners::Runners;

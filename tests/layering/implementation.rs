@@ -83,12 +83,14 @@ fn what_is_compiled_in_is_the_digest_of_the_sources() {
 
 #[test]
 fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() {
-    let cases: [(&str, &[&str]); 22] = [
+    let cases: [(&str, &[&str]); 24] = [
         ("step/judge.rs", &["calibrate", "judge"]),
         ("measure/judge.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
         ("measure/front.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
         ("measure/select.rs", &["select"]),
-        ("measure/stats.rs", &["attribute", "roofline", "select"]),
+        ("measure/stats.rs", &["attribute", "roofline", "search", "select"]),
+        ("measure/search/walk.rs", &["search"]),
+        ("model/limits.rs", &["compile device", "inspect device", "search"]),
         ("measure/signature.rs", &["match"]),
         ("measure/derived.rs", &["roofline"]),
         ("optimize/round/choose.rs", &["round"]),

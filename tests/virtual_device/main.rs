@@ -28,7 +28,11 @@ mod property;
 #[path = "../e2e/random.rs"]
 mod random;
 #[cfg(feature = "virtual-device")]
+mod rounds;
+#[cfg(feature = "virtual-device")]
 mod scored;
+#[cfg(feature = "virtual-device")]
+mod searched;
 #[cfg(feature = "virtual-device")]
 mod selected;
 #[cfg(feature = "virtual-device")]

@@ -40,6 +40,9 @@ pub fn decide_by(
         settled,
         stop: None,
     };
+    if params.from_nothing {
+        return decision;
+    }
     if seen.near_peak {
         let gap = |gap: Option<f64>| gap.map_or("unknown".to_string(), |g| format!("{g:.2}"));
         let Gaps { compute, memory, latency } = seen.gaps;

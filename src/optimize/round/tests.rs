@@ -18,7 +18,8 @@ fn on(id: &str) -> Open {
 }
 
 fn params(methods: Vec<Open>) -> RoundParams {
-    RoundParams { round: 1, arch: "sm_90a".into(), facts: BTreeMap::new(), methods, tried: vec![] }
+    let (facts, tried) = (BTreeMap::new(), vec![]);
+    RoundParams { round: 1, arch: "sm_90a".into(), from_nothing: false, facts, methods, tried }
 }
 
 fn with(mut params: RoundParams, facts: &[(&str, bool)]) -> RoundParams {
@@ -390,4 +391,11 @@ fn where_no_variant_has_all_the_first_chosen_comes_first() {
     let other = of(["memory.vectorized_access", "latency.async_pipeline"]);
     assert_eq!(other.left_out, ["latency.async_pipeline"]);
     assert!(other.values.iter().all(|v| v["STAGES"] == TuneValue::Int(1)));
+}
+
+#[test]
+fn before_there_is_a_kernel_no_method_is_asked_for_and_nothing_stops() {
+    let params = RoundParams { from_nothing: true, ..params(vec![open("memory.vectorized_access")]) };
+    let decision = decide(&params, None, &BTreeMap::new(), None);
+    assert_eq!((decision.methods.as_slice(), decision.stop), (&[][..], None));
 }

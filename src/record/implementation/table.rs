@@ -51,6 +51,18 @@ pub const PARTS: &[Part] = &[
     ),
     part("calibrate", &["step/calibrate.rs", "measure/calibrate.rs"], &[]),
     part("match", &["step/matching.rs", "measure/signature.rs", "model/method.rs"], &["regex"]),
+    part(
+        "search",
+        &[
+            "step/search.rs",
+            "measure/search",
+            "measure/stats.rs",
+            "model/limits.rs",
+            "model/search.rs",
+            "record/search.rs",
+        ],
+        &[],
+    ),
     part("select", &["step/select.rs", "measure/select.rs", "measure/stats.rs"], &[]),
     part("attribute", &["step/attribute.rs", "measure/attribute.rs", "measure/stats.rs"], &[]),
     part(
@@ -84,6 +96,7 @@ pub const PARTS: &[Part] = &[
         "own references",
         &[
             "worker/oracle",
+            "worker/compilers.rs",
             "worker/confine.rs",
             "worker/confine",
             "worker/system.rs",
@@ -102,6 +115,9 @@ pub const PARTS: &[Part] = &[
         "emulator's compiler and inspection",
         &[
             "worker/serve/emulated.rs",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
             "worker/emulator/abi.rs",
             "worker/emulator/build.rs",
             "worker/emulator/foreign.rs",
@@ -127,10 +143,22 @@ pub const PARTS: &[Part] = &[
         ],
         &["addr2line", "libloading", "object"],
     ),
-    part("judging process", &["worker/judge", "worker/runner.rs", "worker/confine.rs", "worker/confine"], &[]),
+    part(
+        "judging process",
+        &["worker/judge", "worker/runner.rs", "worker/compilers.rs", "worker/confine.rs", "worker/confine"],
+        &[],
+    ),
     part(
         "CUDA compilers and inspection",
-        &["worker/compiled.rs", "worker/cuda", "toolchain/cxx.rs"],
+        &[
+            "worker/compiled.rs",
+            "worker/cuda",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
+            "model/limits.rs",
+            "toolchain/cxx.rs",
+        ],
         &["libloading", "object"],
     ),
 ];
@@ -160,6 +188,7 @@ pub const WORK: &[(&str, &str, &[&str])] = &[
     ),
     ("judge", "any", &["documents", "problems", "pure steps", "judge"]),
     ("match", "any", &["documents", "pure steps", "match"]),
+    ("search", "any", &["documents", "problems", "pure steps", "search"]),
     ("select", "any", &["documents", "problems", "pure steps", "select"]),
     ("attribute", "any", &["documents", "problems", "pure steps", "attribute"]),
     ("roofline", "any", &["documents", "problems", "pure steps", "roofline"]),

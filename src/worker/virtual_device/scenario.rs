@@ -28,6 +28,9 @@ pub struct Scenario {
     /// Relative range of what all samples of a step, or of a block of pairs, share: the clocks of that moment.
     #[serde(default)]
     pub drift: f64,
+    /// Seconds that a bench of all samples holds the device; one of fewer, its share.
+    #[serde(default = "one_second")]
+    pub bench_s: f64,
     /// The devices; none for a machine without.
     #[serde(default, rename = "device")]
     pub devices: Vec<Device>,
@@ -38,6 +41,10 @@ pub struct Scenario {
 
 fn first_day() -> String {
     "2026-01-01T00:00:00Z".into()
+}
+
+fn one_second() -> f64 {
+    1.0
 }
 
 /// A virtual device.
@@ -83,6 +90,9 @@ pub struct Rule {
     /// Nanoseconds of a launch.
     #[serde(default)]
     pub ns: f64,
+    /// By what the nanoseconds are multiplied for each group of the expression, by what the group matched: `{ 1 = { "4" = 1.5 } }`; by nothing where it is not listed.
+    #[serde(default)]
+    pub factors: BTreeMap<String, BTreeMap<String, f64>>,
     /// Nanoseconds beside, for each thread.
     #[serde(default)]
     pub ns_per_thread: f64,
@@ -126,14 +136,18 @@ impl Scenario {
         for launch in launches {
             let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
-            let rule = loop {
+            let (rule, factor) = loop {
                 let rule = rules.next().ok_or_else(|| format!("no rule of the scenario matches `{text}`"))?;
                 let regex = regex::Regex::new(&rule.matches).map_err(|e| format!("`{}`: {e}", rule.matches))?;
-                if regex.is_match(&text) {
-                    break rule;
+                if let Some(found) = regex.captures(&text) {
+                    let of = |(group, by): (&String, &BTreeMap<String, f64>)| {
+                        let text = found.get(group.parse().ok()?)?.as_str();
+                        by.get(text).copied()
+                    };
+                    break (rule, rule.factors.iter().filter_map(of).product::<f64>());
                 }
             };
-            let ns = rule.ns + rule.ns_per_thread * threads as f64;
+            let ns = rule.ns * factor + rule.ns_per_thread * threads as f64;
             if ns > longest {
                 (longest, all.metrics) = (ns, rule.metrics.clone());
             }

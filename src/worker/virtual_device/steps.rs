@@ -57,10 +57,10 @@ impl At {
     }
 
     /// Samples that were not dropped.
-    fn series(&mut self, seen: &Behaviour) -> Series {
+    fn series(&mut self, seen: &Behaviour, samples: usize) -> Series {
         let moment = self.clock.moment();
         let mut series = Series { samples_ns: vec![], dropped: 0 };
-        for _ in 0..SAMPLES {
+        for _ in 0..samples {
             let (sample, luck) = (self.clock.sample(seen.ns, moment), self.clock.uniform());
             if luck < seen.throttled {
                 series.dropped += 1;
@@ -145,11 +145,14 @@ pub fn bench(task: &Task) -> Response {
         let params: VerifyParams = task.params()?;
         let mut at = At::new(task, params.protocol)?;
         let behaviour = at.behaviour(&params)?;
+        let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
+        let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
         let seen = match behaviour.fault {
-            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone() },
+            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone(), took_s },
             None => {
-                let cold = Some(at.series(&behaviour));
-                BenchObserved { cold, hot: Some(at.series(&behaviour)), verified: true, peaks: at.peaks.clone() }
+                let cold = Some(at.series(&behaviour, samples));
+                let hot = Some(at.series(&behaviour, samples));
+                BenchObserved { cold, hot, verified: true, peaks: at.peaks.clone(), took_s }
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
