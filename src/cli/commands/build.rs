@@ -314,7 +314,9 @@ pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         })
         .collect();
     // Every judgement is looked at, and there may be tens of thousands: read side by side.
-    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select);
+    let judged = |view: &&StepView<'_>| {
+        matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select | StepKind::Bench)
+    };
     let wanted: Vec<Digest> =
         views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
     let leaves = &ready.leaves;
