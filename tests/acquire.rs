@@ -46,6 +46,7 @@ fn params(entries: &[&str]) -> CompileParams {
         std: "c++17".into(),
         include: vec!["common".into()],
         flags: vec![],
+        candidate: false,
     }
 }
 

@@ -96,6 +96,7 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
         std: "c++17".into(),
         include: vec![".".into()],
         flags: vec![],
+        candidate: false,
     };
     let made = compile(&params, &source, &shim, tools(), &scratch).unwrap_or_else(|e| panic!("{arch}: {e}: {e:?}"));
     let elf = object::File::parse(made.cubin.as_slice()).unwrap();

@@ -256,6 +256,7 @@ mod tests {
             hot: None,
             verified: true,
             took_s: None,
+            peaks: None,
         };
         Known {
             unbuilt: BTreeSet::new(),

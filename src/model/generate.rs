@@ -38,6 +38,36 @@ impl Kernel {
         self.generate.as_ref().is_some_and(|generate| generate.text.is_none())
     }
 
+    /// Whether an agent is to write this kernel from nothing: it has no variant of its own.
+    pub fn is_unstarted(&self) -> bool {
+        self.rounds.is_some() && self.generate.is_none() && self.launches.is_empty()
+    }
+
+    /// The kernel of this declaration that an agent wrote: `made` is what it declares, `text` its source, which stands at `source` in the package's tree. What
+    /// the manifest says of operator, targets, compilers, headers and selection stays.
+    pub fn written(&self, made: Kernel, text: Arc<str>, source: String) -> Kernel {
+        let template = self.rounds.as_ref().map_or_else(
+            || Text { value: source.clone(), place: self.place.clone() },
+            |rounds| Text { value: source.clone(), place: rounds.agent.place.clone() },
+        );
+        Kernel {
+            source_place: template.place.clone(),
+            generate: Some(Generate { template, text: Some(text) }),
+            source,
+            tune: made.tune,
+            conditions: made.conditions,
+            requires: made.requires,
+            methods: made.methods,
+            launches: made.launches,
+            workspace: made.workspace,
+            flags: made.flags,
+            defines: made.defines,
+            std: made.std.or_else(|| self.std.clone()),
+            type_uses: made.type_uses,
+            ..self.clone()
+        }
+    }
+
     /// This kernel with what a template declared for it and the source `text`. What the manifest states goes before what the template does: values of tunables,
     /// how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
     ///

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::Rounds;
 use super::bound::{Constant, Fill};
 use super::expr::Expr;
 use super::generate::Generate;
@@ -185,6 +186,8 @@ pub struct Kernel {
     pub source_place: Place,
     /// What makes its source, where that is not a file of the package.
     pub generate: Option<Generate>,
+    /// What it asks of agents over its rounds; none where it has no rounds.
+    pub rounds: Option<Rounds>,
     /// Its targets in declared order; all of the package's where it names none.
     pub targets: Vec<String>,
     /// Where it names them, in the same order; empty where it names none.

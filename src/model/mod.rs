@@ -1,5 +1,6 @@
 //! `kernel.toml` as typed values: the manifest, and what becomes of it when names are bound to numbers. Pure: knows no files, clock or environment.
 
+pub mod agent;
 pub mod bound;
 pub mod dtype;
 pub mod entry;
@@ -22,6 +23,7 @@ mod bind;
 mod launch;
 mod validate;
 
+pub use agent::{Agent, Rounds};
 pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };

@@ -9,8 +9,9 @@ use rayon::prelude::*;
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
 use super::make::MAIN;
+use super::rounds::Waiting;
 use super::search::Searching;
-use super::variants::torn;
+use super::variants::{Build, torn};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
 use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
@@ -39,6 +40,8 @@ pub struct Planner<'a> {
     pub searching: BTreeMap<String, Arc<Searching>>,
     /// The wave of what is made of the main phase now ([`crate::engine::Rank::wave`]).
     pub wave: u32,
+    /// By id of a round node: what follows if it does not say stop.
+    pub waiting: BTreeMap<String, Waiting>,
 }
 
 impl<'a> Planner<'a> {
@@ -73,6 +76,7 @@ impl<'a> Planner<'a> {
             nominated: BTreeMap::new(),
             searching: BTreeMap::new(),
             wave: 0,
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -85,6 +89,7 @@ impl<'a> Planner<'a> {
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
         self.searching.extend(part.searching);
+        self.waiting.extend(part.waiting);
     }
 
     fn package(&mut self, at: usize) {
@@ -195,4 +200,16 @@ pub struct Scope<'s> {
     pub choice: &'s TypeChoice,
     /// The target.
     pub target: &'s Target,
+    /// The round that is planned; 0 for what is declared.
+    pub round: u32,
+}
+
+impl<'s> Scope<'s> {
+    /// The same for a variant: of the kernel that it is a variant of, where an agent wrote that.
+    pub fn of<'b>(self, build: &'b Build) -> Scope<'b>
+    where
+        's: 'b,
+    {
+        Scope { kernel: build.written.as_ref().map_or(self.kernel, |written| &written.kernel), ..self }
+    }
 }

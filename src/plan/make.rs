@@ -60,6 +60,35 @@ impl Make {
         self
     }
 
+    /// In that round. What a round tries is there to be tried: that it is wrong is a finding.
+    #[must_use]
+    pub fn round(mut self, round: u32) -> Self {
+        self.0.rank.round = round;
+        self.0.advisory |= round > 0;
+        self
+    }
+
+    /// Ends after those nodes, of which it reads nothing.
+    #[must_use]
+    pub fn after(mut self, nodes: impl IntoIterator<Item = String>) -> Self {
+        self.0.after.extend(nodes);
+        self
+    }
+
+    /// Its failing verdict is a finding.
+    #[must_use]
+    pub fn advisory(mut self) -> Self {
+        self.0.advisory = true;
+        self
+    }
+
+    /// Its failing verdict counts, notwithstanding its round.
+    #[must_use]
+    pub fn binding(mut self) -> Self {
+        self.0.advisory = false;
+        self
+    }
+
     /// With bytes that are there already.
     #[must_use]
     pub fn blob(mut self, name: &str, digest: Digest) -> Self {

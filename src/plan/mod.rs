@@ -40,6 +40,7 @@ pub mod make;
 pub mod memory;
 pub mod operators;
 pub mod regression;
+pub mod rounds;
 pub mod search;
 pub mod variants;
 

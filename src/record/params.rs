@@ -53,6 +53,9 @@ pub struct CompileParams {
     pub include: Vec<String>,
     /// Further flags, as declared.
     pub flags: Vec<String>,
+    /// Whether it is tried in a round: that the compiler refuses it is then a failing verdict, which is remembered, and no error of the build.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub candidate: bool,
 }
 
 /// What a toolchain is, by content: what enters keys.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::profile::Peaks;
+
 /// Samples taken one way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Series {
@@ -23,6 +25,9 @@ pub struct BenchObserved {
     /// Seconds for which the step held the device, as whoever measured counted them: what a search with a budget in seconds spends. None where it was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
+    /// What the device can do at most; none where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peaks: Option<Peaks>,
 }
 
 /// What a pairs step saw of two binaries A and B.

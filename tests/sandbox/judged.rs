@@ -222,6 +222,7 @@ impl Bench {
             std: "c++17".into(),
             include: vec![],
             flags: vec![],
+            candidate: false,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);

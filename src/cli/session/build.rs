@@ -24,6 +24,7 @@ use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::engine::stat::StatCache;
 use crate::engine::{Blobs, BuildOptions, BuildOutcome, Cache, Capacity, Graph, Runner, Services};
 use crate::model::{self, Package, Reference};
+use crate::optimize::methods::Facts;
 use crate::plan::expand::Expander;
 use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
@@ -222,6 +223,7 @@ impl Context {
                 references: sources.references,
                 include: sources.include,
                 toolchains,
+                tried: BTreeMap::new(),
                 pins: pins.collect(),
             });
         }
@@ -252,6 +254,7 @@ impl Context {
             time_limit_s: self.settings.number("build.time-limit"),
             devices: devices.classes.clone(),
             methods: crate::optimize::methods::signatures(),
+            facts: |operator, choice, kernel| Facts::of(operator, choice, kernel, None).named(),
         });
         self.say(&std::mem::take(&mut planner.diagnostics))?;
         let nodes = std::mem::take(&mut planner.nodes);

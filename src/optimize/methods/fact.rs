@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{DType, Kernel, Operator, Reference, TypeChoice};
 use crate::record::Inspection;
 
 /// Something that holds or does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {
     /// The operator multiplies matrices.
@@ -99,6 +99,16 @@ impl Fact {
 pub struct Facts(pub BTreeMap<Fact, bool>);
 
 impl Facts {
+    /// By name, for the parameters of steps.
+    pub fn named(&self) -> BTreeMap<String, bool> {
+        // A fact is a name alone.
+        let name = |fact: &Fact| match serde_json::to_value(fact) {
+            Ok(serde_json::Value::String(name)) => Some(name),
+            _ => None,
+        };
+        self.0.iter().filter_map(|(fact, holds)| Some((name(fact)?, *holds))).collect()
+    }
+
     /// The facts of an operator under a choice of types, a kernel, and its machine code where it was inspected (what opcodes tell: where it was disassembled).
     pub fn of(operator: &Operator, choice: &TypeChoice, kernel: &Kernel, inspection: Option<&Inspection>) -> Self {
         let mut facts = BTreeMap::new();

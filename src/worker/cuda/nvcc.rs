@@ -172,6 +172,7 @@ mod tests {
             std: "c++17".into(),
             include: vec![],
             flags: vec![],
+            candidate: false,
         }
     }
 

@@ -144,10 +144,10 @@ pub fn bench(task: &Task) -> Response {
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
         let seen = match behaviour.fault {
-            Some(_) => BenchObserved { cold: None, hot: None, verified: false, took_s },
+            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: None, took_s },
             None => {
                 let cold = Some(at.series(&behaviour, samples));
-                BenchObserved { cold, hot: Some(at.series(&behaviour, samples)), verified: true, took_s }
+                BenchObserved { cold, hot: Some(at.series(&behaviour, samples)), verified: true, peaks: None, took_s }
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
