@@ -12,7 +12,7 @@
 //! | [`model`] * | `kernel.toml` to a typed model: parse, validate, expressions, binding |
 //! | [`record`] * | what is said and kept: verdicts, outcomes, specs, observations, events |
 //! | [`reference`] | built-in operators: f64 oracle, cost, input generators, null candidates |
-//! | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution |
+//! | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution, search over tunables |
 //! | [`config`] | settings from files, environment and flags; the only reader of the environment |
 //! | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
 //! | [`toolchain`] | find, install and fingerprint compilers |
@@ -46,6 +46,7 @@
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
 //! | `$KFORGE_HOME/actions/` | results by key ([`engine::action`]) |
 //! | `$KFORGE_HOME/evidence/` | observations of devices by question ([`engine::evidence`]) |
+//! | `$KFORGE_HOME/answers/` | what agents answered ([`engine::answers`]) |
 //! | `$KFORGE_HOME/toolchains/` | installed toolchains, each folder named by the digest of its set |
 //! | `$KFORGE_HOME/machine` | what this machine's own tools consist of ([`cli::session::machine`]) |
 //! | `$KFORGE_HOME/scratch/` | expected outputs, made again when needed |

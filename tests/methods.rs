@@ -4,11 +4,14 @@
 //! In a file, `with` stands against `without`, and `with_X` against `without_X` where there is one, else against `without` too. What an architecture lacks is
 //! left out by the preprocessor. All files of an architecture are compiled as one source, each in a namespace of its own: disassembly costs a process.
 //!
-//! Touches the network where the toolchain is not yet installed below `target/kforge-test-home`, as `toolchain_network` does, and in no other way.
+//! Touches the network where the toolchain is not yet installed below `target/kforge-test-home`, as `acquire` does, and in no other way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
+
+#[path = "installed/toolchain.rs"]
+mod toolchain;
 
 use kforge::measure::signature::matched;
 use kforge::model::SassPatterns;
@@ -16,13 +19,10 @@ use kforge::model::target::CAPABILITIES;
 use kforge::optimize::methods::{Entry, Fit, registry};
 use kforge::record::params::{CompileFacts, CompileParams, Compiler, InspectParams, Shown};
 use kforge::record::{FunctionFacts, Inspection};
-use kforge::toolchain::Pip;
-use kforge::toolchain::cuda::{Cuda, Group, Source, resolve};
+use kforge::toolchain::cuda::Group;
 use kforge::worker::cuda::{compile, inspect, shim_headers};
-use kforge::workspace::lockfile::Lockfile;
 use object::{Object, ObjectSection};
-
-const RELEASE: &str = "13.0";
+use toolchain::install;
 
 /// Headers that the kernels need, before any namespace is opened.
 const HEADERS: &str = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <mma.h>\n#include <cooperative_groups.h>\n#include \"ptx.cuh\"\n";
@@ -36,29 +36,10 @@ fn shown() -> impl Iterator<Item = &'static Entry> {
     registry().entries().iter().filter(|e| e.signature.is_ok())
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test stands where config does and hands the environment on")]
-fn environment() -> BTreeMap<String, String> {
-    std::env::vars().collect()
-}
-
 /// NVRTC and the disassembler, which other tests of the toolchain may have installed.
 fn tools() -> &'static BTreeMap<String, PathBuf> {
     static TOOLS: OnceLock<BTreeMap<String, PathBuf>> = OnceLock::new();
-    TOOLS.get_or_init(|| {
-        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
-        std::fs::create_dir_all(&home).unwrap();
-        let pip = Pip::find(None, &environment()).expect("pip or uv");
-        let key = format!("cuda {RELEASE}");
-        let mut lock = Lockfile::read(&home).unwrap();
-        if !lock.wheels.contains_key(&key) {
-            lock.wheels.insert(key.clone(), resolve(RELEASE, &pip).expect("resolve"));
-            lock.write(&home, false).unwrap();
-        }
-        let cuda = Cuda::Wheels(lock.wheels[&key].clone());
-        let install =
-            |group| cuda.install(group, &home.join("toolchains"), Source::Pip(&pip), &mut |_| {}).expect("install");
-        install(Group::Compile).tools.into_iter().chain(install(Group::Disassemble).tools).collect()
-    })
+    TOOLS.get_or_init(|| install(Group::Compile).into_iter().chain(install(Group::Disassemble)).collect())
 }
 
 /// Every capability, with its own instructions where it has a suffix for them, and the portable ones beside those.
@@ -115,6 +96,7 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
         std: "c++17".into(),
         include: vec![".".into()],
         flags: vec![],
+        candidate: false,
     };
     let made = compile(&params, &source, &shim, tools(), &scratch).unwrap_or_else(|e| panic!("{arch}: {e}: {e:?}"));
     let elf = object::File::parse(made.cubin.as_slice()).unwrap();

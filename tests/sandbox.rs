@@ -12,6 +12,8 @@ mod confined;
 mod judged;
 #[path = "sandbox/pooled.rs"]
 mod pooled;
+#[path = "installed/python.rs"]
+mod python;
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;

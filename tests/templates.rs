@@ -1,46 +1,26 @@
 //! Generated kernels against the device compiler: every kernel of `examples/generated` is compiled for GPUs of three generations, for each choice of types and
 //! with every method on and off. What they compute is verified on `cpu` in `e2e`.
 //!
-//! Touches the network where the toolchain is not yet installed below `target/kforge-test-home`, as `toolchain_network` does, and in no other way.
+//! Touches the network where the toolchain is not yet installed below `target/kforge-test-home`, as `acquire` does, and in no other way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+#[path = "installed/toolchain.rs"]
+mod toolchain;
+
 use kforge::model::{Kernel, Operator, Target};
 use kforge::optimize::templates::TEMPLATES;
 use kforge::record::params::{CompileParams, Compiler};
-use kforge::toolchain::Pip;
-use kforge::toolchain::cuda::{Cuda, Group, Source, resolve};
+use kforge::toolchain::cuda::Group;
 use kforge::worker::cuda::{compile, shim_headers};
-use kforge::workspace::lockfile::Lockfile;
-
-const RELEASE: &str = "13.0";
+use toolchain::install;
 
 const ARCHITECTURES: [&str; 3] = ["sm_80", "sm_90a", "sm_100"];
 
-#[expect(clippy::disallowed_methods, reason = "a test stands where config does and hands the environment on")]
-fn environment() -> BTreeMap<String, String> {
-    std::env::vars().collect()
-}
-
 /// NVRTC, which other tests of the toolchain may have installed.
 fn tools() -> BTreeMap<String, PathBuf> {
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
-    std::fs::create_dir_all(&home).unwrap();
-    let pip = Pip::find(None, &environment()).expect("pip or uv");
-    let key = format!("cuda {RELEASE}");
-    let mut lock = Lockfile::read(&home).unwrap();
-    if !lock.wheels.contains_key(&key) {
-        lock.wheels.insert(key.clone(), resolve(RELEASE, &pip).expect("resolve"));
-        lock.write(&home, false).unwrap();
-    }
-    let cuda = Cuda::Wheels(lock.wheels[&key].clone());
-    let toolchains = home.join("toolchains");
-    cuda.install(Group::Compile, &toolchains, Source::Pip(&pip), &mut |_| {})
-        .expect("install")
-        .tools
-        .into_iter()
-        .collect()
+    install(Group::Compile)
 }
 
 /// The entries of the first variant for each choice of types, and of those that its methods turned off leave.
@@ -81,8 +61,8 @@ fn every_generated_kernel_compiles_for_every_generation_of_gpus() {
                     let folder = dir.join(&kernel.name);
                     let scratch = folder.join("scratch");
                     std::fs::create_dir_all(&scratch).unwrap();
-                    let text = kernel.generate.as_ref().and_then(|g| g.text.as_deref()).expect("it is generated");
-                    std::fs::write(folder.join("kernel.cu"), text).unwrap();
+                    let text = &kernel.made().expect("it is generated").source;
+                    std::fs::write(folder.join("kernel.cu"), text.as_bytes()).unwrap();
                     let operator = package.operator(&kernel.operator).unwrap();
                     for arch in ARCHITECTURES {
                         let params = CompileParams {
@@ -94,6 +74,7 @@ fn every_generated_kernel_compiles_for_every_generation_of_gpus() {
                             std: "c++17".into(),
                             include: vec![],
                             flags: vec![],
+                            candidate: false,
                         };
                         if let Err(error) = compile(&params, &folder, shim, tools, &scratch) {
                             failed.lock().unwrap().push(format!("{} for {arch}: {error}: {error:?}", kernel.name));

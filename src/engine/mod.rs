@@ -8,6 +8,7 @@ pub mod dryrun;
 pub mod explain;
 pub mod graph;
 pub mod action;
+pub mod answers;
 pub mod blobs;
 pub mod collect;
 pub mod evidence;

@@ -4,11 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::Rounds;
 use super::bound::{Constant, Fill};
 use super::expr::Expr;
 use super::generate::Generate;
 use super::method::Method;
 use super::operator::TypeRef;
+use super::search::Search;
 use super::variant::TuneValue;
 use super::{Place, Text};
 
@@ -184,6 +186,8 @@ pub struct Kernel {
     pub source_place: Place,
     /// What makes its source, where that is not a file of the package.
     pub generate: Option<Generate>,
+    /// What it asks of agents over its rounds; none where it has no rounds.
+    pub rounds: Option<Rounds>,
     /// Its targets in declared order; all of the package's where it names none.
     pub targets: Vec<String>,
     /// Where it names them, in the same order; empty where it names none.
@@ -194,6 +198,8 @@ pub struct Kernel {
     pub tune: Vec<(Text, Vec<TuneValue>)>,
     /// `where`: which variants exist.
     pub(crate) conditions: Vec<Expr>,
+    /// How the space of its tunables is searched.
+    pub search: Search,
     /// What runs, in order.
     pub launches: Vec<LaunchDecl>,
     /// Its methods in declared order.

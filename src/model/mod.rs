@@ -1,16 +1,19 @@
 //! `kernel.toml` as typed values: the manifest, and what becomes of it when names are bound to numbers. Pure: knows no files, clock or environment.
 
+pub mod agent;
 pub mod bound;
 pub mod dtype;
 pub mod entry;
 pub mod expr;
 pub mod generate;
 pub mod kernel;
+pub mod limits;
 pub mod manifest;
 pub mod method;
 pub mod operator;
 pub mod package;
 pub mod place;
+pub mod search;
 pub mod target;
 pub mod tolerance;
 pub mod variant;
@@ -20,11 +23,12 @@ mod bind;
 mod launch;
 mod validate;
 
+pub use agent::{Agent, Rounds};
 pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };
 pub use dtype::DType;
-pub use generate::{Generate, TemplateText};
+pub use generate::{Generate, Made, TemplateText};
 pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
 pub use manifest::{parse, parse_template, schema};
 pub use method::{Axis, Method, Off, SassPatterns, Signature};
@@ -32,7 +36,9 @@ pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
 pub(crate) use package::UNNAMED;
 pub use package::{Inheritable, Manifest, Package, inherit, overlay};
 pub use place::{Place, Text};
+pub use search::{Budget, Search, Strategy};
 pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
 pub use tolerance::{Compare, Nonfinite, Tolerance};
+pub use validate::written as check_written;
 pub use variant::{TuneValue, Variant};
 pub use workspace::{PackageTable, WorkspaceTable};

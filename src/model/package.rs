@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::agent::Agent;
 use super::expr::list;
 use super::kernel::Kernel;
 use super::manifest::RawShape;
@@ -40,6 +41,8 @@ pub struct Manifest {
     pub dependencies: Vec<(Text, Inheritable<Dependency>)>,
     /// `[targets]` in declared order.
     pub targets: Vec<(Text, Inheritable<Target>)>,
+    /// The agents that kernels may name, in declared order.
+    pub agents: Vec<Agent>,
     /// Operators in declared order.
     pub operators: Vec<Operator>,
     /// Operators of which only shapes or seeds are declared: for overlays.
@@ -77,6 +80,8 @@ pub struct Package {
     pub from_root: BTreeSet<String>,
     /// Its targets; `cpu` alone where it declares none.
     pub targets: BTreeMap<String, Target>,
+    /// The agents that its kernels may name, in declared order.
+    pub agents: Vec<Agent>,
     /// Its operators in declared order.
     pub operators: Vec<Operator>,
     /// Its kernels in declared order.
@@ -89,6 +94,11 @@ impl Package {
     /// The operator of that name.
     pub fn operator(&self, name: &str) -> Option<&Operator> {
         self.operators.iter().find(|o| o.name == name)
+    }
+
+    /// The agent of that name.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|a| a.name == name)
     }
 
     /// The kernel of that name.
@@ -194,6 +204,7 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         dependencies,
         from_root,
         targets,
+        agents: member.agents.clone(),
         operators: member.operators.clone(),
         kernels: member.kernels.clone(),
         file: Arc::clone(&member.file),
@@ -232,6 +243,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
         || !overlay.targets.is_empty()
         || !overlay.dependencies.is_empty()
         || overlay.cuda.is_some()
+        || !overlay.agents.is_empty()
     {
         let place = overlay.kernels.first().map_or(&start, |k| &k.place);
         found.push(

@@ -132,6 +132,54 @@ impl Kernel {
         }))
     }
 
+    /// The variant that rounds start from: the first in declared order that has the tunables which `generate.start` names; none for a kernel that starts from
+    /// nothing. Fails where there is no such variant.
+    pub fn start(&self, target: &Target, choice: &TypeChoice) -> Result<Option<Variant>, Diagnostic> {
+        let Some(rounds) = self.rounds.as_ref().filter(|_| !self.is_unstarted()) else { return Ok(None) };
+        for variant in self.space(target, choice)? {
+            let variant = variant?;
+            if rounds.start.iter().all(|(name, (_, value))| variant.values.get(name) == Some(value)) {
+                return Ok(Some(variant));
+            }
+        }
+        let place = rounds.start.values().next().map_or(&rounds.agent.place, |(name, _)| &name.place);
+        let message = format!("kernel `{}` has no such variant to start from on target `{}`", self.name, target.name);
+        Err(place
+            .error("manifest.no-variant", message)
+            .expected("`start` that some variant has: `where` leaves it out"))
+    }
+
+    /// The variant with these tunables, where those that are not named have their first value; none where there is none: a value that is not listed, or one that
+    /// `where` leaves out. Its order counts for nothing.
+    pub fn variant(
+        &self,
+        target: &Target,
+        choice: &TypeChoice,
+        values: &BTreeMap<String, TuneValue>,
+    ) -> Result<Option<Variant>, Diagnostic> {
+        if values.keys().any(|name| !self.tune.iter().any(|(own, _)| own.value == *name)) {
+            return Ok(None);
+        }
+        let mut wanted = BTreeMap::new();
+        for (name, of) in &self.tune {
+            let Some(value) = values.get(&name.value).or(of.first()).filter(|v| of.contains(v)) else {
+                return Ok(None);
+            };
+            wanted.insert(name.value.clone(), value.clone());
+        }
+        let mut scope = Scope::new();
+        let variant = self.labelled(wanted, 0);
+        self.tunables(&variant, choice, &mut scope);
+        scope.insert("target".into(), Value::Str(target.name.clone()));
+        scope.insert("arch".into(), Value::Str(target.arch.name().into()));
+        for condition in &self.conditions {
+            if !condition.truth(&scope)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(variant))
+    }
+
     /// Whether a variant serves a shape: all of `requires`.
     pub fn serves(
         &self,

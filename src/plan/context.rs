@@ -8,7 +8,10 @@ use rayon::prelude::*;
 
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
-use super::variants::torn;
+use super::make::MAIN;
+use super::rounds::Waiting;
+use super::search::Searching;
+use super::variants::{Build, torn};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
 use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
@@ -33,6 +36,12 @@ pub struct Planner<'a> {
     pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
     pub nominated: BTreeMap<String, Nominated>,
+    /// By id of a round node: what follows if it does not say stop.
+    pub waiting: BTreeMap<String, Waiting>,
+    /// By id of a search node: what it is expanded with.
+    pub searching: BTreeMap<String, Arc<Searching>>,
+    /// The wave of what is made of the main phase now ([`crate::engine::Rank::wave`]).
+    pub wave: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -65,6 +74,9 @@ impl<'a> Planner<'a> {
             diagnostics: vec![],
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            searching: BTreeMap::new(),
+            wave: 0,
         }
     }
 
@@ -76,6 +88,8 @@ impl<'a> Planner<'a> {
         self.diagnostics.extend(part.diagnostics);
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
+        self.waiting.extend(part.waiting);
+        self.searching.extend(part.searching);
     }
 
     fn package(&mut self, at: usize) {
@@ -138,7 +152,10 @@ impl<'a> Planner<'a> {
     }
 
     /// Adds a node, once.
-    pub fn add(&mut self, node: Node) -> String {
+    pub fn add(&mut self, mut node: Node) -> String {
+        if node.rank.phase == MAIN {
+            node.rank.wave = self.wave;
+        }
         let id = node.id.clone();
         if self.ids.insert(id.clone()) {
             self.nodes.push(node);
@@ -183,4 +200,16 @@ pub struct Scope<'s> {
     pub choice: &'s TypeChoice,
     /// The target.
     pub target: &'s Target,
+    /// The round that is planned; 0 for what is declared.
+    pub round: u32,
+}
+
+impl<'s> Scope<'s> {
+    /// The same for a variant: of the kernel that it is a variant of, where an agent wrote that.
+    pub fn of<'b>(self, build: &'b Build) -> Scope<'b>
+    where
+        's: 'b,
+    {
+        Scope { kernel: build.written.as_ref().map_or(self.kernel, |written| &written.kernel), ..self }
+    }
 }

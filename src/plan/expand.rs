@@ -1,5 +1,5 @@
 //! Steps that are known only after earlier results. Once benches say who is near the best: their pairs, and the decision that reads them. Once a champion is
-//! known: its machine code, and for each of its methods the variant without it, verified, timed in pairs and compared. Pure.
+//! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,11 +8,14 @@ use super::context::{Planner, Scope, is_benched};
 use super::kernels::{Nominated, Selected};
 use super::make::{ABLATION, Make, PAIRING};
 use super::operators::Case;
+use super::search::Searching;
 use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
 use crate::model::{Arch, Kernel, Method, Operator, Target};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
+use crate::record::round::Decision;
+use crate::record::search::Searched;
 use crate::record::{Form, StepKind, StepResult};
 
 /// Share of time that the lower bound of a method's saving must exceed (design, section 9, step 5).
@@ -29,16 +32,32 @@ impl<'a> Expander<'a> {
         Expander { planner: Mutex::new(planner) }
     }
 
+    /// What a search node searches.
+    pub fn searching(&self, id: &str) -> Option<Arc<Searching>> {
+        self.planner.lock().ok()?.searching.get(id).cloned()
+    }
+
     /// What a select node that decides stands for; none for one that only nominates.
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
+    }
+
+    /// The names of the shapes that it numbers, in that order.
+    pub fn shapes(&self, selected: &Selected) -> Vec<String> {
+        let Ok(planner) = self.planner.lock() else { return vec![] };
+        let name = |found: &Found<'_>, case: &Case| found.operator.shapes[case.at].name.clone();
+        planner.found(selected).map(|f| selected.cases.iter().map(|c| name(&f, c)).collect()).unwrap_or_default()
     }
 }
 
 impl Expand for Expander<'_> {
     fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
         let mut planner = self.planner.lock().map_err(|_| "BUG: planning panicked before")?;
-        if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
+        if let Some(searching) = planner.searching.get(&node.id).cloned() {
+            let bytes = read("search").ok_or("what the search decided is not in the store")?;
+            let searched: Searched = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.searched(&searching, &searched).map_err(|d| d.message)?;
+        } else if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
             let bytes = read("nomination").ok_or("the nomination is not in the store")?;
             let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
             planner.nominees(nominated, &nomination).map_err(|d| d.message)?;
@@ -52,16 +71,21 @@ impl Expand for Expander<'_> {
                     champions.entry(variant).or_default().push(champion);
                 }
             }
-            for (variant, of) in champions {
-                planner.champion(&selected, variant, &of).map_err(|d| d.message)?;
+            for (variant, of) in &champions {
+                planner.champion(&selected, *variant, of).map_err(|d| d.message)?;
             }
+            planner.next_round(&selected, selection.champions.iter().find_map(|c| c.variant));
+        } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
+            let bytes = read("decision").ok_or("the decision is not in the store")?;
+            let decision: Decision = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.decided(waiting, &decision);
         }
         Ok(std::mem::take(&mut planner.nodes))
     }
 }
 
 /// A kernel on a target as declared, found again by name.
-struct Found<'a> {
+pub(super) struct Found<'a> {
     package: usize,
     kernel: &'a Kernel,
     operator: &'a Operator,
@@ -69,18 +93,18 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn scope<'s>(&self, selected: &'s Selected) -> Scope<'s>
+    pub(super) fn scope<'s>(&self, selected: &'s Selected) -> Scope<'s>
     where
         'a: 's,
     {
         let Found { package, kernel, operator, target } = *self;
-        Scope { package, kernel, operator, choice: &selected.choice, target }
+        Scope { package, kernel, operator, choice: &selected.choice, target, round: selected.stage.round }
     }
 }
 
 impl<'a> Planner<'a> {
     /// What a selection is about. All of it was found when the select node was made.
-    fn found(&self, selected: &Selected) -> Option<Found<'a>> {
+    pub(super) fn found(&self, selected: &Selected) -> Option<Found<'a>> {
         let package = self.package_input(selected.package).package;
         let kernel = package.kernels.iter().find(|k| k.name == selected.kernel)?;
         let operator = package.operators.iter().find(|o| o.name == kernel.operator)?;
@@ -117,22 +141,23 @@ impl<'a> Planner<'a> {
         if scope.target.arch == Arch::Cpu {
             return Ok(());
         }
+        let scope = scope.of(build);
         let on = self.disassemble(scope, build);
         // Who stands for want of evidence is not timed: nothing that is bought could be told from what is not.
         let timed = of.iter().filter(|c| !c.provisional);
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
-            if let Some(off) = self.without(scope, scope.kernel, build, method) {
+            if let Some(off) = self.without(scope, build, method) {
                 self.method(selected, scope, build, method, &on, &off, &benched)?;
             }
         }
-        Ok(())
+        self.roofline(scope, build, &benched)
     }
 
     /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.
-    fn without(&self, scope: Scope<'_>, kernel: &Kernel, build: &Build, method: &Method) -> Option<Build> {
-        let off = kernel.without(&build.variant, method)?;
-        let mut other = Build { method: Some(method.id.clone()), ..self.build_of(scope, &off.variant) };
+    fn without(&self, scope: Scope<'_>, build: &Build, method: &Method) -> Option<Build> {
+        let off = scope.kernel.without(&build.variant, method)?;
+        let mut other = Build { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };
         if let Some(source) = off.source {
             other.source = source;
             other.without = method.id.clone();
@@ -158,6 +183,7 @@ impl<'a> Planner<'a> {
         let tools = &self.package_input(scope.package).toolchains;
         let node = Make::new(StepKind::Inspect, &parts, self.labels(scope, build, None), &params)
             .phase(ABLATION)
+            .round(scope.round)
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
             .tool("toolchain", &tools.disassembler)
@@ -195,11 +221,13 @@ impl<'a> Planner<'a> {
         parts.push(&method.id);
         let matching = Make::new(StepKind::Match, &parts, labels.clone(), &self.signature(method, &scope.target.arch))
             .phase(ABLATION)
+            .round(scope.round)
             .output("on", on, "inspection")
             .output("off", &without, "inspection")
             .done();
-        let mut attribute =
-            Make::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD }).phase(ABLATION);
+        let mut attribute = Make::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD })
+            .phase(ABLATION)
+            .round(scope.round);
         let matching = self.add(matching);
         attribute = attribute.optional("match", &matching, "match");
         let serves = |case: &Case| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::Digest;
-use crate::model::{Package, Signature};
+use crate::model::{Kernel, Operator, Package, Signature, TuneValue, TypeChoice};
 use crate::record::DeviceClass;
 use crate::record::spec::Tree;
 
@@ -81,8 +81,25 @@ pub struct PackageInput<'a> {
     pub include: Vec<String>,
     /// What its toolchain is.
     pub toolchains: Toolchains,
+    /// What was answered in the rounds of its kernels, in order: by kernel, types and target.
+    pub tried: BTreeMap<(String, String, String), Vec<Attempt>>,
     /// Champions pinned in the lockfile: (kernel, types, target, class) to identity. A pin without types holds for every choice that has none of its own.
     pub pins: BTreeMap<(String, String, String, String), String>,
+}
+
+/// One recorded attempt at a round.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Attempt {
+    /// The round, from 1.
+    pub round: u32,
+    /// 0, or the number of the repair.
+    pub attempt: u32,
+    /// The methods that were to be tried.
+    pub methods: Vec<String>,
+    /// The kernel that was written; none where other variants of the declared one are tried.
+    pub written: Option<Kernel>,
+    /// The tunables of each variant to try; those it does not name have their first value.
+    pub branches: Vec<BTreeMap<String, TuneValue>>,
 }
 
 /// What one source can reach.
@@ -116,4 +133,6 @@ pub struct PlanInput<'a> {
     pub devices: Vec<DeviceClass>,
     /// The methods that are known beside what manifests say of them.
     pub methods: KnownMethods,
+    /// What holds of an operator and a kernel and what does not, by the names that triggers and preconditions of methods use.
+    pub facts: fn(&Operator, &TypeChoice, &Kernel) -> BTreeMap<String, bool>,
 }

@@ -10,7 +10,7 @@ use super::operators::Case;
 use super::variants::Build;
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
-use crate::model::{Arch, Kernel, Metric, Operator, Target, TypeChoice, Variant};
+use crate::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{Candidate, Compiler, SelectParams, Shortlist};
@@ -21,6 +21,39 @@ const MARGIN: f64 = 0.01;
 /// Who is paired with the best. Medians of separate runs differ by a few per cent between runs of the same binary, as clocks and temperatures do: five per cent holds
 /// every variant that could truly be the best, and pairs of the rest would take the device's time and change nothing. Eight bounds that time.
 const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8 };
+
+/// What is known of the variants of a kernel on a target for one choice of types: who takes part in a selection.
+#[derive(Clone, Default)]
+pub struct Field {
+    /// The candidates; each has its position for its order.
+    pub builds: Vec<Build>,
+    /// For each: the cases it serves, by position.
+    pub serves: Vec<Vec<u32>>,
+    /// Judge steps: candidate, case, id.
+    pub judged: Vec<(u32, usize, String)>,
+    /// Bench steps.
+    pub benched: Vec<(u32, usize, String)>,
+}
+
+/// Which selection of a kernel one is, where there is one after each round.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// The round after which it is.
+    pub round: u32,
+    /// Whether no selection comes after it: its champions are the kernel's.
+    pub is_last: bool,
+    /// The first select node of the stage before, which the first of this one comes after.
+    pub after: Option<String>,
+    /// The select node of the stage before that decides, which the one of this stage that decides comes after: what it adds is there by then.
+    pub decided: Option<String>,
+}
+
+impl Stage {
+    /// Its part of ids; the last has the kernel's to itself.
+    pub fn name(&self) -> String {
+        if self.is_last { String::new() } else { format!("r{}", self.round) }
+    }
+}
 
 /// What a nominating select node is expanded with.
 #[derive(Clone)]
@@ -50,6 +83,8 @@ pub struct Selected {
     pub classes: BTreeMap<String, String>,
     /// [`SelectParams::shapes`]: the class of each case.
     pub shapes: Vec<String>,
+    /// Which selection it is.
+    pub stage: Stage,
 }
 
 impl Selected {
@@ -60,9 +95,27 @@ impl Selected {
     }
 }
 
-/// What names a variant in the lockfile: a digest of its tunables, so that reordering a manifest keeps the pin.
-pub fn identity(variant: &Variant) -> String {
-    Digest::of(variant.label.as_bytes()).short()
+/// What names a variant in the lockfile: a digest of its name without types, which is of its tunables, so that reordering a manifest keeps the pin.
+pub fn identity(name: &str) -> String {
+    Digest::of(name.as_bytes()).short()
+}
+
+/// For each class its name for people, and the class of each shape. Classes go by the position of their first shape: names of shapes stay out of keys.
+pub(super) fn classes<'s>(
+    scope: Scope<'_>,
+    of: impl Iterator<Item = &'s Shape>,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Diagnostic> {
+    let mut names: Vec<String> = Vec::new();
+    let mut shapes = Vec::new();
+    for shape in of {
+        let class = scope.kernel.class_of(scope.operator, scope.choice, shape)?;
+        let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
+            names.push(class);
+            names.len() - 1
+        });
+        shapes.push(at.to_string());
+    }
+    Ok((names.into_iter().enumerate().map(|(i, name)| (i.to_string(), name)).collect(), shapes))
 }
 
 impl Planner<'_> {
@@ -75,67 +128,82 @@ impl Planner<'_> {
         choice: &TypeChoice,
         target: &Target,
     ) -> Result<(), Diagnostic> {
-        let scope = Scope { package, kernel, operator, choice, target };
-        let variants = kernel.variants(target, choice)?;
+        let scope = Scope { package, kernel, operator, choice, target, round: 0 };
+        let variants = match &kernel.rounds {
+            None => self.unsearched(scope, kernel.variants(target, choice)?)?,
+            Some(_) => Some(kernel.start(target, choice)?.into_iter().collect()),
+        };
+        let Some(variants) = variants else { return Ok(()) };
         let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
+        let rounds = self.tried(scope, &builds)?;
         if self.input.goal == Goal::Check {
-            for build in &builds {
-                self.compile(scope, build, Self::compiler(scope, 0.0), MAIN);
+            for build in builds.iter().chain(rounds.iter().flat_map(|round| &round.builds)) {
+                let scope = Scope { round: build.round, ..scope };
+                self.compile(scope, build, Self::compiler(scope.of(build), 0.0), MAIN);
             }
             return Ok(());
         }
         let cases = self.cases(package, operator, choice)?;
         self.calibrate(package, operator, choice, &cases);
-        let mut judged: Vec<(u32, usize, String)> = Vec::new();
-        let mut benched: Vec<(u32, usize, String)> = Vec::new();
-        let mut serves: Vec<Vec<u32>> = Vec::new();
-        for build in &builds {
-            let mut served = Vec::new();
-            for (at, case) in cases.iter().enumerate() {
-                let shape = &operator.shapes[case.at];
-                if !kernel.serves(&build.variant, operator, choice, shape)? {
-                    continue;
-                }
-                served.push(at as u32);
-                judged.push((build.variant.order, at, self.verify(scope, build, case, MAIN)?));
-                if let Some(bench) = self.bench(scope, build, case)? {
-                    benched.push((build.variant.order, at, bench));
-                }
-            }
-            if served.is_empty() && target.arch != Arch::Cpu {
-                self.compile(scope, build, Self::compiler(scope, 0.0), MAIN);
-            }
-            serves.push(served);
+        let mut field = Field::default();
+        for build in builds {
+            self.enter(scope, build, &cases, &mut field)?;
         }
-        if self.input.goal == Goal::Build {
-            self.select(scope, builds, cases, &serves, &judged, &benched)?;
+        match &kernel.rounds {
+            Some(_) => self.rounds(scope, field, &cases, rounds),
+            None if self.input.goal == Goal::Build => {
+                let only = Stage { is_last: true, ..Stage::default() };
+                self.select(scope, field, &cases, only).map(|_| ())
+            }
+            None => Ok(()),
         }
+    }
+
+    /// Plans what makes a variant a candidate: its compilation, and on each shape that it serves its verification and its time.
+    pub fn enter(
+        &mut self,
+        scope: Scope<'_>,
+        mut build: Build,
+        cases: &[Case],
+        field: &mut Field,
+    ) -> Result<(), Diagnostic> {
+        if scope.kernel.rounds.is_some() {
+            // Variants of several kernels: each has its position among all.
+            build.variant.order = field.builds.len() as u32;
+        }
+        let order = build.variant.order;
+        let mut served = Vec::new();
+        for (at, case) in cases.iter().enumerate() {
+            let shape = &scope.operator.shapes[case.at];
+            if !scope.of(&build).kernel.serves(&build.variant, scope.operator, scope.choice, shape)? {
+                continue;
+            }
+            served.push(at as u32);
+            field.judged.push((order, at, self.verify(scope, &build, case, MAIN)?));
+            if let Some(bench) = self.bench(scope, &build, case)? {
+                field.benched.push((order, at, bench));
+            }
+        }
+        if served.is_empty() && scope.target.arch != Arch::Cpu {
+            self.compile(scope, &build, Self::compiler(scope.of(&build), 0.0), MAIN);
+        }
+        field.serves.push(served);
+        field.builds.push(build);
         Ok(())
     }
 
-    fn select(
+    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Gives the id of
+    /// the first.
+    pub fn select(
         &mut self,
         scope: Scope<'_>,
-        builds: Vec<Build>,
-        cases: Vec<Case>,
-        serves: &[Vec<u32>],
-        judged: &[(u32, usize, String)],
-        benched: &[(u32, usize, String)],
-    ) -> Result<(), Diagnostic> {
+        field: Field,
+        cases: &[Case],
+        stage: Stage,
+    ) -> Result<String, Diagnostic> {
+        let Field { builds, serves, judged, benched } = field;
         let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
-        // Classes by the position of their first shape: names of shapes stay out of keys.
-        let mut names: Vec<String> = Vec::new();
-        let mut shapes = Vec::new();
-        for case in &cases {
-            let class = kernel.class_of(operator, choice, &operator.shapes[case.at])?;
-            let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
-                names.push(class);
-                names.len() - 1
-            });
-            shapes.push(at.to_string());
-        }
-        let classes: BTreeMap<String, String> =
-            names.iter().enumerate().map(|(i, n)| (i.to_string(), n.clone())).collect();
+        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
         let input = self.package_input(scope.package);
         let pin_of = |types: &str, class: &str| {
             input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
@@ -144,15 +212,16 @@ impl Planner<'_> {
         let params = SelectParams {
             candidates: builds
                 .iter()
-                .zip(serves)
-                .map(|(b, s)| Candidate { order: b.variant.order, identity: identity(&b.variant), serves: s.clone() })
+                .zip(&serves)
+                .map(|(b, s)| Candidate { order: b.variant.order, identity: identity(&b.name()), serves: s.clone() })
                 .collect(),
             shapes,
-            bench: (0u32..).zip(&cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
+            bench: (0u32..).zip(cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
             pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,
             timed: target.arch != Arch::Cpu,
+            answers: kernel.rounds.is_some() && stage.is_last,
             shortlist: None,
         };
         // With nobody to compare, or at nothing, the decision needs no pairs.
@@ -166,48 +235,63 @@ impl Planner<'_> {
             target: Some(target.name.clone()),
             ..Labels::default()
         };
-        let parts = [package.as_str(), &kernel.name, &choice.label, &target.name];
+        // The last selection has the kernel's name to itself.
+        let name = stage.name();
+        let parts = [package.as_str(), &kernel.name, &choice.label, &target.name, &name];
         let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
-        let mut node = Make::new(StepKind::Select, &parts, labels, &params).phase(phase).expands();
-        for (build, served) in builds.iter().zip(serves) {
+        let mut node = Make::new(StepKind::Select, &parts, labels, &params).phase(phase).round(stage.round).expands();
+        if stage.is_last {
+            node = node.binding();
+        }
+        for (build, served) in builds.iter().zip(&serves) {
+            let scope = Scope { round: build.round, ..scope };
             if let Some(first) = served.first() {
-                let compiler = Self::compiler(scope, cases[*first as usize].work);
+                let compiler = Self::compiler(scope.of(build), cases[*first as usize].work);
                 let (_, inspect) = self.compile(scope, build, compiler, MAIN);
                 node = node.optional(&format!("built:{}", build.variant.order), &inspect, "inspection");
             }
         }
-        for (variant, shape, judge) in judged {
+        for (variant, shape, judge) in &judged {
             node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
             // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
-            if let Some(emulated) = self.emulated(scope, &builds, *variant, *shape, &cases) {
+            if let Some(emulated) = self.emulated(scope, &builds, *variant, *shape, cases) {
                 node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
             }
         }
-        for (variant, shape, bench) in benched {
+        for (variant, shape, bench) in &benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
         }
-        let decision = node.done();
+        // With two nodes the first one's result adds the second, and by then the stage before has added its own.
+        let decision = node.after(if nominates { stage.decided.clone() } else { stage.after.clone() }).done();
         let selected = Selected {
             package: scope.package,
             kernel: kernel.name.clone(),
             target: target.name.clone(),
             choice: choice.clone(),
             builds,
-            cases,
+            cases: cases.to_vec(),
             classes,
             shapes,
+            stage: Stage::default(),
         };
         if nominates {
             let parts = [&parts[..], &["nominate"]].concat();
             let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
-            let like = Make::new(StepKind::Select, &parts, decision.labels.clone(), &params).expands().done();
-            let id = self.add(Node { inputs: decision.inputs.clone(), ..like });
-            self.nominated.insert(id, Nominated { decision, selected });
+            let mut like = Make::new(StepKind::Select, &parts, decision.labels.clone(), &params)
+                .round(stage.round)
+                .after(stage.after.clone())
+                .expands();
+            if stage.is_last {
+                like = like.binding();
+            }
+            let id = self.add(Node { inputs: decision.inputs.clone(), ..like.done() });
+            self.nominated.insert(id.clone(), Nominated { decision, selected: Selected { stage, ..selected } });
+            Ok(id)
         } else {
             let id = self.add(decision);
-            self.selected.insert(id, Arc::new(selected));
+            self.selected.insert(id.clone(), Arc::new(Selected { stage, ..selected }));
+            Ok(id)
         }
-        Ok(())
     }
 
     /// The id of the judge step of the same variant and shape on `cpu`, if it was planned already.

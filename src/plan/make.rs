@@ -33,7 +33,7 @@ impl Make {
         Make(Node {
             id: id.join("/"),
             labels,
-            rank: Rank { round: 0, phase: 0, kind },
+            rank: Rank { round: 0, phase: 0, wave: 0, kind },
             kind,
             // Parameters are structs of numbers, texts, lists and maps with text keys: they always serialise.
             params: serde_json::to_value(params).expect("BUG: parameters that do not serialise"),
@@ -57,6 +57,35 @@ impl Make {
     pub fn phase(mut self, phase: u8) -> Self {
         self.0.rank.phase = phase;
         self.0.advisory = phase == ABLATION;
+        self
+    }
+
+    /// In that round. What a round tries is there to be tried: that it is wrong is a finding.
+    #[must_use]
+    pub fn round(mut self, round: u32) -> Self {
+        self.0.rank.round = round;
+        self.0.advisory |= round > 0;
+        self
+    }
+
+    /// Ends after those nodes, of which it reads nothing.
+    #[must_use]
+    pub fn after(mut self, nodes: impl IntoIterator<Item = String>) -> Self {
+        self.0.after.extend(nodes);
+        self
+    }
+
+    /// Its failing verdict is a finding.
+    #[must_use]
+    pub fn advisory(mut self) -> Self {
+        self.0.advisory = true;
+        self
+    }
+
+    /// Its failing verdict counts, notwithstanding its round.
+    #[must_use]
+    pub fn binding(mut self) -> Self {
+        self.0.advisory = false;
         self
     }
 

@@ -1,6 +1,7 @@
 //! Steps of one variant on one target: compile, inspect, verify, judge, bench, and pairs with another. Knows the variant; does not know which is champion.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::context::{CHECK_WORK, Planner, Scope, is_benched};
 use super::input::{Goal, Reach};
@@ -9,7 +10,9 @@ use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
-use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
+use crate::model::{
+    Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, TypeChoice, Variant,
+};
 use crate::record::event::Labels;
 use crate::record::params::{
     CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
@@ -37,25 +40,57 @@ pub struct Build {
     pub without: String,
     /// The method left out, where the variant is there to be compared with the one that has it.
     pub method: Option<String>,
+    /// The kernel that it is a variant of, where an agent wrote that; none for the kernel as declared.
+    pub written: Option<Arc<Written>>,
+    /// The round that tried it first; 0 for what is declared.
+    pub round: u32,
+}
+
+impl Build {
+    /// Its name without types: `BLOCK=256,VEC=4`, `r1,BLOCK=256`.
+    pub fn name(&self) -> String {
+        label_of(&[self.written.as_ref().map_or("", |w| &w.written_in), &self.variant.label])
+    }
+}
+
+/// A kernel that an agent wrote.
+#[derive(Debug, PartialEq)]
+pub struct Written {
+    /// The round, and the number of the repair where it is one: `r2`, `r2.1`. Part of the names of its variants.
+    pub written_in: String,
+    /// The kernel.
+    pub kernel: Kernel,
+}
+
+/// The parts of a variant's name.
+pub(super) fn label_of(parts: &[&str]) -> String {
+    parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join(",")
 }
 
 impl Planner<'_> {
     /// The variant as declared.
     pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> Build {
-        let label = [scope.choice.label.as_str(), &variant.label]
-            .iter()
-            .filter(|p| !p.is_empty())
-            .copied()
-            .collect::<Vec<_>>()
-            .join(",");
         Build {
             variant: variant.clone(),
-            label,
+            label: labelled(scope.choice, variant),
             source: scope.kernel.source.clone(),
             flags: vec![],
             without: String::new(),
             method: None,
+            written: None,
+            round: 0,
         }
+    }
+
+    /// Another variant of the kernel that `build` is one of.
+    pub fn another(&self, scope: Scope<'_>, build: &Build, variant: &Variant) -> Build {
+        let Some(written) = &build.written else {
+            return Build { round: build.round, ..self.build_of(scope, variant) };
+        };
+        let label = label_of(&[&scope.choice.label, &written.written_in, &variant.label]);
+        let source = written.kernel.source.clone();
+        let base = self.build_of(scope, variant);
+        Build { label, source, written: Some(written.clone()), round: build.round, ..base }
     }
 
     /// Labels of a step of that variant.
@@ -65,6 +100,7 @@ impl Planner<'_> {
             kernel: Some(scope.kernel.name.clone()),
             operator: Some(scope.operator.name.clone()),
             variant: Some(build.label.clone()),
+            round: (build.round > 0).then_some(build.round),
             target: Some(scope.target.name.clone()),
             shape: shape.map(String::from),
             method: build.method.clone(),
@@ -86,14 +122,18 @@ impl Planner<'_> {
     pub fn generate(&mut self, scope: Scope<'_>, source: &str) -> String {
         let input = self.package_input(scope.package);
         let name = input.package.name.clone();
-        let labels = Labels { package: name.clone(), kernel: Some(scope.kernel.name.clone()), ..Labels::default() };
-        let other = if source == scope.kernel.source { "" } else { source };
+        let round = (scope.round > 0).then_some(scope.round);
+        let labels =
+            Labels { package: name.clone(), kernel: Some(scope.kernel.name.clone()), round, ..Labels::default() };
+        let declared = input.package.kernel(&scope.kernel.name).is_some_and(|kernel| kernel.source == source);
+        let other = if declared { "" } else { source };
         let mut node = Make::new(
             StepKind::Generate,
             &[&name, &scope.kernel.name, other],
             labels,
             &GenerateParams { main: source.into() },
-        );
+        )
+        .round(scope.round);
         for (file, digest) in input.sources.get(source).map(|r| &r.files).into_iter().flatten() {
             node = node.blob(&format!("file:{file}"), *digest);
         }
@@ -113,6 +153,7 @@ impl Planner<'_> {
         if let (Some(compile), Some(inspect)) = (known(self, StepKind::Compile), known(self, StepKind::Inspect)) {
             return (compile, inspect);
         }
+        let scope = scope.of(build);
         let source = self.generate(scope, &build.source);
         let kernel = scope.kernel;
         let input = self.package_input(scope.package);
@@ -131,11 +172,13 @@ impl Planner<'_> {
             std: kernel.std.clone().unwrap_or_else(|| "c++17".into()),
             include: input.include.iter().chain(&kernel.include).cloned().collect(),
             flags,
+            candidate: build.round > 0,
         };
         let mut parts = self.parts(scope, build);
         parts.push(plain);
         let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
             .phase(phase)
+            .round(scope.round)
             .memory(memory::compile(compiler))
             .output_tree("tree:source", &source, "source");
         let tools = &input.toolchains;
@@ -151,17 +194,31 @@ impl Planner<'_> {
             StepKind::Inspect,
             &parts,
             self.labels(scope, build, None),
-            &InspectParams { arch, entries, disassemble: false, launches: Self::arguments(scope, build) },
+            &InspectParams { arch, entries, disassemble: false, launches: self.checked(scope, build) },
         )
-        .phase(phase);
+        .phase(phase)
+        .round(scope.round);
         let compile = self.add(node.done());
         let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
         (compile, inspect)
     }
 
+    /// The launches that an inspection checks. Of a variant that a search asks for only the arguments: what a block of it cannot have is for the search to
+    /// find, which drops it, and no failure.
+    fn checked(&self, scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+        let mut launches = Self::arguments(scope, build);
+        for launch in launches.iter_mut().filter(|_| self.wave > 0) {
+            if let Launch::Kernel(kernel) = launch {
+                kernel.block = [1; 3];
+            }
+        }
+        launches
+    }
+
     /// What a variant's launches pass, at the first shape it serves: arguments and blocks, without values that differ from shape to shape. A shape whose launches
     /// cannot be bound is reported where it is verified.
     fn arguments(scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+        let scope = scope.of(build);
         let serves = |s: &&Shape| scope.kernel.serves(&build.variant, scope.operator, scope.choice, s).unwrap_or(false);
         let bind = |s: &Shape| scope.operator.bind(scope.choice, s).ok();
         let problem = scope.operator.shapes.iter().find(serves).and_then(bind);
@@ -213,13 +270,15 @@ impl Planner<'_> {
         parts.push(&shape.name);
         let labels = self.labels(scope, build, Some(&shape.name));
         let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
-        let mut judge = Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase);
+        let mut judge =
+            Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         if let Some(oracles) = &case.oracles {
             let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
+                .round(scope.round)
                 .limit(self.verify_limit(&params))
                 .memory(needs);
             for (trial, oracle) in case.trials.iter().zip(oracles) {
@@ -250,7 +309,7 @@ impl Planner<'_> {
         self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 
-    fn verify_params(
+    pub(super) fn verify_params(
         &self,
         scope: Scope<'_>,
         build: &Build,
@@ -258,6 +317,7 @@ impl Planner<'_> {
         compiler: Compiler,
         tolerance: &BTreeMap<String, Tolerance>,
     ) -> Result<VerifyParams, Diagnostic> {
+        let scope = scope.of(build);
         let kernel = scope.kernel;
         Ok(VerifyParams {
             arch: scope.target.arch.name().into(),
@@ -272,6 +332,7 @@ impl Planner<'_> {
             scaled: scaled(tolerance),
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
+            samples: None,
         })
     }
 
@@ -296,12 +357,12 @@ impl Planner<'_> {
 
     /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
     /// evidence for.
-    fn product(&self, scope: Scope<'_>) -> Option<String> {
+    pub(super) fn product(&self, scope: Scope<'_>) -> Option<String> {
         self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
     }
 
     /// What is missing for anything to run on a target here; none if there is a device for it.
-    fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+    pub(super) fn no_device(&self, scope: Scope<'_>) -> Option<String> {
         if self.device(scope).is_some() {
             return None;
         }
@@ -315,16 +376,30 @@ impl Planner<'_> {
 
     /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
     pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
+        self.timing(scope, build, case, None)
+    }
+
+    /// The same with at most `few` samples a series, under an id of its own.
+    pub fn timing(
+        &mut self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        few: Option<u32>,
+    ) -> Result<Option<String>, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         if scope.target.arch == Arch::Cpu || !is_benched(shape) || self.input.goal < Goal::Bench {
             return Ok(None);
         }
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
-        let params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
+        let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
+        params.samples = few;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
+        parts.extend(few.map(|_| "few"));
         let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
+            .round(scope.round)
             .memory(memory::timing(&params))
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
@@ -360,6 +435,7 @@ impl Planner<'_> {
         }
         let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
             .phase(phase)
+            .round(scope.round)
             .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
             .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope));
@@ -372,6 +448,11 @@ impl Planner<'_> {
         }
         Ok(self.add(node.done()))
     }
+}
+
+/// A variant's label with its types.
+pub(super) fn labelled(choice: &TypeChoice, variant: &Variant) -> String {
+    label_of(&[&choice.label, &variant.label])
 }
 
 /// What a target runs on, for people.
@@ -403,7 +484,7 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) ->
 }
 
 /// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
-pub(super) fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
     let entries = entry_words(kernel);
     let name = kernel
         .tune

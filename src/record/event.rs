@@ -51,6 +51,9 @@ pub struct Labels {
     /// The variant: `T=f16,BLOCK=256,VEC=4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// The round of the optimisation loop that tried it, from 1; none for what is declared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub round: Option<u32>,
     /// The target: `cpu`, `h200`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,

@@ -1,6 +1,7 @@
 //! What is said and kept: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
 //! Values only: knows no files, clock or processes, and computes nothing but names.
 
+pub mod answer;
 pub mod class;
 pub mod event;
 #[cfg(test)]
@@ -11,7 +12,10 @@ pub mod kind;
 pub mod metric;
 pub mod observation;
 pub mod params;
+pub mod profile;
 pub mod result;
+pub mod round;
+pub mod search;
 pub mod spec;
 pub mod timing;
 pub mod verdict;

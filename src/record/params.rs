@@ -53,6 +53,9 @@ pub struct CompileParams {
     pub include: Vec<String>,
     /// Further flags, as declared.
     pub flags: Vec<String>,
+    /// Whether it is tried in a round: that the compiler refuses it is then a failing verdict, which is remembered, and no error of the build.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub candidate: bool,
 }
 
 /// What a toolchain is, by content: what enters keys.
@@ -208,6 +211,9 @@ pub struct VerifyParams {
     pub count_beyond: BTreeMap<String, Tolerance>,
     /// Version of the verification protocol.
     pub protocol: u32,
+    /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u32>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].
@@ -310,6 +316,9 @@ pub struct SelectParams {
     pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
+    /// Whether the candidates are of rounds, so that none of them being right is nobody's failure but this step's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers: bool,
     /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortlist: Option<Shortlist>,

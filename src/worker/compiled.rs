@@ -11,11 +11,6 @@ use crate::record::{Note, Verdict};
 /// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
 pub const NEEDS_NVCC: &str = "nvcc is needed: ";
 
-fn said(code: &str, severity: Severity, log: &str) -> Vec<Note> {
-    let log = log.trim_end();
-    if log.is_empty() { vec![] } else { vec![Note { severity, code: code.into(), message: log.into() }] }
-}
-
 /// Compiles machine code.
 pub fn compile(task: &Task) -> Response {
     confined(task, |bounds| compile_for_device(task, bounds)).unwrap_or_else(|r| r)
@@ -39,9 +34,7 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             let summary = if compiled.facts.compiler == "nvcc" { "by nvcc" } else { "" };
             Ok(task::done(summary, compiled.notes))
         }
-        Err(CudaCompileError::Failed { message, log }) => {
-            Ok(Response::Failed { message, notes: said("compile.refused", Severity::Error, &log) })
-        }
+        Err(CudaCompileError::Failed { message, log }) => Ok(task::refused(&params, message, &log)),
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::Unavailable { why: format!("{NEEDS_NVCC}{why}") }),
         Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(cuda::in_fresh_process(task, &why)),
         Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),

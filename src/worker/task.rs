@@ -8,7 +8,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::message::{Places, Request, Response};
-use crate::record::{Note, Spec};
+use crate::base::Severity;
+use crate::record::params::CompileParams;
+use crate::record::{Note, Spec, Verdict};
 
 /// One step to be done.
 #[derive(Debug, Clone)]
@@ -63,6 +65,19 @@ pub fn file_name(input: &str) -> String {
 /// A [`Response`] for what could not be done.
 pub fn failed(message: impl Into<String>) -> Response {
     Response::Failed { message: message.into(), notes: vec![] }
+}
+
+/// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.
+pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
+    let (message, log) = (message.into(), log.trim());
+    let note = |log: &str| Note { severity: Severity::Error, code: "compile.refused".into(), message: log.into() };
+    let notes = if log.is_empty() { vec![] } else { vec![note(log)] };
+    match params.candidate {
+        true => {
+            Response::Done { verdict: Some(Verdict::Fail(message)), notes, summary: "refused".into(), forget: false }
+        }
+        false => Response::Failed { message, notes },
+    }
 }
 
 /// A [`Response`] for outputs that are all there, without a verdict.

@@ -47,6 +47,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         references: BTreeMap::new(),
         include: vec![],
         toolchains: toolchains.clone(),
+        tried: BTreeMap::new(),
         pins: BTreeMap::new(),
     });
     let planner = Planner::plan(PlanInput {
@@ -57,6 +58,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         time_limit_s: 60,
         devices: vec![],
         methods: kforge::optimize::methods::signatures(),
+        facts: |_, _, _| BTreeMap::new(),
     });
     assert!(planner.diagnostics.is_empty(), "{:?}", planner.diagnostics);
     planner.nodes

@@ -111,7 +111,7 @@ fn the_screens_of_the_guide_are_what_its_commands_print() {
     hold("docs/guide.md", &place);
 }
 
-/// The quickstart without its GPU target's screen, which `tests/toolchain_network.rs` holds.
+/// The quickstart without its GPU target's screen, which `.ci/quickstart` holds.
 #[test]
 fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
     let text = page("README.md");

@@ -28,6 +28,8 @@ fn the_schemas_are_those_of_the_program() {
     let names = [
         "bundle",
         "comparison",
+        "correction",
+        "diagnosis",
         "events",
         "evidence",
         "explanation",
@@ -36,6 +38,7 @@ fn the_schemas_are_those_of_the_program() {
         "manifest",
         "metadata",
         "method",
+        "proposal",
         "report",
     ];
     for name in names {

@@ -1,8 +1,9 @@
-//! Outputs that a function of the package compares, whatever the reference is written in, and where. On a machine without Python and numpy these say nothing.
+//! Outputs that a function of the package compares, whatever the reference is written in, and where. On a machine without Python and numpy these are skipped, and say so.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::project::{Built, Project};
+use crate::python::python;
 
 /// `y` holds the sums of `n` pairs in any order; `i` some index of the largest value of `x`.
 const MANIFEST: &str = r#"
@@ -75,16 +76,6 @@ extern "C" void pick(const kforge::Call& call) {
     call.out_ints("i")[0] = best;
 }
 "#;
-
-/// A Python with numpy: the one that KFORGE_TEST_PYTHON names, else that of the system.
-#[expect(clippy::disallowed_methods, reason = "tests are told by the environment where a Python with numpy is")]
-fn python() -> Option<PathBuf> {
-    let named = std::env::var_os("KFORGE_TEST_PYTHON").map(PathBuf::from);
-    let on_path = ["/usr/local/bin/python3", "/usr/bin/python3"].map(PathBuf::from).into_iter().find(|p| p.exists());
-    let python = named.or(on_path)?;
-    let status = std::process::Command::new(&python).args(["-c", "import numpy"]).output().ok()?.status;
-    status.success().then_some(python)
-}
 
 /// The package with that reference; none where no Python could run its checks.
 fn package(reference: &str) -> Option<Project> {

@@ -1,4 +1,4 @@
-//! Steps on machine code, where the toolchain's own tests have installed a toolchain (`toolchain_network`); else each test says that it is skipped.
+//! Steps on machine code, where the toolchain's own tests have installed a toolchain (`acquire`); else each test says that it is skipped.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,7 +23,7 @@ __global__ void k(const float *x, float *y, int n) {
 fn with_method() -> Option<Project> {
     let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
     let Ok(lock) = fs::read_to_string(installed.join("kforge.lock")) else {
-        eprintln!("skipped: no toolchain is installed; `cargo test --test toolchain_network` installs one");
+        eprintln!("skipped: no toolchain is installed; `cargo test --test acquire` installs one");
         return None;
     };
     let project = one_kernel(KERNEL).file("kforge.lock", &lock);

@@ -14,8 +14,12 @@ mod killed;
 mod machine;
 mod processes;
 mod project;
+#[path = "../installed/python.rs"]
+mod python;
 mod random;
+mod rounds;
 mod sample;
+mod searched;
 mod together;
 mod unconfined;
 mod wrong;

@@ -17,6 +17,7 @@ use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
 
 use crate::Test;
+use crate::python::python;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_right_kernel_leaves_an_observation_without_findings", right),
@@ -222,6 +223,7 @@ impl Bench {
             std: "c++17".into(),
             include: vec![],
             flags: vec![],
+            candidate: false,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);
@@ -255,6 +257,7 @@ impl Bench {
             scaled: vec!["y".into()],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            samples: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }
@@ -290,14 +293,6 @@ pub(crate) fn toolchain() -> &'static [u8] {
         let survey = found.survey(include_str!("../../src/cli/session/prelude.h")).unwrap();
         serde_json::to_vec(&survey.fingerprint(&|path: &Path| Digest::of_file(path)).unwrap()).unwrap()
     })
-}
-
-/// A Python with numpy: the one that KFORGE_TEST_PYTHON names, else that of the system.
-#[expect(clippy::disallowed_methods, reason = "tests are told by the environment where a Python with numpy is")]
-fn python() -> Option<PathBuf> {
-    let python = std::env::var_os("KFORGE_TEST_PYTHON").map(PathBuf::from).or_else(|| on_path("python3"))?;
-    let status = std::process::Command::new(&python).args(["-c", "import numpy"]).output().ok()?.status;
-    status.success().then_some(python)
 }
 
 fn tools() -> BTreeMap<String, PathBuf> {

@@ -63,7 +63,10 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
     for gap in gaps.missing {
         line(
             "sandbox",
-            Err((gap, "nothing is compiled or run here unless --allow-unconfined is given: then build only what you trust")),
+            Err((
+                gap,
+                "nothing is compiled or run here unless --allow-unconfined is given: then build only what you trust",
+            )),
         );
     }
     for gap in gaps.weaker {

@@ -116,15 +116,11 @@ fn tunables<'l>(label: &'l str, types: &str) -> &'l str {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::model::Variant;
 
     #[test]
     fn a_reports_label_gives_the_plans_identity() {
-        let variant = |label: &str| Variant { values: BTreeMap::new(), label: label.into(), order: 0 };
-        let planned = |label: &str| crate::plan::kernels::identity(&variant(label));
+        let planned = |name: &str| crate::plan::kernels::identity(name);
         let pinned = |label: &str, types: &str| Pin::Variant(tunables(label, types).into()).identity();
         assert_eq!(pinned("BLOCK=1,VEC=2", ""), planned("BLOCK=1,VEC=2"));
         assert_eq!(pinned("T=f16,BLOCK=1", "T=f16"), planned("BLOCK=1"));

@@ -91,6 +91,7 @@ impl Reader<'_> {
             cuda: sub(root, "toolchain").and_then(|t| self.inheritable_cuda(t)),
             dependencies: self.dependencies(root),
             targets: self.targets(root),
+            agents: self.agents(root),
             operators,
             extensions,
             kernels,

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::check::{Check, misspelt, strange};
+use super::decode_search::TUNE_KEYS;
 use super::fields::{KERNEL, TEMPLATE};
 use super::read::{Reader, integer, sub};
 use crate::base::diag::closest;
 use crate::base::{Diagnostic, SourceFile};
+use crate::model::agent::RULES;
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
 use crate::model::generate::Generate;
@@ -38,6 +40,7 @@ impl Reader<'_> {
         let workspace = self.buffers(table, &mut uses);
         let launches = self.launches(table, &mut uses);
         let tune = self.tune(table);
+        let search = self.search(table);
         let mut kernel = Kernel {
             requires: self.exprs(table, "requires", Want::Bool),
             conditions: sub(table, "tune").map(|t| self.exprs(t, "where", Want::Bool)).unwrap_or_default(),
@@ -50,7 +53,8 @@ impl Reader<'_> {
             source_place: source.place.clone(),
             generate: sub(table, "generate")
                 .and_then(|t| self.text(t, "template"))
-                .map(|template| Generate { template, text: None }),
+                .map(|template| Generate { template, made: None }),
+            rounds: self.rounds(table),
             target_places: targets.iter().map(|t| t.place.clone()).collect(),
             targets: targets.into_iter().map(|t| t.value).collect(),
             compiler: match self.text(table, "compiler").as_ref().map(Text::as_str) {
@@ -70,6 +74,7 @@ impl Reader<'_> {
             name: name.value,
             place: name.place,
             tune,
+            search,
             launches,
             workspace,
             type_uses: uses,
@@ -98,14 +103,31 @@ impl Reader<'_> {
         kernel
     }
 
-    /// A kernel has a source and launches, or a generator that makes both.
+    /// A kernel has a source and launches, or a template that makes both, or an agent to begin from nothing.
     fn made_one_way(&mut self, name: &Text, table: &DeTable<'_>) {
-        if table.contains_key("generate") {
-            for key in ["source", "launch", "workspace", "constants"] {
+        let own = ["source", "launch", "workspace", "constants"];
+        let generate = sub(table, "generate");
+        if generate.is_some_and(|g| g.contains_key("template")) || generate.is_some_and(|g| g.is_empty()) {
+            for key in own {
                 if let Some((at, _)) = table.get_key_value(key) {
-                    let message = format!("kernel `{name}` is generated and states `{key}`");
-                    self.wrong("manifest.conflict", message, at.span(), "either `generate`, or a kernel of your own");
+                    let message = format!("kernel `{name}` is made by a template and states `{key}`");
+                    self.wrong("manifest.conflict", message, at.span(), "either a template, or a kernel of your own");
                 }
+            }
+        }
+        if generate.is_some_and(|g| g.is_empty()) {
+            let message = format!("`generate` of kernel `{name}` names nothing that makes it");
+            self.wrong("manifest.missing-key", message, name.place.span.clone(), "`template`, `agent`, or both");
+        }
+        let agent = generate.and_then(|g| self.text(g, "agent"));
+        let begins = own.iter().any(|key| table.contains_key(*key));
+        if table.contains_key("generate") && (!begins || generate.is_none_or(|g| !g.contains_key("agent"))) {
+            if let Some(agent) = agent.filter(|a| a.value == RULES)
+                && generate.is_some_and(|g| !g.contains_key("template"))
+            {
+                let message = format!("`rules` writes no kernel: `{name}` has nothing to start from");
+                let error = agent.place.error("manifest.missing-key", message);
+                self.found.push(error.expected("a `template` beside it, or a `source` with launches of your own"));
             }
             return;
         }
@@ -123,7 +145,7 @@ impl Reader<'_> {
     fn tune(&mut self, table: &DeTable<'_>) -> Vec<(Text, Vec<TuneValue>)> {
         let mut out = vec![];
         for (name, value) in self.named(table, "tune") {
-            if name.as_str() == "where" {
+            if TUNE_KEYS.contains(&name.as_str()) {
                 continue;
             }
             let items: Vec<_> = value.get_ref().as_array().into_iter().flat_map(|a| a.iter()).collect();
@@ -341,7 +363,8 @@ impl Reader<'_> {
 
     fn defines_of(&mut self, table: &DeTable<'_>) -> Vec<(String, DefineValue)> {
         let mut out = vec![];
-        let tunables = sub(table, "tune").map(|t| self.keys(t)).unwrap_or_default();
+        let mut tunables = sub(table, "tune").map(|t| self.keys(t)).unwrap_or_default();
+        tunables.retain(|(key, _)| !TUNE_KEYS.contains(&key.as_str()));
         for (name, value) in self.named(table, "defines") {
             self.identifier(&name);
             if tunables.iter().any(|(tunable, _)| tunable.value == name.value) {
@@ -385,7 +408,7 @@ fn is_condition(text: &str) -> bool {
     text.contains([' ', '<', '>', '=', '%', '('])
 }
 
-fn tune_value(value: &DeValue<'_>) -> Option<TuneValue> {
+pub(super) fn tune_value(value: &DeValue<'_>) -> Option<TuneValue> {
     match value {
         DeValue::Boolean(b) => Some(TuneValue::Bool(*b)),
         DeValue::String(s) => Some(TuneValue::Str(s.to_string())),

@@ -233,9 +233,27 @@ pub(super) static OPERATOR: Spec = Spec {
     rest: None,
 };
 
+/// The words of `strategy`.
+pub(super) const STRATEGIES: [&str; 4] = ["exhaustive", "random", "annealing", "model"];
+
+/// A budget's keys.
+static BUDGET: Spec = Spec {
+    doc: "When a search ends: what is spent first.",
+    fields: &[
+        opt("variants", Ty::Int, "variants that are visited at most"),
+        opt("seconds", Ty::Int, "seconds that its timings may hold the device"),
+    ],
+    rest: None,
+};
+
 static TUNE: Spec = Spec {
     doc: "What may vary.",
-    fields: &[opt("where", Ty::List(&BOOL_EXPR), "which variants exist, over tunables, types and the target")],
+    fields: &[
+        opt("where", Ty::List(&BOOL_EXPR), "which variants exist, over tunables, types and the target"),
+        opt("strategy", Ty::Words(&STRATEGIES, &[]), "which variants are visited; exhaustive if not given: all"),
+        opt("budget", Ty::Table(&BUDGET), "when a search ends; 64 variants if not given"),
+        opt("seed", Ty::Int, "what a search's random choices follow from; 0 if not given"),
+    ],
     rest: Some(("tunable", Ty::Some(&Ty::Any(&[Ty::Int, Ty::Bool, STR]), 1, usize::MAX))),
 };
 
@@ -343,8 +361,54 @@ static SELECT: Spec = Spec {
 };
 
 static GENERATE: Spec = Spec {
-    doc: "What makes a kernel.",
-    fields: &[req("template", STR, "a built-in template by name, or a folder of the package that holds one")],
+    doc: "What makes a kernel, and who improves it.",
+    fields: &[
+        opt("template", STR, "a built-in template by name, or a folder of the package that holds one"),
+        opt("agent", NAME, "who writes what its rounds try: `rules`, or one of `agents`"),
+        opt("judge", NAME, "who diagnoses and corrects; the same agent in another role if not given"),
+        opt("rounds", Ty::Int, "how many rounds there are to be; 3 if not given"),
+        opt("branches", Ty::Int, "variants of an answer that are tried; 4 if not given"),
+        opt("repairs", Ty::Int, "how often an answer without a right variant is corrected; 3 if not given"),
+        opt(
+            "start",
+            Ty::Map("tunable", &Ty::Any(&[Ty::Int, Ty::Bool, STR])),
+            "the variant to start from; the first value of each tunable if not given",
+        ),
+    ],
+    rest: None,
+};
+
+static PRICES: Spec = Spec {
+    doc: "What a million tokens cost.",
+    fields: &[req("input", Ty::Number, "those of prompts"), req("output", Ty::Number, "those of answers")],
+    rest: None,
+};
+static AGENT_BUDGET: Spec = Spec {
+    doc: "What one run of `kforge optimize` may ask of an agent.",
+    fields: &[
+        opt("requests", Ty::Int, "requests"),
+        opt("tokens", Ty::Int, "tokens of prompts and answers"),
+        opt("money", Ty::Number, "what they cost by `prices`"),
+    ],
+    rest: None,
+};
+
+/// An agent's keys.
+pub(super) static AGENT: Spec = Spec {
+    doc: "Who may be asked for kernels.",
+    fields: &[
+        opt("http", STR, "an endpoint with the protocol of chat completions, `https://host/v1`"),
+        opt("model", STR, "the model that the endpoint is asked for"),
+        opt("key", NAME, "the environment variable that holds the endpoint's key"),
+        opt("temperature", Ty::Number, "sampling temperature; the endpoint's own if not given"),
+        opt("max_tokens", Ty::Int, "most tokens of an answer; the endpoint's own limit if not given"),
+        opt("command", Ty::Some(&STR, 1, usize::MAX), "a program that reads a prompt and writes an answer"),
+        opt("time_limit", Ty::Int, "seconds after which a request is given up; 600 if not given"),
+        opt("per_minute", Ty::Int, "most requests a minute"),
+        opt("retries", Ty::Int, "how often a request without a good answer is repeated; 3 if not given"),
+        opt("prices", Ty::Table(&PRICES), "what a million tokens cost"),
+        opt("budget", Ty::Table(&AGENT_BUDGET), "what one run may ask for"),
+    ],
     rest: None,
 };
 
@@ -410,6 +474,7 @@ pub(super) static MANIFEST: Spec = Spec {
         opt("toolchain", Ty::Table(&TOOLCHAIN), "compilers"),
         opt("dependencies", Ty::Map("dependency", &Ty::Table(&DEPENDENCY)), "header libraries"),
         opt("targets", Ty::Map("target", &Ty::Table(&TARGET)), "what to compile for and run on"),
+        opt("agents", Ty::Map("agent", &Ty::Table(&AGENT)), "who may be asked for kernels"),
         opt("operator", Ty::Map("operator", &Ty::Table(&OPERATOR)), "contracts"),
         opt("kernel", Ty::Map("kernel", &Ty::Table(&KERNEL)), "implementations"),
     ],

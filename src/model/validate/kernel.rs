@@ -2,11 +2,13 @@
 
 use super::operator::{declared, duplicates, identifier};
 use crate::base::{Diagnostic, Severity};
+use crate::model::agent::RULES;
 use crate::model::expr::{Expr, Value, list};
 use crate::model::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction, Per};
 use crate::model::launch::{BLOCK_LIMITS, block_too_large};
 use crate::model::operator::{Operator, Shape, TypeChoice};
 use crate::model::package::Package;
+use crate::model::search::Strategy;
 use crate::model::target::Target;
 use crate::model::variant::Variant;
 use crate::model::{Role, Text};
@@ -30,10 +32,18 @@ pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
 
 /// What is wrong with a kernel and its operator together.
 pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
+    let Some(operator) = package.operator(&kernel.operator) else { return vec![] };
     let mut found = vec![];
-    let Some(operator) = package.operator(&kernel.operator) else { return found };
+    rounds(package, kernel, &mut found);
+    found.extend(written(package, operator, kernel));
+    found
+}
+
+/// What is wrong with a kernel and an operator together, whoever wrote the kernel.
+pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut found = vec![];
     // What is not generated yet has nothing to check: where a template is at fault, that was said.
-    if operator.partial || kernel.partial || kernel.is_ungenerated() {
+    if operator.partial || kernel.partial || kernel.is_ungenerated() || kernel.is_unstarted() {
         return found;
     }
     names(kernel, operator, &mut found);
@@ -68,6 +78,41 @@ fn targets(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Agents that rounds name, and the variant that they start from.
+fn rounds(package: &Package, kernel: &Kernel, found: &mut Vec<Diagnostic>) {
+    let Some(rounds) = &kernel.rounds else { return };
+    let known: Vec<&str> = std::iter::once(RULES).chain(package.agents.iter().map(|a| a.name.as_str())).collect();
+    for named in std::iter::once(&rounds.agent).chain(&rounds.judge).filter(|n| !known.contains(&n.as_str())) {
+        let error = named.place.error("manifest.unknown-agent", format!("unknown agent `{named}`"));
+        found.push(error.expected(format!("one of {}", list(&known))).suggest(&named.value, known.iter().copied()));
+    }
+    if kernel.search.strategy != Strategy::Exhaustive {
+        let message = format!("kernel `{}` has rounds and a search over its tunables", kernel.name);
+        let error = rounds.agent.place.error("manifest.conflict", message);
+        found.push(error.expected("`generate.agent` or `tune.strategy`: each says which variants are tried"));
+    }
+    if kernel.is_ungenerated() || kernel.is_unstarted() {
+        return;
+    }
+    let tunables: Vec<&str> = kernel.tune.iter().map(|t| t.0.as_str()).collect();
+    for (name, value) in rounds.start.values() {
+        match kernel.tune.iter().find(|(own, _)| own.value == name.value) {
+            None => {
+                let error = name.place.error("manifest.unknown-tunable", format!("`start` names no tunable: `{name}`"));
+                let expected = format!("one of {}", list(&tunables));
+                found.push(error.expected(expected).suggest(&name.value, tunables.iter().copied()));
+            }
+            Some((_, values)) if !values.contains(value) => {
+                let error = name.place.error("manifest.value", format!("`{name}` is never `{value}`"));
+                let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+                let values: Vec<&str> = values.iter().map(String::as_str).collect();
+                found.push(error.expected(format!("one of {}", list(&values))));
+            }
+            Some(_) => {}
+        }
+    }
 }
 
 fn names(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::{DType, Kernel, Operator, Reference, TypeChoice};
 use crate::record::Inspection;
 
 /// Something that holds or does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {
     /// The operator multiplies matrices.
@@ -70,6 +70,29 @@ impl Fact {
         Fact::TensorCopies,
     ];
 
+    /// Its name in data files and parameters: `matrix_product`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fact::MatrixProduct => "matrix_product",
+            Fact::Softmax => "softmax",
+            Fact::Reduces => "reduces",
+            Fact::Convolution => "convolution",
+            Fact::Float32 => "float32",
+            Fact::LowPrecision => "low_precision",
+            Fact::Float8 => "float8",
+            Fact::PackedIntegers => "packed_integers",
+            Fact::Contiguous => "contiguous",
+            Fact::SeveralLaunches => "several_launches",
+            Fact::SharedMemory => "shared_memory",
+            Fact::Barriers => "barriers",
+            Fact::Atomics => "atomics",
+            Fact::Spills => "spills",
+            Fact::Exponentials => "exponentials",
+            Fact::IntegerDivision => "integer_division",
+            Fact::TensorCopies => "tensor_copies",
+        }
+    }
+
     /// What it says, after "where".
     pub fn text(self) -> &'static str {
         match self {
@@ -99,6 +122,16 @@ impl Fact {
 pub struct Facts(pub BTreeMap<Fact, bool>);
 
 impl Facts {
+    /// By name, for the parameters of steps.
+    pub fn named(&self) -> BTreeMap<String, bool> {
+        // A fact is a name alone.
+        let name = |fact: &Fact| match serde_json::to_value(fact) {
+            Ok(serde_json::Value::String(name)) => Some(name),
+            _ => None,
+        };
+        self.0.iter().filter_map(|(fact, holds)| Some((name(fact)?, *holds))).collect()
+    }
+
     /// The facts of an operator under a choice of types, a kernel, and its machine code where it was inspected (what opcodes tell: where it was disassembled).
     pub fn of(operator: &Operator, choice: &TypeChoice, kernel: &Kernel, inspection: Option<&Inspection>) -> Self {
         let mut facts = BTreeMap::new();

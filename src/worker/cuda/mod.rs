@@ -1,7 +1,6 @@
 //! CUDA C++ to machine code, and what machine code says of itself. For worker processes; knows compilers and ELF, no packages, plans or caches, and
 //! launches nothing.
 
-pub mod arch;
 pub mod args;
 pub mod compile;
 mod elf;

@@ -179,6 +179,7 @@ mod tests {
             std: "c++17".into(),
             include: vec![],
             flags: vec![],
+            candidate: false,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::worker::emulator::build::{EmulatorCompile, compile as build};
 use crate::worker::emulator::inspect as read;
 use crate::worker::message::Response;
 use crate::worker::system::only_of_toolchain;
-use crate::worker::task::{Task, done, failed};
+use crate::worker::task::{Task, done, failed, refused};
 
 /// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
 pub(super) fn compile(task: &Task) -> Response {
@@ -30,17 +30,18 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         check: params.compiler == Compiler::EmulatorCheck,
         within: Within::of(task, bounds),
     };
-    let note = |severity, text: &str| Note { severity, code: "compile.log".into(), message: text.trim().to_string() };
+    let warning =
+        |text: &str| Note { severity: Severity::Warning, code: "compile.log".into(), message: text.trim().to_string() };
     match build(&what, &task.output) {
-        Err(refused) => Err(Response::Failed {
-            message: format!("cannot compile `{}`", params.main),
-            notes: vec![note(Severity::Error, &refused.log)],
-        }),
+        Err(why) => Err(refused(&params, format!("cannot compile `{}`", params.main), &why.log)),
         Ok(made) => {
-            only_of_toolchain(task, "toolchain", &params.main, &made.system)?;
+            only_of_toolchain(task, "toolchain", &params.main, &made.system).map_err(|why| match why {
+                Response::Failed { message, .. } => refused(&params, message, ""),
+                other => other,
+            })?;
             task.write_document("facts", &made.facts)?;
             task.write("log", made.log.as_bytes())?;
-            let warned = (!made.log.trim().is_empty()).then(|| note(Severity::Warning, &made.log));
+            let warned = (!made.log.trim().is_empty()).then(|| warning(&made.log));
             Ok(done(format!("{} entries for the emulator", params.entries.len()), warned.into_iter().collect()))
         }
     }

@@ -1,5 +1,6 @@
 //! Tests of reading manifests: what each construct becomes, what each error says.
 
+mod agents;
 mod constructs;
 mod errors;
 mod example;

@@ -1,5 +1,5 @@
-//! The toolchain from the network to machine code: wheels are resolved and installed through pip, real kernels are compiled and inspected. The only
-//! tests that touch the network; what they install is kept below `target/kforge-test-home`, so only the first run fetches it.
+//! The toolchain from the network to machine code: wheels are resolved and installed through pip, real kernels are compiled and inspected. What is installed is
+//! kept below `target/kforge-test-home`, so only the first run fetches it. Other tests use it where it is there; the name of this one has cargo run it first.
 
 #[path = "toolchain_network/confined.rs"]
 mod confined;
@@ -8,53 +8,19 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+#[path = "installed/python.rs"]
+mod python;
+#[path = "installed/toolchain.rs"]
+mod toolchain;
+
 use kforge::model::target::CAPABILITIES;
 use kforge::record::params::{CompileParams, Compiler, InspectParams};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::{Cuda, Group, Source, resolve};
-use kforge::toolchain::{Pip, cxx};
+use kforge::toolchain::cxx;
 use kforge::worker::cuda::{CudaCompileError, CudaCompiled, compile, inspect, shim_headers};
-use kforge::workspace::lockfile::{LockedWheel, Lockfile};
-
-const RELEASE: &str = "13.0";
-
-#[expect(clippy::disallowed_methods, reason = "a test stands where config does and hands the environment on")]
-fn environment() -> BTreeMap<String, String> {
-    std::env::vars().collect()
-}
-
-fn home() -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home")
-}
-
-fn toolchains() -> PathBuf {
-    home().join("toolchains")
-}
-
-fn pip() -> &'static Pip {
-    static PIP: OnceLock<Pip> = OnceLock::new();
-    PIP.get_or_init(|| Pip::find(None, &environment()).expect("pip or uv"))
-}
-
-/// The wheels of the release, resolved once and then kept in a lockfile, as a workspace does.
-fn locked() -> &'static Vec<LockedWheel> {
-    static LOCKED: OnceLock<Vec<LockedWheel>> = OnceLock::new();
-    LOCKED.get_or_init(|| {
-        std::fs::create_dir_all(home()).unwrap();
-        let key = format!("cuda {RELEASE}");
-        let mut lock = Lockfile::read(&home()).unwrap();
-        if !lock.wheels.contains_key(&key) {
-            lock.wheels.insert(key.clone(), resolve(RELEASE, pip()).expect("resolve"));
-            lock.write(&home(), false).unwrap();
-        }
-        lock.wheels[&key].clone()
-    })
-}
-
-fn install(group: Group) -> BTreeMap<String, PathBuf> {
-    let cuda = Cuda::Wheels(locked().clone());
-    cuda.install(group, &toolchains(), Source::Pip(pip()), &mut |_| {}).expect("install").tools
-}
+use kforge::workspace::lockfile::Lockfile;
+use toolchain::{RELEASE, environment, install, locked, pip, toolchains};
 
 /// NVRTC and the disassembler.
 fn tools() -> &'static BTreeMap<String, PathBuf> {
@@ -83,6 +49,7 @@ fn params(entries: &[&str]) -> CompileParams {
         std: "c++17".into(),
         include: vec!["common".into()],
         flags: vec![],
+        candidate: false,
     }
 }
 
@@ -398,4 +365,22 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
     drop(requests);
     worker.wait().unwrap();
     assert_eq!(binaries[0], binaries[1]);
+}
+
+#[test]
+fn a_python_with_numpy_is_there_for_tests_of_references() {
+    let python = python::place().join("bin/python");
+    let run = |program: &Path, words: &[&str]| {
+        let said = std::process::Command::new(program).args(words).output().unwrap();
+        assert!(said.status.success(), "{words:?}: {}", String::from_utf8_lossy(&said.stderr));
+    };
+    if !python.exists() {
+        std::fs::create_dir_all(python::place().parent().unwrap()).unwrap();
+        // Neither asks for more than Python with pip: distributions keep what puts pip into a new place in a package apart.
+        let system = Path::new("python3");
+        run(system, &["-m", "venv", "--without-pip", &python::place().to_string_lossy()]);
+        run(system, &["-m", "pip", "--python", &python.to_string_lossy(), "install", "-q", "numpy"]);
+    }
+    run(&python, &["-c", "import numpy"]);
+    assert!(python::python().is_some());
 }

@@ -1,0 +1,102 @@
+//! Who may be asked for kernels: the agents that a manifest names, and what a kernel asks of one over its rounds. Knows declarations; asks nobody.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::variant::TuneValue;
+use super::{Place, Text};
+
+/// The agent that needs no declaration: it turns the methods and tunables that a kernel has, and asks nobody.
+pub const RULES: &str = "rules";
+
+/// The most requests, tokens and money that one agent may be asked for in one run of `kforge optimize`. None: as many as it takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Requests.
+    pub requests: Option<u64>,
+    /// Tokens of prompts and answers together.
+    pub tokens: Option<u64>,
+    /// Money, in the currency of [`Prices`].
+    pub money: Option<f64>,
+}
+
+/// What a million tokens cost, in whatever currency the manifest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prices {
+    /// A million tokens of prompts.
+    pub input: f64,
+    /// A million tokens of answers.
+    pub output: f64,
+}
+
+/// How an agent is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reach {
+    /// An endpoint that speaks the protocol of OpenAI's chat completions.
+    Http {
+        /// The address before `/chat/completions`: `https://host/v1`.
+        url: Text,
+        /// The model it is asked for.
+        model: String,
+        /// The environment variable that holds the key; none where it takes none. The key itself is never kept.
+        key: Option<Text>,
+        /// Sampling temperature; the endpoint's own where none is stated.
+        temperature: Option<f64>,
+        /// Most tokens of an answer; the endpoint's own limit where none is stated.
+        max_tokens: Option<u64>,
+    },
+    /// A program that reads a prompt from standard input and writes an answer to standard output.
+    Command {
+        /// The program and its arguments. Relative programs with a `/` are relative to the package.
+        program: Vec<String>,
+    },
+}
+
+/// An agent that a manifest declares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Its name.
+    pub name: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// How it is reached.
+    pub reach: Reach,
+    /// Seconds after which a request is given up.
+    pub time_limit_s: u64,
+    /// Most requests a minute; none: as fast as it answers.
+    pub per_minute: Option<u64>,
+    /// How often a request that found no good answer is repeated: refused for the rate, failed on the way, or malformed.
+    pub retries: u32,
+    /// What it costs, where the manifest says.
+    pub prices: Option<Prices>,
+    /// What it may be asked for.
+    pub budget: Budget,
+}
+
+impl Agent {
+    /// What tells it from another agent, without what only limits it: whose answers these are.
+    pub fn identity(&self) -> String {
+        match &self.reach {
+            Reach::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
+            Reach::Command { program } => format!("command {}", program.join(" ")),
+        }
+    }
+}
+
+/// What a kernel asks of agents over its rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rounds {
+    /// Who writes: [`RULES`], or an agent of the manifest.
+    pub agent: Text,
+    /// Who diagnoses and corrects; the same agent, in another role, where none is stated. `rules` needs none.
+    pub judge: Option<Text>,
+    /// How many rounds there are to be.
+    pub rounds: u32,
+    /// Variants of one answer that are tried.
+    pub branches: u32,
+    /// How often an answer of which no variant is right is corrected.
+    pub repairs: u32,
+    /// The tunables of the variant that is the first champion; those it does not name have their first value.
+    pub start: BTreeMap<String, (Text, TuneValue)>,
+}

@@ -1,0 +1,153 @@
+//! What a profile step is asked and what it saw; what a device can do at most; how far a kernel is from that.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Unknown;
+use super::params::VerifyParams;
+use crate::model::Axis;
+
+/// profile. Inputs: `binary`, `facts`, `inspection`. Output `observation`: a [`ProfileObserved`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProfileParams {
+    /// The architecture the binary is for.
+    pub arch: String,
+    /// The launches.
+    pub of: VerifyParams,
+    /// The metrics that are wanted, by their names in [`super::metric::METRICS`], sorted.
+    pub metrics: Vec<String>,
+    /// Version of the profiling protocol.
+    pub protocol: u32,
+}
+
+/// What a profile step saw of all launches together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ProfileObserved {
+    /// Metrics by name, in the units of [`super::metric::METRICS`].
+    pub metrics: BTreeMap<String, f64>,
+    /// Those that were asked for and are unknown, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<String, String>,
+    /// Why nothing was seen at all (no permission for counters, no profiler), if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absent: Option<Unknown>,
+}
+
+/// What a device can do at most, by its own attributes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Peaks {
+    /// Bytes a second between its memory and its L2 cache.
+    pub dram_bytes_per_s: f64,
+    /// Operations a second of its arithmetic units by dtype (`f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`), a fused multiply-add counted as two; matrix units where
+    /// they serve the dtype.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub ops_per_s: BTreeMap<String, f64>,
+}
+
+/// One bench shape for the roofline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RooflineCase {
+    /// Operations of the operator's cost model; none where it states none.
+    pub flops: Option<f64>,
+    /// Compulsory bytes.
+    pub bytes: f64,
+    /// Bytes of the tensors that it writes.
+    pub written: f64,
+    /// The unit of [`Peaks::ops_per_s`] that its arithmetic may use.
+    pub unit: String,
+}
+
+/// roofline. Inputs: `bench:S` (a [`super::timing::BenchObserved`]) and `profile:S` (a [`ProfileObserved`]) of each bench shape S, absent where there are
+/// none. Output `roofline`: a [`Roofline`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RooflineParams {
+    /// By position of the shape.
+    pub cases: BTreeMap<u32, RooflineCase>,
+    /// Whether hot times count rather than cold ones.
+    pub hot: bool,
+}
+
+/// How far a kernel is from what a device can do, by axis: 0 at the peak, 1 where nothing of it is used; none where it is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Gaps {
+    /// Of the arithmetic units.
+    pub compute: Option<f64>,
+    /// Of the memory.
+    pub memory: Option<f64>,
+    /// Share of the time that warps wait.
+    pub latency: Option<f64>,
+}
+
+impl Gaps {
+    /// The gap of an axis.
+    pub fn of(&self, axis: Axis) -> Option<f64> {
+        match axis {
+            Axis::Compute => self.compute,
+            Axis::Memory => self.memory,
+            Axis::Latency => self.latency,
+        }
+    }
+
+    /// Whether any of them is unknown.
+    pub fn is_degraded(&self) -> bool {
+        Axis::ALL.into_iter().any(|axis| self.of(axis).is_none())
+    }
+}
+
+/// What roofline gives.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Roofline {
+    /// The position of the shape that all else here is about: the one that takes longest. None where nothing was timed.
+    pub shape: Option<u32>,
+    /// Its median time in nanoseconds.
+    pub time_ns: Option<f64>,
+    /// The gaps.
+    pub gaps: Gaps,
+    /// Where each known gap comes from: `counters` or `timing`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub from: BTreeMap<Axis, String>,
+    /// Why an unknown gap is unknown.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<Axis, String>,
+    /// What bounds the kernel: the unit nearest to its limit, or waiting where warps wait more than any unit works; none where that is not known.
+    pub bound: Option<Axis>,
+    /// All three known and under the threshold.
+    pub near_peak: bool,
+    /// The metrics that were taken at this shape and those made of them, for triggers and prompts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metrics: BTreeMap<String, f64>,
+}
+
+impl Roofline {
+    /// In a line: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)`.
+    pub fn summary(&self) -> String {
+        let gap = |axis: Axis| match (self.gaps.of(axis), self.missing.get(&axis)) {
+            (Some(gap), _) => format!("{} {gap:.2}", axis.name()),
+            (None, Some(why)) => format!("{} unknown ({why})", axis.name()),
+            (None, None) => format!("{} unknown", axis.name()),
+        };
+        let bound = match (self.near_peak, self.bound) {
+            (true, _) => "near the peak".to_string(),
+            (false, Some(axis)) => format!("bound by {}", axis.name()),
+            (false, None) => "bound unknown".into(),
+        };
+        format!("{bound}: gaps {}", Axis::ALL.map(gap).join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_bounds_a_kernel_and_what_is_not_known() {
+        let gaps = Gaps { compute: Some(0.92), memory: Some(0.57), latency: None };
+        let missing = [(Axis::Latency, "no counters".to_string())].into();
+        let found = Roofline { gaps, missing, bound: Some(Axis::Memory), ..Roofline::default() };
+        assert_eq!(found.summary(), "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)");
+        let unknown = "bound unknown: gaps compute unknown, memory unknown, latency unknown";
+        assert_eq!(Roofline::default().summary(), unknown);
+    }
+}
