@@ -35,7 +35,7 @@ fn node(kernel: usize, at: usize) -> Node {
     Node {
         id: id(kind),
         labels: Labels { package: "package".into(), kernel: Some(format!("kernel_{kernel:06}")), ..Labels::default() },
-        rank: Rank { round: 0, phase: 0, kind },
+        rank: Rank { round: 0, phase: 0, wave: 0, kind },
         kind,
         params: serde_json::json!({
             "arch": "sm_90a", "std": "c++17", "entries": ["rms_norm<float, 256, 4>"], "defines": {"BLOCK": 256, "VEC": 4},

@@ -12,7 +12,7 @@
 //! | [`model`] * | `kernel.toml` to a typed model: parse, validate, expressions, binding |
 //! | [`record`] * | what is said and kept: verdicts, outcomes, specs, observations, events |
 //! | [`reference`] | built-in operators: f64 oracle, cost, input generators, null candidates |
-//! | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution |
+//! | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution, search over tunables |
 //! | [`config`] | settings from files, environment and flags; the only reader of the environment |
 //! | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
 //! | [`toolchain`] | find, install and fingerprint compilers |

@@ -143,6 +143,29 @@ pub struct BuildArgs {
     pub overlay: Option<PathBuf>,
 }
 
+/// How kernels are improved.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OptimizeArgs {
+    /// Kernels to improve: a name or glob; all that name an agent if none is given
+    #[arg(value_name = "KERNEL")]
+    pub kernels: Vec<String>,
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// How many rounds there are to be, in place of `generate.rounds`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Steps to run at once; a negative number is cores less that many
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<i64>,
+    /// `json` writes one event a line to standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+    /// Add the operators and shapes of a manifest that is not in the repository
+    #[arg(long, value_name = "PATH")]
+    pub overlay: Option<PathBuf>,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -160,6 +183,8 @@ pub enum Command {
     Bench(BuildArgs),
     /// Build, then say what each method of the champions buys
     Ablate(BuildArgs),
+    /// Improve kernels over rounds: ask for candidates, verify, time and ablate them
+    Optimize(OptimizeArgs),
     /// Show again what the last build found
     Report(ReportArgs),
     /// Say why a step ran, or would run: which input changed, from what to what

@@ -120,6 +120,11 @@ impl Answers {
         Ok(self.reply(asked)?.unwrap_or(reply))
     }
 
+    /// Where the answers of a chain of rounds stand, if there are any.
+    pub fn folder(&self, chain: &Digest) -> PathBuf {
+        self.root.join(chain.hex())
+    }
+
     /// The recorded answers of a chain of rounds, by round and attempt.
     pub fn list(&self, chain: &Digest) -> io::Result<Listed> {
         self.under(&self.root.join(chain.hex()))

@@ -443,7 +443,7 @@ fn a_dry_run_tells_what_will_run_from_what_may() {
 #[test]
 fn a_dry_run_names_every_step_that_may_add_steps() {
     let add = |node: &Node, _: &str| {
-        let rank = Rank { round: 0, phase: 1, kind: StepKind::Pairs };
+        let rank = Rank { round: 0, phase: 1, wave: 0, kind: StepKind::Pairs };
         let input = ("in", output(&node.id, true));
         vec![Node { rank, ..testing::node(&format!("{}+pair", node.id), StepKind::Pairs, &[input]) }]
     };

@@ -286,9 +286,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("home");
         let home = Home::open(&root).unwrap();
-        for folder in
-            [home.cas(), home.actions(), home.evidence(), home.answers(), home.toolchains(), home.scratch(), home.locks(), home.tmp()]
-        {
+        for folder in [
+            home.cas(),
+            home.actions(),
+            home.evidence(),
+            home.answers(),
+            home.toolchains(),
+            home.scratch(),
+            home.locks(),
+            home.tmp(),
+        ] {
             assert!(folder.is_dir(), "{}", folder.display());
         }
         let tag = root.join("CACHEDIR.TAG");

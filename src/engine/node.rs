@@ -17,6 +17,8 @@ pub struct Rank {
     /// 0: the main phase, up to who is near the best; 1: pairing them; 2: the decision; 3: ablation of what was decided. Each phase but the first is
     /// added by a result of an earlier one.
     pub phase: u8,
+    /// Within a phase: how many results had to be known before it was. Each turn of a search over tunables is a wave of the main phase; all else is wave 0.
+    pub wave: u32,
     /// The kind.
     pub kind: StepKind,
 }

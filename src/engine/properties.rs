@@ -114,7 +114,7 @@ fn nodes(plan: &Plan) -> Vec<Node> {
 
 /// Adds, for each expanding step, a measuring step and one that reads it, whose doing hangs on the result.
 fn grow(from: &Node, text: &str) -> Vec<Node> {
-    let rank = |kind| Rank { round: 0, phase: 1, kind };
+    let rank = |kind| Rank { round: 0, phase: 1, wave: 0, kind };
     let pair = Node {
         rank: rank(StepKind::Pairs),
         params: json!({"modulo": 2, "text": text}),
@@ -321,18 +321,18 @@ proptest! {
     #[test]
     fn a_graph_that_is_accepted_has_no_cycle_and_one_that_is_refused_leaves_no_trace(
         old in plan(),
-        new in prop::collection::vec((0u32..2, 0u8..2, 0..KINDS.len(), prop::collection::vec(0usize..40, 0..4), 0usize..30), 1..15),
+        new in prop::collection::vec(((0u32..2, 0u8..2, 0u32..2), 0..KINDS.len(), prop::collection::vec(0usize..40, 0..4), 0usize..30), 1..15),
         expander in 0usize..25,
     ) {
         let old = nodes(&old);
         let mut graph = Graph::new(old.clone()).unwrap();
         let name = |i: usize| if i < 25 { id(i) } else { format!("new{}", i - 25) };
-        let make = |(i, (round, phase, kind, reads, called)): (usize, &(u32, u8, usize, Vec<usize>, usize))| {
+        let make = |(i, ((round, phase, wave), kind, reads, called)): (usize, &Added)| {
             let inputs: Vec<(String, InputRef)> =
                 reads.iter().enumerate().map(|(n, r)| (format!("in{n}"), output(&name(*r), true))).collect();
             let inputs: Vec<(&str, InputRef)> = inputs.iter().map(|(n, i)| (n.as_str(), i.clone())).collect();
             let called = if *called < 3 { id(*called) } else { format!("new{i}") };
-            Node { rank: Rank { round: *round, phase: *phase, kind: KINDS[*kind] }, ..node(&called, KINDS[*kind], &inputs) }
+            Node { rank: Rank { round: *round, phase: *phase, wave: *wave, kind: KINDS[*kind] }, ..node(&called, KINDS[*kind], &inputs) }
         };
         let new: Vec<Node> = new.iter().enumerate().map(make).collect();
         let expander = (expander % old.len()) as Index;
@@ -353,6 +353,9 @@ proptest! {
         prop_assert_eq!(graph.find("new99"), None);
     }
 }
+
+/// A node that is added: round, phase and wave; kind; what it reads; how it is called.
+type Added = ((u32, u8, u32), usize, Vec<usize>, usize);
 
 /// Whether every node of a graph can have its turn.
 fn ends(graph: &Graph) -> bool {

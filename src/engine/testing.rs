@@ -27,7 +27,7 @@ pub(crate) fn node(id: &str, kind: StepKind, inputs: &[(&str, InputRef)]) -> Nod
     Node {
         id: id.into(),
         labels: Labels { package: "p".into(), ..Labels::default() },
-        rank: Rank { round: 0, phase: 0, kind },
+        rank: Rank { round: 0, phase: 0, wave: 0, kind },
         kind,
         params: serde_json::json!({}),
         inputs: inputs.iter().map(|(n, i)| (n.to_string(), i.clone())).collect(),

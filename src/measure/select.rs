@@ -242,6 +242,7 @@ mod tests {
             margin: 0.01,
             hot: false,
             timed,
+            answers: false,
             shortlist: None,
         }
     }
@@ -256,6 +257,7 @@ mod tests {
             hot: None,
             verified: true,
             peaks: None,
+            took_s: None,
         };
         Known {
             unbuilt: BTreeSet::new(),

@@ -10,6 +10,7 @@ use super::expr::Expr;
 use super::generate::Generate;
 use super::method::Method;
 use super::operator::TypeRef;
+use super::search::Search;
 use super::variant::TuneValue;
 use super::{Place, Text};
 
@@ -197,6 +198,8 @@ pub struct Kernel {
     pub tune: Vec<(Text, Vec<TuneValue>)>,
     /// `where`: which variants exist.
     pub(crate) conditions: Vec<Expr>,
+    /// How the space of its tunables is searched.
+    pub search: Search,
     /// What runs, in order.
     pub launches: Vec<LaunchDecl>,
     /// Its methods in declared order.

@@ -8,7 +8,9 @@ use rayon::prelude::*;
 
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
+use super::make::MAIN;
 use super::rounds::Waiting;
+use super::search::Searching;
 use super::variants::{Build, torn};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
@@ -36,6 +38,10 @@ pub struct Planner<'a> {
     pub nominated: BTreeMap<String, Nominated>,
     /// By id of a round node: what follows if it does not say stop.
     pub waiting: BTreeMap<String, Waiting>,
+    /// By id of a search node: what it is expanded with.
+    pub searching: BTreeMap<String, Arc<Searching>>,
+    /// The wave of what is made of the main phase now ([`crate::engine::Rank::wave`]).
+    pub wave: u32,
 }
 
 impl<'a> Planner<'a> {
@@ -69,6 +75,8 @@ impl<'a> Planner<'a> {
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            searching: BTreeMap::new(),
+            wave: 0,
         }
     }
 
@@ -81,6 +89,7 @@ impl<'a> Planner<'a> {
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
         self.waiting.extend(part.waiting);
+        self.searching.extend(part.searching);
     }
 
     fn package(&mut self, at: usize) {
@@ -143,7 +152,10 @@ impl<'a> Planner<'a> {
     }
 
     /// Adds a node, once.
-    pub fn add(&mut self, node: Node) -> String {
+    pub fn add(&mut self, mut node: Node) -> String {
+        if node.rank.phase == MAIN {
+            node.rank.wave = self.wave;
+        }
         let id = node.id.clone();
         if self.ids.insert(id.clone()) {
             self.nodes.push(node);

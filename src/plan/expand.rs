@@ -1,5 +1,5 @@
 //! Steps that are known only after earlier results. Once benches say who is near the best: their pairs, and the decision that reads them. Once a champion is
-//! known: its machine code, and for each of its methods the variant without it, verified, timed in pairs and compared. Pure.
+//! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,12 +8,14 @@ use super::context::{Planner, Scope, is_benched};
 use super::kernels::{Nominated, Selected};
 use super::make::{ABLATION, Make, PAIRING};
 use super::operators::Case;
+use super::search::Searching;
 use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
 use crate::model::{Arch, Kernel, Method, Operator, Target};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use crate::record::round::Decision;
+use crate::record::search::Searched;
 use crate::record::{Form, StepKind, StepResult};
 
 /// Share of time that the lower bound of a method's saving must exceed (design, section 9, step 5).
@@ -30,16 +32,32 @@ impl<'a> Expander<'a> {
         Expander { planner: Mutex::new(planner) }
     }
 
+    /// What a search node searches.
+    pub fn searching(&self, id: &str) -> Option<Arc<Searching>> {
+        self.planner.lock().ok()?.searching.get(id).cloned()
+    }
+
     /// What a select node that decides stands for; none for one that only nominates.
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
+    }
+
+    /// The names of the shapes that it numbers, in that order.
+    pub fn shapes(&self, selected: &Selected) -> Vec<String> {
+        let Ok(planner) = self.planner.lock() else { return vec![] };
+        let name = |found: &Found<'_>, case: &Case| found.operator.shapes[case.at].name.clone();
+        planner.found(selected).map(|f| selected.cases.iter().map(|c| name(&f, c)).collect()).unwrap_or_default()
     }
 }
 
 impl Expand for Expander<'_> {
     fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
         let mut planner = self.planner.lock().map_err(|_| "BUG: planning panicked before")?;
-        if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
+        if let Some(searching) = planner.searching.get(&node.id).cloned() {
+            let bytes = read("search").ok_or("what the search decided is not in the store")?;
+            let searched: Searched = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.searched(&searching, &searched).map_err(|d| d.message)?;
+        } else if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
             let bytes = read("nomination").ok_or("the nomination is not in the store")?;
             let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
             planner.nominees(nominated, &nomination).map_err(|d| d.message)?;
@@ -133,7 +151,7 @@ impl<'a> Planner<'a> {
                 self.method(selected, scope, build, method, &on, &off, &benched)?;
             }
         }
-        Ok(())
+        self.roofline(scope, build, &benched)
     }
 
     /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.

@@ -10,7 +10,7 @@ use super::operators::Case;
 use super::variants::Build;
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
-use crate::model::{Arch, Kernel, Metric, Operator, Target, TypeChoice};
+use crate::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{Candidate, Compiler, SelectParams, Shortlist};
@@ -100,6 +100,24 @@ pub fn identity(name: &str) -> String {
     Digest::of(name.as_bytes()).short()
 }
 
+/// For each class its name for people, and the class of each shape. Classes go by the position of their first shape: names of shapes stay out of keys.
+pub(super) fn classes<'s>(
+    scope: Scope<'_>,
+    of: impl Iterator<Item = &'s Shape>,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Diagnostic> {
+    let mut names: Vec<String> = Vec::new();
+    let mut shapes = Vec::new();
+    for shape in of {
+        let class = scope.kernel.class_of(scope.operator, scope.choice, shape)?;
+        let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
+            names.push(class);
+            names.len() - 1
+        });
+        shapes.push(at.to_string());
+    }
+    Ok((names.into_iter().enumerate().map(|(i, name)| (i.to_string(), name)).collect(), shapes))
+}
+
 impl Planner<'_> {
     /// Plans a kernel on a target for one choice of types.
     pub fn kernel(
@@ -112,9 +130,10 @@ impl Planner<'_> {
     ) -> Result<(), Diagnostic> {
         let scope = Scope { package, kernel, operator, choice, target, round: 0 };
         let variants = match &kernel.rounds {
-            None => kernel.variants(target, choice)?,
-            Some(_) => kernel.start(target, choice)?.into_iter().collect(),
+            None => self.unsearched(scope, kernel.variants(target, choice)?)?,
+            Some(_) => Some(kernel.start(target, choice)?.into_iter().collect()),
         };
+        let Some(variants) = variants else { return Ok(()) };
         let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
         let rounds = self.tried(scope, &builds)?;
         if self.input.goal == Goal::Check {
@@ -148,7 +167,10 @@ impl Planner<'_> {
         cases: &[Case],
         field: &mut Field,
     ) -> Result<(), Diagnostic> {
-        build.variant.order = field.builds.len() as u32;
+        if scope.kernel.rounds.is_some() {
+            // Variants of several kernels: each has its position among all.
+            build.variant.order = field.builds.len() as u32;
+        }
         let order = build.variant.order;
         let mut served = Vec::new();
         for (at, case) in cases.iter().enumerate() {
@@ -181,19 +203,7 @@ impl Planner<'_> {
     ) -> Result<String, Diagnostic> {
         let Field { builds, serves, judged, benched } = field;
         let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
-        // Classes by the position of their first shape: names of shapes stay out of keys.
-        let mut names: Vec<String> = Vec::new();
-        let mut shapes = Vec::new();
-        for case in cases {
-            let class = kernel.class_of(operator, choice, &operator.shapes[case.at])?;
-            let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
-                names.push(class);
-                names.len() - 1
-            });
-            shapes.push(at.to_string());
-        }
-        let classes: BTreeMap<String, String> =
-            names.iter().enumerate().map(|(i, n)| (i.to_string(), n.clone())).collect();
+        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
         let input = self.package_input(scope.package);
         let pin_of = |types: &str, class: &str| {
             input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
@@ -211,6 +221,7 @@ impl Planner<'_> {
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,
             timed: target.arch != Arch::Cpu,
+            answers: kernel.rounds.is_some() && stage.is_last,
             shortlist: None,
         };
         // With nobody to compare, or at nothing, the decision needs no pairs.

@@ -33,7 +33,7 @@ impl Make {
         Make(Node {
             id: id.join("/"),
             labels,
-            rank: Rank { round: 0, phase: 0, kind },
+            rank: Rank { round: 0, phase: 0, wave: 0, kind },
             kind,
             // Parameters are structs of numbers, texts, lists and maps with text keys: they always serialise.
             params: serde_json::to_value(params).expect("BUG: parameters that do not serialise"),

@@ -37,7 +37,7 @@ pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, 
     Ok(Node {
         id: format!("{about}/against/base/{}", StepKind::Pairs),
         kind: StepKind::Pairs,
-        rank: Rank { round: 0, phase: PAIRING, kind: StepKind::Pairs },
+        rank: Rank { round: 0, phase: PAIRING, wave: 0, kind: StepKind::Pairs },
         params,
         inputs,
         after: vec![],

@@ -10,7 +10,9 @@ use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
-use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
+use crate::model::{
+    Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, TypeChoice, Variant,
+};
 use crate::record::event::Labels;
 use crate::record::params::{
     CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
@@ -70,7 +72,7 @@ impl Planner<'_> {
     pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> Build {
         Build {
             variant: variant.clone(),
-            label: label_of(&[&scope.choice.label, &variant.label]),
+            label: labelled(scope.choice, variant),
             source: scope.kernel.source.clone(),
             flags: vec![],
             without: String::new(),
@@ -192,13 +194,25 @@ impl Planner<'_> {
             StepKind::Inspect,
             &parts,
             self.labels(scope, build, None),
-            &InspectParams { arch, entries, disassemble: false, launches: Self::arguments(scope, build) },
+            &InspectParams { arch, entries, disassemble: false, launches: self.checked(scope, build) },
         )
         .phase(phase)
         .round(scope.round);
         let compile = self.add(node.done());
         let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
         (compile, inspect)
+    }
+
+    /// The launches that an inspection checks. Of a variant that a search asks for only the arguments: what a block of it cannot have is for the search to
+    /// find, which drops it, and no failure.
+    fn checked(&self, scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+        let mut launches = Self::arguments(scope, build);
+        for launch in launches.iter_mut().filter(|_| self.wave > 0) {
+            if let Launch::Kernel(kernel) = launch {
+                kernel.block = [1; 3];
+            }
+        }
+        launches
     }
 
     /// What a variant's launches pass, at the first shape it serves: arguments and blocks, without values that differ from shape to shape. A shape whose launches
@@ -295,7 +309,7 @@ impl Planner<'_> {
         self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 
-    fn verify_params(
+    pub(super) fn verify_params(
         &self,
         scope: Scope<'_>,
         build: &Build,
@@ -318,6 +332,7 @@ impl Planner<'_> {
             scaled: scaled(tolerance),
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
+            samples: None,
         })
     }
 
@@ -342,12 +357,12 @@ impl Planner<'_> {
 
     /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
     /// evidence for.
-    fn product(&self, scope: Scope<'_>) -> Option<String> {
+    pub(super) fn product(&self, scope: Scope<'_>) -> Option<String> {
         self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
     }
 
     /// What is missing for anything to run on a target here; none if there is a device for it.
-    fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+    pub(super) fn no_device(&self, scope: Scope<'_>) -> Option<String> {
         if self.device(scope).is_some() {
             return None;
         }
@@ -361,15 +376,28 @@ impl Planner<'_> {
 
     /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
     pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
+        self.timing(scope, build, case, None)
+    }
+
+    /// The same with at most `few` samples a series, under an id of its own.
+    pub fn timing(
+        &mut self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        few: Option<u32>,
+    ) -> Result<Option<String>, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         if scope.target.arch == Arch::Cpu || !is_benched(shape) || self.input.goal < Goal::Bench {
             return Ok(None);
         }
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
-        let params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
+        let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
+        params.samples = few;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
+        parts.extend(few.map(|_| "few"));
         let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
             .round(scope.round)
             .memory(memory::timing(&params))
@@ -422,6 +450,11 @@ impl Planner<'_> {
     }
 }
 
+/// A variant's label with its types.
+pub(super) fn labelled(choice: &TypeChoice, variant: &Variant) -> String {
+    label_of(&[&choice.label, &variant.label])
+}
+
 /// What a target runs on, for people.
 fn wanted(scope: Scope<'_>) -> String {
     let device = || format!("device of architecture {}", scope.target.arch.name());
@@ -451,7 +484,7 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) ->
 }
 
 /// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
-pub(super) fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
     let entries = entry_words(kernel);
     let name = kernel
         .tune

@@ -19,17 +19,18 @@ pub enum StepKind {
     Bench,
     Judge,
     Match,
+    Search,
     Select,
     Pairs,
-    Profile,
     Attribute,
+    Profile,
     Roofline,
     Round,
 }
 
 impl StepKind {
     /// Every kind, in the order in which one may read another within a phase.
-    pub const ALL: [StepKind; 15] = [
+    pub const ALL: [StepKind; 16] = [
         StepKind::Generate,
         StepKind::Compile,
         StepKind::Inspect,
@@ -39,10 +40,11 @@ impl StepKind {
         StepKind::Bench,
         StepKind::Judge,
         StepKind::Match,
+        StepKind::Search,
         StepKind::Select,
         StepKind::Pairs,
-        StepKind::Profile,
         StepKind::Attribute,
+        StepKind::Profile,
         StepKind::Roofline,
         StepKind::Round,
     ];
@@ -59,6 +61,7 @@ impl StepKind {
             StepKind::Bench => "bench",
             StepKind::Judge => "judge",
             StepKind::Match => "match",
+            StepKind::Search => "search",
             StepKind::Select => "select",
             StepKind::Pairs => "pairs",
             StepKind::Profile => "profile",
@@ -98,6 +101,7 @@ impl StepKind {
             StepKind::Calibrate
                 | StepKind::Judge
                 | StepKind::Match
+                | StepKind::Search
                 | StepKind::Select
                 | StepKind::Attribute
                 | StepKind::Roofline
@@ -117,6 +121,7 @@ impl StepKind {
             StepKind::Bench => "Timing",
             StepKind::Judge => "Judging",
             StepKind::Match => "Matching",
+            StepKind::Search => "Searching",
             StepKind::Select => "Selecting",
             StepKind::Pairs => "Pairing",
             StepKind::Profile => "Profiling",

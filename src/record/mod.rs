@@ -15,6 +15,7 @@ pub mod params;
 pub mod profile;
 pub mod result;
 pub mod round;
+pub mod search;
 pub mod spec;
 pub mod timing;
 pub mod verdict;

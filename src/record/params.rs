@@ -211,6 +211,9 @@ pub struct VerifyParams {
     pub count_beyond: BTreeMap<String, Tolerance>,
     /// Version of the verification protocol.
     pub protocol: u32,
+    /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<u32>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].
@@ -313,6 +316,9 @@ pub struct SelectParams {
     pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
+    /// Whether the candidates are of rounds, so that none of them being right is nobody's failure but this step's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers: bool,
     /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortlist: Option<Shortlist>,

@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, HashMap};
 use serde::de::DeserializeOwned;
 
 use super::document::{
-    ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report, ShapeReport,
-    TargetReport,
+    ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report, RooflineReport,
+    ShapeReport, TargetReport,
 };
+use super::search::SearchReport;
 use crate::base::Digest;
 use crate::record::event::{EvidenceSeen, Labels};
 use crate::record::params::{Judgement, Selection};
+use crate::record::profile::Roofline;
+use crate::record::search::Searched;
 use crate::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that ended.
@@ -37,6 +40,8 @@ pub struct Names {
     pub variants: BTreeMap<u32, String>,
     /// Names of its classes.
     pub classes: BTreeMap<String, String>,
+    /// Names of its shapes by position.
+    pub shapes: Vec<String>,
     /// The choice of types.
     pub types: String,
 }
@@ -59,6 +64,7 @@ impl Reader<'_> {
 /// Assembles a report. `names` gives what a select step's numbers mean.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
     let mut packages = Packages { all: vec![], at: HashMap::new() };
+    let mut shapes: Shapes = HashMap::new();
     // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
     for step in steps {
         let Labels { package, kernel, operator, variant, target, .. } = step.labels;
@@ -71,9 +77,15 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         let package = packages.get(&step.labels.package);
         match step.kind {
             StepKind::Calibrate => operator(package, step),
+            StepKind::Search => {
+                if let Some(names) = names(step.id) {
+                    search(package, step, &names, reader);
+                }
+            }
             StepKind::Select => {
                 if let Some(names) = names(step.id) {
                     select(package, step, &names, reader);
+                    shapes.insert(place_of(step.labels, &names.types), names.shapes);
                 }
             }
             _ => {}
@@ -94,10 +106,27 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             continue;
         };
         let operator = operator.clone().unwrap_or_default();
-        file(target_of(package, kernel, &operator, target, types_of(variant)), step, reader);
+        let types = types_of(variant);
+        file(target_of(package, kernel, &operator, target, types), step, reader);
+        if step.kind == StepKind::Roofline
+            && let Some(roofline) = reader.document::<Roofline>(step.result, "roofline")
+        {
+            let named = shapes.get(&place_of(step.labels, types));
+            let shape = roofline.shape.and_then(|at| named?.get(at as usize).cloned());
+            let report = target_of(package, kernel, &operator, target, types);
+            report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline });
+        }
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     Report { format_version: crate::record::FORMAT_VERSION, packages: packages.all }
+}
+
+/// Names of shapes by position, by package, kernel, target and types.
+type Shapes = HashMap<[String; 4], Vec<String>>;
+
+fn place_of(labels: &Labels, types: &str) -> [String; 4] {
+    let part = |label: &Option<String>| label.clone().unwrap_or_default();
+    [labels.package.clone(), part(&labels.kernel), part(&labels.target), types.to_string()]
 }
 
 /// A step of an operator that cannot run here is unavailable to every kernel of it.
@@ -201,6 +230,15 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);
 }
 
+/// What a search came to, which its last step says.
+fn search(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reader: &Reader<'_>) {
+    let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else { return };
+    let Some(searched) = reader.document::<Searched>(step.result, "search") else { return };
+    let Some(found) = SearchReport::of(searched.tally, names) else { return };
+    let operator = step.labels.operator.clone().unwrap_or_default();
+    target_of(package, kernel, &operator, target, &names.types).search = Some(found);
+}
+
 /// Files what a step says under its target.
 fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     let variant = step.labels.variant.clone().unwrap_or_default();
@@ -277,6 +315,7 @@ fn tidy(report: &mut TargetReport) {
     report.observed_on.sort();
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
+    report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();
     report.failed.sort();

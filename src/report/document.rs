@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::search::SearchReport;
 use crate::record::params::{Attribution, Matched};
+use crate::record::profile::Roofline;
 use crate::record::{FunctionFacts, Verdict};
 
 /// What a build found.
@@ -57,6 +59,9 @@ pub struct TargetReport {
     /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_on: Vec<String>,
+    /// The search over its tunables; none where every variant was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchReport>,
     /// Who stands for each class of shapes.
     pub champions: Vec<ChampionReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.
@@ -67,6 +72,9 @@ pub struct TargetReport {
     pub machine: Vec<MachineReport>,
     /// Methods of champions.
     pub methods: Vec<MethodReport>,
+    /// How far champions are from what the device can do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rooflines: Vec<RooflineReport>,
     /// What could not be done here: kind of step, how many, why.
     pub unavailable: Vec<(String, u64, String)>,
     /// What failed without a result: step, message.
@@ -128,4 +136,15 @@ pub struct MethodReport {
     pub matched: Option<Matched>,
     /// What it buys; none if that step gave nothing.
     pub attribution: Option<Attribution>,
+}
+
+/// How far a champion is from what its device can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RooflineReport {
+    /// The variant.
+    pub variant: String,
+    /// The shape it is about: the one that takes longest; none where nothing was timed.
+    pub shape: Option<String>,
+    /// Gaps, what bounds it, and the metrics by which that is told. Its own `shape` is the position of the shape.
+    pub roofline: Roofline,
 }

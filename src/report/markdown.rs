@@ -24,6 +24,11 @@ pub fn markdown(report: &Report) -> String {
                 target.observed_on.join("; ")
             );
         }
+        for (kernel, target) in targets() {
+            if let Some(search) = &target.search {
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line());
+            }
+        }
         let _ = writeln!(out, "| kernel | target | champion | standing | why |\n|---|---|---|---|---|");
         for (kernel, target) in targets() {
             for champion in &target.champions {
@@ -101,6 +106,22 @@ pub fn markdown(report: &Report) -> String {
                     cell(&method.method),
                     cell(&shown),
                     cell(&effect)
+                );
+            }
+        }
+        if targets().any(|(_, t)| !t.rooflines.is_empty()) {
+            let _ = writeln!(out, "\n| kernel | target | variant | shape | what bounds it |\n|---|---|---|---|---|");
+        }
+        for (kernel, target) in targets() {
+            for found in &target.rooflines {
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&found.variant),
+                    cell(found.shape.as_deref().unwrap_or("unknown")),
+                    cell(&found.roofline.summary())
                 );
             }
         }

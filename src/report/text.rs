@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::document::{KernelReport, MachineReport, MethodReport, PackageReport, Report, ShapeReport, TargetReport};
+use super::document::{
+    KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
+};
 use crate::record::params::{Fate, Shown};
 use crate::record::{FunctionFacts, Verdict};
 
@@ -67,6 +69,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     if !target.observed_on.is_empty() {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
     }
+    if let Some(search) = &target.search {
+        let _ = writeln!(out, "    {}", paint(DIM, &search.line()));
+    }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
         let name = match &champion.variant {
@@ -94,6 +99,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
     for method in &target.methods {
         write_method(out, method);
+    }
+    for found in &target.rooflines {
+        write_roofline(out, found, target);
     }
     for (step, why) in &target.failed {
         let _ = match failures {
@@ -228,6 +236,18 @@ fn write_method(out: &mut String, method: &MethodReport) {
     }
     if let Some(attribution) = &method.attribution {
         let _ = write!(out, "  {}: {}", fate(attribution.fate), attribution.because);
+    }
+    out.push('\n');
+}
+
+/// What bounds a champion: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
+fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
+    let _ = write!(out, "    {}", found.roofline.summary());
+    if let Some(shape) = &found.shape {
+        let _ = write!(out, "  {}", paint(DIM, &format!("at {shape}")));
+    }
+    if target.rooflines.len() > 1 {
+        let _ = write!(out, "  ({})", variant(&found.variant));
     }
     out.push('\n');
 }

@@ -361,6 +361,7 @@ fn color(kind: StepKind) -> &'static str {
         StepKind::Pairs => "#b8862b",
         StepKind::Profile => "#c04f6e",
         StepKind::Match => "#4c8a8a",
+        StepKind::Search => "#7d6a2f",
         StepKind::Select => "#8a6d3b",
         StepKind::Attribute => "#96603f",
         StepKind::Roofline => "#6b7a3a",

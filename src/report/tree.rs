@@ -96,7 +96,7 @@ mod tests {
         Node {
             id: id.into(),
             labels: Labels::default(),
-            rank: Rank { round: 0, phase: 0, kind },
+            rank: Rank { round: 0, phase: 0, wave: 0, kind },
             kind,
             params: serde_json::Value::Null,
             inputs: reads.iter().map(input).collect::<BTreeMap<_, _>>(),

@@ -7,7 +7,10 @@ pub mod generate;
 pub mod io;
 pub mod judge;
 pub mod matching;
+pub mod roofline;
+pub mod round;
 pub mod runners;
+pub mod search;
 pub mod select;
 
 pub use runners::Runners;

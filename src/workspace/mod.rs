@@ -2,6 +2,7 @@
 //! does not plan.
 
 pub mod closure;
+pub mod declaration;
 pub mod edit;
 pub mod entries;
 pub mod find;

@@ -77,6 +77,7 @@ fn nulls(node: &Node) -> NullsObserved {
         time_limit: Duration::from_secs(600),
         run_limit: Duration::from_secs(600),
         memory_limit: 1 << 32,
+        compiler_memory: 8 << 30,
         allow_unconfined: false,
         started: Instant::now(),
         product: None,

@@ -17,7 +17,9 @@ mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+mod rounds;
 mod sample;
+mod searched;
 mod together;
 mod unconfined;
 mod wrong;

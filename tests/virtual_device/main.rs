@@ -7,6 +7,8 @@ mod absent;
 #[cfg(feature = "virtual-device")]
 mod ablated;
 #[cfg(feature = "virtual-device")]
+mod bounded;
+#[cfg(feature = "virtual-device")]
 mod compared;
 #[cfg(feature = "virtual-device")]
 mod evidence;
@@ -25,6 +27,9 @@ mod property;
 #[cfg(feature = "virtual-device")]
 #[path = "../e2e/random.rs"]
 mod random;
+#[cfg(feature = "virtual-device")]
+mod rounds;
+mod searched;
 #[cfg(feature = "virtual-device")]
 mod selected;
 #[cfg(feature = "virtual-device")]

@@ -60,17 +60,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     if args.dry_run {
         return Ok(dry_run(context, &opened, &ready));
     }
-    let run = format!(
-        "{:016x}",
-        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
-            .iter()
-            .fold(0u64, |n, b| n << 8 | u64::from(*b))
-    );
-    context.console.event(&Event::BuildStarted {
-        format_version: crate::record::FORMAT_VERSION,
-        kforge: env!("CARGO_PKG_VERSION").into(),
-        run,
-    });
+    announce(context, began);
     let said = context.console.said();
     let mut timed = args.timings.then(Vec::new);
     let outcome = execute(context, &opened, &mut ready, &packages, &mut timed);
@@ -97,6 +87,21 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     std::mem::forget(outcome);
     super::cache::collect_sometimes(context, &opened.home);
     Ok(exit)
+}
+
+/// Says that a build begins.
+pub(super) fn announce(context: &Context, began: Instant) {
+    let run = format!(
+        "{:016x}",
+        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
+            .iter()
+            .fold(0u64, |n, b| n << 8 | u64::from(*b))
+    );
+    context.console.event(&Event::BuildStarted {
+        format_version: crate::record::FORMAT_VERSION,
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        run,
+    });
 }
 
 /// Says what a build that does nothing would say, without planning it.
@@ -285,7 +290,7 @@ fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
 }
 
-fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
+pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
     let views: Vec<StepView<'_>> = nodes
         .iter()
@@ -300,7 +305,7 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         })
         .collect();
     // Every judgement is looked at, and there may be tens of thousands: read side by side.
-    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Select);
+    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select);
     let wanted: Vec<Digest> =
         views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
     let leaves = &ready.leaves;
@@ -367,7 +372,7 @@ fn say_reused(context: &Context, all: &[Reused]) {
 }
 
 /// How many steps ended how, in a line.
-fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
+pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
     let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
     for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
         if n > 0 {
@@ -385,7 +390,7 @@ fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
 }
 
 /// Events of champions.
-fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
+pub(super) fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
     if !context.console.json() {
         return;
     }
@@ -436,8 +441,10 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
 fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
+    // A profile decides neither a verdict nor a champion nor what a method buys: without one it is only not known what bounds a kernel.
+    let decides = |n: &engine::Node| on_device(n) && n.kind != StepKind::Profile;
     let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
-        (None, why) if on_device(node) => Some(match why {
+        (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
             Outcome::Skipped(why) => format!("skipped: {why}"),
             Outcome::Executed | Outcome::Fresh => "nothing was observed".into(),

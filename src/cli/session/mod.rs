@@ -13,6 +13,7 @@ pub mod memory;
 pub mod open;
 pub mod places;
 pub mod plan;
+pub mod rounds;
 pub mod sources;
 pub mod tools;
 pub mod workers;

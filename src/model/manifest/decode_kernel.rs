@@ -6,6 +6,7 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::check::{Check, misspelt, strange};
+use super::decode_search::TUNE_KEYS;
 use super::fields::{KERNEL, TEMPLATE};
 use super::read::{Reader, integer, sub};
 use crate::base::diag::closest;
@@ -39,6 +40,7 @@ impl Reader<'_> {
         let workspace = self.buffers(table, &mut uses);
         let launches = self.launches(table, &mut uses);
         let tune = self.tune(table);
+        let search = self.search(table);
         let mut kernel = Kernel {
             requires: self.exprs(table, "requires", Want::Bool),
             conditions: sub(table, "tune").map(|t| self.exprs(t, "where", Want::Bool)).unwrap_or_default(),
@@ -51,7 +53,7 @@ impl Reader<'_> {
             source_place: source.place.clone(),
             generate: sub(table, "generate")
                 .and_then(|t| self.text(t, "template"))
-                .map(|template| Generate { template, text: None }),
+                .map(|template| Generate { template, made: None }),
             rounds: self.rounds(table),
             target_places: targets.iter().map(|t| t.place.clone()).collect(),
             targets: targets.into_iter().map(|t| t.value).collect(),
@@ -72,6 +74,7 @@ impl Reader<'_> {
             name: name.value,
             place: name.place,
             tune,
+            search,
             launches,
             workspace,
             type_uses: uses,
@@ -142,7 +145,7 @@ impl Reader<'_> {
     fn tune(&mut self, table: &DeTable<'_>) -> Vec<(Text, Vec<TuneValue>)> {
         let mut out = vec![];
         for (name, value) in self.named(table, "tune") {
-            if name.as_str() == "where" {
+            if TUNE_KEYS.contains(&name.as_str()) {
                 continue;
             }
             let items: Vec<_> = value.get_ref().as_array().into_iter().flat_map(|a| a.iter()).collect();
@@ -360,7 +363,8 @@ impl Reader<'_> {
 
     fn defines_of(&mut self, table: &DeTable<'_>) -> Vec<(String, DefineValue)> {
         let mut out = vec![];
-        let tunables = sub(table, "tune").map(|t| self.keys(t)).unwrap_or_default();
+        let mut tunables = sub(table, "tune").map(|t| self.keys(t)).unwrap_or_default();
+        tunables.retain(|(key, _)| !TUNE_KEYS.contains(&key.as_str()));
         for (name, value) in self.named(table, "defines") {
             self.identifier(&name);
             if tunables.iter().any(|(tunable, _)| tunable.value == name.value) {

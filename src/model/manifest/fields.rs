@@ -233,9 +233,27 @@ pub(super) static OPERATOR: Spec = Spec {
     rest: None,
 };
 
+/// The words of `strategy`.
+pub(super) const STRATEGIES: [&str; 4] = ["exhaustive", "random", "annealing", "model"];
+
+/// A budget's keys.
+static BUDGET: Spec = Spec {
+    doc: "When a search ends: what is spent first.",
+    fields: &[
+        opt("variants", Ty::Int, "variants that are visited at most"),
+        opt("seconds", Ty::Int, "seconds that its timings may hold the device"),
+    ],
+    rest: None,
+};
+
 static TUNE: Spec = Spec {
     doc: "What may vary.",
-    fields: &[opt("where", Ty::List(&BOOL_EXPR), "which variants exist, over tunables, types and the target")],
+    fields: &[
+        opt("where", Ty::List(&BOOL_EXPR), "which variants exist, over tunables, types and the target"),
+        opt("strategy", Ty::Words(&STRATEGIES, &[]), "which variants are visited; exhaustive if not given: all"),
+        opt("budget", Ty::Table(&BUDGET), "when a search ends; 64 variants if not given"),
+        opt("seed", Ty::Int, "what a search's random choices follow from; 0 if not given"),
+    ],
     rest: Some(("tunable", Ty::Some(&Ty::Any(&[Ty::Int, Ty::Bool, STR]), 1, usize::MAX))),
 };
 
@@ -365,7 +383,7 @@ static PRICES: Spec = Spec {
     fields: &[req("input", Ty::Number, "those of prompts"), req("output", Ty::Number, "those of answers")],
     rest: None,
 };
-static BUDGET: Spec = Spec {
+static AGENT_BUDGET: Spec = Spec {
     doc: "What one run of `kforge optimize` may ask of an agent.",
     fields: &[
         opt("requests", Ty::Int, "requests"),
@@ -389,7 +407,7 @@ pub(super) static AGENT: Spec = Spec {
         opt("per_minute", Ty::Int, "most requests a minute"),
         opt("retries", Ty::Int, "how often a request without a good answer is repeated; 3 if not given"),
         opt("prices", Ty::Table(&PRICES), "what a million tokens cost"),
-        opt("budget", Ty::Table(&BUDGET), "what one run may ask for"),
+        opt("budget", Ty::Table(&AGENT_BUDGET), "what one run may ask for"),
     ],
     rest: None,
 };

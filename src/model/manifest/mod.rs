@@ -6,6 +6,7 @@ mod decode_agent;
 mod decode_kernel;
 mod decode_launch;
 mod decode_operator;
+mod decode_search;
 mod decode_shape;
 mod fields;
 mod read;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{TEMPLATES, builtin, make, names};
 use crate::base::{Diagnostic, SourceFile};
-use crate::model::{Kernel, Manifest, TemplateText, TuneValue};
+use crate::model::{Kernel, Manifest, Strategy, TemplateText, TuneValue};
 
 const OPERATORS: &str = r#"
 [package]
@@ -64,7 +64,7 @@ fn kernel(operator: &str, template: &str, more: &str) -> String {
 }
 
 fn text(kernel: &Kernel) -> &str {
-    kernel.generate.as_ref().and_then(|g| g.text.as_deref()).unwrap()
+    &kernel.made().unwrap().source
 }
 
 fn own(declaration: &str, source: &str) -> TemplateText {
@@ -100,6 +100,13 @@ fn what_the_manifest_states_goes_before_what_the_template_says() {
     assert_eq!(kernel.requires.len(), 1);
     assert_eq!(kernel.methods[0].off.as_ref().unwrap().values[0].1, TuneValue::Int(2));
     assert_eq!(kernel.methods.len(), 3);
+    // A template may say how its space is searched; the manifest goes before it here, too.
+    let searched = |stated: &str| {
+        let declaration = format!("tune.N = [1, 2]\ntune.strategy = \"random\"\n{LAUNCH}");
+        let manifest = parse(&self::kernel("softmax", "mine", stated));
+        made_by(&own(&declaration, "// k"), &manifest).unwrap().search.strategy
+    };
+    assert_eq!((searched(""), searched("tune.strategy = \"model\"")), (Strategy::Random, Strategy::Model));
 }
 
 #[test]
@@ -211,7 +218,7 @@ fn a_kernel_has_a_template_or_a_source_and_launches_of_its_own() {
         crate::model::parse(&file).1.iter().map(|d| (d.code, d.message.clone())).collect::<Vec<_>>()
     };
     let both = codes(&kernel("softmax", "row-reduction", "source = \"k.cu\"\n"));
-    assert_eq!(both, [("manifest.conflict", "kernel `k` is generated and states `source`".to_string())]);
+    assert_eq!(both, [("manifest.conflict", "kernel `k` is made by a template and states `source`".to_string())]);
     let neither = codes("[kernel.k]\noperator = \"softmax\"\n");
     let missing = |key: &str| ("manifest.missing-key", format!("`kernel.k` lacks `{key}`"));
     assert_eq!(neither, [missing("launch"), missing("source")]);

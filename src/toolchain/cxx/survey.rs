@@ -190,6 +190,23 @@ impl Survey {
         self.absent.iter().all(|place| !place.exists())
     }
 
+    /// The files of programs, and the folders of libraries and headers, that the compiler has to be let read; of folders in folders the outer one.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let program = |name: &str| SUB_TOOLS.contains(&name) || name == "c++";
+        let (programs, files): (Vec<_>, Vec<_>) = self.tools.iter().partition(|(name, _)| program(name));
+        let files = files.into_iter().map(|(_, path)| path).chain(&self.headers).chain(&self.own).chain(&self.runtime);
+        let mut folders: Vec<PathBuf> = files.filter_map(|path| path.parent()).map(Path::to_path_buf).collect();
+        folders.extend(programs.into_iter().map(|(_, path)| path.clone()));
+        folders.sort();
+        let mut outer: Vec<PathBuf> = vec![];
+        for folder in folders {
+            if outer.last().is_none_or(|last| !folder.starts_with(last)) {
+                outer.push(folder);
+            }
+        }
+        outer
+    }
+
     /// The compiler by content. Holds no path, so that the same compiler elsewhere has the same fingerprint.
     ///
     /// # Errors

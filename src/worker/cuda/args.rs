@@ -1,8 +1,8 @@
 //! Whether launches pass what the binary takes, and ask for no more than a block can have. Knows parameters' offsets and sizes, and limits of architectures;
 //! does not know what arguments mean.
 
-use super::arch;
 use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
+use crate::model::limits;
 use crate::model::target::capability;
 use crate::record::{Finding, FindingKind, FunctionFacts, Inspection};
 
@@ -61,18 +61,18 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
     let name = architectures.first()?;
     let (capability, _) = capability(name).ok()?;
     let shared = function.shared.unwrap_or(0) + launch.shared;
-    if let Some(most) = arch::shared_of_a_block(capability).filter(|most| shared > *most) {
+    if let Some(most) = limits::shared_of_a_block(capability).filter(|most| shared > *most) {
         return Some(format!(
             "a block has {shared} bytes of shared memory ({} of them dynamic), {name} allows {most}",
             launch.shared
         ));
     }
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
-    let registers = arch::registers_taken(function.registers?, threads);
-    (registers > arch::REGISTERS_OF_A_BLOCK).then(|| {
+    let registers = limits::registers_taken(function.registers?, threads);
+    (registers > limits::REGISTERS_OF_A_BLOCK).then(|| {
         format!(
             "a block of {threads} threads takes {registers} registers, {name} has {}: state `__launch_bounds__({threads})` in the source",
-            arch::REGISTERS_OF_A_BLOCK
+            limits::REGISTERS_OF_A_BLOCK
         )
     })
 }

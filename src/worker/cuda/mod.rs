@@ -1,7 +1,6 @@
 //! CUDA C++ to machine code, and what machine code says of itself. For worker processes; knows compilers and ELF, no packages, plans or caches, and
 //! launches nothing.
 
-pub mod arch;
 pub mod args;
 pub mod compile;
 mod elf;
@@ -14,7 +13,7 @@ mod nvrtc;
 pub mod shim;
 mod stage;
 
-pub use compile::{CudaCompileError, CudaCompiled, compile};
+pub use compile::{CudaCompileError, CudaCompiled, compile, compile_within};
 pub use fresh::in_fresh_process;
-pub use inspect::inspect;
+pub use inspect::{inspect, inspect_within};
 pub use shim::shim_headers;

@@ -1,7 +1,8 @@
 //! A stand-in for compilers and disassembler: its machine code is the source without comments beside what compiling took, so that what changes a real binary
 //! changes this one, and a comment does not. Without a scenario the real ones are asked. Knows the words of its own pragma:
 //!
-//! `#pragma sass ENTRY OPCODE COUNT` says that entries which the regular expression `ENTRY` matches hold an opcode so often.
+//! `#pragma sass ENTRY OPCODE COUNT` says that entries which the regular expression `ENTRY` matches hold an opcode so often; `#pragma fact ENTRY NAME NUMBER` how
+//! many `registers` they take, how many bytes of spills a thread loads (`spills`), or of shared memory a block has (`shared`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,13 +78,19 @@ pub fn inspect(task: &Task) -> Response {
         let binary: Binary = task.document("binary")?;
         let mut functions = vec![];
         for entry in &params.entries {
+            let facts = numbers(&binary, "#pragma fact ", entry).map_err(failed)?;
             functions.push(FunctionFacts {
                 entry: entry.clone(),
                 symbol: entry.clone(),
-                registers: Some(32),
+                registers: Some(facts.get("registers").map_or(32, |n| *n as u32)),
                 spill_stores: Some(0),
-                spill_loads: Some(0),
-                opcodes: if params.disassemble { opcodes(&binary, entry).map_err(failed)? } else { BTreeMap::new() },
+                spill_loads: Some(facts.get("spills").copied().unwrap_or(0)),
+                shared: facts.get("shared").copied(),
+                opcodes: if params.disassemble {
+                    numbers(&binary, "#pragma sass ", entry).map_err(failed)?
+                } else {
+                    BTreeMap::new()
+                },
                 ..FunctionFacts::default()
             });
         }
@@ -94,17 +101,18 @@ pub fn inspect(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-fn opcodes(binary: &Binary, entry: &str) -> Result<BTreeMap<String, u64>, String> {
-    let mut opcodes = BTreeMap::new();
+/// What pragmas of a kind say of an entry.
+fn numbers(binary: &Binary, pragma: &str, entry: &str) -> Result<BTreeMap<String, u64>, String> {
+    let mut found = BTreeMap::new();
     for line in binary.code.values().flat_map(|text| text.lines()) {
-        let Some(words) = line.strip_prefix("#pragma sass ") else { continue };
-        let [pattern, opcode, count] = words.split_whitespace().collect::<Vec<_>>()[..] else {
-            return Err(format!("`{line}` is not `#pragma sass ENTRY OPCODE COUNT`"));
+        let Some(words) = line.strip_prefix(pragma) else { continue };
+        let [pattern, name, count] = words.split_whitespace().collect::<Vec<_>>()[..] else {
+            return Err(format!("`{line}` is not `{pragma}ENTRY NAME NUMBER`"));
         };
         let regex = regex::Regex::new(pattern).map_err(|e| e.to_string())?;
         if regex.is_match(entry) {
-            *opcodes.entry(opcode.to_string()).or_default() += count.parse::<u64>().map_err(|e| e.to_string())?;
+            *found.entry(name.to_string()).or_default() += count.parse::<u64>().map_err(|e| e.to_string())?;
         }
     }
-    Ok(opcodes)
+    Ok(found)
 }

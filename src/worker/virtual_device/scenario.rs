@@ -3,12 +3,14 @@
 //! A scenario is no part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
 //! only the stand-in compiler.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::model::bound::Launch;
 use crate::record::DeviceClass;
+use crate::record::profile::Peaks;
 
 /// A scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -26,6 +28,9 @@ pub struct Scenario {
     /// Relative range of what all samples of a step, or of a block of pairs, share: the clocks of that moment.
     #[serde(default)]
     pub drift: f64,
+    /// Seconds that a bench of all samples holds the device; one of fewer, its share.
+    #[serde(default = "one_second")]
+    pub bench_s: f64,
     /// The devices; none for a machine without.
     #[serde(default, rename = "device")]
     pub devices: Vec<Device>,
@@ -38,8 +43,12 @@ fn first_day() -> String {
     "2026-01-01T00:00:00Z".into()
 }
 
+fn one_second() -> f64 {
+    1.0
+}
+
 /// A virtual device.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// As in [`DeviceClass`].
@@ -48,6 +57,10 @@ pub struct Device {
     pub arch: String,
     /// The full driver version: `580.1`.
     pub driver: String,
+    /// What it can do at most; none where it does not say.
+    pub peaks: Option<Peaks>,
+    /// Why its counters cannot be read, if they cannot.
+    pub refused: Option<String>,
 }
 
 impl Device {
@@ -77,6 +90,9 @@ pub struct Rule {
     /// Nanoseconds of a launch.
     #[serde(default)]
     pub ns: f64,
+    /// By what the nanoseconds are multiplied for each group of the expression, by what the group matched: `{ 1 = { "4" = 1.5 } }`; by nothing where it is not listed.
+    #[serde(default)]
+    pub factors: BTreeMap<String, BTreeMap<String, f64>>,
     /// Nanoseconds beside, for each thread.
     #[serde(default)]
     pub ns_per_thread: f64,
@@ -86,14 +102,18 @@ pub struct Rule {
     /// Share of the samples that are dropped under thermal limits.
     #[serde(default)]
     pub throttled: f64,
+    /// What a profile sees of it; what stands nowhere has no counter.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, f64>,
     /// What goes wrong.
     pub fault: Option<Fault>,
 }
 
 /// What a sequence of launches comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Behaviour {
     pub(super) ns: f64,
+    pub(super) metrics: BTreeMap<String, f64>,
     pub(super) error: f64,
     pub(super) throttled: f64,
     pub(super) fault: Option<Fault>,
@@ -110,20 +130,28 @@ impl Scenario {
         toml::from_str(&text).map_err(|e| format!("`{}` is no scenario of a virtual device: {e}", path.display()))
     }
 
-    /// Of launches on a product: times add up, the largest error counts, the first fault ends it.
+    /// Of launches on a product: times add up, the largest error counts, the first fault ends it, metrics are those of the launch that takes longest.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, String> {
-        let mut all = Behaviour::default();
+        let (mut all, mut longest) = (Behaviour::default(), 0.0);
         for launch in launches {
             let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
-            let rule = loop {
+            let (rule, factor) = loop {
                 let rule = rules.next().ok_or_else(|| format!("no rule of the scenario matches `{text}`"))?;
                 let regex = regex::Regex::new(&rule.matches).map_err(|e| format!("`{}`: {e}", rule.matches))?;
-                if regex.is_match(&text) {
-                    break rule;
+                if let Some(found) = regex.captures(&text) {
+                    let of = |(group, by): (&String, &BTreeMap<String, f64>)| {
+                        let text = found.get(group.parse().ok()?)?.as_str();
+                        by.get(text).copied()
+                    };
+                    break (rule, rule.factors.iter().filter_map(of).product::<f64>());
                 }
             };
-            all.ns += rule.ns + rule.ns_per_thread * threads as f64;
+            let ns = rule.ns * factor + rule.ns_per_thread * threads as f64;
+            if ns > longest {
+                (longest, all.metrics) = (ns, rule.metrics.clone());
+            }
+            all.ns += ns;
             all.error = all.error.max(rule.error);
             all.throttled = all.throttled.max(rule.throttled);
             all.fault = all.fault.or(rule.fault);

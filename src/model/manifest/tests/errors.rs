@@ -9,6 +9,8 @@ const EXAMPLE: &str = include_str!("example.toml");
 /// An error: what of the example becomes what; the code; the text under the place; a part of what is expected or advised.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
+const TUNED: &str = "BLOCK = [128, 256, 512]";
+
 const STRUCTURE: [Case; 22] = [
     ("ulp = 1 }", "ulp = 1, rtoll = 1e-3 }", "manifest.unknown-key", "rtoll", "did you mean `rtol`"),
     (
@@ -46,7 +48,37 @@ const STRUCTURE: [Case; 22] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 28] = [
+const VALUES: [Case; 34] = [
+    (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"modl\"", "manifest.value", "\"modl\"", "did you mean `model`"),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nstrategy = \"random\"\nbudget = { variant = 40 }",
+        "manifest.unknown-key",
+        "variant",
+        "did you mean `variants`",
+    ),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nstrategy = \"random\"\nbudget = { seconds = 0 }",
+        "manifest.value",
+        "0",
+        "1 or more",
+    ),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nstrategy = \"random\"\nbudget = {}",
+        "manifest.length",
+        "budget",
+        "`variants`, `seconds` or both",
+    ),
+    (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"annealing\"\nseed = -1", "manifest.value", "-1", "0 or more"),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nbudget = { variants = 40 }",
+        "manifest.conflict",
+        "budget",
+        "`\"model\"` beside it",
+    ),
     ("arch = \"sm_90a\"", "arch = \"sm_91\"", "manifest.arch", "\"sm_91\"", "sm_121"),
     (
         "source = \"rms_norm.cu\"",

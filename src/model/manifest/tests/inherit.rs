@@ -1,7 +1,7 @@
 //! Members of workspaces, and overlays.
 
 use super::{file, package, show, under};
-use crate::model::{CudaSpec, Dependency, inherit, overlay, parse};
+use crate::model::{Budget, CudaSpec, Dependency, Search, Strategy, inherit, overlay, parse};
 
 const ROOT: &str = "[workspace]\nmembers = ['a']\n[workspace.package]\nversion = '3.0.0'\nlicense = 'MIT'\n[workspace.toolchain]\ncuda = { path = 'cuda' }\n\
     [workspace.targets.big]\narch = 'sm_90a'\n[workspace.dependencies]\nlib = { path = 'lib' }\n";
@@ -111,4 +111,23 @@ fn shapes_alone_are_no_operator_of_a_package() {
 fn a_tunable_whose_name_is_like_where_is_a_tunable() {
     let text = include_str!("example.toml").replace("VEC = [1, 4]", "VEC = [1, 4]\nwhero = ['row', 'col']");
     assert_eq!(package(&text).kernels[0].tune[2].0.as_str(), "whero");
+}
+
+#[test]
+fn how_a_space_is_searched_stands_beside_its_tunables() {
+    let stated = |keys: &str| {
+        let text = include_str!("example.toml").replace("VEC = [1, 4]", &format!("VEC = [1, 4]\n{keys}"));
+        let package = package(&text);
+        assert_eq!(package.kernels[0].tune.len(), 2, "no key of a search is a tunable");
+        package.kernels[0].search
+    };
+    assert_eq!(stated(""), Search::default());
+    assert_eq!(Search::default().strategy, Strategy::Exhaustive);
+    let model = stated("strategy = 'model'\nseed = 7");
+    let variants = |n| Budget { variants: Some(n), seconds: None };
+    assert_eq!(model, Search { strategy: Strategy::Model, budget: variants(64), seed: 7 });
+    let seconds = stated("strategy = 'random'\nbudget = { seconds = 60 }");
+    assert_eq!(seconds.budget, Budget { variants: None, seconds: Some(60) });
+    assert_eq!((seconds.sample_of(1000), seconds.sample_of(3)), (64, 3), "where nothing is timed no second is spent");
+    assert_eq!(stated("strategy = 'annealing'\nbudget = { variants = 40 }").budget, variants(40));
 }

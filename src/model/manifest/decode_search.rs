@@ -1,0 +1,61 @@
+//! How a kernel's tunables are searched, as `tune` states it beside the tunables. Knows the keys and their limits; kinds were checked before.
+
+use toml::de::DeTable;
+
+use super::read::{Reader, integer, sub};
+use crate::model::search::{Budget, Search, Strategy};
+
+/// Keys of `tune` that are no tunables.
+pub(super) const TUNE_KEYS: [&str; 4] = ["where", "strategy", "budget", "seed"];
+
+impl Reader<'_> {
+    /// The strategy of a kernel's or a template's table, its budget and its seed.
+    pub(super) fn search(&mut self, table: &DeTable<'_>) -> Search {
+        let Some(tune) = sub(table, "tune") else { return Search::default() };
+        let stated = self.text(tune, "strategy");
+        let all = [Strategy::Exhaustive, Strategy::Random, Strategy::Annealing, Strategy::Model];
+        // Another word has been reported with the table's keys.
+        let strategy = stated.as_ref().and_then(|text| all.into_iter().find(|s| s.name() == text.as_str()));
+        let other_word = stated.is_some() && strategy.is_none();
+        let strategy = strategy.unwrap_or_default();
+        for key in ["budget", "seed"] {
+            if let Some((at, _)) = tune.get_key_value(key).filter(|_| strategy == Strategy::Exhaustive && !other_word) {
+                self.wrong(
+                    "manifest.conflict",
+                    format!("`{key}` says nothing of an exhaustive search, which visits every variant"),
+                    at.span(),
+                    "`strategy = \"random\"`, `\"annealing\"` or `\"model\"` beside it, or neither",
+                );
+            }
+        }
+        Search { strategy, budget: self.budget(tune), seed: self.least(tune, "seed", 0).unwrap_or(0) }
+    }
+
+    fn budget(&mut self, tune: &DeTable<'_>) -> Budget {
+        let Some(stated) = sub(tune, "budget") else { return Budget::default() };
+        if stated.is_empty()
+            && let Some((at, _)) = tune.get_key_value("budget")
+        {
+            self.wrong(
+                "manifest.length",
+                "`budget` states nothing".into(),
+                at.span(),
+                "`variants`, `seconds` or both, or no `budget` for 64 variants",
+            );
+        }
+        let variants = self.least(stated, "variants", 1).map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        Budget { variants, seconds: self.least(stated, "seconds", 1) }
+    }
+
+    /// An integer that must not be smaller than `least`.
+    fn least(&mut self, table: &DeTable<'_>, key: &str, least: u64) -> Option<u64> {
+        let value = table.get(key)?;
+        let number = integer(value.get_ref())?;
+        let fits = u64::try_from(number).ok().filter(|n| *n >= least);
+        if fits.is_none() {
+            let expected = format!("{least} or more");
+            self.wrong("manifest.value", format!("`{key}` cannot be {number}"), value.span(), &expected);
+        }
+        fits
+    }
+}
