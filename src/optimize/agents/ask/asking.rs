@@ -262,7 +262,9 @@ impl<'a> Asking<'a> {
                     let came = endpoint.ask(&keeper.prompt).map(|got| keeper.keep(got));
                     let _ = sender.send(came);
                 };
-                std::thread::Builder::new().name("agent".into()).spawn(work)?;
+                if let Err(e) = std::thread::Builder::new().name("agent".into()).spawn(work) {
+                    return Ok(Err(Failure::Never(format!("no thread could be started for the request: {e}"))));
+                }
                 loop {
                     match receiver.recv_timeout(TICK) {
                         Ok(Ok(kept)) => return Ok(Ok(kept?)),
@@ -353,8 +355,7 @@ impl Keeper {
             took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         };
         let reply = Reply { answered_at: self.clock.today(), exchange, cut: got.cut };
-        self.answers.keep(&self.asked, &reply)?;
-        Ok(reply)
+        self.answers.keep(&self.asked, reply)
     }
 }
 
