@@ -48,6 +48,8 @@ pub struct Names {
     pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
 }
 
 /// Reads documents of results.
@@ -225,6 +227,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
         report.basis.clone_from(&names.basis);
     }
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
+    report.accepted = names.accepted;
     for champion in selection.champions {
         report.champions.push(ChampionReport {
             class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),

@@ -61,6 +61,9 @@ pub struct TargetReport {
     /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_on: Vec<String>,
+    /// Whether kforge.lock holds what was accepted, so that no other variant was built.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepted: bool,
     /// The search over its tunables; none where every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,

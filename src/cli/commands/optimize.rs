@@ -121,6 +121,12 @@ fn turn(
         if !selects(asked, &recorded.seat) || run.ended.contains(&recorded.seat) {
             continue;
         }
+        if is_accepted(opened, &recorded.seat) {
+            let undo = format!("`kforge accept {} --undo` frees it", recorded.seat.kernel);
+            context.console.status("Optimized", &format!("{}: accepted in kforge.lock: {undo}", name(&recorded.seat)));
+            run.ended.insert(recorded.seat.clone());
+            continue;
+        }
         let results = Results::new(&ready, &outcome, &recorded.seat);
         if run.asked.remove(&recorded.seat) {
             tell(context, packages, recorded, &results);
@@ -180,6 +186,12 @@ fn tell(context: &Context, packages: &Packages, recorded: &Recorded, results: &R
         let colon = if how.is_empty() { "" } else { ": " };
         context.console.status(verb, &format!("{}{colon}{how}", build.label));
     }
+}
+
+/// Whether kforge.lock says that a seat's champion stays.
+fn is_accepted(opened: &Opened, seat: &Seat) -> bool {
+    let accepted = opened.workspace.lock.accepted(&seat.package);
+    accepted.contains(&(seat.kernel.clone(), seat.types.clone(), seat.target.clone()))
 }
 
 /// Whether a seat was selected.

@@ -252,6 +252,7 @@ impl Context {
                     .map(|r| ((r.seat.kernel.clone(), r.seat.types.clone(), r.seat.target.clone()), r.attempts.clone()))
                     .collect(),
                 pins: pins.collect(),
+                accepted: opened.workspace.lock.accepted(&member.package.name),
             });
         }
         if let Some(machine) = machine {
@@ -552,6 +553,7 @@ impl Ready<'_> {
                 classes: about.shapes.iter().cloned().collect(),
             }),
             types: selected.choice.label.clone(),
+            accepted: selected.accepted,
         })
     }
 }
