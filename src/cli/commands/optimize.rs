@@ -23,7 +23,7 @@ use crate::cli::session::{Context, Opened};
 use crate::engine::answers::Answers;
 use crate::model::agent::RULES;
 use crate::model::{Agent, Arch, Kernel, Package, TuneValue};
-use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings, SystemClock};
+use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, Surroundings, SystemClock};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::next::{Allowed, Next, next};
 use crate::optimize::round::branches;
@@ -49,7 +49,8 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
     let mut words = args.select.clone();
     words.kernel.extend(args.kernels.iter().cloned());
     let interrupted = interrupts(context)?;
-    let mut run = Run { began, interrupted, spent: BTreeMap::new(), ended: BTreeSet::new() };
+    let (clock, ledger) = (Arc::new(SystemClock::default()), Ledger::default());
+    let mut run = Run { began, interrupted, clock, ledger, spent: BTreeMap::new(), ended: BTreeSet::new() };
     loop {
         let mut opened = context.open()?;
         let selected = context.select(&opened.workspace, &words)?;
@@ -83,6 +84,9 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
 struct Run {
     began: Instant,
     interrupted: Arc<AtomicBool>,
+    clock: Arc<dyn Clock>,
+    /// What agents have spent of their budgets, and when they were asked.
+    ledger: Ledger,
     /// By agent: requests, tokens, money.
     spent: BTreeMap<String, (u64, u64, f64)>,
     /// What nothing comes next for.
@@ -291,7 +295,8 @@ fn answer(context: &Context, opened: &Opened, packages: &Packages, due: Due, run
                 offline: context.offline(),
                 interrupted: &run.interrupted,
                 folder: &member.folder,
-                clock: Arc::new(SystemClock::default()),
+                clock: Arc::clone(&run.clock),
+                ledger: &mut run.ledger,
             });
             let asked =
                 asking.ask(&question, &briefing, judge, coder, &mut |event| say(context, &event, &mut run.spent));
