@@ -281,6 +281,27 @@ pub struct ReportArgs {
     /// The form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
+    /// Show scores of kernels against a baseline instead: how many times as fast, the same from 0 to 1 with 0.5 at parity, or right, faster, and by code of its own
+    #[arg(long, value_name = "FORM")]
+    pub score: Option<ScoreForm>,
+    /// What is compared with: a kernel of the same operator, a variant, or `declared`, the variant declared first
+    #[arg(long, value_name = "NAME", default_value = "declared", requires = "score")]
+    pub baseline: String,
+    /// The shares of right kernels that are more than so many times as fast
+    #[arg(long, value_name = "P", value_delimiter = ',', default_value = "1", requires = "score")]
+    pub fast_p: Vec<f64>,
+    /// What of the last build to show.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// Scores, as `measure::score` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words of the option")]
+pub enum ScoreForm {
+    Speedup,
+    Logistic,
+    Weighted,
 }
 
 /// Forms of a report.

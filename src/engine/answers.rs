@@ -114,9 +114,10 @@ impl Answers {
         Ok(read::<Reply>(&path)?.and_then(Result::ok).filter(|r| r.exchange.role == asked.role))
     }
 
-    /// Keeps a reply; it is on disk when this returns. Another one to the same that is there already stays.
-    pub fn keep(&self, asked: &Asked, reply: &Reply) -> io::Result<()> {
-        self.write(&self.place_of_reply(asked)?, reply)
+    /// Keeps a reply, and gives the one that stands: this, or another that somebody got to the same before. It is on disk when this returns.
+    pub fn keep(&self, asked: &Asked, reply: Reply) -> io::Result<Reply> {
+        self.write(&self.place_of_reply(asked)?, &reply)?;
+        Ok(self.reply(asked)?.unwrap_or(reply))
     }
 
     /// Where the answers of a chain of rounds stand, if there are any.

@@ -35,7 +35,7 @@ const SOURCE: &str = "#pragma sass k<\\d+,4,\\w+,\\d+> LDG.E.128 2\n#pragma sass
 /// Vectorised access saves half, the pipeline a quarter of what is left, unrolling nothing.
 fn machine() -> Machine {
     let peaks = "peaks = { dram-bytes-per-s = 1e12, ops-per-s = { f32 = 1e13 } }\n";
-    let mut machine = Machine { noise: 0.002, says: peaks.into(), ..Machine::default() };
+    let mut machine = Machine { noise: 0.002, says: peaks, ..Machine::default() };
     for (v, p, ns) in [("4", "true", 3000.0), ("4", "false", 4000.0), ("1", "true", 7000.0), ("1", "false", 8000.0)] {
         machine = machine.rule(&format!("^k<\\d+, ?{v}, ?{p}, ?\\d+>"), &format!("ns = {ns:.1}"));
     }

@@ -50,7 +50,8 @@ impl Ready<'_> {
                 types: selected.choice.label.clone(),
                 target: selected.target.clone(),
             };
-            let shapes = self.expander.shapes(&selected);
+            let about = self.expander.about(&selected);
+            let shapes: Vec<String> = about.into_iter().flat_map(|about| about.shapes).map(|(name, _)| name).collect();
             for champion in selection.champions {
                 let class = selected.classes.get(&champion.class).cloned().unwrap_or(champion.class.clone());
                 let build = selected.builds.iter().find(|b| Some(b.variant.order) == champion.variant);

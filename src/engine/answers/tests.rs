@@ -52,7 +52,7 @@ fn a_reply_answers_what_was_asked_and_nothing_else() {
     let (answers, _home, _dir) = place();
     let reply = Reply { answered_at: "t".into(), exchange: exchange("{\"a\": \"\u{e9}\"}", Some(0.3)), cut: true };
     assert_eq!(answers.reply(&asked(0)).unwrap(), None);
-    answers.keep(&asked(0), &reply).unwrap();
+    assert_eq!(answers.keep(&asked(0), reply.clone()).unwrap(), reply);
     assert_eq!(answers.reply(&asked(0)).unwrap(), Some(reply.clone()));
     let others = [
         asked(1),
@@ -64,8 +64,8 @@ fn a_reply_answers_what_was_asked_and_nothing_else() {
     for other in others {
         assert_eq!(answers.reply(&other).unwrap(), None, "{other:?}");
     }
-    answers.keep(&asked(0), &Reply { cut: false, ..reply.clone() }).unwrap();
-    assert_eq!(answers.reply(&asked(0)).unwrap(), Some(reply), "the first stays");
+    let second = answers.keep(&asked(0), Reply { cut: false, ..reply.clone() }).unwrap();
+    assert_eq!((second, answers.reply(&asked(0)).unwrap()), (reply.clone(), Some(reply)), "the first stays");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn answers_of_a_chain_come_by_round_and_attempt() {
         answers.put(&chain, &answer(round, attempt, "s")).unwrap();
     }
     answers.put(&other, &answer(1, 0, "s")).unwrap();
-    answers.keep(&asked(0), &Reply { answered_at: String::new(), exchange: exchange("", None), cut: false }).unwrap();
+    answers.keep(&asked(0), Reply { answered_at: String::new(), exchange: exchange("", None), cut: false }).unwrap();
     let listed = answers.list(&chain).unwrap();
     let places: Vec<_> = listed.answers.iter().map(|a| (a.question.round, a.question.attempt)).collect();
     assert_eq!(places, [(2, 0), (2, 1), (10, 0)]);
@@ -135,7 +135,7 @@ fn collection_leaves_answers_alone_and_their_size_is_told() {
     let (answers, home, _dir) = place();
     let chain = Digest::of(b"chain");
     answers.put(&chain, &answer(1, 0, "s")).unwrap();
-    answers.keep(&asked(0), &Reply { answered_at: String::new(), exchange: exchange("", None), cut: false }).unwrap();
+    answers.keep(&asked(0), Reply { answered_at: String::new(), exchange: exchange("", None), cut: false }).unwrap();
     let later = std::time::SystemTime::now() + std::time::Duration::from_secs(400 * 24 * 3600);
     let limits = Limits { max_age: std::time::Duration::ZERO, max_size: 0 };
     assert!(matches!(collect::collect(&home, limits, later).unwrap(), Collected::Done(_)));

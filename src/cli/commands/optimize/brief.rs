@@ -121,8 +121,8 @@ fn hide(operator: &Operator, text: &str) -> String {
 
 /// What became of an earlier round.
 fn past(about: About<'_>, results: &Results<'_, '_>, round: u32) -> Past {
-    let attempts = about.recorded.attempts.iter().filter(|a| a.round == round);
-    let methods = attempts.last().map(|a| a.methods.clone()).unwrap_or_default();
+    let last = about.recorded.attempts.iter().rfind(|a| a.round == round);
+    let methods = last.map(|a| a.methods.clone()).unwrap_or_default();
     let all = results.of_round(about.operator, round);
     let right = all.iter().filter(|(_, became)| *became == Became::Right).count();
     let mut became = vec![format!("{right} of {} variants were right", all.len())];
