@@ -198,6 +198,24 @@ pub struct AcceptArgs {
     pub dry_run: bool,
 }
 
+/// `kforge export`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ExportCommand {
+    /// Every recorded attempt at a round as a line of JSON: what was asked and answered, verdicts, times and scores
+    Trajectories(ExportTrajectories),
+}
+
+/// Which attempts are exported, and where to.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExportTrajectories {
+    /// What to export.
+    #[command(flatten)]
+    pub select: Select,
+    /// The file to write; standard output if none is named
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -219,6 +237,9 @@ pub enum Command {
     Optimize(OptimizeArgs),
     /// Make a champion the package's own: write its source into the repository, and pin it
     Accept(AcceptArgs),
+    /// Write recorded attempts at rounds for those who train on them
+    #[command(subcommand)]
+    Export(ExportCommand),
     /// Show again what the last build found
     Report(ReportArgs),
     /// Say why a step ran, or would run: which input changed, from what to what

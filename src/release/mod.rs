@@ -5,6 +5,7 @@
 //! | [`bundle`] | what a bundle says, and everything that must hold before it is believed |
 //! | [`archive`] | its form as a file |
 //! | [`committed`] | finds bundles that lie in the repository |
+//! | [`trajectory`] | a recorded attempt at a round, for those who train on them |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
 //! | [`holdings`] | what is held, for people and programs |
 //! | [`provenance`] | where an accepted source comes from |
@@ -18,6 +19,7 @@ pub mod comparison;
 pub mod holdings;
 pub mod provenance;
 pub mod revision;
+pub mod trajectory;
 pub mod transfer;
 
 pub use bundle::{Bundle, Refused};
@@ -26,13 +28,14 @@ pub use committed::Committed;
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 3] = ["bundle", "comparison", "holdings"];
+pub const SCHEMAS: [&str; 4] = ["bundle", "comparison", "holdings", "trajectory"];
 
 /// The JSON Schema of that name; none if this room has none.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
         "bundle" => schemars::schema_for!(bundle::Document),
         "comparison" => schemars::schema_for!(comparison::Comparison),
+        "trajectory" => schemars::schema_for!(trajectory::Trajectory),
         "holdings" => schemars::schema_for!(holdings::Holding),
         _ => return None,
     };

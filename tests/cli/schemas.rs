@@ -41,6 +41,7 @@ fn the_schemas_are_those_of_the_program() {
         "proposal",
         "report",
         "scores",
+        "trajectory",
     ];
     for name in names {
         let printed = place.run(&format!("schema {name}")).expect(0).out;

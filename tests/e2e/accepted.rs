@@ -131,3 +131,35 @@ fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
     assert_eq!(champion(&other.built(&[])), Some("BLOCK=64".into()));
     assert_eq!(files(&other), files(&project));
 }
+
+#[test]
+fn attempts_are_exported_whole_and_name_no_shape_that_is_held_back() {
+    let answers = [answer("y[i] = n == 70 ? 2.0f * x[i] + 1.0f : 0.0f;"), answer("y[i] = 2.0f * x[i] + 1.0f;")];
+    let project = project(MANIFEST, &answers);
+    let export = |words: &[&str]| {
+        let words = [&["export", "trajectories"], words].concat();
+        project.command(&words).output().unwrap()
+    };
+    assert_eq!(export(&[]).status.code(), Some(4), "nothing is on record");
+    optimize(&project, &[]).expect(0);
+    let text = String::from_utf8(export(&["--kernel", "k"]).stdout).unwrap();
+    assert!(!text.contains("quiet") && !text.contains("7919"), "{text}");
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let attempts: Vec<u64> = lines.iter().map(|l| l["answer"]["question"]["attempt"].as_u64().unwrap()).collect();
+    assert_eq!(attempts, [0, 1]);
+    for (line, (became, held_back)) in lines.iter().zip([("wrong", "fail"), ("right", "pass")]) {
+        assert!(line["answer"]["exchanges"][0]["prompt"]["user"].is_string() && line["contract"].is_string(), "{line}");
+        let of = &line["candidates"][0];
+        assert_eq!(of["became"], became, "{line}");
+        let verdicts = of["verdicts"].as_array().unwrap();
+        assert!(verdicts.iter().any(|v| v["shape"] == "holdout" && v["verdict"] == held_back), "{line}");
+        assert!(verdicts.iter().any(|v| v["shape"] == "small" && v["verdict"] == "pass"), "{line}");
+    }
+    assert_eq!(lines[0]["candidates"][0]["score"]["at_most"], 0.0, "it is wrong");
+    assert!(lines[1]["candidates"][0]["speedup"].is_null() && lines[1]["candidates"][0]["champion"] == true);
+    let schema = project.command(&["schema", "trajectory"]).output().unwrap().stdout;
+    let schema = jsonschema::validator_for(&serde_json::from_slice(&schema).unwrap()).unwrap();
+    assert!(lines.iter().all(|line| schema.is_valid(line)));
+    assert_eq!(export(&["-o", "rounds.jsonl"]).status.code(), Some(0));
+    assert_eq!(fs::read_to_string(project.root().join("rounds.jsonl")).unwrap(), text);
+}

@@ -114,3 +114,93 @@ fn a_round_that_makes_nothing_faster_keeps_the_champion_and_its_candidates_fail_
         built.finished().any(|s| s["kind"] == "judge" && s["verdict"]["fail"].is_string() && s["labels"]["round"] == 1)
     );
 }
+
+#[test]
+fn a_report_shows_the_bottleneck_the_candidates_and_what_became_of_each_method() {
+    let lab = lab();
+    let built = optimize(&lab).expect(0);
+    let target = lab.target();
+    let found = &target["rounds"];
+    assert_eq!(found["shape"], "big");
+    let rounds = found["rounds"].as_array().unwrap();
+    assert!(rounds.len() >= 2, "{found}");
+    assert_eq!(rounds[0]["champion"], "BLOCK=32,V=1,P=false,U=1");
+    assert!((rounds[0]["time_ns"].as_f64().unwrap() - 8000.0).abs() < 200.0, "{found}");
+    let gains: f64 = rounds[1..].iter().filter_map(|r| r["gain"].as_f64()).product();
+    assert!((gains - 8.0 / 3.0).abs() < 0.1, "{found}");
+    assert!(!rounds[1]["methods"].as_array().unwrap().is_empty() && !rounds[1]["gaps"]["memory"].is_null(), "{found}");
+    assert_eq!(rounds.last().unwrap()["champion"].as_str().unwrap(), champion(&built).0);
+    // Every candidate hangs below the champion before it, and one is champion in the end.
+    let candidates = found["candidates"].as_array().unwrap();
+    for of in candidates.iter().filter(|c| c["round"].as_u64().unwrap() > 0) {
+        let before = of["round"].as_u64().unwrap() as usize - 1;
+        assert_eq!(of["parent"], rounds[before]["champion"], "{found}");
+        assert_eq!(of["became"], "right", "{found}");
+    }
+    let fates: Vec<&str> = found["methods"].as_array().unwrap().iter().filter_map(|m| m["fate"].as_str()).collect();
+    assert_eq!(fates, ["ineffective", "effective", "effective"], "{found}");
+    assert!(found["over"].as_str().unwrap().contains("no method is left"), "{found}");
+    let say = |words: &[&str]| String::from_utf8(lab.project.command(words).output().unwrap().stdout).unwrap();
+    let text = say(&["report"]);
+    for part in
+        ["start: BLOCK=32,V=1,P=false,U=1 8.0", "round 1: gaps compute", "times as fast", "champion after round"]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let markdown = say(&["report", "--format", "markdown"]);
+    assert!(markdown.contains("| round | before it | tried | candidates | champion after it |"), "{markdown}");
+    // A build tells of them in a line.
+    let told = lab.project.command(&["build", "--offline"]).output().unwrap();
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(
+        told.contains("times as fast as the start; `kforge report` shows them") && !told.contains("round 1:"),
+        "{told}"
+    );
+}
+
+#[test]
+fn wrong_candidates_are_told_of_in_the_tree_and_nowhere_else() {
+    let lab = lab();
+    let wrong =
+        machine().first("^k<\\d+, ?4", "ns = 100.0\nerror = 1.0").first("true, ?\\d+>", "ns = 100.0\nerror = 1.0");
+    lab.on(&wrong.first(", ?8>", "ns = 100.0\nerror = 1.0"));
+    optimize(&lab).expect(0);
+    let target = lab.target();
+    let candidates = target["rounds"]["candidates"].as_array().unwrap();
+    let wrong: Vec<&Value> = candidates.iter().filter(|c| c["became"] == "wrong").collect();
+    assert!(!wrong.is_empty() && wrong.iter().all(|c| c["because"].as_str().unwrap().starts_with("at ")), "{target}");
+    let shapes = target["shapes"].as_array().unwrap();
+    assert!(shapes.iter().all(|s| s["variant"] == "BLOCK=32,V=1,P=false,U=1"), "{target}");
+}
+
+#[test]
+fn what_was_accepted_stands_alone_until_it_is_freed() {
+    let lab = lab();
+    let first = champion(&optimize(&lab).expect(0));
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let accept =
+        |words: &[&str]| Built::last_of(&lab.project.command(&[&["accept", "k"], words].concat()).output().unwrap());
+    accept(&[]).expect(0).says("in kforge.lock");
+    assert_eq!(std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap(), manifest);
+    let records = lab.records();
+    // Neither the rounds nor their records are needed any more.
+    std::fs::remove_dir_all(lab.project.home().join("answers")).unwrap();
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built), first);
+    // What was a candidate is the package's own now, and compiled as such; its binary is the same.
+    let kinds: Vec<String> = built.executed_kinds().into_keys().collect();
+    assert!(kinds.iter().all(|kind| ["compile", "select"].contains(&kind.as_str())), "{kinds:?}");
+    assert!(
+        built.finished().all(|s| !id_of(s).contains("/round") && !id_of(s).contains("/r0/")),
+        "{:?}",
+        built.executed()
+    );
+    assert_eq!((lab.records(), lab.target()["accepted"].as_bool()), (records, Some(true)));
+    optimize(&lab).expect(0).says("`kforge accept k --undo` frees it");
+    accept(&["--undo"]).expect(0);
+    assert_eq!(champion(&lab.built(&[])).0, "BLOCK=32,V=1,P=false,U=1", "its rounds have no record any more");
+}
+
+fn id_of(step: &Value) -> &str {
+    step["id"].as_str().unwrap()
+}

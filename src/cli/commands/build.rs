@@ -333,6 +333,15 @@ pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     report
 }
 
+/// Keeps a report where `kforge report` finds it.
+pub(super) fn keep_report(context: &Context, opened: &Opened, report: &Report) -> Result<(), Exit> {
+    let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
+    let place = opened.target.join("report.json");
+    crate::base::files::write_if_changed(&place, &json)
+        .map(drop)
+        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))
+}
+
 fn finish(
     context: &Context,
     opened: &Opened,
@@ -347,10 +356,7 @@ fn finish(
     let interrupted = ready.options.interrupted.load(Ordering::Relaxed) || outcome.interrupted;
     // What a shorter or an interrupted build found does not take the place of what a whole one did.
     if goal == Goal::Build && !interrupted {
-        let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
-        let place = opened.target.join("report.json");
-        crate::base::files::write_if_changed(&place, &json)
-            .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
+        keep_report(context, opened, report)?;
     }
     if !console.json() && !console.quiet() {
         console.fitted(text);

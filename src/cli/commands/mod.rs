@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod edit;
 pub mod evidence;
 pub mod explain;
+pub mod export;
 pub mod external;
 pub mod failures;
 pub mod locate;
@@ -54,6 +55,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Bench(args) => build::run(context, &args, Goal::Bench, Ending::Report),
         Command::Optimize(args) => optimize::run(context, &args),
         Command::Accept(args) => accept::run(context, &args),
+        Command::Export(command) => export::run(context, &command),
         Command::Report(args) => report::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Metadata(args) => metadata::run(context, &args),

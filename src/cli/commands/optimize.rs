@@ -156,6 +156,7 @@ fn turn(
     let told = summary(&outcome.counts, &outcome.verdicts, run.began);
     if due.is_empty() {
         let report = assemble(&ready, &outcome);
+        super::build::keep_report(context, opened, &report)?;
         let text = report::text::text(&report, Failures::Told);
         if !context.console.json() && !context.console.quiet() {
             context.console.fitted(&text);
