@@ -138,6 +138,19 @@ fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
 }
 
 #[test]
+fn launches_that_cannot_be_bound_are_a_finding_and_end_no_build() {
+    // 70 is five times 14, and 7919 is a prime: what binds at the shape that is shown does not at the one that is not.
+    let divides = answer("y[i] = 2.0f * x[i] + 1.0f;").replace("ceil_div(n, BLOCK)", "n / 14");
+    let manifest = MANIFEST.replace("repairs = 2", "repairs = 1");
+    let project = project(&manifest, &[divides, answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 2);
+    let told = prompt(&project, 2);
+    assert!(told.contains("cannot be bound at a shape that is not shown") && !told.contains("7919"), "{told}");
+    assert_eq!(champion(&project.built(&[])), Some("r1.1,BLOCK=64".into()));
+}
+
+#[test]
 fn where_every_answer_is_wrong_the_build_says_so() {
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
     let project = project(&manifest, &[answer("y[i] = 0.0f;")]);
