@@ -1,4 +1,4 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, rooflines, statistics of pairs, selection, attribution,
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, rooflines, scores, statistics of pairs, selection, attribution,
 //! search over tunables. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
@@ -10,6 +10,7 @@ pub mod front;
 pub mod judge;
 pub mod pattern;
 pub mod roofline;
+pub mod score;
 pub mod search;
 pub mod select;
 pub mod signature;

@@ -12,7 +12,8 @@ use super::search::Searching;
 use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
-use crate::model::{Arch, Kernel, Method, Operator, Target};
+use crate::model::kernel::{LaunchAction, LaunchDecl};
+use crate::model::{Arch, Kernel, Method, Metric, Operator, Target};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use crate::record::round::Decision;
 use crate::record::search::Searched;
@@ -42,12 +43,32 @@ impl<'a> Expander<'a> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
 
-    /// The names of the shapes that it numbers, in that order.
-    pub fn shapes(&self, selected: &Selected) -> Vec<String> {
-        let Ok(planner) = self.planner.lock() else { return vec![] };
-        let name = |found: &Found<'_>, case: &Case| found.operator.shapes[case.at].name.clone();
-        planner.found(selected).map(|f| selected.cases.iter().map(|c| name(&f, c)).collect()).unwrap_or_default()
+    /// What of a kernel's declaration says how its results are read.
+    pub fn about(&self, selected: &Selected) -> Option<About> {
+        let planner = self.planner.lock().ok()?;
+        let found = planner.found(selected)?;
+        let class = |at: usize| selected.classes.get(&selected.shapes[at]).cloned().unwrap_or_default();
+        let shape = |(at, case): (usize, &Case)| (found.operator.shapes[case.at].name.clone(), class(at));
+        let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
+        Some(About {
+            shapes: selected.cases.iter().enumerate().map(shape).collect(),
+            timed: found.target.arch != Arch::Cpu,
+            hot: found.kernel.select.metric == Metric::Hot,
+            whole: found.kernel.launches.iter().all(own),
+        })
     }
+}
+
+/// What of a kernel's declaration says how its results are read.
+pub struct About {
+    /// Name and class of each shape, by position.
+    pub shapes: Vec<(String, String)>,
+    /// Whether anything is timed on its target.
+    pub timed: bool,
+    /// Whether hot times count rather than cold ones.
+    pub hot: bool,
+    /// Whether it launches nothing but code of its own.
+    pub whole: bool,
 }
 
 impl Expand for Expander<'_> {

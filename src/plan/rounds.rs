@@ -169,6 +169,9 @@ impl Planner<'_> {
         let Some(found) = self.found(selected) else { return };
         let scope = found.scope(selected);
         let round = selected.stage.round + 1;
+        if self.is_accepted(scope) {
+            return;
+        }
         if scope.kernel.rounds.as_ref().is_none_or(|rounds| round > rounds.rounds) {
             return;
         }

@@ -20,7 +20,7 @@ use super::input::Goal;
 use super::kernels::{Field, Stage, classes, identity};
 use super::make::{MAIN, Make};
 use super::operators::Case;
-use super::variants::{Build, labelled};
+use super::variants::{Build, label_of};
 use crate::base::{Diagnostic, Digest};
 use crate::measure::search::sample;
 use crate::model::limits::limits;
@@ -64,7 +64,7 @@ pub struct Searching {
     wave: u32,
     /// Variants that were sent to be verified.
     visited: BTreeSet<u32>,
-    /// Judge steps by (order, position of the case).
+    /// Judge steps by (variant, position of the case).
     judged: Vec<(u32, usize, String)>,
     /// Full benches, likewise.
     benched: Vec<(u32, usize, String)>,
@@ -73,7 +73,7 @@ pub struct Searching {
 impl Searching {
     /// The labels of the variants of the space with their types, in order of their numbers.
     pub fn labels(&self) -> Vec<String> {
-        self.space.iter().map(|variant| labelled(&self.choice, variant)).collect()
+        self.space.iter().map(|variant| label_of(&[&self.choice.label, &variant.label])).collect()
     }
 }
 
@@ -136,7 +136,7 @@ impl Planner<'_> {
     }
 
     /// The variants that the lockfile pins for this kernel and target.
-    fn pinned(&self, scope: Scope<'_>, all: &[Variant]) -> Vec<u32> {
+    pub(super) fn pinned(&self, scope: Scope<'_>, all: &[Variant]) -> Vec<u32> {
         let pins = &self.package_input(scope.package).pins;
         let of = |(kernel, types, target, _): &&(String, String, String, String)| {
             *kernel == scope.kernel.name
@@ -279,7 +279,7 @@ impl Planner<'_> {
             for (at, case) in cases_of(&next, *variant) {
                 let judge = self.verify(scope, &build, &case, MAIN)?;
                 inputs.push((format!("judgement:{variant}:{at}"), judge.clone(), "judgement"));
-                next.judged.push((build.variant.order, at, judge));
+                next.judged.push((*variant, at, judge));
                 if let Some(few) = self.timing(scope, &build, &case, Some(FEW))? {
                     inputs.push((format!("few:{variant}:{at}"), few, "observation"));
                 }
@@ -290,7 +290,7 @@ impl Planner<'_> {
             for (at, case) in cases_of(&next, *variant) {
                 if let Some(bench) = self.bench(scope, &build, &case)? {
                     inputs.push((format!("bench:{variant}:{at}"), bench.clone(), "observation"));
-                    next.benched.push((build.variant.order, at, bench));
+                    next.benched.push((*variant, at, bench));
                 }
             }
         }
@@ -316,16 +316,25 @@ impl Planner<'_> {
             }
             let Some(build) = self.build_at(scope, &next, variant) else { continue };
             for (at, case) in cases_of(&next, variant) {
-                next.judged.push((build.variant.order, at, self.verify(scope, &build, &case, MAIN)?));
+                next.judged.push((variant, at, self.verify(scope, &build, &case, MAIN)?));
                 if let Some(bench) = self.bench(scope, &build, &case)? {
-                    next.benched.push((build.variant.order, at, bench));
+                    next.benched.push((variant, at, bench));
                 }
             }
         }
-        let builds: Vec<Build> = next.visited.iter().filter_map(|v| self.build_at(scope, &next, *v)).collect();
-        let serves: Vec<Vec<u32>> = next.visited.iter().map(|v| next.serves[*v as usize].clone()).collect();
-        let field = Field { builds, serves, judged: next.judged, benched: next.benched };
-        self.select(scope, field, &next.cases, Stage { is_last: true, ..Stage::default() }).map(|_| ())
+        // A candidate's order in the selection is its place among those visited, in declared order.
+        let place = |variant: u32| next.visited.range(..variant).count() as u32;
+        let placed =
+            |list: &[(u32, usize, String)]| list.iter().map(|(v, at, id)| (place(*v), *at, id.clone())).collect();
+        let mut field = Field { judged: placed(&next.judged), benched: placed(&next.benched), ..Field::default() };
+        for variant in &next.visited {
+            let Some(mut build) = self.build_at(scope, &next, *variant) else { continue };
+            build.variant.order = field.builds.len() as u32;
+            field.builds.push(build);
+            field.serves.push(next.serves[*variant as usize].clone());
+        }
+        let only = Stage { is_last: true, ..Stage::default() };
+        self.select(scope, field, &next.cases, only).map(|_| ())
     }
 
     fn build_at(&self, scope: Scope<'_>, searching: &Searching, variant: u32) -> Option<Build> {

@@ -10,9 +10,7 @@ use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
-use crate::model::{
-    Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, TypeChoice, Variant,
-};
+use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
 use crate::record::event::Labels;
 use crate::record::params::{
     CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
@@ -72,7 +70,7 @@ impl Planner<'_> {
     pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> Build {
         Build {
             variant: variant.clone(),
-            label: labelled(scope.choice, variant),
+            label: label_of(&[&scope.choice.label, &variant.label]),
             source: scope.kernel.source.clone(),
             flags: vec![],
             without: String::new(),
@@ -448,11 +446,6 @@ impl Planner<'_> {
         }
         Ok(self.add(node.done()))
     }
-}
-
-/// A variant's label with its types.
-pub(super) fn labelled(choice: &TypeChoice, variant: &Variant) -> String {
-    label_of(&[&choice.label, &variant.label])
 }
 
 /// What a target runs on, for people.

@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use serde::de::DeserializeOwned;
 
 use super::document::{
-    ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report, RooflineReport,
-    ShapeReport, TargetReport,
+    BasisReport, ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report,
+    RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
 use super::search::SearchReport;
 use crate::base::Digest;
+use crate::measure::stats::median;
 use crate::record::event::{EvidenceSeen, Labels};
 use crate::record::params::{Judgement, Selection};
 use crate::record::profile::Roofline;
 use crate::record::search::Searched;
+use crate::record::timing::{BenchObserved, Series};
 use crate::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that ended.
@@ -42,8 +44,12 @@ pub struct Names {
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
     pub shapes: Vec<String>,
+    /// How its times are to be compared; none where nothing is timed.
+    pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
 }
 
 /// Reads documents of results.
@@ -216,7 +222,12 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
     let operator = labels.operator.clone().unwrap_or_default();
     let report = target_of(package, kernel, &operator, target, &names.types);
+    // Of several rounds the first, whose variants are those that are declared.
+    if report.basis.is_none() {
+        report.basis.clone_from(&names.basis);
+    }
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
+    report.accepted = names.accepted;
     for champion in selection.champions {
         report.champions.push(ChampionReport {
             class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
@@ -280,6 +291,17 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 });
             }
         }
+        StepKind::Bench if step.labels.method.is_none() => {
+            if let (Some(seen), Some(shape)) =
+                (reader.document::<BenchObserved>(step.result, "observation"), &step.labels.shape)
+            {
+                let of = |series: &Option<Series>| {
+                    series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
+                };
+                let (cold_ns, hot_ns) = (of(&seen.cold), of(&seen.hot));
+                report.times.push(TimeReport { shape: shape.clone(), variant, cold_ns, hot_ns });
+            }
+        }
         StepKind::Inspect if is_champion && step.labels.method.is_none() => {
             if let Some(found) = reader.document::<Inspection>(step.result, "inspection")
                 && !report.machine.iter().any(|m| m.variant == variant)
@@ -315,6 +337,7 @@ fn tidy(report: &mut TargetReport) {
     report.observed_on.sort();
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
+    report.times.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Report, explanation, metadata, method};
+use super::{Report, explanation, metadata, method, score};
 use crate::engine::evidence::Record;
 use crate::model;
 use crate::optimize::agents::Expected;
@@ -10,7 +10,7 @@ use crate::record::event::Event;
 use crate::workspace::lockfile;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 12] = [
     "correction",
     "diagnosis",
     "events",
@@ -22,6 +22,7 @@ pub const NAMES: [&str; 11] = [
     "method",
     "proposal",
     "report",
+    "scores",
 ];
 
 /// The schema of that name; none if there is none.
@@ -38,6 +39,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "metadata" => schemars::schema_for!(metadata::Metadata),
         "method" => schemars::schema_for!(method::MethodDocument),
         "report" => schemars::schema_for!(Report),
+        "scores" => schemars::schema_for!(score::Scores),
         _ => return None,
     };
     Some(schema.to_value())

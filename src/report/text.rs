@@ -65,12 +65,18 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
     }
 }
 
+/// What is said of a kernel whose champion was accepted.
+pub(super) const ACCEPTED: &str = "accepted: only what kforge.lock pins is built; `kforge accept --undo` frees it";
+
 fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     if !target.observed_on.is_empty() {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
     }
     if let Some(search) = &target.search {
         let _ = writeln!(out, "    {}", paint(DIM, &search.line()));
+    }
+    if target.accepted {
+        let _ = writeln!(out, "    {}", paint(DIM, ACCEPTED));
     }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };

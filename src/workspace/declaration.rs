@@ -31,7 +31,7 @@ fn stated(manifest: &str, kernel: &str) -> Option<String> {
 }
 
 /// Tables as blocks in the order in which they are put in, whatever their order was before.
-fn block(mut item: Item) -> Item {
+pub(super) fn block(mut item: Item) -> Item {
     fn unplaced(item: &mut Item) {
         match item {
             Item::Table(table) => {

@@ -49,6 +49,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         toolchains: toolchains.clone(),
         tried: BTreeMap::new(),
         pins: BTreeMap::new(),
+        accepted: BTreeSet::new(),
     });
     let planner = Planner::plan(PlanInput {
         packages: packages.collect(),

@@ -40,6 +40,7 @@ fn the_schemas_are_those_of_the_program() {
         "method",
         "proposal",
         "report",
+        "scores",
     ];
     for name in names {
         let printed = place.run(&format!("schema {name}")).expect(0).out;

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use crate::project::{Built, Project};
 
 /// An operator without a kernel, one shape of it held back, and an agent that is to write one.
-const MANIFEST: &str = r#"
+pub(crate) const MANIFEST: &str = r#"
 [package]
 name = "p"
 
@@ -30,24 +30,24 @@ operator = "twice"
 generate = { agent = "a", judge = "rules", rounds = 1, branches = 2, repairs = 2 }
 "#;
 
-const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+pub(crate) const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
 
 /// A kernel whose body computes `y[i]`.
-fn source(body: &str) -> String {
+pub(crate) fn source(body: &str) -> String {
     format!(
         "template <int BLOCK> __global__ void k(const float* x, float* y, int n) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) {body}\n}}\n"
     )
 }
 
 /// An answer in the form that is asked for.
-fn answer(body: &str) -> String {
+pub(crate) fn answer(body: &str) -> String {
     let branches = serde_json::json!([{ "BLOCK": 64 }, { "BLOCK": 32 }]);
     serde_json::json!({ "declaration": DECLARATION, "source": source(body), "branches": branches, "notes": "n" })
         .to_string()
 }
 
 /// A project whose agent answers with these, one after another, and keeps what it was told.
-fn project(manifest: &str, answers: &[String]) -> Project {
+pub(crate) fn project(manifest: &str, answers: &[String]) -> Project {
     let project = Project::new().file("kernel.toml", manifest);
     let told = project.place().join("told");
     fs::create_dir(&told).unwrap();
@@ -66,7 +66,7 @@ fn project(manifest: &str, answers: &[String]) -> Project {
 }
 
 /// How often the agent was asked.
-fn asked(project: &Project) -> u32 {
+pub(crate) fn asked(project: &Project) -> u32 {
     fs::read_to_string(project.place().join("told/count")).map_or(0, |n| n.trim().parse().unwrap())
 }
 
@@ -74,12 +74,12 @@ fn prompt(project: &Project, n: u32) -> String {
     fs::read_to_string(project.place().join(format!("told/prompt-{n}"))).unwrap()
 }
 
-fn optimize(project: &Project, words: &[&str]) -> Built {
+pub(crate) fn optimize(project: &Project, words: &[&str]) -> Built {
     let words = [&["optimize", "--offline", "--message-format", "json"], words].concat();
     Built::last_of(&project.command(&words).output().unwrap())
 }
 
-fn champion(built: &Built) -> Option<String> {
+pub(crate) fn champion(built: &Built) -> Option<String> {
     built.events("champion").last().map(|e| e["variant"].as_str().unwrap().to_string())
 }
 

@@ -650,6 +650,12 @@ fn cpp_failure() {
     assert!(said.contains("[dependencies]"), "{said}");
     let (message, _) = failure(&format!("asm(\".incbin \\\"{}\\\"\");\n{REFERENCE}", header.display()));
     assert!(message.contains("would not know that it changed") && message.contains(".incbin"), "{message}");
+    // A name that is put together, which no look at the assembly finds.
+    fs::write(&header, "secret_of_the_user").unwrap();
+    let hidden = format!("asm(\".irp part, bin\\n.inc\\\\part \\\"{}\\\"\\n.endr\");\n{REFERENCE}", header.display());
+    let (message, said) = failure(&hidden);
+    assert!(message.starts_with("cannot compile the reference `ref.cpp`"), "{message}");
+    assert!(said.contains("other.h") && !said.contains("secret_of_the_user"), "{said}");
     let opens = "if (socket(2, 1, 0) < 0) std::exit(9); const int64_t rows =";
     let network = REFERENCE.replace("const int64_t rows =", opens);
     assert_eq!(failure(&format!("#include <sys/socket.h>\n{network}")).0, "`ref.cpp::scale_rows` exited with 9");

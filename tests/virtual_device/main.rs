@@ -29,6 +29,9 @@ mod property;
 mod random;
 #[cfg(feature = "virtual-device")]
 mod rounds;
+#[cfg(feature = "virtual-device")]
+mod scored;
+#[cfg(feature = "virtual-device")]
 mod searched;
 #[cfg(feature = "virtual-device")]
 mod selected;

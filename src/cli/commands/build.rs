@@ -62,8 +62,8 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     }
     announce(context, began);
     let said = context.console.said();
-    let mut timed = args.timings.then(Vec::new);
-    let outcome = execute(context, &opened, &mut ready, &packages, &mut timed);
+    let mut watch = Watch { timed: args.timings.then(Vec::new), goes_on: false };
+    let outcome = execute(context, &opened, &mut ready, &packages, &mut watch);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
@@ -72,7 +72,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         Ending::Methods => methods(&packages, &report),
     };
     let exit = finish(context, &opened, (args, goal), &ready, &outcome, (&report, &text), began)?;
-    if let Some(steps) = timed {
+    if let Some(steps) = watch.timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
     // What the engine complained of may not come again.
@@ -209,13 +209,22 @@ pub fn reason(why: &Why) -> String {
     }
 }
 
+/// How a build is watched.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Its steps as they ended, where they are wanted.
+    pub(super) timed: Option<Vec<StepFinished>>,
+    /// Whether it is one of several, after which more is tried.
+    pub(super) goes_on: bool,
+}
+
 /// Builds, saying what is done.
 pub(super) fn execute(
     context: &Context,
     opened: &Opened,
     ready: &mut Ready<'_>,
     packages: &Packages,
-    timed: &mut Option<Vec<StepFinished>>,
+    watch: &mut Watch,
 ) -> BuildOutcome {
     // The engine takes it, and gives it back in the outcome.
     let graph = std::mem::take(&mut ready.graph);
@@ -226,7 +235,7 @@ pub(super) fn execute(
     let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
     let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
     let places = Places::new(&graph, &ready.journal, &*ready.leaves);
-    let mut teller = Teller::new(context, packages.all());
+    let mut teller = Teller::new(context, packages.all()).going_on(watch.goes_on);
     let mut on_event = |event: Event| {
         let event = places.event(event);
         match &event {
@@ -250,7 +259,7 @@ pub(super) fn execute(
                 if console.everything() && step.kind == StepKind::Compile {
                     console.err(&unsaid(&log_of(ready, &step.id), step));
                 }
-                if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
+                if let Some(timed) = watch.timed.as_mut().filter(|_| step.started_ms.is_some()) {
                     timed.push((**step).clone());
                 }
             }
@@ -305,7 +314,9 @@ pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         })
         .collect();
     // Every judgement is looked at, and there may be tens of thousands: read side by side.
-    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select);
+    let judged = |view: &&StepView<'_>| {
+        matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select | StepKind::Bench)
+    };
     let wanted: Vec<Digest> =
         views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
     let leaves = &ready.leaves;

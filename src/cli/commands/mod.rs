@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod accept;
 pub mod build;
 pub mod cache;
 pub mod clean;
@@ -52,6 +53,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Verify(args) => build::run(context, &args, Goal::Verify, Ending::Report),
         Command::Bench(args) => build::run(context, &args, Goal::Bench, Ending::Report),
         Command::Optimize(args) => optimize::run(context, &args),
+        Command::Accept(args) => accept::run(context, &args),
         Command::Report(args) => report::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Metadata(args) => metadata::run(context, &args),

@@ -252,6 +252,7 @@ impl Context {
                     .map(|r| ((r.seat.kernel.clone(), r.seat.types.clone(), r.seat.target.clone()), r.attempts.clone()))
                     .collect(),
                 pins: pins.collect(),
+                accepted: opened.workspace.lock.accepted(&member.package.name),
             });
         }
         if let Some(machine) = machine {
@@ -540,11 +541,19 @@ impl Ready<'_> {
             });
         }
         let selected = self.expander.selected(id).filter(|selected| selected.stage.is_last)?;
+        let about = self.expander.about(&selected)?;
         Some(crate::report::Names {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
             classes: selected.classes.clone(),
-            shapes: self.expander.shapes(&selected),
+            shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
+            basis: about.timed.then(|| crate::report::document::BasisReport {
+                hot: about.hot,
+                declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
+                whole: about.whole,
+                classes: about.shapes.iter().cloned().collect(),
+            }),
             types: selected.choice.label.clone(),
+            accepted: selected.accepted,
         })
     }
 }

@@ -15,6 +15,7 @@ pub mod places;
 pub mod plan;
 pub mod rounds;
 pub mod sources;
+pub mod standing;
 pub mod tools;
 pub mod workers;
 

@@ -236,8 +236,8 @@ pub(super) static OPERATOR: Spec = Spec {
 /// The words of `strategy`.
 pub(super) const STRATEGIES: [&str; 4] = ["exhaustive", "random", "annealing", "model"];
 
-/// A budget's keys.
-static BUDGET: Spec = Spec {
+/// Keys of a search's budget.
+static SEARCH_BUDGET: Spec = Spec {
     doc: "When a search ends: what is spent first.",
     fields: &[
         opt("variants", Ty::Int, "variants that are visited at most"),
@@ -251,7 +251,7 @@ static TUNE: Spec = Spec {
     fields: &[
         opt("where", Ty::List(&BOOL_EXPR), "which variants exist, over tunables, types and the target"),
         opt("strategy", Ty::Words(&STRATEGIES, &[]), "which variants are visited; exhaustive if not given: all"),
-        opt("budget", Ty::Table(&BUDGET), "when a search ends; 64 variants if not given"),
+        opt("budget", Ty::Table(&SEARCH_BUDGET), "when a search ends; 64 variants if not given"),
         opt("seed", Ty::Int, "what a search's random choices follow from; 0 if not given"),
     ],
     rest: Some(("tunable", Ty::Some(&Ty::Any(&[Ty::Int, Ty::Bool, STR]), 1, usize::MAX))),

@@ -216,6 +216,7 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/serve", "the table of what does which step; what does them is listed"),
     ("worker/virtual_device", "only in test builds, with protocols of its own"),
     ("measure/mod.rs", "declares"),
+    ("measure/score.rs", "figures for reports, which no step makes"),
     ("optimize/round/branches.rs", "answers for agents, whose answers are kept by content"),
     ("step/mod.rs", "declares"),
     ("step/runners.rs", "the table of what does which step; what does them is listed"),

@@ -45,6 +45,14 @@ impl Ledger {
         self.0.get(&account_of(agent)).map(|a| a.spent).unwrap_or_default()
     }
 
+    /// Everybody who was asked, by name, and what that one has spent.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Spent)> {
+        self.0
+            .iter()
+            .filter(|(_, account)| account.spent.requests > 0)
+            .map(|(name, account)| (name.0.as_str(), account.spent))
+    }
+
     /// Which part of its budget an agent has spent, if any.
     pub(super) fn exhausted(&self, agent: &Agent) -> Option<String> {
         let (spent, budget) = (self.spent(agent), &agent.budget);
