@@ -162,6 +162,17 @@ fn where_every_answer_is_wrong_the_build_says_so() {
 }
 
 #[test]
+fn a_budget_is_that_of_all_questions_of_a_run_and_the_next_run_goes_on() {
+    let command = "command = [\"./agent.sh\"]";
+    let manifest = MANIFEST.replace(command, &format!("{command}\nbudget = {{ requests = 1 }}"));
+    let project = project(&manifest, &[answer("y[i] = 0.0f;"), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(101).says("agent `a` has spent its budget of this run: 1 requests of 1");
+    assert_eq!(asked(&project), 1);
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 2);
+}
+
+#[test]
 fn a_kernel_without_an_agent_cannot_be_optimized() {
     let project = Project::new()
         .file("kernel.toml", &MANIFEST.replace("generate = {", "generate = { template = \"elementwise\" } #"));
