@@ -1,6 +1,9 @@
 //! The toolchain from the network to machine code: wheels are resolved and installed through pip, real kernels are compiled and inspected. What is installed is
 //! kept below `target/kforge-test-home`, so only the first run fetches it. Other tests use it where it is there; the name of this one has cargo run it first.
 
+#[path = "toolchain_network/confined.rs"]
+mod confined;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -346,11 +349,12 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             spec: spec.clone(),
             input: dir.path().join("in"),
             output: output.clone(),
-            places: Places { tools, scratch: None },
+            places: Places { tools, read: vec![], scratch: None },
             product: None,
             time_limit_s: 60,
             run_limit_s: 60,
             memory_limit: 1 << 30,
+            compiler_memory: 8 << 30,
             allow_unconfined: false,
         };
         writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();

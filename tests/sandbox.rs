@@ -4,6 +4,8 @@
 
 #[path = "sandbox/candidates.rs"]
 mod candidates;
+#[path = "sandbox/compilers.rs"]
+mod compilers;
 #[path = "sandbox/confined.rs"]
 mod confined;
 #[path = "sandbox/judged.rs"]
@@ -14,6 +16,8 @@ mod pooled;
 mod python;
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -32,12 +36,17 @@ fn main() -> ExitCode {
             time: Duration::from_secs(60),
             run: Duration::from_secs(60),
             memory: 1 << 30,
+            compiler_memory: 8 << 30,
             allow_unconfined: false,
         };
         return worker_main(&args[1..], &parts, Places::default, limits);
     }
-    let tests: Vec<Test> = [confined::TESTS, pooled::TESTS, judged::TESTS].concat();
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let confinement = [confined::TESTS, compilers::TESTS].concat();
+    let tests: Vec<Test> = match words.iter().any(|word| word == AS_USER) {
+        true => confinement,
+        false => [confinement, pooled::TESTS.to_vec(), judged::TESTS.to_vec()].concat(),
+    };
     if words.iter().any(|word| word == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
@@ -49,5 +58,24 @@ fn main() -> ExitCode {
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
         failed += u8::from(!passed);
     }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let passed = failed == 0 && (!rustix::process::geteuid().is_root() || as_user(&words));
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Says that this is the superuser's run of these tests as somebody else.
+const AS_USER: &str = "--as-user";
+/// Who has no rights that anybody has not.
+const NOBODY: u32 = 65534;
+
+/// Runs the tests of confinement once more as an ordinary user, who may do less and whom the system limits otherwise.
+fn as_user(words: &[String]) -> bool {
+    // Where everybody can run it.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("sandbox");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    println!("once more, as an ordinary user:");
+    let run =
+        std::process::Command::new(program).args(words).arg(AS_USER).uid(NOBODY).gid(NOBODY).current_dir("/").status();
+    run.unwrap().success()
 }

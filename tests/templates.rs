@@ -61,8 +61,8 @@ fn every_generated_kernel_compiles_for_every_generation_of_gpus() {
                     let folder = dir.join(&kernel.name);
                     let scratch = folder.join("scratch");
                     std::fs::create_dir_all(&scratch).unwrap();
-                    let text = kernel.generate.as_ref().and_then(|g| g.text.as_deref()).expect("it is generated");
-                    std::fs::write(folder.join("kernel.cu"), text).unwrap();
+                    let text = &kernel.made().expect("it is generated").source;
+                    std::fs::write(folder.join("kernel.cu"), text.as_bytes()).unwrap();
                     let operator = package.operator(&kernel.operator).unwrap();
                     for arch in ARCHITECTURES {
                         let params = CompileParams {

@@ -143,6 +143,61 @@ pub struct BuildArgs {
     pub overlay: Option<PathBuf>,
 }
 
+/// How kernels are improved.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OptimizeArgs {
+    /// Kernels to improve: a name or glob; all that name an agent if none is given
+    #[arg(value_name = "KERNEL")]
+    pub kernels: Vec<String>,
+    /// What to act on.
+    #[command(flatten)]
+    pub select: Select,
+    /// How many rounds there are to be, in place of `generate.rounds`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: Option<u32>,
+    /// Steps to run at once; a negative number is cores less that many
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<i64>,
+    /// `json` writes one event a line to standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+    /// Add the operators and shapes of a manifest that is not in the repository
+    #[arg(long, value_name = "PATH")]
+    pub overlay: Option<PathBuf>,
+}
+
+/// How a champion is accepted.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AcceptArgs {
+    /// The kernel whose champion to accept
+    #[arg(value_name = "KERNEL")]
+    pub kernel: String,
+    /// The package that has it
+    #[arg(short, long, value_name = "NAME")]
+    pub package: Vec<String>,
+    /// The target whose champion to accept, in place of all
+    #[arg(long, value_name = "NAME")]
+    pub target: Vec<String>,
+    /// The types whose champion to accept, such as `T=f16`, in place of all
+    #[arg(long, value_name = "TYPES")]
+    pub types: Vec<String>,
+    /// The file to write the source to; by default KERNEL.cu beside the manifest, or in its `kernels` folder
+    #[arg(long = "as", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Make another kernel of it, for one target, and leave this one as it is
+    #[arg(long, value_name = "NEW", requires = "target")]
+    pub name: Option<String>,
+    /// Write over a file that is there
+    #[arg(long)]
+    pub force: bool,
+    /// Free what was accepted: builds, searches and rounds go on as before
+    #[arg(long, conflicts_with_all = ["file", "name", "force"])]
+    pub undo: bool,
+    /// Say what would change, and write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -160,6 +215,10 @@ pub enum Command {
     Bench(BuildArgs),
     /// Build, then say what each method of the champions buys
     Ablate(BuildArgs),
+    /// Improve kernels over rounds: ask for candidates, verify, time and ablate them
+    Optimize(OptimizeArgs),
+    /// Make a champion the package's own: write its source into the repository, and pin it
+    Accept(AcceptArgs),
     /// Show again what the last build found
     Report(ReportArgs),
     /// Say why a step ran, or would run: which input changed, from what to what
@@ -222,6 +281,27 @@ pub struct ReportArgs {
     /// The form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
+    /// Show scores of kernels against a baseline instead: how many times as fast, the same from 0 to 1 with 0.5 at parity, or right, faster, and by code of its own
+    #[arg(long, value_name = "FORM")]
+    pub score: Option<ScoreForm>,
+    /// What is compared with: a kernel of the same operator, a variant, or `declared`, the variant declared first
+    #[arg(long, value_name = "NAME", default_value = "declared", requires = "score")]
+    pub baseline: String,
+    /// The shares of right kernels that are more than so many times as fast
+    #[arg(long, value_name = "P", value_delimiter = ',', default_value = "1", requires = "score")]
+    pub fast_p: Vec<f64>,
+    /// What of the last build to show.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// Scores, as `measure::score` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words of the option")]
+pub enum ScoreForm {
+    Speedup,
+    Logistic,
+    Weighted,
 }
 
 /// Forms of a report.

@@ -36,6 +36,7 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'sta
 
 /// Every setting, sorted by name. The variable of `build.jobs` is `KFORGE_BUILD_JOBS`.
 pub const KEYS: &[Key] = &[
+    key("build.compiler-memory-limit", Kind::Size, "8GiB", "memory the compilers of one step may take"),
     key(
         "build.jobs",
         Kind::Integer,
@@ -63,7 +64,12 @@ pub const KEYS: &[Key] = &[
         "scalar operations beyond which a bench shape is unknown on `cpu`",
     ),
     key("net.offline", Kind::Bool, "false", "never use the network"),
-    key("sandbox.required", Kind::Bool, "true", "run no kernel where the system cannot confine it (Landlock, seccomp)"),
+    key(
+        "sandbox.required",
+        Kind::Bool,
+        "true",
+        "run no compiler and no kernel where the system cannot confine it (Landlock, seccomp)",
+    ),
     key("term.color", Kind::Text, "auto", "auto, always or never"),
     key("term.progress", Kind::Text, "auto", "auto, always or never"),
     key("term.quiet", Kind::Bool, "false", "print errors only"),

@@ -140,6 +140,28 @@ pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) 
     out
 }
 
+/// What is known of a plan without running any of it.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Its steps in order, those that results have added too, with what is known of each.
+    pub steps: Vec<(Node, Option<Done>)>,
+    /// Steps that would have to run for more to be known.
+    pub open: Vec<NodeId>,
+}
+
+/// What is known of that graph.
+pub fn known(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Known {
+    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
+    let Dry { mut walk, will, .. } = Dry::walk(graph, &keep_going, services);
+    let open = will.iter().map(|(index, _)| walk.graph.node(*index).id.clone()).collect();
+    let states = std::mem::take(&mut walk.states);
+    let done = states.into_iter().map(|state| match state {
+        State::Done(done) => Some(done),
+        _ => None,
+    });
+    Known { steps: walk.graph.nodes().cloned().zip(done).collect(), open }
+}
+
 struct Dry<'a> {
     walk: Walk<'a>,
     will: Vec<(Index, Vec<Because>)>,

@@ -5,6 +5,7 @@
 //! | `cas/xx/HEX` | contents, by digest |
 //! | `actions/xx/HEX` | results, by key |
 //! | `evidence/HEX/` | observations of devices, by question |
+//! | `answers/` | what agents answered: replies, and recorded answers by chain of rounds |
 //! | `toolchains/` | installed tools |
 //! | `scratch/` | what can be made again: expected outputs |
 //! | `locks/` | lock files: `cache`, `keys/xx/HEX`, `devices/NAME` |
@@ -30,7 +31,7 @@ pub const STEP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Backup programs skip a folder that holds this (bford.info/cachedir).
 const CACHEDIR_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
-    # This folder is a cache made by kforge. All of it can be made again, but for the evidence of devices.\n";
+    # This folder is a cache made by kforge. All of it can be made again, but for the evidence of devices and the answers of agents.\n";
 
 /// A `$KFORGE_HOME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +43,7 @@ impl Home {
     /// The home at `root`: makes its folders and tag if they are not there and sweeps what dead writers left.
     pub fn open(root: &Path) -> io::Result<Home> {
         let home = Home { root: root.to_path_buf() };
-        for name in ["cas", "actions", "evidence", "toolchains", "scratch", "locks", "workspaces", "tmp"] {
+        for name in ["cas", "actions", "evidence", "answers", "toolchains", "scratch", "locks", "workspaces", "tmp"] {
             let folder = root.join(name);
             std::fs::create_dir_all(&folder).map_err(|e| named(e, "make", &folder))?;
         }
@@ -71,6 +72,11 @@ impl Home {
     /// Observations of devices by question.
     pub fn evidence(&self) -> PathBuf {
         self.root.join("evidence")
+    }
+
+    /// What agents answered.
+    pub fn answers(&self) -> PathBuf {
+        self.root.join("answers")
     }
 
     /// Installed tools.
@@ -280,9 +286,16 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("home");
         let home = Home::open(&root).unwrap();
-        for folder in
-            [home.cas(), home.actions(), home.evidence(), home.toolchains(), home.scratch(), home.locks(), home.tmp()]
-        {
+        for folder in [
+            home.cas(),
+            home.actions(),
+            home.evidence(),
+            home.answers(),
+            home.toolchains(),
+            home.scratch(),
+            home.locks(),
+            home.tmp(),
+        ] {
             assert!(folder.is_dir(), "{}", folder.display());
         }
         let tag = root.join("CACHEDIR.TAG");

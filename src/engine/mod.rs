@@ -8,6 +8,7 @@ pub mod dryrun;
 pub mod explain;
 pub mod graph;
 pub mod action;
+pub mod answers;
 pub mod blobs;
 pub mod collect;
 pub mod evidence;
@@ -35,7 +36,7 @@ mod properties;
 mod testing;
 
 pub use build::{BuildOutcome, build};
-pub use dryrun::{DryRun, Question, Questions, dry_run, expanded, explain, questions};
+pub use dryrun::{DryRun, Known, Question, Questions, dry_run, expanded, explain, known, questions};
 pub use explain::{Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};

@@ -98,4 +98,46 @@ mod tests {
             assert_eq!(at(&[fast.clone(), fast.clone()], &[pass.clone(), bad]), Fate::Inconclusive);
         }
     }
+
+    /// Pairs of which all of a block say the same saving, so that the interval is that saving.
+    fn exactly(saving: f64) -> Option<PairsObserved> {
+        Some(PairsObserved { blocks: vec![vec![saving.ln_1p()]; 12] })
+    }
+
+    #[test]
+    fn the_worked_example() {
+        // Milliseconds of the champion, and of it without each of its methods: issue 3, check 6.
+        let (champion, a, b, c) = (2.14, 4.82, 2.31, 2.19);
+        let told = |without: f64| {
+            let pairs = exactly(without / champion - 1.0);
+            attribute(Some(&shown(Shown::Shown)), &[pairs], &[Some(Verdict::Pass)], 0.02)
+        };
+        let saved = |a: &Attribution| (a.saving.unwrap().0 * 1000.0).round() / 10.0;
+        let (a, b, c) = (told(a), told(b), told(c));
+        assert_eq!((a.fate, saved(&a)), (Fate::Effective, 125.2));
+        assert_eq!((b.fate, saved(&b)), (Fate::Effective, 7.9));
+        // 2.3 % by its median alone: the interval decides.
+        assert_eq!(saved(&c), 2.3);
+        let c = |low: f64, high: f64| {
+            attribute(Some(&shown(Shown::Shown)), &[between(low, high)], &[Some(Verdict::Pass)], 0.02)
+        };
+        let (wide, narrow) = (c(0.016, 0.031), c(0.021, 0.026));
+        assert_eq!((wide.fate, interval(&wide)), (Fate::Ineffective, (1.6, 3.1)));
+        assert_eq!((narrow.fate, interval(&narrow)), (Fate::Effective, (2.1, 2.6)));
+        // The compiler did not emit it, though the kernel is faster with it.
+        let unseen = attribute(Some(&shown(Shown::NotShown)), &[exactly(0.08)], &[Some(Verdict::Pass)], 0.02);
+        assert_eq!(unseen.fate, Fate::ImplementationFailed);
+        assert!(unseen.saving.is_some_and(|(_, low, _)| low > 0.07), "what it saved is still said");
+    }
+
+    /// Blocks that say one end or the other, as often: the interval of their median goes from end to end.
+    fn between(low: f64, high: f64) -> Option<PairsObserved> {
+        let blocks = (0..12).map(|i| vec![if i % 2 == 0 { low } else { high }.ln_1p()]).collect();
+        Some(PairsObserved { blocks })
+    }
+
+    fn interval(of: &Attribution) -> (f64, f64) {
+        let (_, low, high) = of.saving.unwrap();
+        ((low * 1000.0).round() / 10.0, (high * 1000.0).round() / 10.0)
+    }
 }

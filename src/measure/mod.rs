@@ -1,4 +1,5 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, statistics of pairs, selection, attribution, search over tunables. Pure functions of
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, rooflines, scores, statistics of pairs, selection, attribution,
+//! search over tunables. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
 pub mod attribute;
@@ -8,6 +9,8 @@ pub mod derived;
 pub mod front;
 pub mod judge;
 pub mod pattern;
+pub mod roofline;
+pub mod score;
 pub mod search;
 pub mod select;
 pub mod signature;

@@ -242,6 +242,7 @@ mod tests {
             margin: 0.01,
             hot: false,
             timed,
+            answers: false,
             shortlist: None,
         }
     }
@@ -255,8 +256,8 @@ mod tests {
             cold: Some(Series { samples_ns: vec![*t; 5], dropped: 0 }),
             hot: None,
             verified: true,
-            took_s: None,
             peaks: None,
+            took_s: None,
         };
         Known {
             unbuilt: BTreeSet::new(),

@@ -17,8 +17,17 @@ pub const GENERATED: &str = "kforge-generated";
 pub struct Generate {
     /// The template: a built-in one by name, or a folder of the package.
     pub template: Text,
-    /// The source it made; none before it was asked.
-    pub text: Option<Arc<str>>,
+    /// What it made; none before it was asked.
+    pub made: Option<Made>,
+}
+
+/// What was made of an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The source.
+    pub source: Arc<str>,
+    /// What goes with it, in the form of a template's `template.toml`.
+    pub declaration: Arc<str>,
 }
 
 /// The two files of a template.
@@ -35,7 +44,7 @@ pub struct TemplateText {
 impl Kernel {
     /// Whether a template is to make this kernel and has not yet.
     pub fn is_ungenerated(&self) -> bool {
-        self.generate.as_ref().is_some_and(|generate| generate.text.is_none())
+        self.generate.as_ref().is_some_and(|generate| generate.made.is_none())
     }
 
     /// Whether an agent is to write this kernel from nothing: it has no variant of its own.
@@ -43,16 +52,16 @@ impl Kernel {
         self.rounds.is_some() && self.generate.is_none() && self.launches.is_empty()
     }
 
-    /// The kernel of this declaration that an agent wrote: `made` is what it declares, `text` its source, which stands at `source` in the package's tree. What
-    /// the manifest says of operator, targets, compilers, headers and selection stays.
-    pub fn written(&self, made: Kernel, text: Arc<str>, source: String) -> Kernel {
+    /// The kernel of this declaration that an agent wrote: `made` is what its declaration says, `texts` what it is made of; its source stands at `source` in the
+    /// package's tree. What the manifest says of operator, targets, compilers, headers and selection stays.
+    pub fn written(&self, made: Kernel, texts: Made, source: String) -> Kernel {
         let template = self.rounds.as_ref().map_or_else(
             || Text { value: source.clone(), place: self.place.clone() },
             |rounds| Text { value: source.clone(), place: rounds.agent.place.clone() },
         );
         Kernel {
             source_place: template.place.clone(),
-            generate: Some(Generate { template, text: Some(text) }),
+            generate: Some(Generate { template, made: Some(texts) }),
             source,
             tune: made.tune,
             conditions: made.conditions,
@@ -68,11 +77,16 @@ impl Kernel {
         }
     }
 
-    /// This kernel with what a template declared for it and the source `text`. What the manifest states goes before what the template does: values of tunables,
+    /// The source that was made for it, if one was.
+    pub fn made(&self) -> Option<&Made> {
+        self.generate.as_ref()?.made.as_ref()
+    }
+
+    /// This kernel with what a template declared for it, which is made of `texts`. What the manifest states goes before what the template does: values of tunables,
     /// how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
     ///
     /// Errors: tunables of the manifest that the template does not have, or whose values are of another kind.
-    pub fn generated(&self, made: Kernel, text: Arc<str>) -> Result<Kernel, Vec<Diagnostic>> {
+    pub fn generated(&self, made: Kernel, texts: Made) -> Result<Kernel, Vec<Diagnostic>> {
         let Some(generate) = &self.generate else { return Ok(self.clone()) };
         let mut found = vec![];
         for (name, values) in &self.tune {
@@ -97,7 +111,7 @@ impl Kernel {
         let mut kernel = self.clone();
         kernel.source = format!("{GENERATED}/{}.cu", self.name);
         kernel.source_place = generate.template.place.clone();
-        kernel.generate = Some(Generate { template: generate.template.clone(), text: Some(text) });
+        kernel.generate = Some(Generate { template: generate.template.clone(), made: Some(texts) });
         let stated = |name: &Text| self.tune.iter().find(|(own, _)| own.value == name.value);
         kernel.tune =
             made.tune.into_iter().map(|(name, values)| stated(&name).cloned().unwrap_or((name, values))).collect();

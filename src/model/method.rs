@@ -119,6 +119,11 @@ impl Method {
     pub fn other_source(&self) -> Option<&str> {
         self.off.as_ref()?.source.as_deref()
     }
+
+    /// The tunables by which it is turned off.
+    pub fn tunables(&self) -> impl Iterator<Item = &str> {
+        self.off.iter().flat_map(|off| &off.values).map(|(name, _)| name.value.as_str())
+    }
 }
 
 /// A variant with a method turned off.

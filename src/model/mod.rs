@@ -28,7 +28,7 @@ pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };
 pub use dtype::DType;
-pub use generate::{Generate, TemplateText};
+pub use generate::{Generate, Made, TemplateText};
 pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
 pub use manifest::{parse, parse_template, schema};
 pub use method::{Axis, Method, Off, SassPatterns, Signature};
@@ -39,5 +39,6 @@ pub use place::{Place, Text};
 pub use search::{Budget, Search, Strategy};
 pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
 pub use tolerance::{Compare, Nonfinite, Tolerance};
+pub use validate::written as check_written;
 pub use variant::{TuneValue, Variant};
 pub use workspace::{PackageTable, WorkspaceTable};

@@ -36,12 +36,12 @@ pub struct Planner<'a> {
     pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
     pub nominated: BTreeMap<String, Nominated>,
+    /// By id of a round node: what follows if it does not say stop.
+    pub waiting: BTreeMap<String, Waiting>,
     /// By id of a search node: what it is expanded with.
     pub searching: BTreeMap<String, Arc<Searching>>,
     /// The wave of what is made of the main phase now ([`crate::engine::Rank::wave`]).
     pub wave: u32,
-    /// By id of a round node: what follows if it does not say stop.
-    pub waiting: BTreeMap<String, Waiting>,
 }
 
 impl<'a> Planner<'a> {
@@ -74,9 +74,9 @@ impl<'a> Planner<'a> {
             diagnostics: vec![],
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
+            waiting: BTreeMap::new(),
             searching: BTreeMap::new(),
             wave: 0,
-            waiting: BTreeMap::new(),
         }
     }
 
@@ -88,8 +88,8 @@ impl<'a> Planner<'a> {
         self.diagnostics.extend(part.diagnostics);
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
-        self.searching.extend(part.searching);
         self.waiting.extend(part.waiting);
+        self.searching.extend(part.searching);
     }
 
     fn package(&mut self, at: usize) {

@@ -1,5 +1,5 @@
 //! Steps that are known only after earlier results. Once benches say who is near the best: their pairs, and the decision that reads them. Once a champion is
-//! known: its machine code, and for each of its methods the variant without it, verified, timed in pairs and compared. Pure.
+//! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,8 @@ use super::search::Searching;
 use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
-use crate::model::{Arch, Kernel, Method, Operator, Target};
+use crate::model::kernel::{LaunchAction, LaunchDecl};
+use crate::model::{Arch, Kernel, Method, Metric, Operator, Target};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use crate::record::round::Decision;
 use crate::record::search::Searched;
@@ -41,6 +42,33 @@ impl<'a> Expander<'a> {
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
+
+    /// What of a kernel's declaration says how its results are read.
+    pub fn about(&self, selected: &Selected) -> Option<About> {
+        let planner = self.planner.lock().ok()?;
+        let found = planner.found(selected)?;
+        let class = |at: usize| selected.classes.get(&selected.shapes[at]).cloned().unwrap_or_default();
+        let shape = |(at, case): (usize, &Case)| (found.operator.shapes[case.at].name.clone(), class(at));
+        let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
+        Some(About {
+            shapes: selected.cases.iter().enumerate().map(shape).collect(),
+            timed: found.target.arch != Arch::Cpu,
+            hot: found.kernel.select.metric == Metric::Hot,
+            whole: found.kernel.launches.iter().all(own),
+        })
+    }
+}
+
+/// What of a kernel's declaration says how its results are read.
+pub struct About {
+    /// Name and class of each shape, by position.
+    pub shapes: Vec<(String, String)>,
+    /// Whether anything is timed on its target.
+    pub timed: bool,
+    /// Whether hot times count rather than cold ones.
+    pub hot: bool,
+    /// Whether it launches nothing but code of its own.
+    pub whole: bool,
 }
 
 impl Expand for Expander<'_> {
@@ -144,7 +172,7 @@ impl<'a> Planner<'a> {
                 self.method(selected, scope, build, method, &on, &off, &benched)?;
             }
         }
-        Ok(())
+        self.roofline(scope, build, &benched)
     }
 
     /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.

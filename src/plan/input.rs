@@ -1,6 +1,6 @@
 //! What the plan is made of: packages as values, what their sources can reach, what the toolchains are, what was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::Digest;
 use crate::model::{Kernel, Operator, Package, Signature, TuneValue, TypeChoice};
@@ -85,6 +85,8 @@ pub struct PackageInput<'a> {
     pub tried: BTreeMap<(String, String, String), Vec<Attempt>>,
     /// Champions pinned in the lockfile: (kernel, types, target, class) to identity. A pin without types holds for every choice that has none of its own.
     pub pins: BTreeMap<(String, String, String, String), String>,
+    /// Kernels whose pins, by types and target, are the only variants that are built: neither search nor rounds go on.
+    pub accepted: BTreeSet<(String, String, String)>,
 }
 
 /// One recorded attempt at a round.
@@ -108,7 +110,7 @@ pub struct Reach {
     /// Files by name in the tree.
     pub files: BTreeMap<String, Digest>,
     /// Which of the kernel's macro names the source can see.
-    pub seen: std::collections::BTreeSet<String>,
+    pub seen: BTreeSet<String>,
     /// Which of them directives ask, and in which file.
     pub in_directives: BTreeMap<String, String>,
 }

@@ -10,7 +10,7 @@ use super::operators::Case;
 use super::variants::Build;
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
-use crate::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice};
+use crate::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{Candidate, Compiler, SelectParams, Shortlist};
@@ -85,6 +85,8 @@ pub struct Selected {
     pub shapes: Vec<String>,
     /// Which selection it is.
     pub stage: Stage,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
 }
 
 impl Selected {
@@ -129,15 +131,15 @@ impl Planner<'_> {
         target: &Target,
     ) -> Result<(), Diagnostic> {
         let scope = Scope { package, kernel, operator, choice, target, round: 0 };
+        let accepted = self.is_accepted(scope);
         let variants = match &kernel.rounds {
-            None => match self.unsearched(scope, kernel.variants(target, choice)?)? {
-                Some(variants) => variants,
-                None => return Ok(()),
-            },
-            Some(_) => kernel.start(target, choice)?.into_iter().collect(),
+            _ if accepted => Some(self.accepted(scope)?),
+            None => self.unsearched(scope, kernel.variants(target, choice)?)?,
+            Some(_) => Some(kernel.start(target, choice)?.into_iter().collect()),
         };
+        let Some(variants) = variants else { return Ok(()) };
         let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
-        let rounds = self.tried(scope, &builds)?;
+        let rounds = if accepted { vec![] } else { self.tried(scope, &builds)? };
         if self.input.goal == Goal::Check {
             for build in builds.iter().chain(rounds.iter().flat_map(|round| &round.builds)) {
                 let scope = Scope { round: build.round, ..scope };
@@ -152,13 +154,36 @@ impl Planner<'_> {
             self.enter(scope, build, &cases, &mut field)?;
         }
         match &kernel.rounds {
-            Some(_) => self.rounds(scope, field, &cases, rounds),
-            None if self.input.goal == Goal::Build => {
+            Some(_) if !accepted => self.rounds(scope, field, &cases, rounds),
+            _ if self.input.goal == Goal::Build => {
                 let only = Stage { is_last: true, ..Stage::default() };
                 self.select(scope, field, &cases, only).map(|_| ())
             }
-            None => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether the lockfile's variants alone are built for a kernel on a target.
+    pub(super) fn is_accepted(&self, scope: Scope<'_>) -> bool {
+        let seat = (scope.kernel.name.clone(), scope.choice.label.clone(), scope.target.name.clone());
+        self.package_input(scope.package).accepted.contains(&seat)
+    }
+
+    /// The variants that were accepted, in declared order.
+    fn accepted(&self, scope: Scope<'_>) -> Result<Vec<Variant>, Diagnostic> {
+        let kernel = scope.kernel;
+        // A kernel that waits for an agent to write it has none.
+        let all = if kernel.is_unstarted() { vec![] } else { kernel.variants(scope.target, scope.choice)? };
+        let pinned = self.pinned(scope, &all);
+        if pinned.is_empty() {
+            let message = format!(
+                "kforge.lock holds an accepted variant of kernel `{}` on target `{}` that the kernel does not have",
+                kernel.name, scope.target.name
+            );
+            let error = kernel.place.error("kernel.accepted", message);
+            return Err(error.hint(format!("`kforge accept {} --undo` frees the kernel", kernel.name)));
+        }
+        Ok(pinned.into_iter().filter_map(|at| all.get(at as usize).cloned()).collect())
     }
 
     /// Plans what makes a variant a candidate: its compilation, and on each shape that it serves its verification and its time.
@@ -169,7 +194,10 @@ impl Planner<'_> {
         cases: &[Case],
         field: &mut Field,
     ) -> Result<(), Diagnostic> {
-        build.variant.order = field.builds.len() as u32;
+        if scope.kernel.rounds.is_some() {
+            // Variants of several kernels: each has its position among all.
+            build.variant.order = field.builds.len() as u32;
+        }
         let order = build.variant.order;
         let mut served = Vec::new();
         for (at, case) in cases.iter().enumerate() {
@@ -220,6 +248,7 @@ impl Planner<'_> {
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,
             timed: target.arch != Arch::Cpu,
+            answers: kernel.rounds.is_some() && stage.is_last,
             shortlist: None,
         };
         // With nobody to compare, or at nothing, the decision needs no pairs.
@@ -271,6 +300,7 @@ impl Planner<'_> {
             classes,
             shapes,
             stage: Stage::default(),
+            accepted: self.is_accepted(scope),
         };
         if nominates {
             let parts = [&parts[..], &["nominate"]].concat();

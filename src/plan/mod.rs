@@ -21,17 +21,21 @@
 //! | search | strategy, seed, budget, limits of the architecture, what is launched | the space by values; what the search step before knew; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; how near to the best is near, where it nominates | judgements, times, pairs | names of variants and shapes |
 //! | attribute | threshold | match, pairs, judgements without the method | which method it is |
+//! | profile | problem, launches, the metrics that are wanted | binary, inspection | the device; who is champion |
+//! | roofline | operations, bytes and arithmetic of each bench shape, cold or hot | times, metrics | names of shapes |
+//! | round | number, architecture, what is known of operator and kernel, methods, what was tried | roofline, attributions, the decision before | names |
 //!
 //! # What is added by results
 //!
 //! On a device target the plan is made in four phases ([`crate::engine::Rank`]): all variants up to the select step that nominates; pairs of those near the
-//! best; the select step that decides; ablation of its champions. On `cpu`, where nothing is timed, the first select step decides.
+//! best; the select step that decides; ablation and profiles of its champions. On `cpu`, where nothing is timed, the first select step decides.
 //!
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next, and its result adds them and
 //! the next search step, a wave after its own. The last one adds the select step that nominates among those visited.
 //!
 //! Names of packages, kernels, operators and shapes stand in ids and labels only, so equal work under other names is the same work.
 
+pub mod bound;
 pub mod context;
 pub mod expand;
 pub mod input;

@@ -23,6 +23,7 @@ use super::variants::{Build, Written, label_of};
 use crate::base::Diagnostic;
 use crate::engine::Node;
 use crate::model::agent::RULES;
+use crate::model::generate::GENERATED;
 use crate::model::{Axis, Kernel};
 use crate::record::StepKind;
 use crate::record::event::Labels;
@@ -130,8 +131,21 @@ impl Planner<'_> {
         }
         // Where there is nothing to select from, the next round is all there can be.
         if selects && field.builds.is_empty() {
-            let params = self.round_params(scope, last + 1, None);
-            self.decision(scope, params, BTreeMap::new());
+            match scope.kernel.rounds.as_ref().is_some_and(|rounds| last < rounds.rounds) {
+                true => {
+                    let params = self.round_params(scope, last + 1, None);
+                    self.decision(scope, params, BTreeMap::new());
+                }
+                false => {
+                    let name = &scope.kernel.name;
+                    let why = format!(
+                        "no answer of its rounds holds a kernel: `kforge optimize {name} --rounds {}` asks again",
+                        last + 1
+                    );
+                    let answer = self.missing(scope, last + 1, &why).done();
+                    self.add(answer);
+                }
+            }
         }
         Ok(())
     }
@@ -155,6 +169,9 @@ impl Planner<'_> {
         let Some(found) = self.found(selected) else { return };
         let scope = found.scope(selected);
         let round = selected.stage.round + 1;
+        if self.is_accepted(scope) {
+            return;
+        }
         if scope.kernel.rounds.as_ref().is_none_or(|rounds| round > rounds.rounds) {
             return;
         }
@@ -184,14 +201,7 @@ impl Planner<'_> {
         if self.ids.contains(&id) {
             return;
         }
-        let labels = Labels {
-            package: self.package_input(scope.package).package.name.clone(),
-            kernel: Some(scope.kernel.name.clone()),
-            operator: Some(scope.operator.name.clone()),
-            target: Some(scope.target.name.clone()),
-            round: Some(params.round),
-            ..Labels::default()
-        };
+        let labels = self.labels_of_round(scope, params.round);
         let answered = self.attempts(scope).iter().any(|a| a.round == params.round);
         let parts = [
             labels.package.clone(),
@@ -216,13 +226,29 @@ impl Planner<'_> {
             return;
         }
         let why = format!("round {} has no record: `kforge optimize {}` asks for one", params.round, scope.kernel.name);
-        let source = format!("{}/{}-r{}.cu", crate::model::generate::GENERATED, scope.kernel.name, params.round);
-        let answer = Make::new(StepKind::Generate, &parts, labels, &GenerateParams { main: source })
-            .round(params.round)
-            .output("decision", &id, "decision")
-            .unavailable(&why);
+        let answer = self.missing(scope, params.round, &why).output("decision", &id, "decision");
         let id = self.add(node.expands().done());
         self.waiting.insert(id, Waiting { answer: answer.done() });
+    }
+
+    /// The step that stands for an answer that is not there.
+    fn missing(&self, scope: Scope<'_>, round: u32, why: &str) -> Make {
+        let labels = self.labels_of_round(scope, round);
+        let (kernel, name) = (&scope.kernel.name, format!("r{round}"));
+        let params = GenerateParams { main: format!("{GENERATED}/{kernel}-{name}.cu") };
+        let parts = [labels.package.as_str(), kernel, &scope.choice.label, &scope.target.name, &name];
+        Make::new(StepKind::Generate, &parts, labels.clone(), &params).round(round).unavailable(why)
+    }
+
+    fn labels_of_round(&self, scope: Scope<'_>, round: u32) -> Labels {
+        Labels {
+            package: self.package_input(scope.package).package.name.clone(),
+            kernel: Some(scope.kernel.name.clone()),
+            operator: Some(scope.operator.name.clone()),
+            target: Some(scope.target.name.clone()),
+            round: Some(round),
+            ..Labels::default()
+        }
     }
 
     /// What follows from a decision: nothing if it says stop, else an answer that is not there.
@@ -265,6 +291,7 @@ impl Planner<'_> {
         RoundParams {
             round,
             arch: scope.target.arch.name().into(),
+            from_nothing: champion.is_none(),
             facts: (self.input.facts)(scope.operator, scope.choice, kernel),
             methods,
             tried,

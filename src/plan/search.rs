@@ -136,7 +136,7 @@ impl Planner<'_> {
     }
 
     /// The variants that the lockfile pins for this kernel and target.
-    fn pinned(&self, scope: Scope<'_>, all: &[Variant]) -> Vec<u32> {
+    pub(super) fn pinned(&self, scope: Scope<'_>, all: &[Variant]) -> Vec<u32> {
         let pins = &self.package_input(scope.package).pins;
         let of = |(kernel, types, target, _): &&(String, String, String, String)| {
             *kernel == scope.kernel.name

@@ -307,7 +307,7 @@ impl Planner<'_> {
         self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 
-    fn verify_params(
+    pub(super) fn verify_params(
         &self,
         scope: Scope<'_>,
         build: &Build,
@@ -355,12 +355,12 @@ impl Planner<'_> {
 
     /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
     /// evidence for.
-    fn product(&self, scope: Scope<'_>) -> Option<String> {
+    pub(super) fn product(&self, scope: Scope<'_>) -> Option<String> {
         self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
     }
 
     /// What is missing for anything to run on a target here; none if there is a device for it.
-    fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+    pub(super) fn no_device(&self, scope: Scope<'_>) -> Option<String> {
         if self.device(scope).is_some() {
             return None;
         }
@@ -477,7 +477,7 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) ->
 }
 
 /// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
-pub(super) fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
     let entries = entry_words(kernel);
     let name = kernel
         .tune

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Limits;
+use super::{Limits, Room};
 
 /// Bytes of each of standard output and standard error that are kept, unless said otherwise.
 const CAPTURE: usize = 1 << 20;
@@ -23,6 +23,7 @@ pub struct Command {
     pub(super) inherited: Vec<Arc<OwnedFd>>,
     pub(super) capture: usize,
     pub(super) threads: Option<u32>,
+    pub(super) room: Option<Room>,
 }
 
 impl Command {
@@ -38,6 +39,7 @@ impl Command {
             inherited: vec![],
             capture: CAPTURE,
             threads: None,
+            room: None,
         }
     }
 
@@ -108,6 +110,13 @@ impl Command {
     #[must_use]
     pub fn threads(mut self, most: u32) -> Self {
         self.threads = Some(most);
+        self
+    }
+
+    /// Killed, with all it started, once these are seen to take more together. For [`super::run`].
+    #[must_use]
+    pub fn room(mut self, room: Room) -> Self {
+        self.room = Some(room);
         self
     }
 

@@ -3,6 +3,7 @@
 //! A child leads its own group, so that one signal ends it and what it started. A descendant that left the group (a session of its own, a group of its
 //! own) is found by descent: [`adopt_orphans`] makes this process the parent of orphaned descendants, so that descent never breaks off.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -56,21 +57,21 @@ fn children(of: u32) -> Vec<u32> {
 fn children_by_parent(of: u32) -> Vec<u32> {
     let Ok(all) = fs::read_dir("/proc") else { return vec![] };
     let pids = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| stat(*pid).is_some_and(|(_, parent)| parent == of)).collect()
+    pids.filter(|pid| stat(*pid).is_some_and(|(_, parent, _)| parent == of)).collect()
 }
 
-/// State letter and parent of a process.
-fn stat(pid: u32) -> Option<(char, u32)> {
+/// State letter, parent and group of a process.
+fn stat(pid: u32) -> Option<(char, u32, u32)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may itself hold spaces and parentheses.
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
-    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
 /// Whether a process is there and has not ended. A zombie has, once all its threads have.
 pub fn is_alive(pid: u32) -> bool {
     match stat(pid) {
-        Some(('Z' | 'X', _)) => fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1),
+        Some(('Z' | 'X', ..)) => fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1),
         Some(_) => true,
         None => false,
     }
@@ -88,22 +89,42 @@ pub fn kill_group(leader: u32) {
     }
 }
 
-/// Kills every descendant of a process, but not the process itself. Repeated until none is left, because one may be starting another meanwhile;
-/// ends after 100 rounds, because a process that cannot be killed (stuck in the kernel) must not hold us.
+/// Kills every descendant of a process, but not the process itself.
 pub fn kill_descendants(of: u32) {
+    kill_below(of, |_| true);
+}
+
+/// Kills a child that leads a group, its group, and every descendant wherever it went. Those outside the group first, while they can be found by descent; the
+/// group is ended by the system at once, so that one whose members start others without end has no time to.
+pub fn kill_family(leader: u32) {
+    kill_below(leader, |group| group != leader);
+    kill_group(leader);
+}
+
+/// Kills every descendant of a process that is in a group that `wanted` says. Repeated until none is left, because one may be starting another meanwhile; ends
+/// after 100 rounds, because a process that cannot be killed (stuck in the kernel) must not hold us.
+fn kill_below(of: u32, wanted: impl Fn(u32) -> bool) {
     for _ in 0..100 {
-        let living: Vec<u32> = descendants(of).into_iter().filter(|pid| is_alive(*pid)).collect();
+        let all = descendants(of);
+        let living: Vec<(u32, u32)> = all
+            .iter()
+            .filter(|pid| is_alive(**pid))
+            .filter_map(|pid| stat(*pid).map(|(_, _, group)| (*pid, group)))
+            .filter(|(_, group)| wanted(*group))
+            .collect();
         if living.is_empty() {
             return;
         }
-        for pid in living.into_iter().filter_map(as_pid) {
+        // A group that a descendant leads holds descendants only. One that it joined may be anybody's.
+        let led: BTreeSet<u32> = living.iter().map(|(_, group)| *group).filter(|group| all.contains(group)).collect();
+        led.into_iter().for_each(kill_group);
+        for pid in living.into_iter().filter_map(|(pid, _)| as_pid(pid)) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
 
-/// Kills a child that leads a group, its group, and every descendant wherever it went.
-pub fn kill_family(leader: u32) {
-    kill_descendants(leader);
-    kill_group(leader);
+/// Takes note of the end of every child of this process that has ended, so that nothing is kept of it. Only where nobody waits for one of them.
+pub fn reap() {
+    while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
 }

@@ -12,6 +12,7 @@ mod command;
 mod end;
 pub mod family;
 pub mod limits;
+mod room;
 mod run;
 mod talk;
 
@@ -19,5 +20,6 @@ pub use capture::Captured;
 pub use command::Command;
 pub use end::{End, signal_name};
 pub use limits::Limits;
+pub use room::Room;
 pub use run::{Finished, run};
 pub use talk::{Died, Talker};

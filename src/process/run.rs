@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use super::channels::{Channels, Stream, TICK};
 use super::{Captured, Command, End};
 
+/// How often it is seen what a child and its family take.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// A child that ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
@@ -30,7 +33,7 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
         Stream::Out => stdout.push(bytes),
         Stream::Err => stderr.push(bytes),
     };
-    let mut ours = None;
+    let (mut ours, mut looked) = (None, start);
     loop {
         let left = limit.map_or(TICK, |limit| limit.saturating_sub(start.elapsed()));
         // A millisecond more than what is left, because poll counts in whole ones and would spin through the last.
@@ -44,6 +47,9 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
             ours = Some(End::TimedOut(limit));
         } else if command.threads.is_some_and(|most| threads(child.pid()) > most) {
             ours = Some(End::Misbehaved("it had more threads than it may"));
+        } else if let Some(room) = command.room.as_ref().filter(|_| looked.elapsed() >= LOOK) {
+            ours = room.exceeded().map(End::Misbehaved);
+            looked = Instant::now();
         }
         if ours.is_some() {
             child.kill();

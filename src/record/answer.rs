@@ -84,6 +84,9 @@ pub struct Proposal {
     pub declaration: Option<String>,
     /// The tunables of each variant to try, in order of preference; those it does not name have their first value.
     pub branches: Vec<BTreeMap<String, TuneValue>>,
+    /// What the coder says of it, for those who come after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notes: Option<String>,
 }
 
 /// One request and its reply.

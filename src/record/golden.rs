@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use super::params::{
     AttributeParams, CalibrateParams, CompileParams, GenerateParams, InspectParams, JudgeParams, MatchParams,
-    OracleParams, SelectParams, VerifyParams,
+    OracleParams, PairsParams, SelectParams, VerifyParams,
 };
+use super::profile::{ProfileParams, RooflineParams};
+use super::round::RoundParams;
 use super::search::SearchParams;
 use super::spec::Input;
 use super::{Spec, StepKind};
@@ -49,8 +51,10 @@ fn the_key_of_each_kind_is_what_it_was() {
             StepKind::Search => today::<SearchParams>(&golden.params),
             StepKind::Select => today::<SelectParams>(&golden.params),
             StepKind::Attribute => today::<AttributeParams>(&golden.params),
-            // Not planned yet: their keys hold the kind and what every key holds.
-            StepKind::Pairs | StepKind::Profile | StepKind::Roofline | StepKind::Round => golden.params.clone(),
+            StepKind::Pairs => today::<PairsParams>(&golden.params),
+            StepKind::Profile => today::<ProfileParams>(&golden.params),
+            StepKind::Roofline => today::<RooflineParams>(&golden.params),
+            StepKind::Round => today::<RoundParams>(&golden.params),
         };
         assert_eq!(params, golden.params, "{kind}: its parameters are written another way");
         // Fixed: an edit of the code is no edit of how keys are formed.

@@ -22,8 +22,8 @@ pub enum StepKind {
     Search,
     Select,
     Pairs,
-    Profile,
     Attribute,
+    Profile,
     Roofline,
     Round,
 }
@@ -43,8 +43,8 @@ impl StepKind {
         StepKind::Search,
         StepKind::Select,
         StepKind::Pairs,
-        StepKind::Profile,
         StepKind::Attribute,
+        StepKind::Profile,
         StepKind::Roofline,
         StepKind::Round,
     ];

@@ -316,6 +316,9 @@ pub struct SelectParams {
     pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
+    /// Whether the candidates are of rounds, so that none of them being right is nobody's failure but this step's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answers: bool,
     /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortlist: Option<Shortlist>,

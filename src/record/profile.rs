@@ -11,6 +11,8 @@ use crate::model::Axis;
 /// profile. Inputs: `binary`, `facts`, `inspection`. Output `observation`: a [`ProfileObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileParams {
+    /// The architecture the binary is for.
+    pub arch: String,
     /// The launches.
     pub of: VerifyParams,
     /// The metrics that are wanted, by their names in [`super::metric::METRICS`], sorted.
@@ -51,6 +53,8 @@ pub struct RooflineCase {
     pub flops: Option<f64>,
     /// Compulsory bytes.
     pub bytes: f64,
+    /// Bytes of the tensors that it writes.
+    pub written: f64,
     /// The unit of [`Peaks::ops_per_s`] that its arithmetic may use.
     pub unit: String,
 }
@@ -107,11 +111,43 @@ pub struct Roofline {
     /// Why an unknown gap is unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<Axis, String>,
-    /// What bounds the kernel: the axis with the smallest distance to its limit, where it is known.
+    /// What bounds the kernel: the unit nearest to its limit, or waiting where warps wait more than any unit works; none where that is not known.
     pub bound: Option<Axis>,
     /// All three known and under the threshold.
     pub near_peak: bool,
     /// The metrics that were taken at this shape and those made of them, for triggers and prompts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
+}
+
+impl Roofline {
+    /// In a line: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)`.
+    pub fn summary(&self) -> String {
+        let gap = |axis: Axis| match (self.gaps.of(axis), self.missing.get(&axis)) {
+            (Some(gap), _) => format!("{} {gap:.2}", axis.name()),
+            (None, Some(why)) => format!("{} unknown ({why})", axis.name()),
+            (None, None) => format!("{} unknown", axis.name()),
+        };
+        let bound = match (self.near_peak, self.bound) {
+            (true, _) => "near the peak".to_string(),
+            (false, Some(axis)) => format!("bound by {}", axis.name()),
+            (false, None) => "bound unknown".into(),
+        };
+        format!("{bound}: gaps {}", Axis::ALL.map(gap).join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_bounds_a_kernel_and_what_is_not_known() {
+        let gaps = Gaps { compute: Some(0.92), memory: Some(0.57), latency: None };
+        let missing = [(Axis::Latency, "no counters".to_string())].into();
+        let found = Roofline { gaps, missing, bound: Some(Axis::Memory), ..Roofline::default() };
+        assert_eq!(found.summary(), "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)");
+        let unknown = "bound unknown: gaps compute unknown, memory unknown, latency unknown";
+        assert_eq!(Roofline::default().summary(), unknown);
+    }
 }

@@ -29,6 +29,9 @@ pub struct RoundParams {
     pub round: u32,
     /// The architecture, `sm_90a`, or `cpu`.
     pub arch: String,
+    /// Whether there is no kernel yet that a method could be added to: a right one comes first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_nothing: bool,
     /// What holds of operator and kernel and what does not, by the names of `optimize::methods::Fact`; what is absent is unknown.
     pub facts: BTreeMap<String, bool>,
     /// The methods there are, by id.

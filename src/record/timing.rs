@@ -22,12 +22,12 @@ pub struct BenchObserved {
     pub hot: Option<Series>,
     /// Whether the outputs of timed launches were verified after timing.
     pub verified: bool,
-    /// Seconds for which the step held the device, as whoever measured counted them: what a search with a budget in seconds spends. None where it was not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub took_s: Option<f64>,
     /// What the device can do at most; none where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peaks: Option<Peaks>,
+    /// Seconds for which the step held the device, as whoever measured counted them: what a search with a budget in seconds spends. None where it was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub took_s: Option<f64>,
 }
 
 /// What a pairs step saw of two binaries A and B.

@@ -7,6 +7,7 @@
 //! | [`committed`] | finds bundles that lie in the repository |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
 //! | [`holdings`] | what is held, for people and programs |
+//! | [`provenance`] | where an accepted source comes from |
 //! | [`revision`] | a revision of the repository in a folder of its own |
 //! | [`comparison`] | how champions of two states compare |
 
@@ -15,6 +16,7 @@ pub mod bundle;
 pub mod committed;
 pub mod comparison;
 pub mod holdings;
+pub mod provenance;
 pub mod revision;
 pub mod transfer;
 

@@ -5,14 +5,17 @@ use std::collections::{BTreeMap, HashMap};
 use serde::de::DeserializeOwned;
 
 use super::document::{
-    ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report, ShapeReport,
-    TargetReport,
+    BasisReport, ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report,
+    RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
 use super::search::SearchReport;
 use crate::base::Digest;
+use crate::measure::stats::median;
 use crate::record::event::{EvidenceSeen, Labels};
 use crate::record::params::{Judgement, Selection};
+use crate::record::profile::Roofline;
 use crate::record::search::Searched;
+use crate::record::timing::{BenchObserved, Series};
 use crate::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that ended.
@@ -39,8 +42,14 @@ pub struct Names {
     pub variants: BTreeMap<u32, String>,
     /// Names of its classes.
     pub classes: BTreeMap<String, String>,
+    /// Names of its shapes by position.
+    pub shapes: Vec<String>,
+    /// How its times are to be compared; none where nothing is timed.
+    pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
 }
 
 /// Reads documents of results.
@@ -64,6 +73,7 @@ const FIRST_SEARCH: &str = "/wave-0/search";
 /// Assembles a report. `names` gives what a select step's numbers mean.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
     let mut packages = Packages { all: vec![], at: HashMap::new() };
+    let mut shapes: Shapes = HashMap::new();
     // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
     for step in steps {
         let Labels { package, kernel, operator, variant, target, .. } = step.labels;
@@ -87,6 +97,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             StepKind::Select => {
                 if let Some(names) = names(step.id) {
                     select(package, step, &names, reader);
+                    shapes.insert(place_of(step.labels, &names.types), names.shapes);
                 }
             }
             _ => {}
@@ -107,10 +118,27 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             continue;
         };
         let operator = operator.clone().unwrap_or_default();
-        file(target_of(package, kernel, &operator, target, types_of(variant)), step, reader);
+        let types = types_of(variant);
+        file(target_of(package, kernel, &operator, target, types), step, reader);
+        if step.kind == StepKind::Roofline
+            && let Some(roofline) = reader.document::<Roofline>(step.result, "roofline")
+        {
+            let named = shapes.get(&place_of(step.labels, types));
+            let shape = roofline.shape.and_then(|at| named?.get(at as usize).cloned());
+            let report = target_of(package, kernel, &operator, target, types);
+            report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline });
+        }
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
     Report { format_version: crate::record::FORMAT_VERSION, packages: packages.all }
+}
+
+/// Names of shapes by position, by package, kernel, target and types.
+type Shapes = HashMap<[String; 4], Vec<String>>;
+
+fn place_of(labels: &Labels, types: &str) -> [String; 4] {
+    let part = |label: &Option<String>| label.clone().unwrap_or_default();
+    [labels.package.clone(), part(&labels.kernel), part(&labels.target), types.to_string()]
 }
 
 /// A step of an operator that cannot run here is unavailable to every kernel of it.
@@ -200,7 +228,12 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
     let operator = labels.operator.clone().unwrap_or_default();
     let report = target_of(package, kernel, &operator, target, &names.types);
+    // Of several rounds the first, whose variants are those that are declared.
+    if report.basis.is_none() {
+        report.basis.clone_from(&names.basis);
+    }
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
+    report.accepted = names.accepted;
     for champion in selection.champions {
         report.champions.push(ChampionReport {
             class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
@@ -274,6 +307,17 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 });
             }
         }
+        StepKind::Bench if step.labels.method.is_none() => {
+            if let (Some(seen), Some(shape)) =
+                (reader.document::<BenchObserved>(step.result, "observation"), &step.labels.shape)
+            {
+                let of = |series: &Option<Series>| {
+                    series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
+                };
+                let (cold_ns, hot_ns) = (of(&seen.cold), of(&seen.hot));
+                report.times.push(TimeReport { shape: shape.clone(), variant, cold_ns, hot_ns });
+            }
+        }
         StepKind::Inspect if is_champion && step.labels.method.is_none() => {
             if let Some(found) = reader.document::<Inspection>(step.result, "inspection")
                 && !report.machine.iter().any(|m| m.variant == variant)
@@ -309,6 +353,8 @@ fn tidy(report: &mut TargetReport) {
     report.observed_on.sort();
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
+    report.times.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
+    report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();
     report.failed.sort();

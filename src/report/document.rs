@@ -1,9 +1,12 @@
 //! What a build found, as one document: the thing `kforge report` shows and writes. Names as people gave them.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::search::SearchReport;
 use crate::record::params::{Attribution, Matched};
+use crate::record::profile::Roofline;
 use crate::record::{FunctionFacts, Verdict};
 
 /// What a build found.
@@ -58,11 +61,20 @@ pub struct TargetReport {
     /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_on: Vec<String>,
+    /// Whether kforge.lock holds what was accepted, so that no other variant was built.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepted: bool,
     /// The search over its tunables; none where every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
     /// Who stands for each class of shapes.
     pub champions: Vec<ChampionReport>,
+    /// How its times are to be compared; none where nothing is timed, and where no variant was selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<BasisReport>,
+    /// Median times of its variants at bench shapes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<TimeReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.
     pub shapes: Vec<ShapeReport>,
     /// Counts of variants: all, right, wrong.
@@ -71,6 +83,9 @@ pub struct TargetReport {
     pub machine: Vec<MachineReport>,
     /// Methods of champions.
     pub methods: Vec<MethodReport>,
+    /// How far champions are from what the device can do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rooflines: Vec<RooflineReport>,
     /// What could not be done here: kind of step, how many, why.
     pub unavailable: Vec<(String, u64, String)>,
     /// What failed without a result: step, message.
@@ -132,4 +147,56 @@ pub struct MethodReport {
     pub matched: Option<Matched>,
     /// What it buys; none if that step gave nothing.
     pub attribution: Option<Attribution>,
+}
+
+/// How far a champion is from what its device can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RooflineReport {
+    /// The variant.
+    pub variant: String,
+    /// The shape it is about: the one that takes longest; none where nothing was timed.
+    pub shape: Option<String>,
+    /// Gaps, what bounds it, and the metrics by which that is told. Its own `shape` is the position of the shape.
+    pub roofline: Roofline,
+}
+
+/// How the times of a kernel on a target are to be compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BasisReport {
+    /// Whether hot times count rather than cold ones.
+    pub hot: bool,
+    /// The variant that is declared first, or with which its rounds start.
+    pub declared: String,
+    /// Whether all that is timed is code of its own, and no fill of the driver's.
+    pub whole: bool,
+    /// The class of each shape.
+    pub classes: BTreeMap<String, String>,
+}
+
+/// The times of a variant at a bench shape, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TimeReport {
+    /// The shape.
+    pub shape: String,
+    /// The variant.
+    pub variant: String,
+    /// The median of cold times, where there are any.
+    pub cold_ns: Option<f64>,
+    /// The median of hot times.
+    pub hot_ns: Option<f64>,
+}
+
+impl Report {
+    /// Leaves only the kernels on targets that are taken, by package, kernel, operator and target.
+    pub fn retain(&mut self, takes: &dyn Fn(&str, &str, &str, &str) -> bool) {
+        for package in &mut self.packages {
+            for kernel in &mut package.kernels {
+                kernel.targets.retain(|t| takes(&package.name, &kernel.name, &kernel.operator, &t.target));
+            }
+            package.kernels.retain(|k| !k.targets.is_empty());
+            let kept = |name: &str| package.kernels.iter().any(|k| k.operator == name);
+            package.operators.retain(|o| kept(&o.name));
+        }
+        self.packages.retain(|p| !p.kernels.is_empty());
+    }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::document::Report;
-use super::text::facts;
+use super::text::{ACCEPTED, facts};
 use crate::record::params::Shown;
 
 /// The report as markdown.
@@ -23,6 +23,9 @@ pub fn markdown(report: &Report) -> String {
                 target.target,
                 target.observed_on.join("; ")
             );
+        }
+        for (kernel, target) in targets().filter(|(_, t)| t.accepted) {
+            let _ = writeln!(out, "* `{}` on `{}`: {ACCEPTED}", kernel.name, target.target);
         }
         for (kernel, target) in targets() {
             if let Some(search) = &target.search {
@@ -106,6 +109,22 @@ pub fn markdown(report: &Report) -> String {
                     cell(&method.method),
                     cell(&shown),
                     cell(&effect)
+                );
+            }
+        }
+        if targets().any(|(_, t)| !t.rooflines.is_empty()) {
+            let _ = writeln!(out, "\n| kernel | target | variant | shape | what bounds it |\n|---|---|---|---|---|");
+        }
+        for (kernel, target) in targets() {
+            for found in &target.rooflines {
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&found.variant),
+                    cell(found.shape.as_deref().unwrap_or("unknown")),
+                    cell(&found.roofline.summary())
                 );
             }
         }

@@ -340,7 +340,7 @@ fn lockfile(workspace: &Workspace) -> LockEntry {
                 let parts = [package, kernel, types, target, class].map(String::as_str);
                 let seat = parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
                 let variant = match pin {
-                    Pin::Variant(name) | Pin::Identity(name) => name.clone(),
+                    Pin::Variant(name) | Pin::Identity(name) | Pin::Accepted(name) => name.clone(),
                 };
                 (seat, variant)
             })

@@ -9,6 +9,7 @@ pub mod markdown;
 pub mod metadata;
 pub mod method;
 pub mod schemas;
+pub mod score;
 pub mod search;
 pub mod single;
 pub mod text;

@@ -2,20 +2,36 @@
 
 use serde_json::Value;
 
-use super::{Report, explanation, metadata, method};
+use super::{Report, explanation, metadata, method, score};
 use crate::engine::evidence::Record;
 use crate::model;
+use crate::optimize::agents::Expected;
 use crate::record::event::Event;
 use crate::workspace::lockfile;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 8] =
-    ["events", "evidence", "explanation", "lockfile", "manifest", "metadata", "method", "report"];
+pub const NAMES: [&str; 12] = [
+    "correction",
+    "diagnosis",
+    "events",
+    "evidence",
+    "explanation",
+    "lockfile",
+    "manifest",
+    "metadata",
+    "method",
+    "proposal",
+    "report",
+    "scores",
+];
 
 /// The schema of that name; none if there is none.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
         "manifest" => return Some(model::schema()),
+        "correction" => return Some(Expected::Correction.schema().clone()),
+        "diagnosis" => return Some(Expected::Diagnosis.schema().clone()),
+        "proposal" => return Some(Expected::Proposal.schema().clone()),
         "events" => schemars::schema_for!(Event),
         "evidence" => schemars::schema_for!(Record),
         "explanation" => schemars::schema_for!(explanation::Document),
@@ -23,6 +39,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "metadata" => schemars::schema_for!(metadata::Metadata),
         "method" => schemars::schema_for!(method::MethodDocument),
         "report" => schemars::schema_for!(Report),
+        "scores" => schemars::schema_for!(score::Scores),
         _ => return None,
     };
     Some(schema.to_value())

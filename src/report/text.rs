@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use super::document::{KernelReport, MachineReport, MethodReport, PackageReport, Report, ShapeReport, TargetReport};
+use super::document::{
+    KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
+};
 use crate::record::params::{Fate, Shown};
 use crate::record::{FunctionFacts, Verdict};
 
@@ -63,12 +65,18 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
     }
 }
 
+/// What is said of a kernel whose champion was accepted.
+pub(super) const ACCEPTED: &str = "accepted: only what kforge.lock pins is built; `kforge accept --undo` frees it";
+
 fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     if !target.observed_on.is_empty() {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
     }
     if let Some(search) = &target.search {
         let _ = writeln!(out, "    {}", paint(DIM, &search.line()));
+    }
+    if target.accepted {
+        let _ = writeln!(out, "    {}", paint(DIM, ACCEPTED));
     }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
@@ -97,6 +105,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
     for method in &target.methods {
         write_method(out, method);
+    }
+    for found in &target.rooflines {
+        write_roofline(out, found, target);
     }
     for (step, why) in &target.failed {
         let _ = match failures {
@@ -231,6 +242,18 @@ fn write_method(out: &mut String, method: &MethodReport) {
     }
     if let Some(attribution) = &method.attribution {
         let _ = write!(out, "  {}: {}", fate(attribution.fate), attribution.because);
+    }
+    out.push('\n');
+}
+
+/// What bounds a champion: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
+fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
+    let _ = write!(out, "    {}", found.roofline.summary());
+    if let Some(shape) = &found.shape {
+        let _ = write!(out, "  {}", paint(DIM, &format!("at {shape}")));
+    }
+    if target.rooflines.len() > 1 {
+        let _ = write!(out, "  ({})", variant(&found.variant));
     }
     out.push('\n');
 }

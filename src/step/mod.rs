@@ -7,6 +7,8 @@ pub mod generate;
 pub mod io;
 pub mod judge;
 pub mod matching;
+pub mod roofline;
+pub mod round;
 pub mod runners;
 pub mod search;
 pub mod select;

@@ -3,7 +3,7 @@
 use crate::engine::{Job, Ran, RunError, Runner};
 use crate::record::StepKind;
 
-use super::{attribute, calibrate, generate, io, judge, matching, search, select};
+use super::{attribute, calibrate, generate, judge, matching, roofline, round, search, select};
 
 /// Runs a step outside the coordinator: the worker pool, or one day another machine.
 pub trait Remote: Send + Sync {
@@ -27,6 +27,8 @@ impl<R: Remote> Runner for Runners<R> {
             StepKind::Search => search::run(job),
             StepKind::Select => select::run(job),
             StepKind::Attribute => attribute::run(job),
+            StepKind::Roofline => roofline::run(job),
+            StepKind::Round => round::run(job),
             StepKind::Compile
             | StepKind::Inspect
             | StepKind::Oracle
@@ -34,9 +36,6 @@ impl<R: Remote> Runner for Runners<R> {
             | StepKind::Bench
             | StepKind::Pairs
             | StepKind::Profile => self.workers.execute(job),
-            StepKind::Roofline | StepKind::Round => {
-                Err(io::failed(format!("this version of kforge has no {} steps", job.spec.kind)))
-            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::base::Severity;
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::select::{Known, nominate, select};
+use crate::record::Verdict;
 use crate::record::params::SelectParams;
 
 use super::io;
@@ -38,6 +39,9 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let mut ran = io::one(job, "selection", &selection, lines.join("; "))?;
     for champion in selection.champions.iter().filter(|c| c.variant.is_none()) {
         let text = format!("no champion: {}", champion.because);
+        if params.answers && !selection.wrong.is_empty() {
+            ran.verdict.get_or_insert_with(|| Verdict::Fail(text.clone()));
+        }
         ran.notes.push(io::note(Severity::Error, "select.none", text));
     }
     Ok(ran)

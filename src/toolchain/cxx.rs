@@ -6,6 +6,7 @@
 //! | entry | what | why |
 //! |---|---|---|
 //! | `c++` | the driver's file, a wrapper script like any other | a wrapper adds flags or picks another compiler |
+//! | `driver` | the driver's file, where the one above is a wrapper that starts another (g++ says so) | it is the driver |
 //! | `version` | what `--version` says | names the build |
 //! | `cc1plus`, `as`, `ld`, `collect2`, `lto-wrapper`, `strip` | the sub-tools the driver names | they make the code; the driver is a few hundred lines |
 //! | `lib:NAME` | the shared libraries that driver and sub-tools are loaded with | an assembler is a library with a front end, and constants are folded by another |

@@ -17,4 +17,6 @@ pub use digests::DigestFile;
 pub use pip::Pip;
 pub use python::Python;
 
+pub(crate) use run::{is_executable, on_path};
+
 use digests::digest_of_sequence;

@@ -1,5 +1,6 @@
 //! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and what it says of itself. The compilers are in `cuda`.
 
+use super::compilers::{Bounds, Within, confined};
 use super::cuda::{self, CudaCompileError};
 use super::message::Response;
 use super::task::{self, Task};
@@ -12,17 +13,18 @@ pub const NEEDS_NVCC: &str = "nvcc is needed: ";
 
 /// Compiles machine code.
 pub fn compile(task: &Task) -> Response {
-    compile_for_device(task).unwrap_or_else(|r| r)
+    confined(task, |bounds| compile_for_device(task, bounds)).unwrap_or_else(|r| r)
 }
 
-fn compile_for_device(task: &Task) -> Result<Response, Response> {
+fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let params: CompileParams = task.params()?;
     let source = task.required("tree:source")?;
     // nvcc alone needs no stand-ins: its own headers are whole.
     let shim = task.path("tree:shim").unwrap_or_else(|| source.clone());
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output);
     let scratch = scratch.map_err(|e| task::failed(format!("cannot make a working folder: {e}")))?;
-    let compiled = cuda::compile(&params, &source, &shim, &task.places.tools, scratch.path());
+    let within = Within { scratch: scratch.path(), ..Within::of(task, bounds) };
+    let compiled = cuda::compile_within(&params, &source, &shim, &task.places.tools, &within);
     drop(scratch);
     match compiled {
         Ok(compiled) => {
@@ -41,11 +43,12 @@ fn compile_for_device(task: &Task) -> Result<Response, Response> {
 
 /// Inspects machine code.
 pub fn inspect(task: &Task) -> Response {
-    let run = || {
+    let run = |bounds: &Bounds| {
         let params: InspectParams = task.params()?;
         let facts: CompileFacts = task.document("facts")?;
         let nvdisasm = if params.disassemble { Some(task.tool("nvdisasm")?) } else { None };
-        let found = cuda::inspect(&params, &task.read("binary")?, &facts, nvdisasm).map_err(task::failed)?;
+        let found = cuda::inspect_within(&params, &task.read("binary")?, &facts, nvdisasm, &Within::of(task, bounds));
+        let found = found.map_err(task::failed)?;
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
         task.write_document("inspection", &found)?;
@@ -57,5 +60,5 @@ pub fn inspect(task: &Task) -> Response {
         let verdict = refused.first().map(|f| Verdict::Fail(f.message.clone()));
         Ok(Response::Done { verdict, notes, summary: registers.join(", "), forget: false })
     };
-    run().unwrap_or_else(|r: Response| r)
+    confined(task, run).unwrap_or_else(|r: Response| r)
 }

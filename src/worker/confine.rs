@@ -72,6 +72,30 @@ pub fn confine(keep: &Confinement) -> io::Result<Report> {
     Ok(report)
 }
 
+/// Confines this thread only, and those that it starts later, as far as files go; where it may not start programs, by refused calls too, which fail. What it may
+/// start is confined by itself, and has to be put into a group of its own first. For work of ours on what others made: one that came to run code of its own
+/// could reach this process's other threads.
+pub fn confine_thread(keep: &Confinement) -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    files::restrict(keep)?;
+    if keep.programs { Ok(()) } else { calls::refuse(keep, calls::fails()) }
+}
+
+/// Confines this process as far as files and limits go, before it starts threads. It may start programs, which are confined further by themselves.
+pub fn confine_worker(keep: &Confinement) -> io::Result<()> {
+    keep.limits.apply()?;
+    rustix::thread::set_no_new_privs(true)?;
+    files::restrict(keep).map(drop)
+}
+
+/// Why nothing of a kind, `kernels`, is run where this is missing, and what permits it.
+pub fn refusal(what: &str, missing: &[String]) -> String {
+    let missing = missing.join("; ");
+    format!(
+        "{what} are not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
+    )
+}
+
 /// What [`confine`] would report here, without confining anything.
 pub fn missing_here() -> Report {
     let mut report = files::missing_here();

@@ -3,6 +3,7 @@
 //! | arguments | does |
 //! |---|---|
 //! | none | serves requests until its input ends ([`serve`]) |
+//! | `--within CONFINEMENT` | the same, confined for all its life ([`compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`crate::process::limits`]) |
@@ -36,6 +37,11 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
     match (word.as_deref(), args.get(1..).unwrap_or_default()) {
         (None, _) => serve::serve_main(parts.table),
+        // Before it starts a thread.
+        (Some("--within"), [confinement]) => match keep(confinement).and_then(|keep| confine::confine_worker(&keep)) {
+            Ok(()) => serve::serve_main(parts.table),
+            Err(e) => refuse(&e),
+        },
         (Some("--once"), [spec, input, output]) => {
             let paths = [spec, input, output].map(Path::new);
             tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.table))
@@ -69,12 +75,13 @@ fn become_confined(args: &[OsString]) -> io::Error {
     let [confinement, program, args @ ..] = args else {
         return io::Error::other("expected a confinement, a program and its arguments");
     };
-    let confinement: Confinement = match serde_json::from_str(&confinement.to_string_lossy()) {
-        Ok(confinement) => confinement,
-        Err(e) => return io::Error::other(format!("not a confinement: {e}")),
-    };
-    match confine::confine(&confinement) {
+    match keep(confinement).and_then(|keep| confine::confine(&keep)) {
         Ok(_) => std::process::Command::new(program).args(args).exec(),
         Err(e) => e,
     }
+}
+
+fn keep(confinement: &OsString) -> io::Result<Confinement> {
+    serde_json::from_str(&confinement.to_string_lossy())
+        .map_err(|e| io::Error::other(format!("not a confinement: {e}")))
 }

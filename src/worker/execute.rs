@@ -21,7 +21,9 @@ pub struct Executor<'a> {
     pub run_limit_s: u64,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
-    /// Whether candidate code may run where the system cannot confine it.
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
@@ -43,6 +45,7 @@ impl Executor<'_> {
             time_limit_s: job.time_limit_s,
             run_limit_s: self.run_limit_s,
             memory_limit: self.memory_limit,
+            compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
         };
         match self.pool.run(&request, job.interrupted) {

@@ -20,6 +20,9 @@ use crate::record::{Finding, Note, Spec, Verdict};
 pub struct Places {
     /// Tool name (`nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `cuda-include`, `c++`, `python`) to absolute path.
     pub tools: BTreeMap<String, PathBuf>,
+    /// What these read besides, outside the system's folders: files, or folders whole.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
     /// A folder for recomputable bytes shared by workers (expected outputs by digest), and its size limit in bytes.
     pub scratch: Option<(PathBuf, u64)>,
 }
@@ -43,7 +46,9 @@ pub struct Request {
     pub run_limit_s: u64,
     /// Bytes of memory a runner may take.
     pub memory_limit: u64,
-    /// Whether candidate code may run where the system cannot confine it.
+    /// Bytes of memory compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
     #[serde(default)]
     pub allow_unconfined: bool,
 }

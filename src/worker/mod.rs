@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod compiled;
+pub mod compilers;
 pub mod confine;
 pub mod cuda;
 pub mod emulator;

@@ -4,12 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::compilers;
+use super::confine;
 use super::message::{Places, Response};
 use super::serve::dispatch::Row;
 use super::serve::perform;
 use super::task::{Task, failed};
 use crate::process::family;
-use crate::record::Spec;
+use crate::record::{Spec, StepKind};
 
 /// Limits of a step that is run by hand.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +22,9 @@ pub struct OnceLimits {
     pub run: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory: u64,
-    /// Whether candidate code may run where the system cannot confine it.
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
@@ -49,9 +53,17 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         time_limit: limits.time,
         run_limit: limits.run,
         memory_limit: limits.memory,
+        compiler_memory: limits.compiler_memory,
         allow_unconfined: limits.allow_unconfined,
         started: Instant::now(),
     };
+    if let StepKind::Compile | StepKind::Inspect = task.spec.kind {
+        let mut keep = compilers::of_worker(&task.places, task.compiler_memory, &task.output);
+        keep.read.push(task.input.clone());
+        if let Err(e) = confine::confine_worker(&keep) {
+            return failed(format!("cannot confine this process: {e}"));
+        }
+    }
     let response = perform(&task, table);
     family::kill_descendants(std::process::id());
     response

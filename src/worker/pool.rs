@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::compilers;
 use super::message::{Request, Response};
 use crate::process::{Command, End, Talker};
 use crate::record::StepKind;
@@ -31,10 +33,14 @@ impl Lane {
     }
 }
 
+/// Workers that can stand for each other: of one lane, and confined alike, as JSON; none where they are not confined as a whole.
+type Berth = (Lane, Option<String>);
+
 /// Warm workers.
 pub struct Pool {
     worker: Command,
-    idle: Mutex<BTreeMap<Lane, Vec<Talker>>>,
+    steps: Option<PathBuf>,
+    idle: Mutex<BTreeMap<Berth, Vec<Talker>>>,
 }
 
 /// A worker that gave no answer: what happened. It was killed with all it started; the next request gets another.
@@ -58,14 +64,30 @@ impl WorkerDied {
 impl Pool {
     /// A pool of processes that `worker` starts: the path of this program and the argument `worker`.
     pub fn new(worker: Command) -> Self {
-        Pool { worker, idle: Mutex::default() }
+        Pool { worker, steps: None, idle: Mutex::default() }
+    }
+
+    /// With workers that compile confined to the toolchain and this folder, which holds the folders of all steps.
+    #[must_use]
+    pub fn within(mut self, steps: impl Into<PathBuf>) -> Self {
+        self.steps = Some(steps.into());
+        self
+    }
+
+    /// Which workers may do a step.
+    fn berth(&self, request: &Request) -> io::Result<Berth> {
+        let lane = Lane::of(request.spec.kind);
+        let steps = self.steps.as_deref().filter(|_| lane == Lane::Compile);
+        let keep = steps
+            .map(|steps| serde_json::to_string(&compilers::of_worker(&request.places, request.compiler_memory, steps)));
+        Ok((lane, keep.transpose().map_err(io::Error::other)?))
     }
 
     /// Has a worker do a step. As many run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
-        let lane = Lane::of(request.spec.kind);
+        let berth = self.berth(request).map_err(|e| WorkerDied::system(&e))?;
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
-        let worker = self.take(lane).map_err(|e| WorkerDied::system(&e))?;
+        let worker = self.take(&berth).map_err(|e| WorkerDied::system(&e))?;
         let limit = Duration::from_secs(request.time_limit_s).saturating_add(GRACE);
         let (worker, answer) = match worker.exchange(&line, limit, interrupted) {
             Err(e) => return Err(WorkerDied::system(&e)),
@@ -84,19 +106,25 @@ impl Pool {
             stderr: String::new(),
             interrupted: false,
         })?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(lane).or_default().push(worker);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(berth).or_default().push(worker);
         Ok(response)
     }
 
     /// The worker used last, which is the warmest, or a new one.
-    fn take(&self, lane: Lane) -> io::Result<Talker> {
+    fn take(&self, berth: &Berth) -> io::Result<Talker> {
         loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&lane).and_then(Vec::pop);
+            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(berth).and_then(Vec::pop);
             match idle {
                 Some(worker) if worker.is_alive() => return Ok(worker),
                 // It died while it was idle, of nothing that we asked.
                 Some(dead) => drop(dead),
-                None => return Talker::start(&self.worker),
+                None => {
+                    let worker = self.worker.clone();
+                    return Talker::start(&match &berth.1 {
+                        Some(keep) => worker.args(["--within", keep]),
+                        None => worker,
+                    });
+                }
             }
         }
     }

@@ -37,7 +37,10 @@ fn serve_standard(table: &[Row]) -> io::Result<()> {
     let answers = File::from(take_stdout()?);
     let busy = Arc::new(AtomicBool::new(false));
     let lines = watch_stdin(Arc::clone(&busy));
-    let sweep = || family::kill_descendants(std::process::id());
+    let sweep = || {
+        family::kill_descendants(std::process::id());
+        family::reap();
+    };
     serve(lines.into_iter(), answers, &busy, table, &sweep)
 }
 
@@ -138,6 +141,7 @@ mod tests {
             time_limit_s: 1,
             run_limit_s: 1,
             memory_limit: 1,
+            compiler_memory: 1,
             allow_unconfined: false,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];

@@ -31,7 +31,9 @@ pub struct Task {
     pub run_limit: Duration,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
-    /// Whether candidate code may run where the system cannot confine it.
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
     pub allow_unconfined: bool,
     /// When it began.
     pub started: Instant,
@@ -48,6 +50,7 @@ impl From<Request> for Task {
             time_limit: Duration::from_secs(request.time_limit_s),
             run_limit: Duration::from_secs(request.run_limit_s),
             memory_limit: request.memory_limit,
+            compiler_memory: request.compiler_memory,
             allow_unconfined: request.allow_unconfined,
             started: Instant::now(),
         }

@@ -8,12 +8,12 @@
 //! |---|---|---|
 //! | `[[wheel]]` | toolchain asked for (`cuda 13.0`) and wheel | tools |
 //! | `[[dependency]]` | package and dependency | header libraries: a wheel, or a folder of the workspace by the digest of its tree |
-//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals |
+//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals; one that is `accepted` stands alone |
 //!
 //! Version 1 had no types in a champion's table and named its variant by a digest only. Its pins hold for every choice of types, as they did then, and are
 //! written back so until `kforge update --champions` takes their place.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -113,13 +113,15 @@ pub enum Pin {
     Variant(String),
     /// By the digest of that name, as version 1 wrote it.
     Identity(String),
+    /// By its tunables, as the only one that stands for the seat: no other is built, and neither search nor rounds go on (`kforge accept`).
+    Accepted(String),
 }
 
 impl Pin {
     /// What candidates are compared with: the digest of the variant's name ([`crate::record::params::Candidate::identity`]).
     pub fn identity(&self) -> String {
         match self {
-            Pin::Variant(name) => Digest::of(name.as_bytes()).short(),
+            Pin::Variant(name) | Pin::Accepted(name) => Digest::of(name.as_bytes()).short(),
             Pin::Identity(identity) => identity.clone(),
         }
     }
@@ -131,6 +133,8 @@ impl fmt::Display for Pin {
             Pin::Variant(name) if name.is_empty() => f.write_str("the only variant"),
             Pin::Variant(name) => write!(f, "`{name}`"),
             Pin::Identity(identity) => write!(f, "the variant of digest {identity}"),
+            Pin::Accepted(name) if name.is_empty() => f.write_str("the only variant, accepted"),
+            Pin::Accepted(name) => write!(f, "`{name}`, accepted"),
         }
     }
 }
@@ -234,6 +238,9 @@ struct ChampionEntry {
     variant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
+    /// Whether no other variant is to be built for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    accepted: bool,
 }
 
 impl Lockfile {
@@ -291,9 +298,11 @@ impl Lockfile {
             }
         }
         for entry in file.champion {
-            let ChampionEntry { package, kernel, types, target, class, variant, identity } = entry;
+            let ChampionEntry { package, kernel, types, target, class, variant, identity, accepted } = entry;
             let what = format!("champion of kernel `{kernel}` on `{target}`");
             let pin = match (variant, identity) {
+                (Some(variant), None) if accepted => Pin::Accepted(variant),
+                (None, Some(_)) if accepted => return Err(format!("{what}: what is accepted is named by `variant`")),
                 (Some(identity), None) if file.version == 1 => Pin::Identity(identity),
                 (Some(variant), None) => Pin::Variant(variant),
                 (None, Some(identity)) => Pin::Identity(identity),
@@ -310,6 +319,12 @@ impl Lockfile {
     /// The pins of a package: by kernel, types, target and class.
     pub fn pins<'l>(&'l self, package: &'l str) -> impl Iterator<Item = (&'l Seat, &'l Pin)> {
         self.champions.iter().filter(move |(seat, _)| seat.package == package)
+    }
+
+    /// The kernels of a package whose pins stand alone: by kernel, types and target.
+    pub fn accepted(&self, package: &str) -> BTreeSet<(String, String, String)> {
+        let accepted = self.pins(package).filter(|(_, pin)| matches!(pin, Pin::Accepted(_)));
+        accepted.map(|(s, _)| (s.kernel.clone(), s.types.clone(), s.target.clone())).collect()
     }
 
     fn sort(&mut self) {
@@ -352,11 +367,12 @@ impl Lockfile {
         });
         let champions = sorted.champions.into_iter().map(|(seat, pin)| {
             let Seat { package, kernel, types, target, class } = seat;
+            let accepted = matches!(pin, Pin::Accepted(_));
             let (variant, identity) = match pin {
-                Pin::Variant(name) => (Some(name), None),
+                Pin::Variant(name) | Pin::Accepted(name) => (Some(name), None),
                 Pin::Identity(identity) => (None, Some(identity)),
             };
-            ChampionEntry { package, kernel, types, target, class, variant, identity }
+            ChampionEntry { package, kernel, types, target, class, variant, identity, accepted }
         });
         let file = File {
             version: VERSION.0,

@@ -1,7 +1,10 @@
 //! From a folder to packages: the root, its members, what each inherits, what was selected, which files each kernel can reach, what is locked. Reads files;
 //! does not plan.
 
+pub mod accepted;
+pub mod changes;
 pub mod closure;
+pub mod declaration;
 pub mod edit;
 pub mod entries;
 pub mod find;

@@ -49,6 +49,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         toolchains: toolchains.clone(),
         tried: BTreeMap::new(),
         pins: BTreeMap::new(),
+        accepted: BTreeSet::new(),
     });
     let planner = Planner::plan(PlanInput {
         packages: packages.collect(),
@@ -77,6 +78,7 @@ fn nulls(node: &Node) -> NullsObserved {
         time_limit: Duration::from_secs(600),
         run_limit: Duration::from_secs(600),
         memory_limit: 1 << 32,
+        compiler_memory: 8 << 30,
         allow_unconfined: false,
         started: Instant::now(),
         product: None,

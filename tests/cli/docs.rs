@@ -237,3 +237,15 @@ fn the_guides_worked_example_goes_as_it_says() {
     let said = place.run("build").expect(100);
     said.says("of `part` at row_sum.cu:6").says("at row_sum.cu:8").says("with nothing between that orders them");
 }
+
+#[test]
+fn the_page_of_agents_tells_of_every_key_of_an_answer() {
+    let text = page("agents.md");
+    for name in ["correction", "diagnosis", "proposal"] {
+        let schema = Place::empty().run(&format!("schema {name}")).expect(0).json();
+        let keys: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert!(keys.len() > 2 && text.contains(&format!("*{name}*")), "{name}");
+        let missing: Vec<_> = keys.into_iter().filter(|key| !text.contains(&format!("`{key}`"))).collect();
+        assert!(missing.is_empty(), "docs/agents.md lacks {missing:?} of {name}");
+    }
+}

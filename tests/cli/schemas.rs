@@ -28,6 +28,8 @@ fn the_schemas_are_those_of_the_program() {
     let names = [
         "bundle",
         "comparison",
+        "correction",
+        "diagnosis",
         "events",
         "evidence",
         "explanation",
@@ -36,7 +38,9 @@ fn the_schemas_are_those_of_the_program() {
         "manifest",
         "metadata",
         "method",
+        "proposal",
         "report",
+        "scores",
     ];
     for name in names {
         let printed = place.run(&format!("schema {name}")).expect(0).out;

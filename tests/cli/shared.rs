@@ -35,7 +35,7 @@ fn clean_waits_for_nobody_if_told_so() {
 fn the_cache_is_measured_collected_and_mended() {
     let place = Place::tiny().alone();
     place.run("build").expect(0);
-    place.run("cache du").expect(0).prints("contents").prints("total");
+    place.run("cache du").expect(0).prints("contents").prints("answers").prints("total");
     place.run("cache gc").expect(0).says("Removed 0 results");
     place.run("cache verify").expect(0).says("Checked");
     let blob = walkdir::WalkDir::new(place.home().join("cas"))

@@ -367,7 +367,11 @@ fn what_no_key_holds_cannot_be_read() {
     project.build(&[]).expect(101).says(text);
     // A name that only the compiler can put together.
     with_more(&project, &format!("#define NAME \"{outside}\"\n#include NAME"));
-    project.build(&[]).expect(101).says("of which kforge would not know that it changed").says("outside.h");
+    project
+        .build(&[])
+        .expect(101)
+        .says("outside.h: Permission denied")
+        .says("declare the folder it is in as a dependency");
     with_more(&project, &format!("#define MORE 1\n__asm__(\".section .rodata\\n.incbin \\\"{outside}\\\"\\n.text\");"));
     project.build(&[]).expect(101).says("of which kforge would not know that it changed").says("outside.h");
 }

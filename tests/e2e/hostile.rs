@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
 
 use crate::processes::left_behind;
 use crate::project::{Built, Project};
@@ -178,4 +180,71 @@ fn the_first_hostile_kernel_ends_a_build_that_is_not_to_go_on() {
     project.write("twice.cu", TWICE);
     let next = project.built(&[]);
     assert!(next.executed().is_disjoint(&built.executed().into_iter().filter(|s| !s.contains("twice")).collect()));
+}
+
+/// Whether a word stands in any file below a folder.
+fn holds(folder: &Path, word: &str) -> bool {
+    let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|entry| entry.file_type().is_file());
+    files
+        .map(|entry| fs::read(entry.path()).unwrap())
+        .any(|bytes| bytes.windows(word.len()).any(|w| w == word.as_bytes()))
+}
+
+/// Builds a sample whose kernel `twice` attacks its compiler, and sees that it alone could not be compiled. Gives what was said.
+#[track_caller]
+fn not_compiled(project: &Project) -> String {
+    let built = project.build(&["--keep-going"]).expect(101);
+    for other in ["sample/direct/BLOCK=4/cpu/small/judge", "sample/indirect/cpu/small/judge"] {
+        assert_eq!(built.step(other)["verdict"], "pass", "{}", built.stderr());
+    }
+    assert_eq!(left_behind(project), Vec::<String>::new());
+    let said = format!("{} {}", built.step("sample/twice/cpu/compile"), built.stderr());
+    // It is tried again, and by itself.
+    let again = project.build(&["--keep-going"]).expect(101).executed();
+    assert!(again.iter().all(|step| step.starts_with("sample/twice/")), "{again:?}");
+    said
+}
+
+#[test]
+fn what_the_home_directory_holds_is_not_told_by_a_compiler() {
+    let secret = "secret_of_the_user";
+    for text in [
+        "#define FILE \"PATH\"\n#include FILE\n",
+        // A name that is put together, which no look at the assembly finds.
+        "__asm__(\".section .rodata\\n.irp part, bin\\n.inc\\\\part \\\"PATH\\\"\\n.endr\\n.text\");\n",
+    ] {
+        let project = sample();
+        let file = project.place().join("user/secret");
+        fs::write(&file, secret).unwrap();
+        project.write("twice.cu", &format!("{}{TWICE}", text.replace("PATH", &file.display().to_string())));
+        let said = not_compiled(&project);
+        assert!(said.contains("user/secret") && !said.contains(secret), "{said}");
+        assert!(!holds(&project.target(), secret) && !holds(project.home(), secret));
+    }
+}
+
+#[test]
+fn programs_that_flags_have_a_compiler_run_do_no_harm() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let mut victim = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
+    let project = sample();
+    let user = project.place().join("user");
+    fs::write(user.join("precious"), "mine").unwrap();
+    let (port, pid, user) = (listener.local_addr().unwrap().port(), victim.id(), user.display());
+    let deeds = format!(
+        "cat {user}/precious && echo done; rm {user}/precious && echo done; echo x > {user}/spoilt && echo done; kill -KILL {pid} && echo done; \
+         exec 3<>/dev/tcp/127.0.0.1/{port} && echo done; exit 3"
+    );
+    let script = format!("flags = [\"-wrapper\", \"/bin/bash,-c,{deeds}\"]\nsource = \"twice.cu\"");
+    project.edit("kernel.toml", "source = \"twice.cu\"", &script);
+    let said = not_compiled(&project);
+    assert!(said.contains("Permission denied") && said.contains("Operation not permitted"), "{said}");
+    assert!(!said.contains("mine"), "{said}");
+    let names: Vec<_> = fs::read_dir(project.place().join("user")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["precious"]);
+    assert_eq!(listener.accept().map(drop).map_err(|e| e.kind()), Err(ErrorKind::WouldBlock));
+    assert!(victim.try_wait().unwrap().is_none(), "the victim lives");
+    victim.kill().unwrap();
+    victim.wait().unwrap();
 }

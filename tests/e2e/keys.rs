@@ -74,6 +74,28 @@ fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said()
 }
 
 #[test]
+fn a_compiler_that_lies_nowhere_where_compilers_lie_compiles_and_counts() {
+    let (project, _) = with_system();
+    // Which looks for its parts beside itself, and is named by nobody but its wrapper.
+    let folder = project.place().join("user/compilers");
+    fs::create_dir_all(folder.join("bin")).unwrap();
+    for name in ["lib", "libexec", "include"] {
+        std::os::unix::fs::symlink(format!("/usr/{name}"), folder.join(name)).unwrap();
+    }
+    let real = folder.join("bin/real-c++");
+    fs::copy(fs::canonicalize("/usr/bin/c++").unwrap(), &real).unwrap();
+    let wrapper = project.place().join("own-c++");
+    fs::write(&wrapper, format!("#!/bin/sh\nexec {} \"$@\"\n", real.display())).unwrap();
+    let first = project.built(&[]);
+    assert_eq!(first.step("sample/twice/cpu/tiny/judge")["verdict"], "pass");
+    assert_eq!(project.built(&[]).count("executed"), 0);
+    let mut bytes = fs::read(&real).unwrap();
+    bytes.push(0);
+    fs::write(&real, bytes).unwrap();
+    assert_eq!(project.built(&[]).executed(), compiles(&first));
+}
+
+#[test]
 fn bytes_count_and_times_do_not() {
     let project = sample();
     project.built(&[]);

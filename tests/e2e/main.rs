@@ -2,6 +2,7 @@
 //! seen, and nothing lost by accidents. Only the `cpu` target runs here, on shapes of a few elements; `machine` alone compiles machine code, where a toolchain is
 //! installed. No test uses the network.
 
+mod accepted;
 mod accidents;
 mod again;
 mod calibrated;
@@ -17,6 +18,7 @@ mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+mod rounds;
 mod sample;
 mod searched;
 mod together;

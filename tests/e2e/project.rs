@@ -210,6 +210,15 @@ impl Built {
         built
     }
 
+    /// The last of several builds that one command made, such as `optimize`.
+    pub(crate) fn last_of(output: &Output) -> Self {
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        let from = lines.iter().rposition(|line| line.contains("\"reason\":\"build-started\"")).unwrap_or(0);
+        let stdout = lines[from..].join("\n").into_bytes();
+        Built::of(&Output { stdout, stderr: output.stderr.clone(), status: output.status })
+    }
+
     /// In every build the outcomes sum to the total, and every step that is counted was told.
     fn check_sums(&self) {
         let Some(end) = self.events.iter().find(|e| e["reason"] == "build-finished") else { return };

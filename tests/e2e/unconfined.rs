@@ -26,8 +26,15 @@ fn build(project: &Project, words: &[&str]) -> Built {
 }
 
 #[test]
-fn kernels_are_not_run_unconfined_unless_somebody_says_so() {
+fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
     let project = sample();
+    let refused = build(&project, &[]);
+    let compile = refused.step("sample/twice/cpu/compile").to_string();
+    assert!(compile.contains("unavailable") && compile.contains("compilers are not run unconfined"), "{compile}");
+    assert!(compile.contains("no Landlock"), "{compile}");
+    assert!(!refused.executed().iter().any(|step| step.ends_with("/compile")), "{:?}", refused.executed());
+    // What was compiled confined is not run here either.
+    assert!(project.command(&["check", "--offline"]).output().unwrap().status.success());
     let refused = build(&project, &[]);
     assert_eq!(refused.count("unavailable"), 3, "{}", refused.stderr());
     let verify = refused.step("sample/twice/cpu/tiny/verify").to_string();

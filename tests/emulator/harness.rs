@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kforge::model::DType;
 use kforge::model::bound::{Arg, Constant, KernelLaunch, Launch, Scalar};
 use kforge::record::{Finding, FindingKind};
+use kforge::worker::compilers::Within;
 use kforge::worker::emulator::build::{EmulatorCompile, compile};
 use kforge::worker::emulator::{headers, lines::Lines, placement, run::run_trials};
 use kforge::worker::message::{RunnerReport, RunnerRequest, RunnerTrial, SharedBuffer, ThreadOrder};
@@ -49,6 +50,7 @@ pub(crate) fn try_build_by(
 ) -> Result<Built, String> {
     let (dir, source) = stage(text);
     let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
+    let out = dir.path().join("out");
     let what = EmulatorCompile {
         cxx,
         source: &source,
@@ -60,9 +62,8 @@ pub(crate) fn try_build_by(
         flags: &[],
         std: "c++17",
         check,
-        time_limit: Duration::from_secs(120),
+        within: Within { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
-    let out = dir.path().join("out");
     compile(&what, &out).map_err(|e| e.log)?;
     let read = |name: &str| std::fs::read(out.join(name)).unwrap();
     Ok(Built { binary: read("binary"), lines: read("lines"), entries, check })

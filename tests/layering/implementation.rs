@@ -83,15 +83,20 @@ fn what_is_compiled_in_is_the_digest_of_the_sources() {
 
 #[test]
 fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() {
-    let cases: [(&str, &[&str]); 19] = [
+    let cases: [(&str, &[&str]); 24] = [
         ("step/judge.rs", &["calibrate", "judge"]),
         ("measure/judge.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
         ("measure/front.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
         ("measure/select.rs", &["select"]),
-        ("measure/stats.rs", &["attribute", "search", "select"]),
+        ("measure/stats.rs", &["attribute", "roofline", "search", "select"]),
         ("measure/search/walk.rs", &["search"]),
         ("model/limits.rs", &["compile device", "inspect device", "search"]),
         ("measure/signature.rs", &["match"]),
+        ("measure/derived.rs", &["roofline"]),
+        ("optimize/round/choose.rs", &["round"]),
+        ("optimize/methods/trigger.rs", &["round"]),
+        ("optimize/methods/memory.toml", &["round"]),
+        ("optimize/round/branches.rs", &[]),
         ("reference/generate.rs", &["oracle", "verify cpu"]),
         ("reference/ops/softmax.rs", &["oracle", "verify cpu"]),
         ("worker/oracle/driver.py", &["oracle", "verify cpu"]),
@@ -105,7 +110,7 @@ fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() 
         ("cli/console.rs", &[]),
     ];
     for (file, expected) in cases {
-        let comment = if file.ends_with(".py") { "#" } else { "//" };
+        let comment = if file.ends_with(".py") || file.ends_with(".toml") { "#" } else { "//" };
         let code = if file.ends_with(".rs") { "fn another() {}".to_string() } else { format!("{comment} another") };
         let expected: BTreeSet<String> = expected.iter().map(|w| w.to_string()).collect();
         assert_eq!(changed(&Edited::file(file, |text| format!("{text}\n{code}\n"))), expected, "{file}");
@@ -140,7 +145,7 @@ fn another_version_of_a_package_that_computes_is_another_implementation() {
     assert_eq!(other("libm"), set(&["oracle", "verify cpu"]));
     // What matrixmultiply needs counts with it.
     assert_eq!(other("rawpointer"), set(&["oracle", "verify cpu"]));
-    assert_eq!(other("regex-automata"), set(&["match"]));
+    assert_eq!(other("regex-automata"), set(&["match", "round"]));
     assert_eq!(other("clap"), set(&[]));
     assert_eq!(other("serde_json").len(), table::WORK.len());
 }

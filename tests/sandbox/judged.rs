@@ -182,11 +182,12 @@ impl Bench {
             },
             input: self.dir.path().join("in"),
             output: self.dir.path().join("out"),
-            places: Places { tools: tools(), scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
+            places: Places { tools: tools(), read: vec![], scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
             product: None,
             time_limit: self.time,
             run_limit: self.run,
             memory_limit: self.memory,
+            compiler_memory: 8 << 30,
             allow_unconfined: false,
             started: Instant::now(),
         };
@@ -285,7 +286,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
 }
 
 /// The fingerprint of the C++ compiler.
-fn toolchain() -> &'static [u8] {
+pub(crate) fn toolchain() -> &'static [u8] {
     static KNOWN: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
     KNOWN.get_or_init(|| {
         let found = kforge::toolchain::cxx::find(on_path("g++").as_deref(), "").unwrap();
@@ -643,10 +644,18 @@ fn cpp_failure() {
     let other = tempfile::tempdir().unwrap();
     let header = other.path().join("other.h");
     fs::write(&header, "").unwrap();
-    let (message, _) = failure(&format!("#include \"{}\"\n{REFERENCE}", header.display()));
-    assert!(message.starts_with(&format!("`ref.cpp` reads `{}`", header.display())), "{message}");
+    let (message, said) = failure(&format!("#include \"{}\"\n{REFERENCE}", header.display()));
+    assert!(message.starts_with("cannot compile the reference `ref.cpp`"), "{message}");
+    assert!(said.contains(&format!("{}: Permission denied", header.display())), "{said}");
+    assert!(said.contains("[dependencies]"), "{said}");
     let (message, _) = failure(&format!("asm(\".incbin \\\"{}\\\"\");\n{REFERENCE}", header.display()));
     assert!(message.contains("would not know that it changed") && message.contains(".incbin"), "{message}");
+    // A name that is put together, which no look at the assembly finds.
+    fs::write(&header, "secret_of_the_user").unwrap();
+    let hidden = format!("asm(\".irp part, bin\\n.inc\\\\part \\\"{}\\\"\\n.endr\");\n{REFERENCE}", header.display());
+    let (message, said) = failure(&hidden);
+    assert!(message.starts_with("cannot compile the reference `ref.cpp`"), "{message}");
+    assert!(said.contains("other.h") && !said.contains("secret_of_the_user"), "{said}");
     let opens = "if (socket(2, 1, 0) < 0) std::exit(9); const int64_t rows =";
     let network = REFERENCE.replace("const int64_t rows =", opens);
     assert_eq!(failure(&format!("#include <sys/socket.h>\n{network}")).0, "`ref.cpp::scale_rows` exited with 9");

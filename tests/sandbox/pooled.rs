@@ -8,14 +8,19 @@ use std::time::{Duration, Instant};
 use kforge::process::{Command, End, Talker, family, run};
 use kforge::record::{Spec, StepKind};
 use kforge::worker::message::{Places, Request, Response};
-use kforge::worker::serve::dispatch::{On, Row};
+use kforge::worker::serve::dispatch::{self, On, Row};
+use kforge::worker::serve::perform;
 use kforge::worker::task::{Task, done, failed};
 use kforge::worker::{Pool, WorkerDied};
 
-use crate::Test;
+use crate::{Test, compilers};
 
 /// Steps of the test's own.
-pub(crate) const TABLE: &[Row] = &[Row { kind: StepKind::Bench, on: On::Any, run: act }];
+pub(crate) const TABLE: &[Row] = &[
+    Row { kind: StepKind::Bench, on: On::Any, run: act },
+    Row { kind: StepKind::Inspect, on: On::Cpu, run: compilers::reach },
+    Row { kind: StepKind::Compile, on: On::Cpu, run: |task| perform(task, dispatch::TABLE) },
+];
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_worker_stays_warm_and_is_replaced_when_it_dies", warm),
@@ -62,6 +67,7 @@ fn request(act: &str) -> Request {
         time_limit_s: 60,
         run_limit_s: 60,
         memory_limit: 1 << 30,
+        compiler_memory: 8 << 30,
         allow_unconfined: false,
     }
 }

@@ -15,7 +15,7 @@ fn without(machine: &Machine) -> Machine {
 
 /// Executed steps that ask a device.
 fn asked(built: &Built) -> BTreeSet<String> {
-    ["verify", "bench", "pairs"].iter().flat_map(|kind| steps(built, kind, "executed")).collect()
+    ["verify", "bench", "pairs", "profile"].iter().flat_map(|kind| steps(built, kind, "executed")).collect()
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_target_that_names_none_asks_the_device_that_is_here() {
         Machine { device: Some(("Virtual X", "580.1")), ..Machine::with(&[(1, 3000.0), (2, 2000.0), (4, 1000.0)]) };
     lab.on(&other);
     let built = lab.built(&[]);
-    assert_eq!((asked(&built).len(), lab.records()), (9, records + 9), "another product knows nothing of this one");
+    assert_eq!((asked(&built).len(), lab.records()), (10, records + 10), "another product knows nothing of this one");
     assert_eq!(champion(&built).0, "V=4");
     // Now two products have answered, and without either nobody's word counts.
     lab.on(&without(&machine()));
@@ -128,7 +128,8 @@ fn a_verification_outlives_a_driver_and_a_timing_does_not() {
         Machine { device: Some(("Virtual H", "590.1")), ..Machine::with(&[(1, 1500.0), (2, 1000.0), (4, 1500.0)]) };
     lab.on(&newer);
     let built = lab.built(&[]);
-    assert_eq!(asked(&built), ids(&["p/k/V=1/h/big/bench", "p/k/V=2/h/big/bench", "p/k/V=4/h/big/bench"]));
+    let benches = ["p/k/V=1/h/big/bench", "p/k/V=2/h/big/bench", "p/k/V=4/h/big/bench"];
+    assert_eq!(asked(&built), ids(&[&benches[..], &["p/k/V=2/h/big/profile"]].concat()));
     assert_eq!(champion(&built).0, "V=2");
     lab.on(&without(&machine()));
     let built = lab.built(&["--require-evidence"]);

@@ -53,6 +53,8 @@ pub(crate) struct Machine {
     pub(crate) seed: u64,
     pub(crate) noise: f64,
     pub(crate) drift: f64,
+    /// What else each device says of itself.
+    pub(crate) says: &'static str,
     /// Pattern and what else a rule says.
     pub(crate) rules: Vec<(String, String)>,
 }
@@ -66,6 +68,7 @@ impl Default for Machine {
             seed: 1,
             noise: 0.01,
             drift: 0.0,
+            says: "",
             rules: vec![],
         }
     }
@@ -96,7 +99,8 @@ impl Machine {
         let mut text =
             format!("now = \"2026-01-{day:02}T00:00:00Z\"\nseed = {seed}\nnoise = {noise:?}\ndrift = {drift:?}\n");
         for (product, driver) in self.device.iter().chain(&self.more) {
-            text += &format!("[[device]]\nproduct = \"{product}\"\narch = \"sm_90\"\ndriver = \"{driver}\"\n");
+            text +=
+                &format!("[[device]]\nproduct = \"{product}\"\narch = \"sm_90\"\ndriver = \"{driver}\"\n{}", self.says);
         }
         for (matches, says) in &self.rules {
             text += &format!("[[rule]]\nmatches = '{matches}'\n{says}\n");

@@ -7,6 +7,8 @@ mod absent;
 #[cfg(feature = "virtual-device")]
 mod ablated;
 #[cfg(feature = "virtual-device")]
+mod bounded;
+#[cfg(feature = "virtual-device")]
 mod compared;
 #[cfg(feature = "virtual-device")]
 mod evidence;
@@ -25,6 +27,10 @@ mod property;
 #[cfg(feature = "virtual-device")]
 #[path = "../e2e/random.rs"]
 mod random;
+#[cfg(feature = "virtual-device")]
+mod rounds;
+#[cfg(feature = "virtual-device")]
+mod scored;
 #[cfg(feature = "virtual-device")]
 mod searched;
 #[cfg(feature = "virtual-device")]

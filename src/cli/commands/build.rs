@@ -60,20 +60,10 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     if args.dry_run {
         return Ok(dry_run(context, &opened, &ready));
     }
-    let run = format!(
-        "{:016x}",
-        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
-            .iter()
-            .fold(0u64, |n, b| n << 8 | u64::from(*b))
-    );
-    context.console.event(&Event::BuildStarted {
-        format_version: crate::record::FORMAT_VERSION,
-        kforge: env!("CARGO_PKG_VERSION").into(),
-        run,
-    });
+    announce(context, began);
     let said = context.console.said();
-    let mut timed = args.timings.then(Vec::new);
-    let outcome = execute(context, &opened, &mut ready, &packages, &mut timed);
+    let mut watch = Watch { timed: args.timings.then(Vec::new), goes_on: false };
+    let outcome = execute(context, &opened, &mut ready, &packages, &mut watch);
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
@@ -82,7 +72,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         Ending::Methods => methods(&packages, &report),
     };
     let exit = finish(context, &opened, (args, goal), &ready, &outcome, (&report, &text), began)?;
-    if let Some(steps) = timed {
+    if let Some(steps) = watch.timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
     // What the engine complained of may not come again.
@@ -97,6 +87,21 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     std::mem::forget(outcome);
     super::cache::collect_sometimes(context, &opened.home);
     Ok(exit)
+}
+
+/// Says that a build begins.
+pub(super) fn announce(context: &Context, began: Instant) {
+    let run = format!(
+        "{:016x}",
+        Digest::of(format!("{began:?} {}", std::process::id()).as_bytes()).hash()[..8]
+            .iter()
+            .fold(0u64, |n, b| n << 8 | u64::from(*b))
+    );
+    context.console.event(&Event::BuildStarted {
+        format_version: crate::record::FORMAT_VERSION,
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        run,
+    });
 }
 
 /// Says what a build that does nothing would say, without planning it.
@@ -204,13 +209,22 @@ pub fn reason(why: &Why) -> String {
     }
 }
 
+/// How a build is watched.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// Its steps as they ended, where they are wanted.
+    pub(super) timed: Option<Vec<StepFinished>>,
+    /// Whether it is one of several, after which more is tried.
+    pub(super) goes_on: bool,
+}
+
 /// Builds, saying what is done.
 pub(super) fn execute(
     context: &Context,
     opened: &Opened,
     ready: &mut Ready<'_>,
     packages: &Packages,
-    timed: &mut Option<Vec<StepFinished>>,
+    watch: &mut Watch,
 ) -> BuildOutcome {
     // The engine takes it, and gives it back in the outcome.
     let graph = std::mem::take(&mut ready.graph);
@@ -221,7 +235,7 @@ pub(super) fn execute(
     let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
     let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
     let places = Places::new(&graph, &ready.journal, &*ready.leaves);
-    let mut teller = Teller::new(context, packages.all());
+    let mut teller = Teller::new(context, packages.all()).going_on(watch.goes_on);
     let mut on_event = |event: Event| {
         let event = places.event(event);
         match &event {
@@ -245,7 +259,7 @@ pub(super) fn execute(
                 if console.everything() && step.kind == StepKind::Compile {
                     console.err(&unsaid(&log_of(ready, &step.id), step));
                 }
-                if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
+                if let Some(timed) = watch.timed.as_mut().filter(|_| step.started_ms.is_some()) {
                     timed.push((**step).clone());
                 }
             }
@@ -285,7 +299,7 @@ fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
 }
 
-fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
+pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
     let views: Vec<StepView<'_>> = nodes
         .iter()
@@ -300,7 +314,9 @@ fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         })
         .collect();
     // Every judgement is looked at, and there may be tens of thousands: read side by side.
-    let judged = |view: &&StepView<'_>| matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select);
+    let judged = |view: &&StepView<'_>| {
+        matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select | StepKind::Bench)
+    };
     let wanted: Vec<Digest> =
         views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
     let leaves = &ready.leaves;
@@ -367,7 +383,7 @@ fn say_reused(context: &Context, all: &[Reused]) {
 }
 
 /// How many steps ended how, in a line.
-fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
+pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
     let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
     for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
         if n > 0 {
@@ -385,7 +401,7 @@ fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
 }
 
 /// Events of champions.
-fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
+pub(super) fn champions(context: &Context, ready: &Ready<'_>, outcome: &BuildOutcome) {
     if !context.console.json() {
         return;
     }
@@ -436,8 +452,10 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
 fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
+    // A profile decides neither a verdict nor a champion nor what a method buys: without one it is only not known what bounds a kernel.
+    let decides = |n: &engine::Node| on_device(n) && n.kind != StepKind::Profile;
     let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
-        (None, why) if on_device(node) => Some(match why {
+        (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
             Outcome::Skipped(why) => format!("skipped: {why}"),
             Outcome::Executed | Outcome::Fresh => "nothing was observed".into(),

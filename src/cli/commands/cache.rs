@@ -71,10 +71,11 @@ pub fn collect_sometimes(context: &Context, home: &Home) {
 
 fn du(context: &Context, home: &Home) -> Result<Exit, Exit> {
     let usage = collect::usage(home).map_err(|e| context.fail(&e.to_string()))?;
-    let rows: [(&str, Tally); 6] = [
+    let rows: [(&str, Tally); 7] = [
         ("contents", usage.contents),
         ("results", usage.results),
         ("evidence", usage.evidence),
+        ("answers", usage.answers),
         ("toolchains", usage.toolchains),
         ("scratch", usage.scratch),
         ("total", usage.total()),

@@ -63,11 +63,14 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
     for gap in gaps.missing {
         line(
             "sandbox",
-            Err((gap, "no kernel is run here unless --allow-unconfined is given: then build only what you trust")),
+            Err((
+                gap,
+                "nothing is compiled or run here unless --allow-unconfined is given: then build only what you trust",
+            )),
         );
     }
     for gap in gaps.weaker {
-        line("sandbox", Err((gap, "references are confined less; kernels are not")));
+        line("sandbox", Err((gap, "compilers and references are confined less; kernels are not")));
     }
     let text = match missing {
         0 => "nothing is missing".to_string(),

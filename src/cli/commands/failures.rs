@@ -26,12 +26,20 @@ pub struct Teller<'a> {
     context: &'a Context,
     packages: HashMap<&'a str, &'a Package>,
     groups: BTreeMap<(String, &'static str), Group>,
+    /// Whether the build is one of several, after which more is tried.
+    goes_on: bool,
 }
 
 impl<'a> Teller<'a> {
     /// For a build of these packages.
     pub fn new(context: &'a Context, packages: impl Iterator<Item = &'a Package>) -> Self {
-        Teller { context, packages: packages.map(|p| (p.name.as_str(), p)).collect(), groups: BTreeMap::new() }
+        let packages = packages.map(|p| (p.name.as_str(), p)).collect();
+        Teller { context, packages, groups: BTreeMap::new(), goes_on: false }
+    }
+
+    /// The same for a build after which more is tried.
+    pub fn going_on(self, goes_on: bool) -> Self {
+        Teller { goes_on, ..self }
     }
 
     /// Says what went wrong with a step, if anything did; with `-v` why it ran, too.
@@ -44,6 +52,14 @@ impl<'a> Teller<'a> {
         }
         // What is there to be compared with may be wrong, and code need not show a method: the report says so.
         let compared = step.kind == StepKind::Match || step.labels.method.is_some();
+        // What a round tried may be wrong, too.
+        if step.labels.round.is_some() && !matches!(step.outcome, Outcome::Failed(_)) && !console.verbose() {
+            return;
+        }
+        // Who has rounds to come may have no champion yet, and what was told in an earlier turn is not told again.
+        if self.goes_on && (step.kind == StepKind::Select || step.outcome == Outcome::Fresh) {
+            return;
+        }
         match (&step.outcome, &step.verdict) {
             (Outcome::Failed(message), _) => self.failure(step, &format!("{} failed: {message}", step.id), message),
             (Outcome::Skipped(why), _) if why == INTERRUPTED => {}

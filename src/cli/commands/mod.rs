@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub mod accept;
 pub mod build;
 pub mod cache;
 pub mod clean;
@@ -15,6 +16,7 @@ pub mod failures;
 pub mod locate;
 pub mod metadata;
 pub mod new;
+pub mod optimize;
 pub mod report;
 pub mod run;
 pub mod schema;
@@ -37,6 +39,7 @@ pub(super) fn wants_json(command: &Command) -> bool {
         Command::Build(a) | Command::Check(a) | Command::Verify(a) | Command::Bench(a) | Command::Ablate(a) => {
             a.message_format == MessageFormat::Json
         }
+        Command::Optimize(a) => a.message_format == MessageFormat::Json,
         _ => false,
     }
 }
@@ -49,6 +52,8 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Check(args) => build::run(context, &args, Goal::Check, Ending::Report),
         Command::Verify(args) => build::run(context, &args, Goal::Verify, Ending::Report),
         Command::Bench(args) => build::run(context, &args, Goal::Bench, Ending::Report),
+        Command::Optimize(args) => optimize::run(context, &args),
+        Command::Accept(args) => accept::run(context, &args),
         Command::Report(args) => report::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Metadata(args) => metadata::run(context, &args),

@@ -1,21 +1,77 @@
 //! `kforge report`: what the last build found.
 
 use super::print_json;
-use crate::cli::args::{ReportArgs, ReportFormat};
+use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use crate::measure::score::Form;
 use crate::report::text::Failures;
-use crate::report::{self, Report};
+use crate::report::{self, Report, score};
 use crate::workspace::Workspace;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     let workspace = context.workspace()?;
-    let report = last(context, &workspace)?;
+    let mut report = last(context, &workspace)?;
+    if args.select != Select::default() {
+        narrow(context, &workspace, &mut report, &args.select)?;
+    }
+    if let Some(form) = args.score {
+        return scores(context, args, &report, form);
+    }
     match args.format {
         ReportFormat::Text => context.console.out_fitted(&report::text::text(&report, Failures::Why)),
         ReportFormat::Markdown => context.console.out(&report::markdown::markdown(&report)),
         ReportFormat::Json => return print_json(context, &report),
+    }
+    Ok(Exit::Done)
+}
+
+/// Leaves what the command line selects.
+fn narrow(context: &Context, workspace: &Workspace, report: &mut Report, words: &Select) -> Result<(), Exit> {
+    let selected = context.select(workspace, words)?;
+    let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
+    let takes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
+    report.retain(&|package, kernel, operator, target| {
+        members.contains(&package)
+            && takes(&selected.kernels, kernel)
+            && takes(&selected.operators, operator)
+            && takes(&selected.targets, target)
+    });
+    for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
+        target.shapes.retain(|s| takes(&selected.shapes, &s.shape));
+        target.times.retain(|t| takes(&selected.shapes, &t.shape));
+    }
+    if report.packages.is_empty() {
+        context.fail("the last build had nothing of what is selected");
+        context.console.err("help: build it first, or select less narrowly\n");
+        return Err(Exit::NothingSelected);
+    }
+    Ok(())
+}
+
+/// Shows scores in place of the report.
+fn scores(context: &Context, args: &ReportArgs, report: &Report, form: ScoreForm) -> Result<Exit, Exit> {
+    let form = match form {
+        ScoreForm::Speedup => Form::Speedup,
+        ScoreForm::Logistic => Form::Logistic,
+        ScoreForm::Weighted => Form::Weighted,
+    };
+    if let Some(p) = args.fast_p.iter().find(|p| !p.is_finite() || **p < 0.0) {
+        context.fail(&format!("`--fast-p {p}` is no speed-up: expected a number of 0 or more, such as 1.2"));
+        return Err(Exit::Usage);
+    }
+    let scores = match score::scores(report, form, &args.baseline, &args.fast_p) {
+        Ok(scores) => scores,
+        Err(why) => {
+            context.fail(&why);
+            return Err(Exit::NothingSelected);
+        }
+    };
+    match args.format {
+        ReportFormat::Text => context.console.out_fitted(&score::text(&scores)),
+        ReportFormat::Markdown => context.console.out(&score::markdown(&scores)),
+        ReportFormat::Json => return print_json(context, &scores),
     }
     Ok(Exit::Done)
 }

@@ -101,6 +101,10 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
                     target: target.target.clone(),
                     class: champion.class.clone(),
                 };
+                // What was accepted stays until it is freed.
+                if matches!(lock.champions.get(&seat), Some(Pin::Accepted(_))) {
+                    continue;
+                }
                 // A pin for every choice of types has done its service once each has its own.
                 lock.champions.remove(&Seat { types: String::new(), ..seat.clone() });
                 lock.champions.insert(seat, Pin::Variant(tunables(label, &target.types).into()));

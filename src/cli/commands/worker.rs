@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::cli::session::tools::read_by;
 use crate::config::{Environment, Settings};
 use crate::worker::message::Places;
 use crate::worker::{OnceLimits, Parts, emulator, serve, worker_main};
@@ -16,14 +17,21 @@ pub fn run(words: &[OsString]) -> ExitCode {
     // `--once` finds tools by itself: a person runs it.
     let places = || {
         let settings = settings();
-        let cxx = crate::toolchain::cxx::find(settings.path("toolchain.cxx").as_deref(), environment.path())
-            .map(|c| ("c++".to_string(), c.path));
+        let cxx = crate::toolchain::cxx::find(settings.path("toolchain.cxx").as_deref(), environment.path());
+        let read = cxx.as_ref().map(read_by).unwrap_or_default();
+        let cxx = cxx.map(|c| ("c++".to_string(), c.path));
         let python = crate::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
             .map(|p| ("python".to_string(), p.path));
-        Places { tools: cxx.into_iter().chain(python).collect(), scratch: None }
+        Places { tools: cxx.into_iter().chain(python).collect(), read, scratch: None }
     };
     let run = Duration::from_secs(settings().number("build.time-limit"));
     let required = words.first().is_none_or(|word| word != "--once") || settings().flag("sandbox.required");
-    let limits = OnceLimits { time: Duration::from_secs(600), run, memory: 8 << 30, allow_unconfined: !required };
+    let limits = OnceLimits {
+        time: Duration::from_secs(600),
+        run,
+        memory: 8 << 30,
+        compiler_memory: 8 << 30,
+        allow_unconfined: !required,
+    };
     worker_main(words, &parts, places, limits)
 }

@@ -11,6 +11,7 @@ use super::devices::Devices;
 use super::leaves::Leaves;
 use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
+use super::rounds::{self, Recorded};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
@@ -78,6 +79,8 @@ pub struct Ready<'a> {
     pub devices: Devices,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
+    /// The recorded rounds of the kernels.
+    pub recorded: Vec<Recorded>,
     /// What planning asked of the file system; none where that does not decide the plan.
     pub witness: Option<Witness>,
     /// Held while the build runs.
@@ -93,6 +96,19 @@ impl Packages {
     /// The packages, in order.
     pub fn all(&self) -> impl Iterator<Item = &Package> {
         self.members.iter().map(|m| &m.package)
+    }
+
+    /// The member of that name.
+    pub fn member(&self, package: &str) -> Option<&crate::workspace::Member> {
+        self.members.iter().find(|m| m.package.name == package)
+    }
+
+    /// Has so many rounds planned of every kernel that has rounds; none leaves what the manifests say.
+    pub fn with_rounds(&mut self, rounds: Option<u32>) {
+        let all = self.members.iter_mut().flat_map(|m| &mut m.package.kernels).filter_map(|k| k.rounds.as_mut());
+        if let Some(rounds) = rounds {
+            all.for_each(|of| of.rounds = rounds);
+        }
     }
 }
 
@@ -174,9 +190,17 @@ impl Context {
         let mut leaf = Leaf::new(&stats, &root, &journal);
         let mut found: Vec<Sources> = Vec::new();
         let mut wrong = Vec::new();
+        let mut recorded = Vec::new();
         for member in &packages.members {
-            match sources::find(&opened.workspace, member, &libraries, &mut leaf) {
-                Ok(sources) => found.push(sources),
+            let mut rounds = self.recorded(opened, member, &mut leaf.witness)?;
+            let written: Vec<&model::Kernel> =
+                rounds.iter().flat_map(|r| &r.attempts).filter_map(|attempt| attempt.written.as_ref()).collect();
+            match sources::find(&opened.workspace, member, &written, &libraries, &mut leaf) {
+                Ok(sources) => {
+                    rounds::refuse(&mut rounds, &sources);
+                    found.push(sources);
+                    recorded.push(rounds);
+                }
                 Err(diagnostics) => wrong.extend(diagnostics),
             }
         }
@@ -208,7 +232,7 @@ impl Context {
             None => decided = false,
         }
         let mut inputs = Vec::new();
-        for (member, sources) in packages.members.iter().zip(found) {
+        for ((member, sources), rounds) in packages.members.iter().zip(found).zip(&recorded) {
             let cuda_of = |p: &Package| {
                 cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()))
             };
@@ -223,8 +247,12 @@ impl Context {
                 references: sources.references,
                 include: sources.include,
                 toolchains,
-                tried: BTreeMap::new(),
+                tried: rounds
+                    .iter()
+                    .map(|r| ((r.seat.kernel.clone(), r.seat.types.clone(), r.seat.target.clone()), r.attempts.clone()))
+                    .collect(),
                 pins: pins.collect(),
+                accepted: opened.workspace.lock.accepted(&member.package.name),
             });
         }
         if let Some(machine) = machine {
@@ -311,7 +339,7 @@ impl Context {
         let memory = JournalMemory::new(journal.clone(), blobs.clone());
         let actions = ActionCache::new(&opened.home, blobs);
         let program = std::env::current_exe().map_err(|e| self.fail(&format!("cannot find this program: {e}")))?;
-        let pool = Pool::new(Command::new(program).arg("worker"));
+        let pool = Pool::new(Command::new(program).arg("worker")).within(opened.home.steps());
         Ok(Ready {
             graph,
             expander: Expander::new(planner),
@@ -324,6 +352,7 @@ impl Context {
             memory,
             pool,
             committed: Arc::new(committed.records),
+            recorded: recorded.into_iter().flatten().collect(),
             witness: decided.then_some(witness),
             _locks: locks,
         })
@@ -451,6 +480,7 @@ impl Ready<'_> {
             expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
             run_limit_s: context.settings.number("build.time-limit"),
             memory_limit: context.settings.number("build.memory-limit"),
+            compiler_memory: context.settings.number("build.compiler-memory-limit"),
             allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
         self.with_remote(opened, workers, with)
@@ -507,13 +537,23 @@ impl Ready<'_> {
                 variants: (0..).zip(searching.labels()).collect(),
                 classes: searching.classes.clone(),
                 types: searching.choice.label.clone(),
+                ..crate::report::Names::default()
             });
         }
-        let selected = self.expander.selected(id)?;
+        let selected = self.expander.selected(id).filter(|selected| selected.stage.is_last)?;
+        let about = self.expander.about(&selected)?;
         Some(crate::report::Names {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
             classes: selected.classes.clone(),
+            shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
+            basis: about.timed.then(|| crate::report::document::BasisReport {
+                hot: about.hot,
+                declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
+                whole: about.whole,
+                classes: about.shapes.iter().cloned().collect(),
+            }),
             types: selected.choice.label.clone(),
+            accepted: selected.accepted,
         })
     }
 }
@@ -522,10 +562,10 @@ impl Ready<'_> {
 fn show_generated(target: &Path, packages: &Packages) -> io::Result<()> {
     for package in packages.all() {
         for kernel in &package.kernels {
-            let Some(text) = kernel.generate.as_ref().and_then(|g| g.text.as_ref()) else { continue };
+            let Some(made) = kernel.made() else { continue };
             let path = target.join("generated").join(&package.name).join(format!("{}.cu", kernel.name));
             std::fs::create_dir_all(path.parent().unwrap_or(target))?;
-            write_if_changed(&path, text.as_bytes())?;
+            write_if_changed(&path, made.source.as_bytes())?;
         }
     }
     Ok(())

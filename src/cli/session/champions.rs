@@ -22,7 +22,7 @@ impl Ready<'_> {
     pub fn champions(&self, known: &Questions) -> Vec<Champion> {
         let mut out = Vec::new();
         for (node, result) in &known.decided {
-            let Some(selected) = self.expander.selected(&node.id) else { continue };
+            let Some(selected) = self.expander.selected(&node.id).filter(|s| s.stage.is_last) else { continue };
             let bytes = result.outputs.get("selection").and_then(|digest| self.leaves.get(digest).ok().flatten());
             let Some(selection) = bytes.and_then(|b| serde_json::from_slice::<Selection>(&b).ok()) else { continue };
             for champion in &selection.champions {

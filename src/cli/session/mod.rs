@@ -13,7 +13,9 @@ pub mod memory;
 pub mod open;
 pub mod places;
 pub mod plan;
+pub mod rounds;
 pub mod sources;
+pub mod standing;
 pub mod tools;
 pub mod workers;
 

@@ -13,7 +13,7 @@ use crate::engine::blobs::Store;
 use crate::engine::home::Home;
 use crate::optimize::templates::TEMPLATES;
 use crate::workspace::select::{Selected, Words, select};
-use crate::workspace::{self, Workspace, find};
+use crate::workspace::{self, Workspace, changes, find};
 
 /// What every command has.
 pub struct Context {
@@ -121,9 +121,20 @@ impl Context {
         })
     }
 
-    /// The workspace at hand.
+    /// The workspace at hand. What somebody began to write and was killed over is written first.
     pub fn workspace(&self) -> Result<Workspace, Exit> {
-        let (workspace, diagnostics) = workspace::load(&self.manifest()?, &TEMPLATES);
+        let manifest = self.manifest()?;
+        let (mut workspace, mut diagnostics) = workspace::load(&manifest, &TEMPLATES);
+        if let Some(root) = workspace.as_ref().map(|w| w.root.clone()).filter(|root| changes::is_pending(root)) {
+            let given_up = changes::finish(&root).map_err(|e| {
+                self.fail(&format!("cannot end what an interrupted command began in `{}`: {e}", root.display()))
+            })?;
+            for path in given_up {
+                let message = "was changed since a command was interrupted that would have written it: the rest of that command is not done";
+                self.console.warn(&format!("`{path}` {message}"));
+            }
+            (workspace, diagnostics) = workspace::load(&manifest, &TEMPLATES);
+        }
         self.say(&diagnostics)?;
         workspace.ok_or(Exit::NotBuilt)
     }

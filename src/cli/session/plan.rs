@@ -37,11 +37,20 @@ impl Context {
 impl Looking {
     /// Plans, and gives the plan to `with`.
     pub fn plan<R>(
-        mut self,
+        self,
         context: &Context,
         with: impl FnOnce(&Opened, &Ready<'_>) -> Result<R, Exit>,
     ) -> Result<R, Exit> {
+        self.plan_of(context, |opened, _, ready| with(opened, ready))
+    }
+
+    /// The same, with the packages that it is the plan of.
+    pub fn plan_of<R>(
+        mut self,
+        context: &Context,
+        with: impl FnOnce(&Opened, &Packages, &Ready<'_>) -> Result<R, Exit>,
+    ) -> Result<R, Exit> {
         let ready = context.ready(&mut self.opened, &self.packages, &self.asked, &Arc::new(AtomicBool::new(false)))?;
-        with(&self.opened, &ready)
+        with(&self.opened, &self.packages, &ready)
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::base::{Diagnostic, Digest, Witness};
 use crate::engine::journal::Journal;
 use crate::engine::stat::StatCache;
-use crate::model::{Compare, Dependency, Reference};
+use crate::model::{Compare, Dependency, Kernel, Reference};
 use crate::plan::input::Reach;
 use crate::record::spec::Tree;
 use crate::workspace::closure::{self, ClosureError, Mount, Reader};
@@ -24,6 +24,8 @@ pub struct Sources {
     pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
+    /// Sources that agents wrote and that cannot be compiled as they are, and why.
+    pub refused: BTreeMap<String, Vec<Diagnostic>>,
 }
 
 /// Where a header library was installed: (package, dependency) to folder.
@@ -105,10 +107,11 @@ impl Reader for Leaf<'_> {
     }
 }
 
-/// Finds everything a member's kernels and references can reach.
+/// Finds everything a member's kernels and references can reach, and the kernels that agents wrote of them.
 pub fn find(
     workspace: &Workspace,
     member: &Member,
+    written: &[&Kernel],
     libraries: &Libraries,
     leaf: &mut Leaf<'_>,
 ) -> Result<Sources, Vec<Diagnostic>> {
@@ -133,35 +136,12 @@ pub fn find(
         });
         mounts.push(Mount { name: mount, folder });
     }
-    for kernel in &member.package.kernels {
-        let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
-        if let Some(text) = kernel.generate.as_ref().and_then(|g| g.text.as_ref()) {
-            leaf.generated(member.folder.join(&kernel.source), text);
-        }
-        let others = kernel.methods.iter().filter_map(|m| m.other_source());
-        for source in std::iter::once(kernel.source.as_str()).chain(others) {
-            match closure::closure(source, &include, &mounts, leaf) {
-                Ok(found) => {
-                    if source == kernel.source {
-                        wrong.extend(super::entries::check(kernel, member.package.operator(&kernel.operator), &found));
-                    }
-                    let seen = kernel
-                        .tune
-                        .iter()
-                        .map(|(n, _)| n.value.clone())
-                        .filter(|n| found.sees(n))
-                        .collect::<std::collections::BTreeSet<_>>();
-                    let reach = out.sources.entry(source.to_string()).or_default();
-                    for name in &seen {
-                        if let Some(file) = found.asks(name) {
-                            reach.in_directives.insert(name.clone(), file.into());
-                        }
-                    }
-                    reach.files.extend(found.files);
-                    reach.seen.extend(seen);
-                }
-                Err(error) => wrong.push(explain(kernel.source_place.clone(), source, &error)),
-            }
+    for kernel in member.package.kernels.iter().filter(|kernel| !kernel.is_unstarted()) {
+        reach(member, kernel, &mounts, leaf, &mut out).unwrap_or_else(|found| wrong.extend(found));
+    }
+    for kernel in written {
+        if let Err(found) = reach(member, kernel, &mounts, leaf, &mut out) {
+            out.refused.insert(kernel.source.clone(), found);
         }
     }
     for operator in &member.package.operators {
@@ -199,6 +179,47 @@ pub fn find(
         }
     }
     if wrong.is_empty() { Ok(out) } else { Err(wrong) }
+}
+
+/// Finds what the sources of one kernel can reach. What is wrong is all there is where anything is.
+fn reach(
+    member: &Member,
+    kernel: &Kernel,
+    mounts: &[Mount],
+    leaf: &mut Leaf<'_>,
+    out: &mut Sources,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut wrong = Vec::new();
+    let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
+    if let Some(made) = kernel.made() {
+        leaf.generated(member.folder.join(&kernel.source), &made.source);
+    }
+    let others = kernel.methods.iter().filter_map(|m| m.other_source());
+    for source in std::iter::once(kernel.source.as_str()).chain(others) {
+        match closure::closure(source, &include, mounts, leaf) {
+            Ok(found) => {
+                if source == kernel.source {
+                    wrong.extend(super::entries::check(kernel, member.package.operator(&kernel.operator), &found));
+                }
+                let seen = kernel
+                    .tune
+                    .iter()
+                    .map(|(n, _)| n.value.clone())
+                    .filter(|n| found.sees(n))
+                    .collect::<std::collections::BTreeSet<_>>();
+                let reach = out.sources.entry(source.to_string()).or_default();
+                for name in &seen {
+                    if let Some(file) = found.asks(name) {
+                        reach.in_directives.insert(name.clone(), file.into());
+                    }
+                }
+                reach.files.extend(found.files);
+                reach.seen.extend(seen);
+            }
+            Err(error) => wrong.push(explain(kernel.source_place.clone(), source, &error)),
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
 fn explain(place: crate::model::Place, source: &str, error: &ClosureError) -> Diagnostic {

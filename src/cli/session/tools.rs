@@ -39,6 +39,8 @@ pub struct Tools {
     behind: HashMap<Digest, Behind>,
     /// The trees of the emulator's and the shim's headers.
     headers: Option<(Digest, Digest)>,
+    /// What the C++ compiler reads.
+    read: Vec<PathBuf>,
     toolchains: PathBuf,
     offline: bool,
     environment: BTreeMap<String, String>,
@@ -55,11 +57,17 @@ impl Tools {
             documents: BTreeMap::new(),
             behind: HashMap::new(),
             headers: None,
+            read: vec![],
             toolchains: toolchains.to_path_buf(),
             offline,
             environment: environment.clone(),
             installing: Mutex::new(()),
         }
+    }
+
+    /// Files and folders that the tools of this machine read.
+    pub fn read(&self) -> &[PathBuf] {
+        &self.read
     }
 
     /// The documents that specs name: toolchains, trees of headers and the headers.
@@ -102,6 +110,7 @@ impl Tools {
             }
         };
         self.headers = Some((emulator, shim));
+        self.read.clone_from(&host.read);
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
         let none = || Err("the package has no device target".to_string());
         let cuda = if wants_cuda { cuda(package) } else { none() };
@@ -204,6 +213,8 @@ pub struct Host {
     pub cxx: Found,
     /// Python with numpy.
     pub python: Found,
+    /// What the C++ compiler reads: [`cxx::Survey::folders`].
+    pub read: Vec<PathBuf>,
     /// What a program that is compiled here runs with.
     pub runtime: Result<Toolchain, String>,
     /// Where they were looked for in vain; none where that does not tell whether they would be found the same again: one is missing, or a script that may
@@ -223,7 +234,7 @@ impl Host {
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Self {
         let mut witness = Witness::default();
-        let (cxx, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
+        let (cxx, read, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
             Ok((found, steady)) => {
                 found.survey.absent.iter().for_each(|p| witness.saw(p, false));
                 // What the loader finds libraries by.
@@ -233,9 +244,11 @@ impl Host {
                     runtime.tools.extend(processor::fingerprint().tools);
                     runtime
                 });
-                (Ok((found.fingerprint, [("c++".to_string(), found.survey.compiler.path)].into())), runtime, steady)
+                let read = found.survey.folders();
+                let places = [("c++".to_string(), found.survey.compiler.path)].into();
+                (Ok((found.fingerprint, places)), read, runtime, steady)
             }
-            Err(why) => (Err(why.clone()), Err(why), false),
+            Err(why) => (Err(why.clone()), vec![], Err(why), false),
         };
         let mut witnessed = steady;
         cxx::passed_over(cxx_named, path_var).iter().for_each(|p| witness.saw(p, false));
@@ -259,7 +272,7 @@ impl Host {
         } else {
             Err("no reference of this build is written in Python".into())
         };
-        Host { cxx, python, runtime, witness: witnessed.then_some(witness) }
+        Host { cxx, python, read, runtime, witness: witnessed.then_some(witness) }
     }
 
     /// Files of the loader's: which library a name means is decided there.
@@ -322,6 +335,11 @@ fn host_cxx(
     remember(journal, &name, kept, &found);
     let steady = !is_script(&found.survey.compiler.path);
     Ok((found, steady))
+}
+
+/// What the C++ compiler of that name reads, asked anew: [`cxx::Survey::folders`].
+pub fn read_by(cxx: &cxx::Cxx) -> Vec<PathBuf> {
+    cxx.survey(PRELUDE).map(|survey| survey.folders()).unwrap_or_default()
 }
 
 /// The name under which the lockfile holds the wheels of a release.

@@ -29,20 +29,23 @@ pub struct Workers<'a> {
     pub run_limit_s: u64,
     /// Bytes of memory that candidate code may take.
     pub memory_limit: u64,
-    /// Whether candidate code may run where the system cannot confine it.
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
 impl Workers<'_> {
     fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
         tools.extend(self.beside.clone());
-        let places = Places { tools, scratch: Some(self.expected.clone()) };
+        let places = Places { tools, read: self.tools.read().to_vec(), scratch: Some(self.expected.clone()) };
         Executor {
             pool: self.pool,
             places,
             scratch,
             run_limit_s: self.run_limit_s,
             memory_limit: self.memory_limit,
+            compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
         }
     }

@@ -30,6 +30,8 @@ pub struct Usage {
     pub results: Tally,
     /// Records of evidence, without their outputs, which are contents.
     pub evidence: Tally,
+    /// What agents answered, which collection leaves alone.
+    pub answers: Tally,
     /// Installed tools.
     pub toolchains: Tally,
     /// What can be made again, and files being written.
@@ -39,7 +41,7 @@ pub struct Usage {
 impl Usage {
     /// All together.
     pub fn total(&self) -> Tally {
-        let all = [self.contents, self.results, self.evidence, self.toolchains, self.scratch];
+        let all = [self.contents, self.results, self.evidence, self.answers, self.toolchains, self.scratch];
         Tally { count: all.iter().map(|t| t.count).sum(), bytes: all.iter().map(|t| t.bytes).sum() }
     }
 }
@@ -54,6 +56,7 @@ pub fn usage(home: &Home) -> io::Result<Usage> {
         contents: below(&home.cas())?,
         results: below(&home.actions())?,
         evidence: below(&home.evidence())?,
+        answers: below(&home.answers())?,
         toolchains: below(&home.toolchains())?,
         scratch,
     })

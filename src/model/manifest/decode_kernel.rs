@@ -53,7 +53,7 @@ impl Reader<'_> {
             source_place: source.place.clone(),
             generate: sub(table, "generate")
                 .and_then(|t| self.text(t, "template"))
-                .map(|template| Generate { template, text: None }),
+                .map(|template| Generate { template, made: None }),
             rounds: self.rounds(table),
             target_places: targets.iter().map(|t| t.place.clone()).collect(),
             targets: targets.into_iter().map(|t| t.value).collect(),

@@ -383,7 +383,7 @@ static PRICES: Spec = Spec {
     fields: &[req("input", Ty::Number, "those of prompts"), req("output", Ty::Number, "those of answers")],
     rest: None,
 };
-static BUDGET: Spec = Spec {
+static AGENT_BUDGET: Spec = Spec {
     doc: "What one run of `kforge optimize` may ask of an agent.",
     fields: &[
         opt("requests", Ty::Int, "requests"),
@@ -407,7 +407,7 @@ pub(super) static AGENT: Spec = Spec {
         opt("per_minute", Ty::Int, "most requests a minute"),
         opt("retries", Ty::Int, "how often a request without a good answer is repeated; 3 if not given"),
         opt("prices", Ty::Table(&PRICES), "what a million tokens cost"),
-        opt("budget", Ty::Table(&BUDGET), "what one run may ask for"),
+        opt("budget", Ty::Table(&AGENT_BUDGET), "what one run may ask for"),
     ],
     rest: None,
 };

@@ -3,6 +3,7 @@
 mod kernel;
 mod operator;
 
+pub use kernel::written;
 pub(super) use operator::{identifier, operator};
 
 use super::kernel::Kernel;

@@ -70,6 +70,29 @@ impl Fact {
         Fact::TensorCopies,
     ];
 
+    /// Its name in data files and parameters: `matrix_product`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fact::MatrixProduct => "matrix_product",
+            Fact::Softmax => "softmax",
+            Fact::Reduces => "reduces",
+            Fact::Convolution => "convolution",
+            Fact::Float32 => "float32",
+            Fact::LowPrecision => "low_precision",
+            Fact::Float8 => "float8",
+            Fact::PackedIntegers => "packed_integers",
+            Fact::Contiguous => "contiguous",
+            Fact::SeveralLaunches => "several_launches",
+            Fact::SharedMemory => "shared_memory",
+            Fact::Barriers => "barriers",
+            Fact::Atomics => "atomics",
+            Fact::Spills => "spills",
+            Fact::Exponentials => "exponentials",
+            Fact::IntegerDivision => "integer_division",
+            Fact::TensorCopies => "tensor_copies",
+        }
+    }
+
     /// What it says, after "where".
     pub fn text(self) -> &'static str {
         match self {

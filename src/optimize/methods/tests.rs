@@ -20,6 +20,14 @@ fn the_registry_holds_every_method_in_order() {
 }
 
 #[test]
+fn facts_go_by_the_names_of_the_data_files() {
+    for fact in Fact::ALL {
+        let read: Fact = serde_json::from_value(fact.name().into()).unwrap();
+        assert_eq!(read, fact);
+    }
+}
+
+#[test]
 fn triggers_name_metrics_that_exist() {
     for entry in registry().entries() {
         for name in entry.trigger.iter().flat_map(Trigger::metrics) {

@@ -6,7 +6,7 @@ use super::builtin::{builtin, names};
 use super::context::Context;
 use super::render::{Failure, Renderer};
 use crate::base::{Diagnostic, Severity, SourceFile};
-use crate::model::{Kernel, Operator, TemplateText, parse_template};
+use crate::model::{Kernel, Made, Operator, TemplateText, parse_template};
 use crate::reference;
 use crate::workspace::generated::{DECLARATION, SOURCE};
 
@@ -37,7 +37,7 @@ fn attempt(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Res
         renderer.render(&template.declaration).map_err(|f| at(template, DECLARATION, &template.declaration, f))?;
     let rendered = SourceFile {
         name: format!("{}/{DECLARATION}, as rendered for kernel `{}`", template.name, kernel.name),
-        text: declaration,
+        text: declaration.clone(),
     };
     let name = crate::model::Text { value: kernel.name.clone(), place: generate.template.place.clone() };
     let (made, found) = parse_template(&Arc::new(rendered), &name);
@@ -45,7 +45,8 @@ fn attempt(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Res
         return Err(Wrong::Found(found));
     };
     let source = renderer.render(&template.source).map_err(|f| at(template, SOURCE, &template.source, f))?;
-    kernel.generated(made, source.into()).map_err(Wrong::Found)
+    let texts = Made { source: source.into(), declaration: declaration.into() };
+    kernel.generated(made, texts).map_err(Wrong::Found)
 }
 
 /// What went wrong while a file of a template was rendered.

@@ -64,7 +64,7 @@ fn kernel(operator: &str, template: &str, more: &str) -> String {
 }
 
 fn text(kernel: &Kernel) -> &str {
-    kernel.generate.as_ref().and_then(|g| g.text.as_deref()).unwrap()
+    &kernel.made().unwrap().source
 }
 
 fn own(declaration: &str, source: &str) -> TemplateText {
@@ -218,7 +218,7 @@ fn a_kernel_has_a_template_or_a_source_and_launches_of_its_own() {
         crate::model::parse(&file).1.iter().map(|d| (d.code, d.message.clone())).collect::<Vec<_>>()
     };
     let both = codes(&kernel("softmax", "row-reduction", "source = \"k.cu\"\n"));
-    assert_eq!(both, [("manifest.conflict", "kernel `k` is generated and states `source`".to_string())]);
+    assert_eq!(both, [("manifest.conflict", "kernel `k` is made by a template and states `source`".to_string())]);
     let neither = codes("[kernel.k]\noperator = \"softmax\"\n");
     let missing = |key: &str| ("manifest.missing-key", format!("`kernel.k` lacks `{key}`"));
     assert_eq!(neither, [missing("launch"), missing("source")]);

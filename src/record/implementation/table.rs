@@ -65,11 +65,38 @@ pub const PARTS: &[Part] = &[
     ),
     part("select", &["step/select.rs", "measure/select.rs", "measure/stats.rs"], &[]),
     part("attribute", &["step/attribute.rs", "measure/attribute.rs", "measure/stats.rs"], &[]),
+    part(
+        "roofline",
+        &[
+            "step/roofline.rs",
+            "measure/roofline.rs",
+            "measure/derived.rs",
+            "measure/stats.rs",
+            "model/method.rs",
+            "record/metric.rs",
+        ],
+        &[],
+    ),
+    // With its data files: what the registry says of a method decides whether it is chosen.
+    part(
+        "round",
+        &[
+            "step/round.rs",
+            "optimize/methods",
+            "optimize/round",
+            "!optimize/round/branches.rs",
+            "model/method.rs",
+            "record/metric.rs",
+            "record/round.rs",
+        ],
+        &["regex", "toml"],
+    ),
     part("references", &["reference"], &["libm", "matrixmultiply", "rayon"]),
     part(
         "own references",
         &[
             "worker/oracle",
+            "worker/compilers.rs",
             "worker/confine.rs",
             "worker/confine",
             "worker/system.rs",
@@ -88,6 +115,9 @@ pub const PARTS: &[Part] = &[
         "emulator's compiler and inspection",
         &[
             "worker/serve/emulated.rs",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
             "worker/emulator/abi.rs",
             "worker/emulator/build.rs",
             "worker/emulator/foreign.rs",
@@ -113,10 +143,22 @@ pub const PARTS: &[Part] = &[
         ],
         &["addr2line", "libloading", "object"],
     ),
-    part("judging process", &["worker/judge", "worker/runner.rs", "worker/confine.rs", "worker/confine"], &[]),
+    part(
+        "judging process",
+        &["worker/judge", "worker/runner.rs", "worker/compilers.rs", "worker/confine.rs", "worker/confine"],
+        &[],
+    ),
     part(
         "CUDA compilers and inspection",
-        &["worker/compiled.rs", "worker/cuda", "model/limits.rs", "toolchain/cxx.rs"],
+        &[
+            "worker/compiled.rs",
+            "worker/cuda",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
+            "model/limits.rs",
+            "toolchain/cxx.rs",
+        ],
         &["libloading", "object"],
     ),
 ];
@@ -149,6 +191,8 @@ pub const WORK: &[(&str, &str, &[&str])] = &[
     ("search", "any", &["documents", "problems", "pure steps", "search"]),
     ("select", "any", &["documents", "problems", "pure steps", "select"]),
     ("attribute", "any", &["documents", "problems", "pure steps", "attribute"]),
+    ("roofline", "any", &["documents", "problems", "pure steps", "roofline"]),
+    ("round", "any", &["documents", "problems", "pure steps", "round"]),
 ];
 
 /// Code of the rooms `reference`, `measure`, `worker` and `step`, and code that these use, that no key holds, and why.
@@ -171,8 +215,9 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/serve.rs", "the loop around a step"),
     ("worker/serve", "the table of what does which step; what does them is listed"),
     ("worker/virtual_device", "only in test builds, with protocols of its own"),
-    ("measure/derived.rs", "metrics made of a profile's, which no step of this version takes"),
     ("measure/mod.rs", "declares"),
+    ("measure/score.rs", "figures for reports, which no step makes"),
+    ("optimize/round/branches.rs", "answers for agents, whose answers are kept by content"),
     ("step/mod.rs", "declares"),
     ("step/runners.rs", "the table of what does which step; what does them is listed"),
 ];

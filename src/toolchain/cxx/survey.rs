@@ -15,6 +15,9 @@ use crate::toolchain::{DigestFile, digest_of_sequence, loader};
 /// Sub-tools that a driver names with `-print-prog-name`.
 const SUB_TOOLS: [&str; 6] = ["cc1plus", "as", "ld", "collect2", "lto-wrapper", "strip"];
 
+/// The driver behind a wrapper.
+const DRIVER: &str = "driver";
+
 /// Files that drivers read or link in: asked for with `-print-file-name`.
 const RUNTIME: [&str; 13] = [
     "specs",
@@ -51,6 +54,8 @@ pub struct Survey {
     pub headers: Vec<PathBuf>,
     /// The compiler's own further headers, in order of names.
     pub own: Vec<PathBuf>,
+    /// Where it looks for system headers.
+    pub searched: Vec<PathBuf>,
     /// The shared libraries that a program it links is loaded with.
     pub runtime: BTreeSet<PathBuf>,
     /// Where a tool, a library or a header would be taken from before the one that is, if something were there.
@@ -74,6 +79,7 @@ impl Cxx {
             tools: [("c++".to_string(), self.path.clone())].into(),
             headers: vec![],
             own: vec![],
+            searched: vec![],
             runtime: BTreeSet::new(),
             absent: BTreeSet::new(),
         };
@@ -146,6 +152,10 @@ impl Cxx {
         let said = self.ask(&["-v", "-E", "-x", "c++", "-"], "")?;
         let (folders, nowhere) = search_list(&said.err);
         survey.absent.extend(nowhere);
+        survey.searched.clone_from(&folders);
+        if let Some(driver) = driver(&said.err, &self.path_var).filter(|driver| *driver != self.path) {
+            survey.tools.insert(DRIVER.to_string(), driver);
+        }
         for folder in folders.iter().filter(|f| f.iter().any(|part| OWN.iter().any(|own| part == *own))) {
             let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
             let files = walk.into_iter().filter_map(Result::ok).filter(|e| e.file_type().is_file());
@@ -190,6 +200,24 @@ impl Survey {
         self.absent.iter().all(|place| !place.exists())
     }
 
+    /// The files of programs, and the folders of libraries and headers, that the compiler has to be let read; of folders in folders the outer one.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let program = |name: &str| SUB_TOOLS.contains(&name) || ["c++", DRIVER].contains(&name);
+        let (programs, files): (Vec<_>, Vec<_>) = self.tools.iter().partition(|(name, _)| program(name));
+        let files = files.into_iter().map(|(_, path)| path).chain(&self.headers).chain(&self.own).chain(&self.runtime);
+        let mut folders: Vec<PathBuf> = files.filter_map(|path| path.parent()).map(Path::to_path_buf).collect();
+        folders.extend(programs.into_iter().map(|(_, path)| path.clone()));
+        folders.extend(self.searched.iter().cloned());
+        folders.sort();
+        let mut outer: Vec<PathBuf> = vec![];
+        for folder in folders {
+            if outer.last().is_none_or(|last| !folder.starts_with(last)) {
+                outer.push(folder);
+            }
+        }
+        outer
+    }
+
     /// The compiler by content. Holds no path, so that the same compiler elsewhere has the same fingerprint.
     ///
     /// # Errors
@@ -227,6 +255,15 @@ fn search_list(words: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let folders = list.take_while(|l| l.starts_with('/')).map(PathBuf::from).collect();
     let nowhere = lines.filter_map(|l| l.strip_prefix("ignoring nonexistent directory \"")?.strip_suffix('"'));
     (folders, nowhere.map(PathBuf::from).filter(|p| p.is_absolute()).collect())
+}
+
+/// The driver that answered, by its own words: behind a wrapper it is another file. clang++ does not say.
+fn driver(words: &str, path_var: &str) -> Option<PathBuf> {
+    let named = words.lines().find_map(|line| line.strip_prefix("COLLECT_GCC="))?;
+    match Path::new(named).is_absolute() {
+        true => Some(PathBuf::from(named)),
+        false => on_path(named, path_var),
+    }
 }
 
 /// Names in angle brackets for which a header asks whether they are there.

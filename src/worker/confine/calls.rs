@@ -23,13 +23,27 @@ pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// Restricts this thread and its future ones. Gives what the kernel could not do.
 pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
     let missing = missing_here();
-    if missing.is_empty() {
-        let refusal = if keep.programs { SeccompAction::Errno(c::EPERM.unsigned_abs()) } else { SeccompAction::Trap };
-        install(refused(keep)?, refusal)?;
-        // The arguments of clone3 lie in memory, where no filter can look: a C library that is told there is no such call uses clone.
-        install([(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))?;
-    }
+    refuse(keep, if keep.programs { fails() } else { SeccompAction::Trap })?;
     Ok(missing)
+}
+
+/// A refused call gives an error, so that a library that merely asks goes on.
+pub(super) fn fails() -> SeccompAction {
+    SeccompAction::Errno(c::EPERM.unsigned_abs())
+}
+
+/// Has the calls refused by `refusal`, where the kernel can.
+pub(super) fn refuse(keep: &Confinement, refusal: SeccompAction) -> io::Result<()> {
+    if !missing_here().is_empty() {
+        return Ok(());
+    }
+    install(refused(keep)?, refusal)?;
+    if keep.programs {
+        let done = SeccompAction::Errno(0);
+        install(table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done)?;
+    }
+    // The arguments of clone3 lie in memory, where no filter can look: a C library that is told there is no such call uses clone.
+    install([(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
 }
 
 fn refused(keep: &Confinement) -> io::Result<Rules> {
@@ -44,7 +58,7 @@ fn refused(keep: &Confinement) -> io::Result<Rules> {
     // The processors that others may use: the judge counts its own by it, and every kernel crowded onto one would run out of time.
     rules.insert(c::SYS_sched_setaffinity, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     if !keep.programs {
-        rules.extend(table::numbers(table::ALONE).map(|call| (call, vec![])));
+        rules.extend(table::numbers(table::ALONE).chain(table::numbers(table::MODES)).map(|call| (call, vec![])));
         let own = u64::from(std::process::id());
         // To oneself signals may go: abort does that.
         rules.insert(c::SYS_kill, vec![when(0, SeccompCmpOp::Ne, own)?]);
@@ -76,7 +90,7 @@ pub(super) fn missing_here() -> Vec<String> {
     match std::path::Path::new("/proc/sys/kernel/seccomp/actions_avail").exists() {
         true => vec![],
         false => {
-            vec!["the kernel has no seccomp filters: candidate code could open sockets and start processes".to_string()]
+            vec!["the kernel has no seccomp filters: candidate code and compilers could open sockets and start processes".to_string()]
         }
     }
 }

@@ -33,6 +33,8 @@ const PROGRAMS: &[&str] = &[
     "/usr/bin",
     "/bin",
     "/usr/include",
+    "/usr/local/bin",
+    "/usr/local/include",
     "/usr/share/zoneinfo",
     "/proc/self",
     "/proc/cpuinfo",
@@ -91,7 +93,7 @@ fn missing(status: &RestrictionStatus) -> Report {
     }
 }
 
-const NONE: &str = "the kernel has no Landlock (Linux 5.13, with `landlock` among its security modules): candidate code could read and write files of yours";
+const NONE: &str = "the kernel has no Landlock (Linux 5.13, with `landlock` among its security modules): candidate code and compilers could read and write files of yours";
 
 fn none() -> Report {
     Report { missing: vec![NONE.to_string()], ..Report::default() }
@@ -99,8 +101,9 @@ fn none() -> Report {
 
 fn partial(abi: ABI) -> Report {
     let (here, wanted) = (abi as i32, WANTED as i32);
-    let weaker =
-        format!("the kernel's Landlock is of version {here} of {wanted}: references are kept from fewer things");
+    let weaker = format!(
+        "the kernel's Landlock is of version {here} of {wanted}: references and compilers are kept from fewer things"
+    );
     Report { weaker: vec![weaker], ..Report::default() }
 }
 

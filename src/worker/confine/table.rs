@@ -46,13 +46,19 @@ pub(super) const NEVER: &[Group] = &[
 /// fchmodat2, since Linux 6.6.
 const FCHMODAT2: c_long = 452;
 
-/// Refused to a process that may not start programs. Programs such as compilers set times and modes of the files they write.
+/// Refused to a process that may not start programs.
 #[rustfmt::skip]
 pub(super) const ALONE: &[Group] = &[
     group!("start a process": SYS_execve SYS_execveat SYS_fork SYS_vfork),
+    group!("cut a file off": SYS_truncate),
+];
+
+/// Refused to a process that may not start programs. To one that may, they do nothing: compilers and linkers set times and modes of what they write, which nobody
+/// needs, and Landlock would let them do so to any file of this user's.
+#[rustfmt::skip]
+pub(super) const MODES: &[Group] = &[
     group!("change metadata of files": SYS_chmod SYS_fchmod SYS_fchmodat SYS_utime SYS_utimes SYS_utimensat SYS_futimesat),
     Group { tried: "change metadata of files", calls: &[(FCHMODAT2, "SYS_fchmodat2")] },
-    group!("cut a file off": SYS_truncate),
 ];
 
 /// Refused to a candidate, besides: every way to change what files there are.
@@ -95,7 +101,7 @@ const BY_ARGUMENT: &[Group] = &[
 /// What a call tried, with its name: `open a socket (socket)`.
 pub fn attempt(call: i64) -> String {
     let call = call & !calls::X32;
-    let all = [NEVER, ALONE, FILES, DESCRIPTORS, WRITES, BY_ARGUMENT].into_iter().flatten();
+    let all = [NEVER, ALONE, MODES, FILES, DESCRIPTORS, WRITES, BY_ARGUMENT].into_iter().flatten();
     let found = all.flat_map(|group| group.calls.iter().map(move |(number, name)| (group.tried, *number, *name)));
     match found.into_iter().find(|(_, number, _)| *number == call) {
         Some((tried, _, name)) => format!("{tried} ({})", name.trim_start_matches("SYS_")),

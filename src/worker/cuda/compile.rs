@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::load::Made;
 use super::{elf, log, nvcc, nvrtc};
 use crate::model::target::capability;
 use crate::record::Note;
 use crate::record::params::{CompileFacts, CompileParams, Compiler};
+use crate::worker::compilers::Within;
 
 /// A compiled source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,18 +63,35 @@ impl CudaCompileError {
     }
 }
 
-/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
-/// only NVRTC reads, `tools` says where compilers are (names as in
-/// [`crate::worker::message::Places`]), `scratch` is a folder for what is removed again.
+/// How long compiling a source of the caller's own may take.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Compiles a source of the caller's own, unconfined: see [`compile_within`].
 ///
 /// # Errors
-/// The source is wrong, or a tool is missing: see [`CudaCompileError`].
+/// As there.
 pub fn compile(
     params: &CompileParams,
     source: &Path,
     shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
+) -> Result<CudaCompiled, CudaCompileError> {
+    compile_within(params, source, shim, tools, &Within { scratch, bounds: None, deadline: Instant::now() + LONGEST })
+}
+
+/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
+/// only NVRTC reads, `tools` says where compilers are (names as in
+/// [`crate::worker::message::Places`]), `within` where compilers work and how they are confined.
+///
+/// # Errors
+/// The source is wrong, or a tool is missing: see [`CudaCompileError`].
+pub fn compile_within(
+    params: &CompileParams,
+    source: &Path,
+    shim: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &Within<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
     capability(&params.arch).map_err(|expected| {
         CudaCompileError::failed(format!("`{}` is not an architecture: expected {expected}", params.arch))
@@ -81,14 +100,14 @@ pub fn compile(
         return Err(CudaCompileError::failed(format!("no launch names an entry of `{}`", params.main)));
     }
     match params.compiler {
-        Compiler::Nvrtc => finish(params, by_nvrtc(params, source, shim, tools, scratch)?, "nvrtc", vec![]),
+        Compiler::Nvrtc => finish(params, by_nvrtc(params, source, shim, tools, within)?, "nvrtc", vec![]),
         Compiler::Nvcc => {
-            finish(params, by_nvcc(params, source, tools, scratch, "the kernel asks for it", "")?, "nvcc", vec![])
+            finish(params, by_nvcc(params, source, tools, within, "the kernel asks for it", "")?, "nvcc", vec![])
         }
         Compiler::Auto => {
-            let made = by_nvrtc(params, source, shim, tools, scratch)?;
+            let made = by_nvrtc(params, source, shim, tools, within)?;
             let Some(why) = nvrtc::wants_nvcc(&made) else { return finish(params, made, "nvrtc", vec![]) };
-            let by_nvcc = by_nvcc(params, source, tools, scratch, &why, &made.log)?;
+            let by_nvcc = by_nvcc(params, source, tools, within, &why, &made.log)?;
             let note = Note {
                 severity: crate::base::Severity::Note,
                 code: "compile.nvcc".into(),
@@ -112,24 +131,24 @@ fn by_nvrtc(
     source: &Path,
     shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
-    scratch: &Path,
+    within: &Within<'_>,
 ) -> Result<Made, CudaCompileError> {
     let library = (tool(tools, "nvrtc")?, tool(tools, "nvrtc-builtins")?);
-    nvrtc::compile(params, source, shim, library, tool(tools, "cuda-include")?, scratch)
+    nvrtc::compile(params, source, shim, library, tool(tools, "cuda-include")?, within)
 }
 
 fn by_nvcc(
     params: &CompileParams,
     source: &Path,
     tools: &BTreeMap<String, PathBuf>,
-    scratch: &Path,
+    within: &Within<'_>,
     why: &str,
     said: &str,
 ) -> Result<Made, CudaCompileError> {
     let Some(nvcc) = tools.get("nvcc") else {
         return Err(CudaCompileError::NeedsNvcc { why: why.to_string(), log: said.to_string() });
     };
-    nvcc::compile(params, source, nvcc, tool(tools, "c++")?, scratch)
+    nvcc::compile(params, source, nvcc, tool(tools, "c++")?, within)
 }
 
 /// Checks that every entry has machine code and puts together what is told of it.

@@ -19,6 +19,7 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         time_limit_s: task.left().as_secs(),
         run_limit_s: task.run_limit.as_secs(),
         memory_limit: task.memory_limit,
+        compiler_memory: task.compiler_memory,
         allow_unconfined: task.allow_unconfined,
     };
     ask(&request, task.left()).unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could do it: {e}")))

@@ -3,13 +3,33 @@
 //! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::elf;
 use crate::record::params::{CompileFacts, InspectParams};
 use crate::record::{FunctionFacts, Inspection};
+use crate::worker::compilers::{Within, ended};
+
+/// Most bytes of a disassembly.
+const LISTING: usize = 1 << 30;
+/// How long disassembling a binary of the caller's own may take.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Inspects a cubin of the caller's own, with an unconfined disassembler: see [`inspect_within`].
+///
+/// # Errors
+/// As there.
+pub fn inspect(
+    params: &InspectParams,
+    cubin: &[u8],
+    facts: &CompileFacts,
+    nvdisasm: Option<&Path>,
+) -> Result<Inspection, String> {
+    let scratch = tempfile::tempdir().map_err(|e| format!("could not make a working folder: {e}"))?;
+    let within = Within { scratch: scratch.path(), bounds: None, deadline: Instant::now() + LONGEST };
+    inspect_within(params, cubin, facts, nvdisasm, &within)
+}
 
 /// Inspects a cubin that a compile step made with these facts. `nvdisasm` is used if `params` ask for opcodes.
 ///
@@ -18,11 +38,12 @@ use crate::record::{FunctionFacts, Inspection};
 ///
 /// # Errors
 /// The binary is no cubin, lacks an entry, or cannot be disassembled.
-pub fn inspect(
+pub fn inspect_within(
     params: &InspectParams,
     cubin: &[u8],
     facts: &CompileFacts,
     nvdisasm: Option<&Path>,
+    within: &Within<'_>,
 ) -> Result<Inspection, String> {
     let read = elf::read(cubin)?;
     if facts.symbols.len() != params.entries.len() {
@@ -30,7 +51,7 @@ pub fn inspect(
     }
     let mut opcodes = match (params.disassemble, nvdisasm) {
         (false, _) => BTreeMap::new(),
-        (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin)?,
+        (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin, within)?,
         (true, None) => return Err("the toolchain has no nvdisasm here".into()),
     };
     let mut functions = vec![];
@@ -59,21 +80,23 @@ pub fn inspect(
 }
 
 /// Opcodes with their modifiers, counted, by function.
-fn disassemble(nvdisasm: &Path, cubin: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, String> {
+fn disassemble(
+    nvdisasm: &Path,
+    cubin: &[u8],
+    within: &Within<'_>,
+) -> Result<BTreeMap<String, BTreeMap<String, u64>>, String> {
     let cannot = |e: &dyn std::fmt::Display| format!("could not disassemble with `{}`: {e}", nvdisasm.display());
-    let mut file = tempfile::NamedTempFile::new().map_err(|e| cannot(&e))?;
-    file.write_all(cubin).map_err(|e| cannot(&e))?;
-    let output = Command::new(nvdisasm)
-        .arg("-json")
-        .arg(file.path())
-        .env_clear()
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| cannot(&e))?;
-    if !output.status.success() {
-        return Err(cannot(&String::from_utf8_lossy(&output.stderr).trim()));
+    let folder = tempfile::Builder::new().prefix(".inspect-").tempdir_in(within.scratch).map_err(|e| cannot(&e))?;
+    std::fs::write(folder.path().join("binary"), cubin).map_err(|e| cannot(&e))?;
+    let command = within.command(nvdisasm, folder.path()).map_err(|e| cannot(&e))?;
+    let command = command.args(["-json", "binary"]).capture(LISTING);
+    let finished = within.run(&command).map_err(|e| cannot(&e))?;
+    if !finished.end.success() {
+        let said = finished.stderr.text();
+        return Err(cannot(&format!("{} {}", ended("it", finished.end), said.trim()).trim_end()));
     }
-    opcodes(&output.stdout).map_err(|e| cannot(&e))
+    let json = finished.stdout.whole().ok_or_else(|| cannot(&"its output is longer than any may be"))?;
+    opcodes(&json).map_err(|e| cannot(&e))
 }
 
 /// Reads what `nvdisasm -json` prints: a header, then a list of functions with their instructions.

@@ -13,7 +13,7 @@ mod nvrtc;
 pub mod shim;
 mod stage;
 
-pub use compile::{CudaCompileError, CudaCompiled, compile};
+pub use compile::{CudaCompileError, CudaCompiled, compile, compile_within};
 pub use fresh::in_fresh_process;
-pub use inspect::inspect;
+pub use inspect::{inspect, inspect_within};
 pub use shim::shim_headers;

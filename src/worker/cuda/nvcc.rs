@@ -11,13 +11,14 @@
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use super::compile::CudaCompileError;
 use super::load::Made;
 use super::stage::{self, Stage};
+use crate::process::End;
 use crate::record::params::CompileParams;
 use crate::toolchain::cxx::search_path;
+use crate::worker::compilers::{Within, advice, ended};
 
 /// The unit, whose name enters symbols of anonymous namespaces, in a folder where no include finds anything.
 const FOLDER: &str = "@unit";
@@ -32,7 +33,7 @@ pub(super) fn compile(
     source: &Path,
     nvcc: &Path,
     cxx: &Path,
-    scratch: &Path,
+    within: &Within<'_>,
 ) -> Result<Made, CudaCompileError> {
     let unavailable =
         |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") };
@@ -42,7 +43,7 @@ pub(super) fn compile(
         .and_then(Path::parent)
         .map(|root| root.join("include"))
         .ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })?;
-    let stage = Stage::new(source, &include, None, scratch).map_err(unavailable)?;
+    let stage = Stage::new(source, &include, None, within.scratch).map_err(unavailable)?;
     let path = search_path(cxx);
     let temporary = stage.path().join("@tmp");
     fs::create_dir(&temporary).map_err(unavailable)?;
@@ -55,7 +56,12 @@ pub(super) fn compile(
 
     let seeded = Cell::new(true);
     let run = |args: &[&str]| -> Result<(bool, String), CudaCompileError> {
-        let output = Command::new(nvcc)
+        let cannot = |e: std::io::Error| CudaCompileError::Unavailable {
+            why: format!("could not run `{}`: {e}", nvcc.display()),
+        };
+        let command = within
+            .command(nvcc, stage.path())
+            .map_err(cannot)?
             .args(args)
             .args(seeded.get().then_some("-frandom-seed=kforge"))
             .arg(UNIT)
@@ -67,15 +73,16 @@ pub(super) fn compile(
             .args(Stage::own_includes(params).iter().map(|folder| format!("-I{folder}")))
             .args(stage.cuda_includes().iter().map(|folder| format!("-isystem={folder}")))
             .args(stage::flags(params).map_err(CudaCompileError::failed)?)
-            .current_dir(stage.path())
-            .env_clear()
             .env("PATH", &path)
-            .env("TMPDIR", &temporary)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| CudaCompileError::Unavailable { why: format!("could not run `{}`: {e}", nvcc.display()) })?;
-        let text = [output.stdout, output.stderr].concat();
-        Ok((output.status.success(), String::from_utf8_lossy(&text).replace(&*stage.path().to_string_lossy(), ".")))
+            .env("TMPDIR", &temporary);
+        let finished = within.run(&command).map_err(cannot)?;
+        let text = finished.stdout.text() + &finished.stderr.text();
+        let log = text.replace(&*stage.path().to_string_lossy(), ".");
+        match finished.end {
+            End::Exited(0) => Ok((true, log)),
+            End::Exited(_) => Ok((false, log.clone() + advice(&log))),
+            end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log }),
+        }
     };
     lay_out(&device)?;
     let names = ["-ptx", "-o", "@names.ptx"];

@@ -1,7 +1,7 @@
 //! Compiles with NVRTC, in this process. Knows its options and its need for a working directory.
 //!
 //! NVRTC looks up files in the process's working directory, which threads share. So each compile runs in a thread that has a directory of its own
-//! (Linux lets a thread leave the shared one). The thread has a large stack: NVRTC's front end recurses with the source's nesting, and what overflows it
+//! (Linux lets a thread leave the shared one), and that is confined. The thread has a large stack: NVRTC's front end recurses with the source's nesting, and what overflows it
 //! ends the process.
 #![expect(unsafe_code, reason = "a thread takes a working directory of its own")]
 
@@ -12,6 +12,7 @@ use super::load::{LoadError, Made, load};
 use super::stage::{self, SHIM, Stage};
 use super::{log, shim};
 use crate::record::params::CompileParams;
+use crate::worker::compilers::Within;
 
 /// Address space for NVRTC's stack; pages are taken as they are used.
 const STACK: usize = 256 << 20;
@@ -23,7 +24,7 @@ pub(super) fn compile(
     shim: &Path,
     nvrtc: (&Path, &Path),
     cuda_include: &Path,
-    scratch: &Path,
+    within: &Within<'_>,
 ) -> Result<Made, CudaCompileError> {
     let library = load(nvrtc.0, nvrtc.1).map_err(|e| match e {
         LoadError::Another(place) => CudaCompileError::NeedsFreshProcess {
@@ -34,11 +35,14 @@ pub(super) fn compile(
     let unavailable =
         |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") };
     let (_, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
-    let stage = Stage::new(source, cuda_include, Some(shim), scratch).map_err(unavailable)?;
+    let stage = Stage::new(source, cuda_include, Some(shim), within.scratch).map_err(unavailable)?;
     let options = options(params, &stage, library.version()).map_err(CudaCompileError::failed)?;
     let entries: Vec<&str> = params.entries.iter().map(String::as_str).collect();
     let run = || {
         own_directory(stage.path()).map_err(|e| format!("could not give NVRTC a folder of its own: {e}"))?;
+        if let Some(bounds) = within.bounds {
+            bounds.confine_thread(stage.path()).map_err(|e| format!("could not confine NVRTC: {e}"))?;
+        }
         library.compile(&text, &params.main, &options, &entries)
     };
     std::thread::scope(|scope| {

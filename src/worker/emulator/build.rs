@@ -14,17 +14,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
+use crate::process::End;
 use crate::record::params::CompileFacts;
 use crate::toolchain::cxx::{beside, search_path};
+use crate::worker::compilers::{Within, advice, ended};
 use crate::worker::system::{assembler_reads, files_read};
 use crate::workspace::includes::scan;
 
@@ -51,8 +50,8 @@ pub struct EmulatorCompile<'a> {
     pub std: &'a str,
     /// Whether accesses are watched.
     pub check: bool,
-    /// How long the compiler may take in all.
-    pub time_limit: Duration,
+    /// Where the compiler works, how it is confined, and when its time is up.
+    pub within: Within<'a>,
 }
 
 /// What came of it; the files `binary` and `lines` lie in the output folder.
@@ -80,12 +79,11 @@ impl From<String> for CompileFailed {
     }
 }
 
-/// Compiles into the existing folder `out`: the files `binary` and `lines`.
+/// Compiles into the existing folder `out`: the files `binary` and `lines`. The folder it works in lies in that of [`EmulatorCompile::within`].
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
     let fail = |doing: &str, e: std::io::Error| CompileFailed { log: format!("cannot {doing}: {e}") };
-    let deadline = Instant::now() + what.time_limit;
-    let room =
-        tempfile::Builder::new().prefix(".emulator-").tempdir_in(out).map_err(|e| fail("make a working folder", e))?;
+    let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
+    let room = room.map_err(|e| fail("make a working folder", e))?;
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
     for (name, target) in [("source", what.source), ("headers", what.headers)] {
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
@@ -115,7 +113,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         |name: &str, text: &str| fs::write(cwd.join(name), text).map_err(|e| fail(&format!("write `{name}`"), e));
     write("entries.cpp", &unit)?;
 
-    let tool = Tool { cwd: &cwd, deadline, path: search_path(what.cxx) };
+    let tool = Tool { cwd: &cwd, within: what.within, path: search_path(what.cxx) };
     let compile = || {
         let args = arguments(what, &cwd);
         match tool.run(what.cxx, &args) {
@@ -374,7 +372,7 @@ fn declared_only(assembly: &str) -> Vec<String> {
 
 struct Tool<'a> {
     cwd: &'a Path,
-    deadline: Instant,
+    within: Within<'a>,
     path: String,
 }
 
@@ -382,42 +380,18 @@ impl Tool<'_> {
     /// Runs a tool to its end and gives its words; fails where it does, or when time is up.
     fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
         let name = program.display();
-        let words = self.cwd.join("words");
         let fail = |e: std::io::Error| CompileFailed { log: format!("cannot run `{name}`: {e}") };
-        let file = fs::File::create(&words).map_err(fail)?;
-        let mut child = Command::new(program)
-            .args(args)
-            .current_dir(self.cwd)
-            .env_clear()
-            .env("PATH", &self.path)
-            .env("LC_ALL", "C")
-            .env("TMPDIR", self.cwd)
-            .stdin(Stdio::null())
-            .stdout(file.try_clone().map_err(fail)?)
-            .stderr(file)
-            .process_group(0)
-            .spawn()
-            .map_err(fail)?;
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(fail)? {
-                break status;
+        let command = self.within.command(program, self.cwd).map_err(fail)?.args(args);
+        let command = command.env("PATH", &self.path).env("LC_ALL", "C").env("TMPDIR", self.cwd);
+        let finished = self.within.run(&command).map_err(fail)?;
+        let said = finished.stderr.text() + &finished.stdout.text();
+        match finished.end {
+            end if end.success() => Ok(said),
+            End::Exited(_) if !said.is_empty() => {
+                Err(CompileFailed { log: said.replace("source/", "") + advice(&said) })
             }
-            if Instant::now() > self.deadline {
-                if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
-                    // It may have ended meanwhile, which is what is wanted.
-                    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-                }
-                let _ = child.wait();
-                return Err(CompileFailed { log: format!("`{name}` did not end within the time limit") });
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        };
-        let said = fs::read(&words).map(|b| String::from_utf8_lossy(&b).into_owned()).map_err(fail)?;
-        if status.success() {
-            return Ok(said);
+            end => Err(CompileFailed { log: ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "") }),
         }
-        let end = if said.is_empty() { format!("`{name}` ended with {status}") } else { said.replace("source/", "") };
-        Err(CompileFailed { log: end })
     }
 }
 

@@ -18,6 +18,7 @@ use crate::reference::Values;
 use crate::reference::float::gather_strided;
 use crate::reference::oracle::OracleOutput;
 use crate::worker::compare::{Compared, Leniency, observe, spread};
+use crate::worker::compilers;
 use crate::worker::confine;
 use crate::worker::emulator::keeps_state;
 use crate::worker::message::{Response, RunnerTrial, ThreadOrder};
@@ -86,10 +87,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
         );
         return Err(Response::Unavailable { why });
     }
-    let unconfined = confine::missing_here().missing;
-    if !unconfined.is_empty() && !task.allow_unconfined {
-        return Err(Response::Unavailable { why: cannot_confine(&unconfined) });
-    }
+    compilers::permitted(task, "kernels")?;
     let binary = task.read("binary")?;
     let candidate = Candidate {
         binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
@@ -109,13 +107,6 @@ fn verify(task: &Task) -> Result<Response, Response> {
         }
     }
     judge.finish()
-}
-
-fn cannot_confine(missing: &[String]) -> String {
-    let missing = missing.join("; ");
-    format!(
-        "kernels are not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
-    )
 }
 
 fn threads(launches: &[Launch]) -> u32 {
@@ -264,7 +255,7 @@ impl<'a> Judge<'a> {
             return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
         }
         if !ran.heard.unconfined.is_empty() && !self.task.allow_unconfined {
-            return Err(Response::Unavailable { why: cannot_confine(&ran.heard.unconfined) });
+            return Err(Response::Unavailable { why: confine::refusal("kernels", &ran.heard.unconfined) });
         }
         Ok(ran.heard)
     }

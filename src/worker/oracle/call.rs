@@ -15,6 +15,7 @@ use crate::model::{Problem, Tensor};
 use crate::process::{Command, Finished, Limits, run};
 use crate::record::Note;
 use crate::reference::{Values, logical_len, logical_shape};
+use crate::worker::compilers::permitted;
 use crate::worker::confine::Confinement;
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
@@ -111,6 +112,7 @@ impl Call {
         read: &[&Path],
         env: &[(&str, &str)],
     ) -> Result<Finished, Response> {
+        permitted(task, "references")?;
         let time = task.left();
         let limits = Limits {
             address_space: Some(task.memory_limit.saturating_mul(2).max(8 << 30)),
@@ -149,7 +151,8 @@ pub(super) fn said_below(root: &Path, message: String, finished: &Finished) -> R
     said_as(message, text.replace(&format!("{}/", root.display()), ""))
 }
 
-fn said_as(message: String, text: String) -> Response {
+/// The same, with what was said as text.
+pub(super) fn said_as(message: String, text: String) -> Response {
     let note = || Note { severity: Severity::Error, code: "oracle.reference".into(), message: text.trim().to_string() };
     Response::Failed { message, notes: (!text.trim().is_empty()).then(note).into_iter().collect() }
 }

@@ -6,14 +6,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{Call, InFile, said};
+use super::call::{Call, InFile, said, said_as};
 use super::source::Named;
 use crate::base::Digest;
 use crate::model::{Problem, Scalar};
-use crate::process::{Command, run};
 use crate::reference::float;
 use crate::reference::oracle::OracleOutput;
 use crate::toolchain::cxx::search_path;
+use crate::worker::compilers::{Bounds, Within, advice, confined, ended};
 use crate::worker::message::Response;
 use crate::worker::system::{assembler_reads, files_read, only_of_toolchain};
 use crate::worker::task::{Task, failed};
@@ -91,7 +91,7 @@ fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Resp
     if let Some(made) = find(&COMPILED.lock().unwrap_or_else(PoisonError::into_inner)) {
         return Ok(made);
     }
-    let made = Arc::new(compile(task, file, function)?);
+    let made = Arc::new(confined(task, |bounds| compile(task, bounds, file, function))?);
     let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     if all.len() >= KEPT {
         all.remove(0);
@@ -100,9 +100,8 @@ fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Resp
     Ok(made)
 }
 
-/// Compiles the reference and a `main` that calls it, with the environment in which the compiler's fingerprint was taken. The compiler itself is trusted as it is for
-/// every other build: a tool of the user's.
-fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response> {
+/// Compiles the reference and a `main` that calls it, with the environment in which the compiler's fingerprint was taken.
+fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<Vec<u8>, Response> {
     let call = Call::new(task)?;
     let root = task.required("tree:reference")?;
     let main = format!(
@@ -114,21 +113,19 @@ fn compile(task: &Task, file: &str, function: &str) -> Result<Vec<u8>, Response>
     // No contraction of a * b + c: the same values on machines with and without fused multiply-add.
     let flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-include", "kforge_reference.h", "-I.", "-I"];
     let cxx = task.tool("c++")?;
+    let within = Within::of(task, bounds);
     let compile = |args: &[&Path]| {
-        let command = Command::new(cxx)
-            .args(flags)
-            .arg(&root)
-            .args(args)
-            .dir(call.dir.path())
-            .env("PATH", search_path(cxx))
-            .env("LC_ALL", "C")
-            .env("TMPDIR", call.dir.path());
-        let finished = run(&command, Some(task.left()), &std::sync::atomic::AtomicBool::new(false))
-            .map_err(|e| failed(format!("cannot compile the reference: {e}")))?;
+        let cannot = |e: std::io::Error| failed(format!("cannot compile the reference: {e}"));
+        let command = within.command(cxx, call.dir.path()).map_err(cannot)?;
+        let command = command.args(flags).arg(&root).args(args);
+        let command = command.env("PATH", search_path(cxx)).env("LC_ALL", "C").env("TMPDIR", call.dir.path());
+        let finished = within.run(&command).map_err(cannot)?;
         match finished.end.success() {
             true => Ok(()),
             false => {
-                Err(said(format!("cannot compile the reference `{file}`: the compiler {}", finished.end), &finished))
+                let ended = ended("the compiler", finished.end);
+                let text = finished.stdout.text() + &finished.stderr.text();
+                Err(said_as(format!("cannot compile the reference `{file}`: {ended}"), text.clone() + advice(&text)))
             }
         }
     };

@@ -47,6 +47,8 @@ pub const TABLE: &[Row] = &[
     Row { kind: StepKind::Bench, on: On::Device, run: virtual_device::bench },
     #[cfg(feature = "virtual-device")]
     Row { kind: StepKind::Pairs, on: On::Device, run: virtual_device::pairs },
+    #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Profile, on: On::Device, run: virtual_device::profile },
     Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run },
     Row { kind: StepKind::Compile, on: On::Cpu, run: emulated::compile },
     Row { kind: StepKind::Inspect, on: On::Cpu, run: emulated::inspect },

@@ -3,6 +3,7 @@
 use crate::base::Severity;
 use crate::record::Note;
 use crate::record::params::{CompileParams, Compiler, InspectParams};
+use crate::worker::compilers::{Bounds, Within, confined};
 use crate::worker::emulator::build::{EmulatorCompile, compile as build};
 use crate::worker::emulator::inspect as read;
 use crate::worker::message::Response;
@@ -11,10 +12,10 @@ use crate::worker::task::{Task, done, failed, refused};
 
 /// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
 pub(super) fn compile(task: &Task) -> Response {
-    compiled(task).unwrap_or_else(|response| response)
+    confined(task, |bounds| compiled(task, bounds)).unwrap_or_else(|response| response)
 }
 
-fn compiled(task: &Task) -> Result<Response, Response> {
+fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let params: CompileParams = task.params()?;
     let what = EmulatorCompile {
         cxx: task.tool("c++")?,
@@ -27,7 +28,7 @@ fn compiled(task: &Task) -> Result<Response, Response> {
         flags: &params.flags,
         std: &params.std,
         check: params.compiler == Compiler::EmulatorCheck,
-        time_limit: task.left(),
+        within: Within::of(task, bounds),
     };
     let warning =
         |text: &str| Note { severity: Severity::Warning, code: "compile.log".into(), message: text.trim().to_string() };

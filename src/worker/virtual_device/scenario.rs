@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::model::bound::Launch;
 use crate::record::DeviceClass;
+use crate::record::profile::Peaks;
 
 /// A scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -47,7 +48,7 @@ fn one_second() -> f64 {
 }
 
 /// A virtual device.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
     /// As in [`DeviceClass`].
@@ -56,6 +57,10 @@ pub struct Device {
     pub arch: String,
     /// The full driver version: `580.1`.
     pub driver: String,
+    /// What it can do at most; none where it does not say.
+    pub peaks: Option<Peaks>,
+    /// Why its counters cannot be read, if they cannot.
+    pub refused: Option<String>,
 }
 
 impl Device {
@@ -97,14 +102,18 @@ pub struct Rule {
     /// Share of the samples that are dropped under thermal limits.
     #[serde(default)]
     pub throttled: f64,
+    /// What a profile sees of it; what stands nowhere has no counter.
+    #[serde(default)]
+    pub metrics: BTreeMap<String, f64>,
     /// What goes wrong.
     pub fault: Option<Fault>,
 }
 
 /// What a sequence of launches comes to.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Behaviour {
     pub(super) ns: f64,
+    pub(super) metrics: BTreeMap<String, f64>,
     pub(super) error: f64,
     pub(super) throttled: f64,
     pub(super) fault: Option<Fault>,
@@ -121,9 +130,9 @@ impl Scenario {
         toml::from_str(&text).map_err(|e| format!("`{}` is no scenario of a virtual device: {e}", path.display()))
     }
 
-    /// Of launches on a product: times add up, the largest error counts, the first fault ends it.
+    /// Of launches on a product: times add up, the largest error counts, the first fault ends it, metrics are those of the launch that takes longest.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, String> {
-        let mut all = Behaviour::default();
+        let (mut all, mut longest) = (Behaviour::default(), 0.0);
         for launch in launches {
             let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
@@ -138,7 +147,11 @@ impl Scenario {
                     break (rule, rule.factors.iter().filter_map(of).product::<f64>());
                 }
             };
-            all.ns += rule.ns * factor + rule.ns_per_thread * threads as f64;
+            let ns = rule.ns * factor + rule.ns_per_thread * threads as f64;
+            if ns > longest {
+                (longest, all.metrics) = (ns, rule.metrics.clone());
+            }
+            all.ns += ns;
             all.error = all.error.max(rule.error);
             all.throttled = all.throttled.max(rule.throttled);
             all.fault = all.fault.or(rule.fault);

@@ -1,4 +1,4 @@
-//! verify, bench and pairs on a virtual device. Knows parameters, behaviours and observations; judges nothing.
+//! verify, bench, pairs and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
 
 use super::TOOL;
 use super::clock::Clock;
@@ -6,9 +6,10 @@ use super::scenario::{Behaviour, Device, Fault, Scenario};
 use crate::measure::compare::Comparison;
 use crate::model::{Role, Tensor};
 use crate::record::params::{PairsParams, VerifyParams};
+use crate::record::profile::{Peaks, ProfileObserved, ProfileParams};
 use crate::record::timing::{BenchObserved, PairsObserved, Series};
 use crate::record::{
-    Determinism, Finding, FindingKind, OutputObserved, Provenance, TrialObserved, Verdict, VerifyObservation,
+    Determinism, Finding, FindingKind, OutputObserved, Provenance, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
@@ -25,6 +26,8 @@ struct At {
     scenario: Scenario,
     provenance: Provenance,
     clock: Clock,
+    peaks: Option<Peaks>,
+    refused: Option<String>,
 }
 
 impl At {
@@ -45,7 +48,8 @@ impl At {
             throttle: vec![],
         };
         let clock = Clock::new(scenario.seed, task.spec.key().hash(), scenario.noise, scenario.drift);
-        Ok(At { scenario, provenance, clock })
+        let (peaks, refused) = (device.peaks.clone(), device.refused.clone());
+        Ok(At { scenario, provenance, clock, peaks, refused })
     }
 
     fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
@@ -144,10 +148,11 @@ pub fn bench(task: &Task) -> Response {
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
         let seen = match behaviour.fault {
-            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: None, took_s },
+            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone(), took_s },
             None => {
                 let cold = Some(at.series(&behaviour, samples));
-                BenchObserved { cold, hot: Some(at.series(&behaviour, samples)), verified: true, peaks: None, took_s }
+                let hot = Some(at.series(&behaviour, samples));
+                BenchObserved { cold, hot, verified: true, peaks: at.peaks.clone(), took_s }
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
@@ -177,6 +182,36 @@ pub fn pairs(task: &Task) -> Response {
         }
         let blocks = seen.blocks.len();
         at.done(task, &seen, fault, format!("{blocks} blocks"))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// Does a profile step.
+pub fn profile(task: &Task) -> Response {
+    let run = || {
+        let params: ProfileParams = task.params()?;
+        let at = At::new(task, params.protocol)?;
+        let behaviour = at.behaviour(&params.of)?;
+        let mut seen = ProfileObserved::default();
+        match &at.refused {
+            Some(why) => seen.absent = Some(Unknown::NoCounters(why.clone())),
+            None if behaviour.fault.is_some() => {
+                seen.absent = Some(Unknown::Missing("the launches did not end".into()))
+            }
+            None => {
+                for name in params.metrics {
+                    match behaviour.metrics.get(&name) {
+                        Some(value) => drop(seen.metrics.insert(name, *value)),
+                        None => drop(seen.missing.insert(name, "the device has no such counter".into())),
+                    }
+                }
+            }
+        }
+        let summary = match &seen.absent {
+            Some(why) => why.to_string(),
+            None => format!("{} of {} metrics", seen.metrics.len(), seen.metrics.len() + seen.missing.len()),
+        };
+        at.done(task, &seen, behaviour.fault, summary)
     };
     run().unwrap_or_else(|response: Response| response)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::build::{execute, plain_exit};
+use super::super::build::{Watch, execute, plain_exit};
 use crate::base::Digest;
 use crate::cli::args::CompareArgs;
 use crate::cli::exit::Exit;
@@ -81,7 +81,7 @@ pub(super) fn built<R>(
     };
     let packages = context.packages(&opened, &asked)?;
     let mut ready = context.ready(&mut opened, &packages, &asked, interrupted)?;
-    let outcome = execute(context, &opened, &mut ready, &packages, &mut None);
+    let outcome = execute(context, &opened, &mut ready, &packages, &mut Watch::default());
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let exit = plain_exit(&outcome, interrupted.load(Ordering::Relaxed));

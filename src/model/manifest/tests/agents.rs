@@ -100,6 +100,12 @@ fn what_is_wrong_with_agents_and_rounds_is_said_at_its_place() {
             "manifest.value | V | `V` is never `3` | one of `1`, `2` | ",
         ),
         (
+            format!(
+                "[kernel.k]\noperator = \"o\"\nsource = \"k.cu\"\ntune = {{ V = [1, 2], strategy = \"random\" }}\ngenerate = {{ agent = \"rules\" }}\n{launch}"
+            ),
+            "manifest.conflict | \"rules\" | kernel `k` has rounds and a search over its tunables | `generate.agent` or `tune.strategy`: each says which variants are tried | ",
+        ),
+        (
             "[kernel.k]\noperator = \"o\"\ngenerate = { agent = \"rules\" }\n".into(),
             "manifest.missing-key | \"rules\" | `rules` writes no kernel: `k` has nothing to start from | a `template` beside it, or a `source` with launches of your own | ",
         ),

@@ -1,0 +1,252 @@
+//! What agents answered: every reply the moment it arrived, and the recorded answers of each chain of rounds. Knows records and files; asks nobody, and reads
+//! no meaning into what was said.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `answers/replies/xx/HEX.json` | a reply, by the digest of what was asked ([`Asked`]) |
+//! | `answers/HEX/ROUND-ATTEMPT.json` | a recorded answer, by the chain of rounds that it belongs to |
+//!
+//! An answer was paid for and nobody gives the same one twice: so files are synced before they have their names, the first writer of a name wins, collection
+//! leaves them alone, and one that cannot be read is passed over and left where it is. Each document states its version and the digest of what it holds, so
+//! that damage shows.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::evidence::folders;
+use super::home::{Home, TEMP_PREFIX, files_in, hash_of, named, shard};
+use crate::base::Digest;
+use crate::base::encode::{Hasher, write_value};
+use crate::record::answer::{ANSWER_FORMAT, Answer, Exchange, Question, Role};
+
+/// Separates the names of replies from every other digest.
+const CONTEXT: &str = "kforge reply of an agent 1";
+
+/// The folder of replies, beside those of the chains.
+const REPLIES: &str = "replies";
+
+/// What a reply is a reply to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Asked {
+    /// The question of the round.
+    pub question: Question,
+    /// The role.
+    pub role: Role,
+    /// Whose reply it is, as in [`Question::agent`]: a judge may be another agent than the coder.
+    pub agent: String,
+    /// 0, or the number of the repetition after replies that were no good.
+    pub number: u32,
+}
+
+impl Asked {
+    fn digest(&self) -> io::Result<Digest> {
+        let mut hasher = Hasher::new(CONTEXT);
+        write_value("", &serde_json::to_value(self)?, &mut hasher);
+        Ok(hasher.finish())
+    }
+}
+
+/// A reply as it arrived.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// When it arrived, as RFC 3339 in UTC.
+    pub answered_at: String,
+    /// Prompt and reply.
+    pub exchange: Exchange,
+    /// Whether the agent stopped before the end, so that this is half a reply.
+    pub cut: bool,
+}
+
+/// Answers that were found, and files that are none.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// The answers.
+    pub answers: Vec<Answer>,
+    /// What was passed over, a line each that names the file and says why.
+    pub passed: Vec<String>,
+}
+
+/// Why a file holds nothing that can be used.
+enum Unusable {
+    Damaged(String),
+    Foreign(u64),
+}
+
+impl Unusable {
+    fn told(&self, path: &Path) -> String {
+        match self {
+            Unusable::Damaged(why) => format!("`{}` is damaged: {why}", path.display()),
+            Unusable::Foreign(format) => {
+                format!("`{}` has format {format}; this kforge reads format {ANSWER_FORMAT}", path.display())
+            }
+        }
+    }
+}
+
+/// The envelope of every file.
+#[derive(Serialize)]
+struct Document<'a, T> {
+    format: u32,
+    digest: Digest,
+    holds: &'a T,
+}
+
+/// The answers in a [`Home`].
+#[derive(Debug, Clone)]
+pub struct Answers {
+    root: PathBuf,
+    tmp: PathBuf,
+}
+
+impl Answers {
+    /// Those of that home.
+    pub fn new(home: &Home) -> Self {
+        Answers { root: home.answers(), tmp: home.tmp() }
+    }
+
+    /// The reply to that, if one was kept and is whole.
+    pub fn reply(&self, asked: &Asked) -> io::Result<Option<Reply>> {
+        let path = self.place_of_reply(asked)?;
+        Ok(read::<Reply>(&path)?.and_then(Result::ok).filter(|r| r.exchange.role == asked.role))
+    }
+
+    /// Keeps a reply, and gives the one that stands: this, or another that somebody got to the same before. It is on disk when this returns.
+    pub fn keep(&self, asked: &Asked, reply: Reply) -> io::Result<Reply> {
+        self.write(&self.place_of_reply(asked)?, &reply)?;
+        Ok(self.reply(asked)?.unwrap_or(reply))
+    }
+
+    /// Where the answers of a chain of rounds stand, if there are any.
+    pub fn folder(&self, chain: &Digest) -> PathBuf {
+        self.root.join(chain.hex())
+    }
+
+    /// The recorded answers of a chain of rounds, by round and attempt.
+    pub fn list(&self, chain: &Digest) -> io::Result<Listed> {
+        self.under(&self.root.join(chain.hex()))
+    }
+
+    /// The recorded answers of all chains: chain by chain, each by round and attempt.
+    pub fn all(&self) -> io::Result<Listed> {
+        let mut all = Listed::default();
+        for folder in folders(&self.root)? {
+            if folder.file_name().and_then(hash_of).is_some() {
+                let listed = self.under(&folder)?;
+                all.answers.extend(listed.answers);
+                all.passed.extend(listed.passed);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Records an answer under a chain of rounds, and gives the one that stands: this, or another that somebody recorded for the same round and attempt
+    /// before. It is on disk when this returns.
+    ///
+    /// # Errors
+    /// Besides those of the file system: what stands there is of another version of kforge.
+    pub fn put(&self, chain: &Digest, answer: &Answer) -> io::Result<Answer> {
+        let name = format!("{}-{}.json", answer.question.round, answer.question.attempt);
+        let path = self.root.join(chain.hex()).join(name);
+        self.write(&path, answer)?;
+        match read::<Answer>(&path)? {
+            Some(Ok(stands)) => Ok(stands),
+            Some(Err(unusable)) => Err(io::Error::new(io::ErrorKind::InvalidData, unusable.told(&path))),
+            None => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("`{}` was removed as it was written", path.display()),
+            )),
+        }
+    }
+
+    fn place_of_reply(&self, asked: &Asked) -> io::Result<PathBuf> {
+        let mut path = self.root.join(REPLIES).join(shard(&asked.digest()?));
+        path.add_extension("json");
+        Ok(path)
+    }
+
+    fn under(&self, folder: &Path) -> io::Result<Listed> {
+        let mut listed = Listed::default();
+        for path in files_in(folder)? {
+            let Some(place) = path.file_name().and_then(|n| n.to_str()).and_then(round_and_attempt) else { continue };
+            match read::<Answer>(&path)? {
+                Some(Ok(answer)) if (answer.question.round, answer.question.attempt) == place => {
+                    listed.answers.push(answer);
+                }
+                Some(Ok(_)) => listed.passed.push(
+                    Unusable::Damaged("it holds the answer of another round than its name says".into()).told(&path),
+                ),
+                Some(Err(unusable)) => listed.passed.push(unusable.told(&path)),
+                None => {}
+            }
+        }
+        listed.answers.sort_by_key(|a| (a.question.round, a.question.attempt));
+        Ok(listed)
+    }
+
+    /// Writes a document that is not there yet. One that is damaged makes room: it moves aside, for whoever wants to look.
+    fn write<T: Serialize + DeserializeOwned>(&self, path: &Path, holds: &T) -> io::Result<()> {
+        let digest = Digest::of(&serde_json::to_vec(holds)?);
+        let bytes = serde_json::to_vec_pretty(&Document { format: ANSWER_FORMAT, digest, holds })?;
+        if let Some(Err(Unusable::Damaged(_))) = read::<T>(path)? {
+            std::fs::rename(path, path.with_extension("damaged")).map_err(|e| named(e, "move", path))?;
+        }
+        let folder = path.parent().unwrap_or(&self.root);
+        std::fs::create_dir_all(folder).map_err(|e| named(e, "make", folder))?;
+        let mut temp = tempfile::Builder::new()
+            .prefix(TEMP_PREFIX)
+            .tempfile_in(&self.tmp)
+            .map_err(|e| named(e, "write in", &self.tmp))?;
+        io::Write::write_all(&mut temp, &bytes)
+            .and_then(|()| temp.as_file().sync_data())
+            .map_err(|e| named(e, "write", path))?;
+        match temp.persist_noclobber(path) {
+            Ok(_) => {}
+            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+            Err(e) => return Err(named(e.error, "write", path)),
+        }
+        // The names above it may be new too.
+        for folder in path.ancestors().skip(1).take_while(|f| f.starts_with(&self.root)) {
+            File::open(folder).and_then(|f| f.sync_all()).map_err(|e| named(e, "sync", folder))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `ROUND-ATTEMPT.json`.
+fn round_and_attempt(name: &str) -> Option<(u32, u32)> {
+    let (round, attempt) = name.strip_suffix(".json")?.split_once('-')?;
+    Some((round.parse().ok()?, attempt.parse().ok()?))
+}
+
+/// What a file holds; none if there is no file.
+fn read<T: DeserializeOwned + Serialize>(path: &Path) -> io::Result<Option<Result<T, Unusable>>> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
+        Err(e) => return Err(named(e, "read", path)),
+    };
+    Ok(Some(decode(&bytes)))
+}
+
+fn decode<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<T, Unusable> {
+    let damaged = |e: serde_json::Error| Unusable::Damaged(e.to_string());
+    let mut value: serde_json::Value = serde_json::from_slice(bytes).map_err(damaged)?;
+    match value["format"].as_u64() {
+        Some(format) if format == u64::from(ANSWER_FORMAT) => {}
+        Some(format) => return Err(Unusable::Foreign(format)),
+        None => return Err(Unusable::Damaged("it states no format".into())),
+    }
+    let stated: Digest = serde_json::from_value(value["digest"].take()).map_err(damaged)?;
+    let holds: T = serde_json::from_value(value["holds"].take()).map_err(damaged)?;
+    if Digest::of(&serde_json::to_vec(&holds).map_err(damaged)?) != stated {
+        return Err(Unusable::Damaged("its contents are not those of its digest".into()));
+    }
+    Ok(holds)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,271 @@
+//! Scores: of one candidate against a baseline, and of many. Knows verdicts, speed-ups and profiling ratios; does not know where they come from.
+//!
+//! | score | of a right candidate that is s times as fast | from |
+//! |---|---|---|
+//! | speed-up | s | the common measure of KernelBench and its successors |
+//! | logistic | s^k / (1 + s^k), 0.5 at parity, k = [`STEEPNESS`] | the reward that Makora describes; its constants are not published, so k is stated wherever a score is |
+//! | weighted | 0.5 + 0.5 where s is at least 1.01, + 0.25 of the profiling ratio | Dr. Kernel's `calculate_reward_weighted` with its coverage term |
+//!
+//! Every score of a wrong candidate is 0. Unknown is not 0: what is not verified or not timed has a score between bounds, and a suite says how many such there are,
+//! gives bounds of its shares, and leaves them out of what has none. The profiling ratio is the share of the time that is spent in code of the candidate's own.
+//!
+//! Over suites, as the papers define them: the correctness rate; median, geometric mean and 75th percentile of speed-ups over right candidates; and fast_p, the
+//! share of *all* candidates that are right and more than p times as fast (KernelBench).
+
+use serde::{Deserialize, Serialize};
+
+use super::stats::{geometric_mean, median};
+
+/// The exponent k of the logistic score: at 1 a candidate twice as fast scores 2/3.
+pub const STEEPNESS: f64 = 1.0;
+/// A candidate counts as faster from this speed-up on (Dr. Kernel: one per cent).
+const FASTER: f64 = 1.01;
+/// The weight of being right, of being faster, and of the profiling ratio.
+const WEIGHTS: (f64, f64, f64) = (0.5, 0.5, 0.25);
+
+/// Which score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// How many times as fast.
+    Speedup,
+    /// The same between 0 and 1, 0.5 at parity.
+    Logistic,
+    /// Right, faster, and by code of its own.
+    Weighted,
+}
+
+/// What is known of a candidate.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Candidate {
+    /// Whether it is right; none where that is not known.
+    pub correct: Option<bool>,
+    /// The baseline's time over its own; none where either is not known.
+    pub speedup: Option<f64>,
+    /// Share of its time that is spent in code of its own; none where that is not known.
+    pub ratio: Option<f64>,
+}
+
+/// A score: known where both bounds are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Score {
+    /// It is not less.
+    pub at_least: f64,
+    /// It is not more; none where it has no bound.
+    pub at_most: Option<f64>,
+}
+
+impl Score {
+    fn known(value: f64) -> Self {
+        Score { at_least: value, at_most: Some(value) }
+    }
+
+    /// The score, where it is known.
+    pub fn value(&self) -> Option<f64> {
+        self.at_most.filter(|most| *most == self.at_least)
+    }
+}
+
+/// The score of a candidate.
+pub fn score(form: Form, of: &Candidate) -> Score {
+    if of.correct == Some(false) {
+        return Score::known(0.0);
+    }
+    let speedup = of.speedup.filter(|s| s.is_finite() && *s > 0.0);
+    let right = match form {
+        Form::Speedup => speedup.map_or(Score { at_least: 0.0, at_most: None }, Score::known),
+        Form::Logistic => speedup.map_or(Score { at_least: 0.0, at_most: Some(1.0) }, |s| Score::known(logistic(s))),
+        Form::Weighted => {
+            let faster = speedup.map(|s| f64::from(u8::from(s >= FASTER)));
+            let ratio = of.ratio.map(|r| r.clamp(0.0, 1.0));
+            let sum = |or: f64| WEIGHTS.0 + WEIGHTS.1 * faster.unwrap_or(or) + WEIGHTS.2 * ratio.unwrap_or(or);
+            Score { at_least: sum(0.0), at_most: Some(sum(1.0)) }
+        }
+    };
+    match of.correct {
+        Some(_) => right,
+        // It may be wrong.
+        None => Score { at_least: 0.0, ..right },
+    }
+}
+
+/// s^k / (1 + s^k), in a form that does not overflow.
+fn logistic(speedup: f64) -> f64 {
+    1.0 / (1.0 + (-STEEPNESS * speedup.ln()).exp())
+}
+
+/// The share of all candidates that are right and more than p times as fast.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Fast {
+    /// More than so many times as fast.
+    pub p: f64,
+    /// The share if nothing unknown were.
+    pub at_least: f64,
+    /// The share if everything unknown were.
+    pub at_most: f64,
+}
+
+/// What a suite of candidates comes to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Suite {
+    /// How many there are.
+    pub candidates: u32,
+    /// Of these known to be right.
+    pub correct: u32,
+    /// Known to be wrong.
+    pub wrong: u32,
+    /// Of which neither is known.
+    pub unverified: u32,
+    /// Known to be right, and how fast they are is not known: left out of median, mean and percentile.
+    pub untimed: u32,
+    /// The share that is right: if nothing unverified is, and if all are. None of nothing.
+    pub correctness: Option<(f64, f64)>,
+    /// The mean of the score asked for. None of nothing.
+    pub mean: Option<Score>,
+    /// The median speed-up of right ones whose speed-up is known; none where there are none, as below.
+    pub median: Option<f64>,
+    /// Their geometric mean.
+    pub geometric_mean: Option<f64>,
+    /// Their 75th percentile, by linear interpolation between neighbours.
+    pub percentile_75: Option<f64>,
+    /// fast_p for each p that was asked for.
+    pub fast: Vec<Fast>,
+}
+
+/// What these candidates come to, in one form of score and for these p.
+pub fn suite(form: Form, of: &[Candidate], ps: &[f64]) -> Suite {
+    let n = of.len() as f64;
+    let count = |takes: &dyn Fn(&Candidate) -> bool| of.iter().filter(|c| takes(c)).count() as u32;
+    let correct = count(&|c| c.correct == Some(true));
+    let unverified = count(&|c| c.correct.is_none());
+    let mut speedups: Vec<f64> = of.iter().filter(|c| c.correct == Some(true)).filter_map(|c| c.speedup).collect();
+    speedups.sort_by(f64::total_cmp);
+    let of_some = |value: &dyn Fn(&[f64]) -> f64| (!speedups.is_empty()).then(|| value(&speedups));
+    let fast = |p: &f64| {
+        // What is unknown of a candidate that is not wrong: whether it is right, or whether it is so fast.
+        let sure = count(&|c| c.correct == Some(true) && c.speedup.is_some_and(|s| s > *p));
+        let perhaps = count(&|c| c.correct != Some(false) && c.speedup.is_none_or(|s| s > *p));
+        Fast { p: *p, at_least: f64::from(sure) / n, at_most: f64::from(perhaps) / n }
+    };
+    let scores: Vec<Score> = of.iter().map(|c| score(form, c)).collect();
+    let mean = Score {
+        at_least: scores.iter().map(|s| s.at_least).sum::<f64>() / n,
+        at_most: scores.iter().map(|s| s.at_most).sum::<Option<f64>>().map(|sum| sum / n),
+    };
+    Suite {
+        candidates: of.len() as u32,
+        correct,
+        wrong: count(&|c| c.correct == Some(false)),
+        unverified,
+        untimed: count(&|c| c.correct == Some(true) && c.speedup.is_none()),
+        correctness: (!of.is_empty()).then(|| (f64::from(correct) / n, f64::from(correct + unverified) / n)),
+        mean: (!of.is_empty()).then_some(mean),
+        median: of_some(&median),
+        geometric_mean: of_some(&geometric_mean),
+        percentile_75: of_some(&|sorted| percentile(sorted, 0.75)),
+        fast: if of.is_empty() { vec![] } else { ps.iter().map(fast).collect() },
+    }
+}
+
+/// The value below which a share of sorted values lies: between the two nearest, in proportion.
+fn percentile(sorted: &[f64], share: f64) -> f64 {
+    let at = share * (sorted.len() - 1) as f64;
+    let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);
+    low + (high - low) * at.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn right(speedup: f64) -> Candidate {
+        Candidate { correct: Some(true), speedup: Some(speedup), ratio: Some(1.0) }
+    }
+
+    fn wrong() -> Candidate {
+        Candidate { correct: Some(false), ..right(9.0) }
+    }
+
+    const FORMS: [Form; 3] = [Form::Speedup, Form::Logistic, Form::Weighted];
+
+    #[test]
+    fn a_wrong_candidate_scores_zero_however_fast() {
+        for form in FORMS {
+            assert_eq!(score(form, &wrong()).value(), Some(0.0));
+            assert_eq!(score(form, &Candidate { correct: Some(false), ..Candidate::default() }).value(), Some(0.0));
+        }
+    }
+
+    #[test]
+    fn a_right_one_scores_by_its_speed_up() {
+        assert_eq!(score(Form::Speedup, &right(1.7)).value(), Some(1.7));
+        let logistic = |s: f64| score(Form::Logistic, &right(s)).value().unwrap();
+        assert_eq!(logistic(1.0), 0.5);
+        assert!((logistic(2.0) - 2.0 / 3.0).abs() < 1e-12 && (logistic(0.5) - 1.0 / 3.0).abs() < 1e-12);
+        assert!(logistic(1e300) <= 1.0 && logistic(1e-300) >= 0.0);
+        let weighted =
+            |s: f64, ratio: f64| score(Form::Weighted, &Candidate { ratio: Some(ratio), ..right(s) }).value();
+        assert_eq!((weighted(1.01, 1.0), weighted(1.009, 1.0)), (Some(1.25), Some(0.75)));
+        assert_eq!((weighted(2.0, 0.0), weighted(0.1, 0.4)), (Some(1.0), Some(0.6)));
+    }
+
+    #[test]
+    fn what_is_unknown_is_between_bounds_and_not_zero() {
+        let untimed = Candidate { speedup: None, ..right(1.0) };
+        let unverified = Candidate { correct: None, ..right(2.0) };
+        let nothing = Candidate::default();
+        let bounds = |form, of| (score(form, of).at_least, score(form, of).at_most);
+        assert_eq!(bounds(Form::Speedup, &untimed), (0.0, None));
+        assert_eq!(bounds(Form::Speedup, &unverified), (0.0, Some(2.0)));
+        assert_eq!(bounds(Form::Logistic, &untimed), (0.0, Some(1.0)));
+        assert_eq!(bounds(Form::Logistic, &unverified), (0.0, Some(logistic(2.0))));
+        assert_eq!(bounds(Form::Weighted, &untimed), (0.75, Some(1.25)));
+        assert_eq!(bounds(Form::Weighted, &unverified), (0.0, Some(1.25)));
+        assert_eq!(bounds(Form::Weighted, &Candidate { ratio: None, ..right(2.0) }), (1.0, Some(1.25)));
+        for form in FORMS {
+            assert!(score(form, &nothing).value().is_none());
+        }
+        let odd = Candidate { speedup: Some(f64::NAN), ..right(1.0) };
+        assert_eq!(score(Form::Speedup, &odd).value(), None);
+    }
+
+    #[test]
+    fn a_suite_is_over_all_of_them() {
+        let of = [right(0.5), right(1.0), right(2.0), right(4.0), wrong()];
+        let found = suite(Form::Logistic, &of, &[1.0, 1.2, 0.0]);
+        assert_eq!((found.candidates, found.correct, found.wrong, found.unverified, found.untimed), (5, 4, 1, 0, 0));
+        assert_eq!(found.correctness, Some((0.8, 0.8)));
+        assert_eq!((found.median, found.percentile_75), (Some(1.5), Some(2.5)));
+        assert!((found.geometric_mean.unwrap() - 2f64.sqrt()).abs() < 1e-12);
+        let shares: Vec<(f64, f64)> = found.fast.iter().map(|f| (f.at_least, f.at_most)).collect();
+        assert_eq!(
+            shares,
+            [(0.4, 0.4), (0.4, 0.4), (0.8, 0.8)],
+            "parity is not faster, and the wrong one counts in all"
+        );
+        let mean = (1.0 / 3.0 + 0.5 + 2.0 / 3.0 + 0.8) / 5.0;
+        assert!((found.mean.unwrap().value().unwrap() - mean).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_suite_with_unknowns_says_how_many_and_gives_bounds() {
+        let untimed = Candidate { speedup: None, ..right(1.0) };
+        let unverified = Candidate { correct: None, ..right(3.0) };
+        let found = suite(Form::Speedup, &[right(2.0), wrong(), untimed, unverified], &[1.0, 5.0]);
+        assert_eq!((found.correct, found.unverified, found.untimed), (2, 1, 1));
+        assert_eq!(found.correctness, Some((0.5, 0.75)));
+        assert_eq!((found.median, found.geometric_mean), (Some(2.0), Some(2.0)), "of the one that is known");
+        let shares: Vec<(f64, f64)> = found.fast.iter().map(|f| (f.at_least, f.at_most)).collect();
+        assert_eq!(shares, [(0.25, 0.75), (0.0, 0.25)]);
+        assert_eq!(found.mean, Some(Score { at_least: 0.5, at_most: None }));
+    }
+
+    #[test]
+    fn a_suite_of_nothing_has_no_numbers() {
+        let none = suite(Form::Speedup, &[], &[1.0]);
+        assert_eq!((none.correctness, none.mean, none.median, none.fast.len()), (None, None, None, 0));
+        let all_wrong = suite(Form::Speedup, &[wrong(), wrong()], &[1.0]);
+        assert_eq!((all_wrong.median, all_wrong.fast[0].at_most), (None, 0.0));
+        assert_eq!(all_wrong.mean.unwrap().value(), Some(0.0));
+    }
+}

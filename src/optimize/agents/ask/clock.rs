@@ -1,0 +1,54 @@
+//! Time as asking needs it. Knows the machine's clock; a test states its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Longest sleep before an interruption is looked for.
+pub(super) const TICK: Duration = Duration::from_millis(20);
+
+/// A clock.
+pub trait Clock: Send + Sync {
+    /// Time since some moment before everything else; never goes back.
+    fn now(&self) -> Duration;
+
+    /// The time of day, as RFC 3339 in UTC.
+    fn today(&self) -> String;
+
+    /// Waits for so long, or until `interrupted` is set.
+    fn wait(&self, time: Duration, interrupted: &AtomicBool);
+}
+
+/// The clock of this machine.
+#[derive(Debug)]
+pub struct SystemClock {
+    began: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock { began: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn today(&self) -> String {
+        let now = jiff::Timestamp::now();
+        // To the second: nobody compares answers more finely.
+        jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    }
+
+    fn wait(&self, time: Duration, interrupted: &AtomicBool) {
+        let end = self.now() + time;
+        while !interrupted.load(Ordering::Relaxed) {
+            let left = end.saturating_sub(self.now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(TICK));
+        }
+    }
+}

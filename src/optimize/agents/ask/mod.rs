@@ -1,0 +1,51 @@
+//! Asking agents: the half of the room that touches the world. What is asked and what a good answer is, is decided beside it.
+//!
+//! | part | does |
+//! |---|---|
+//! | [`asking`] | from a briefing to an answer: judge, coder, repetitions, records |
+//! | [`command`] | asks a program |
+//! | [`http`] | asks an endpoint |
+//! | [`ledger`] | what was spent, and when the next request may start |
+//! | [`clock`] | time, and waiting that an interruption ends |
+//! | [`key`] | keys, which nothing prints |
+//! | [`event`] | what happens meanwhile, and why there is no answer |
+
+pub mod asking;
+pub mod clock;
+mod command;
+pub mod event;
+mod http;
+mod key;
+mod ledger;
+
+pub use asking::{Asking, Surroundings};
+pub use clock::{Clock, SystemClock};
+pub use event::{AskError, AskEvent};
+pub use ledger::Spent;
+
+/// What an agent gave back.
+#[derive(Debug, Clone, PartialEq)]
+struct Got {
+    /// What it said.
+    reply: String,
+    /// Tokens of prompt and reply, where it says.
+    tokens: Option<(u64, u64)>,
+    /// Whether it stopped before the end.
+    cut: bool,
+}
+
+/// Why an agent gave nothing back.
+#[derive(Debug, Clone, PartialEq)]
+enum Failure {
+    /// It may go better next time.
+    Again {
+        /// Why.
+        why: String,
+        /// Seconds that the agent wants to be left alone for, where it says.
+        after_s: Option<u64>,
+    },
+    /// It will not go better: what is wrong is with the request or the agent.
+    Never(String),
+    /// The user interrupted.
+    Interrupted,
+}

@@ -1,0 +1,94 @@
+//! What a child and all that it starts may take together. Knows `/proc` and folders; does not end anything. The system has limits for one process only, and one
+//! that starts others, or writes many files, stays within each of them.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::family;
+
+/// What a child and all that it starts may take together; looked at now and then, so a little more may be taken for a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Room {
+    /// Processes, and memory in bytes that they hold, of everything that descends from *this* process: orphans are its children too, once it has adopted them
+    /// ([`family::adopt_orphans`]). So only for a process that has one child with its family at a time.
+    pub processes: usize,
+    /// Bytes of memory that these processes hold together.
+    pub memory: u64,
+    /// The folder it writes in.
+    pub folder: PathBuf,
+    /// Bytes that files there may take together.
+    pub bytes: u64,
+    /// How many files and folders there may be.
+    pub files: usize,
+}
+
+impl Room {
+    /// Which of these is exceeded now, in words.
+    pub(super) fn exceeded(&self) -> Option<&'static str> {
+        let all = family::descendants(std::process::id());
+        if all.len() > self.processes {
+            return Some("it started more processes than it may");
+        }
+        if all.into_iter().map(resident).sum::<u64>() > self.memory {
+            return Some("it took more memory than it may");
+        }
+        match taken(&self.folder, self.files, self.bytes) {
+            (files, _) if files > self.files => Some("it made more files than it may"),
+            (_, bytes) if bytes > self.bytes => Some("its files are larger than they may be"),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of memory that a process holds; none where it has ended.
+fn resident(pid: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let words =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).and_then(|line| line.split_whitespace().next());
+    words.and_then(|kibibytes| kibibytes.parse::<u64>().ok()).unwrap_or(0) << 10
+}
+
+/// Files and folders below a folder, and the bytes they take on the disk; stops counting beyond either limit. Links are not followed.
+fn taken(folder: &Path, most_files: usize, most_bytes: u64) -> (usize, u64) {
+    let (mut files, mut bytes) = (0, 0);
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        // What is removed meanwhile takes nothing.
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            files += 1;
+            bytes += metadata.blocks() * 512;
+            if files > most_files || bytes > most_bytes {
+                return (files, bytes);
+            }
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    (files, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_counted_at_any_depth_and_links_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        fs::write(dir.path().join("a/b/c"), [1; 10_000]).unwrap();
+        std::os::unix::fs::symlink("/usr", dir.path().join("a/usr")).unwrap();
+        let (files, bytes) = taken(dir.path(), 100, 1 << 30);
+        assert_eq!(files, 4);
+        assert!((10_000..100_000).contains(&bytes), "{bytes}");
+        assert_eq!(taken(dir.path(), 2, 1 << 30).0, 3);
+    }
+
+    #[test]
+    fn what_a_process_holds_is_known_until_it_ends() {
+        assert!(resident(std::process::id()) > 100_000);
+        assert_eq!(resident(u32::MAX), 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! `kforge accept`: what an agent wrote becomes the package's own, with where it comes from, and is pinned; the agent and its answers are needed no more.
+
+use std::fs;
+
+use crate::project::{Built, Project};
+use crate::rounds::{MANIFEST, answer, asked, champion, optimize, project};
+
+/// The kernel of a project whose agent has written a right one in the first round.
+fn written() -> Project {
+    let project = project(MANIFEST, &[answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(0);
+    assert_eq!(champion(&project.built(&[])), Some("r1,BLOCK=64".into()));
+    project
+}
+
+fn accept(project: &Project, words: &[&str]) -> Built {
+    let words = [&["accept", "--offline"], words].concat();
+    Built::last_of(&project.command(&words).output().unwrap())
+}
+
+/// Every file of the workspace but outputs, with its text.
+fn files(project: &Project) -> Vec<(String, String)> {
+    let all = walkdir::WalkDir::new(project.root()).sort_by_file_name().into_iter().map(Result::unwrap);
+    let own = all.filter(|e| e.file_type().is_file() && !e.path().starts_with(project.root().join("target")));
+    let name = |e: &walkdir::DirEntry| e.path().strip_prefix(project.root()).unwrap().display().to_string();
+    own.map(|e| (name(&e), fs::read_to_string(e.path()).unwrap())).collect()
+}
+
+fn text(project: &Project, name: &str) -> String {
+    fs::read_to_string(project.root().join(name)).unwrap()
+}
+
+#[test]
+fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_verified_again() {
+    let project = written();
+    let before = files(&project);
+    accept(&project, &["k", "--dry-run"]).expect(0).says("`k.cu` is new").says("not written");
+    assert_eq!(files(&project), before);
+    accept(&project, &["k", "--locked"]).expect(101).says("--locked");
+    assert_eq!(files(&project), before);
+
+    accept(&project, &["k"]).expect(0).says("p/k/cpu: r1,BLOCK=64, verified and not timed, in `k.cu`");
+    let source = text(&project, "k.cu");
+    let (comment, rest) = source.split_once("template <int BLOCK>").unwrap();
+    for part in ["command ./agent.sh in round 1", "contract blake3:", "BLOCK=64, verified at 2 shapes on the emulator"]
+    {
+        assert!(comment.contains(part), "{part} in {comment}");
+    }
+    assert!(comment.lines().all(|line| line.starts_with("//")) && rest.contains("y[i] = 2.0f * x[i] + 1.0f;"));
+    let manifest = text(&project, "kernel.toml");
+    assert!(!manifest.contains("generate") && manifest.contains("tune.BLOCK = [32, 64]"), "{manifest}");
+    assert!(manifest.contains("[agents.a]") && manifest.contains("shapes.quiet"), "{manifest}");
+
+    // Comments change no binary: what was verified stays verified, and the variant that nobody chose is not built.
+    fs::remove_file(project.root().join("agent.sh")).unwrap();
+    fs::remove_dir_all(project.home().join("answers")).unwrap();
+    let built = project.built(&[]);
+    assert_eq!(champion(&built), Some("BLOCK=64".into()));
+    let kinds: Vec<String> = built.executed_kinds().into_keys().collect();
+    assert!(!kinds.iter().any(|k| ["verify", "bench", "judge", "oracle"].contains(&k.as_str())), "{kinds:?}");
+    assert!(built.finished().all(|s| !s["id"].as_str().unwrap().contains("BLOCK=32")));
+    assert_eq!(project.built(&[]).count("executed"), 0);
+    assert_eq!(asked(&project), 1);
+    let report = project.command(&["report"]).output().unwrap();
+    assert!(String::from_utf8(report.stdout).unwrap().contains("accepted: only what kforge.lock pins is built"));
+
+    // Again: nothing changes.
+    let before = files(&project);
+    accept(&project, &["k"]).expect(0).says("it was accepted before");
+    assert_eq!(files(&project), before);
+    optimize(&project, &["k"]).expect(4);
+    // Free again, all that is declared is built.
+    accept(&project, &["k", "--undo"]).expect(0).says("`k` is free");
+    assert!(!text(&project, "kforge.lock").contains("accepted"));
+    let built = project.built(&[]);
+    assert!(built.finished().any(|s| s["id"].as_str().unwrap().contains("BLOCK=32")));
+    accept(&project, &["k", "--undo"]).expect(101).says("nothing of kernel `k` was accepted");
+}
+
+#[test]
+fn a_file_that_is_not_the_kernels_is_not_written_over() {
+    let project = written().file("k.cu", "// mine\n");
+    accept(&project, &["k"]).expect(101).says("`k.cu` is there already").says("--force");
+    assert!(text(&project, "kernel.toml").contains("generate"));
+    accept(&project, &["k", "--as", "../k.cu"]).expect(101).says("is not in the package's folder");
+    accept(&project, &["k", "--as", "fast/k.cu"]).expect(0);
+    assert!(text(&project, "kernel.toml").contains("source = \"fast/k.cu\""));
+    assert_eq!(text(&project, "k.cu"), "// mine\n");
+    assert_eq!(champion(&project.built(&[])), Some("BLOCK=64".into()));
+}
+
+#[test]
+fn an_accepted_kernel_can_be_another_beside_the_one_that_agents_go_on_with() {
+    let project = written();
+    accept(&project, &["k", "--name", "fast"]).expect(2).says("--target");
+    accept(&project, &["k", "--name", "fast", "--target", "cpu"]).expect(0).says("in `fast.cu`");
+    let manifest = text(&project, "kernel.toml");
+    assert!(manifest.contains("generate = { agent") && manifest.contains("[kernel.fast]"), "{manifest}");
+    let built = project.built(&[]);
+    let champions: Vec<String> = built.events("champion").map(|e| e["variant"].as_str().unwrap().into()).collect();
+    assert_eq!(champions, ["r1,BLOCK=64", "BLOCK=64"]);
+}
+
+#[test]
+fn what_is_not_known_cannot_be_accepted() {
+    let project = project(MANIFEST, &[]);
+    accept(&project, &["k"]).expect(101).says("p/k/cpu is not known").says("kforge optimize k");
+    accept(&project, &["other"]).expect(4);
+    let wrong = self::project(&MANIFEST.replace("repairs = 2", "repairs = 0"), &[answer("y[i] = 0.0f;")]);
+    optimize(&wrong, &[]).expect(100);
+    let before = files(&wrong);
+    accept(&wrong, &["k"]).expect(101).says("every variant that serves it is wrong");
+    assert_eq!(files(&wrong), before);
+}
+
+#[test]
+fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
+    let project = written();
+    let other = project.cloned("other");
+    accept(&project, &["k"]).expect(0);
+    // As it stands at the other after it was decided and before anything was written.
+    let digest = |text: &str| kforge::base::Digest::of(text.as_bytes()).to_string();
+    let changes: Vec<serde_json::Value> = ["k.cu", "kernel.toml", "kforge.lock"]
+        .iter()
+        .map(|path| {
+            let before = fs::read_to_string(other.root().join(path)).ok().map(|text| digest(&text));
+            serde_json::json!({ "path": path, "before": before, "text": text(&project, path) })
+        })
+        .collect();
+    other.write(".kforge-pending.json", &serde_json::to_string(&changes).unwrap());
+    assert_eq!(champion(&other.built(&[])), Some("BLOCK=64".into()));
+    assert_eq!(files(&other), files(&project));
+}

@@ -1,0 +1,289 @@
+//! Rounds as people run them: `kforge optimize` with a program as agent, on `cpu`. What it answers is kept and replayed; what it is told holds nothing that is
+//! held back; what it wrote is judged like any other kernel.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use crate::project::{Built, Project};
+
+/// An operator without a kernel, one shape of it held back, and an agent that is to write one.
+pub(crate) const MANIFEST: &str = r#"
+[package]
+name = "p"
+
+[targets.cpu]
+
+[agents.a]
+command = ["./agent.sh"]
+
+[operator.twice]
+dims = ["n"]
+inputs.x = { dtype = "f32", shape = ["n"] }
+outputs.y = { dtype = "f32", shape = ["n"] }
+reference = { builtin = "elementwise", y = "2 * x + 1" }
+tolerance = { atol = 1e-6, rtol = 1e-6 }
+shapes.small = { n = 70 }
+shapes.quiet = { n = 7919, role = "holdout" }
+
+[kernel.k]
+operator = "twice"
+generate = { agent = "a", judge = "rules", rounds = 1, branches = 2, repairs = 2 }
+"#;
+
+pub(crate) const DECLARATION: &str = "requires = []\ntune.BLOCK = [32, 64]\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [\"ceil_div(n, BLOCK)\"]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\", \"n\"]\n";
+
+/// A kernel whose body computes `y[i]`.
+pub(crate) fn source(body: &str) -> String {
+    format!(
+        "template <int BLOCK> __global__ void k(const float* x, float* y, int n) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) {body}\n}}\n"
+    )
+}
+
+/// An answer in the form that is asked for.
+pub(crate) fn answer(body: &str) -> String {
+    let branches = serde_json::json!([{ "BLOCK": 64 }, { "BLOCK": 32 }]);
+    serde_json::json!({ "declaration": DECLARATION, "source": source(body), "branches": branches, "notes": "n" })
+        .to_string()
+}
+
+/// A project whose agent answers with these, one after another, and keeps what it was told.
+pub(crate) fn project(manifest: &str, answers: &[String]) -> Project {
+    let project = Project::new().file("kernel.toml", manifest);
+    let told = project.place().join("told");
+    fs::create_dir(&told).unwrap();
+    for (n, answer) in answers.iter().enumerate() {
+        fs::write(told.join(format!("answer-{}", n + 1)), answer).unwrap();
+    }
+    let told = told.display();
+    project.write(
+        "agent.sh",
+        &format!(
+            "#!/bin/sh\nn=$(cat {told}/count 2>/dev/null || echo 0)\nn=$((n + 1))\necho $n > {told}/count\ncat > {told}/prompt-$n\ncat {told}/answer-$n\n"
+        ),
+    );
+    fs::set_permissions(project.root().join("agent.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    project
+}
+
+/// How often the agent was asked.
+pub(crate) fn asked(project: &Project) -> u32 {
+    fs::read_to_string(project.place().join("told/count")).map_or(0, |n| n.trim().parse().unwrap())
+}
+
+fn prompt(project: &Project, n: u32) -> String {
+    fs::read_to_string(project.place().join(format!("told/prompt-{n}"))).unwrap()
+}
+
+pub(crate) fn optimize(project: &Project, words: &[&str]) -> Built {
+    let words = [&["optimize", "--offline", "--message-format", "json"], words].concat();
+    Built::last_of(&project.command(&words).output().unwrap())
+}
+
+pub(crate) fn champion(built: &Built) -> Option<String> {
+    built.events("champion").last().map(|e| e["variant"].as_str().unwrap().to_string())
+}
+
+#[test]
+fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
+    let answers = [
+        "I would rather talk about it.".to_string(),
+        answer("y[i] = 2.0f * x[i];"),
+        answer("y[i] = n == 70 ? 2.0f * x[i] + 1.0f : 0.0f;"),
+        answer("y[i] = 2.0f * x[i] + 1.0f;"),
+    ];
+    let project = project(MANIFEST, &answers);
+    // Nobody asks but `optimize`: a build says what is missing, and is no failure.
+    let before = project.built(&[]);
+    assert_eq!(asked(&project), 0);
+    let missing = before.finished().find(|s| s["id"] == "p/k/cpu/r1/generate").expect("the round that has no record");
+    assert!(missing["outcome"]["unavailable"].as_str().unwrap().contains("kforge optimize k"), "{missing}");
+
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 4);
+    // A reply that is none is asked for again, with what was wrong; a wrong kernel comes back with how it is wrong; what is held back is not told.
+    assert!(prompt(&project, 2).contains("JSON"), "{}", prompt(&project, 2));
+    assert!(prompt(&project, 3).contains("shape `small`") && prompt(&project, 3).contains("y[i] = 2.0f * x[i];"));
+    assert!(prompt(&project, 4).contains("a shape that is not shown"), "{}", prompt(&project, 4));
+    for n in 1..=4 {
+        let told = prompt(&project, n);
+        assert!(!told.contains("quiet") && !told.contains("7919") && told.contains("small: n = 70"), "{told}");
+    }
+
+    let again = optimize(&project, &[]).expect(0);
+    assert_eq!((asked(&project), again.count("executed")), (4, 0), "{:?}", again.executed());
+    // The same build without the agent: nothing is asked, nothing runs, the same champion.
+    fs::remove_file(project.root().join("agent.sh")).unwrap();
+    let replayed = project.built(&[]);
+    assert_eq!(
+        (replayed.count("executed"), champion(&replayed)),
+        (0, Some("r1.2,BLOCK=64".into())),
+        "{:?}",
+        replayed.executed()
+    );
+}
+
+#[test]
+fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
+    let manifest = MANIFEST.replace("repairs = 2", "repairs = 1");
+    let project = project(&manifest, &[answer("y[i] = two(x[i]);"), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 2);
+    assert!(
+        prompt(&project, 2).contains("does not compile") && prompt(&project, 2).contains("two"),
+        "{}",
+        prompt(&project, 2)
+    );
+    // What the compiler refused is remembered as any other result is.
+    assert_eq!(project.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn where_every_answer_is_wrong_the_build_says_so() {
+    let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
+    let project = project(&manifest, &[answer("y[i] = 0.0f;")]);
+    optimize(&project, &[]).expect(100);
+    assert_eq!(asked(&project), 1);
+    optimize(&project, &[]).expect(100);
+    assert_eq!(asked(&project), 1);
+    project.build(&[]).expect(100);
+}
+
+#[test]
+fn a_kernel_without_an_agent_cannot_be_optimized() {
+    let project = Project::new()
+        .file("kernel.toml", &MANIFEST.replace("generate = {", "generate = { template = \"elementwise\" } #"));
+    let built = optimize(&project, &[]);
+    built.expect(4).says("no agent is to improve `k`").says("generate = { agent");
+}
+
+/// Files below a folder that hold a text.
+fn holding(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let all = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).filter(|e| e.file_type().is_file());
+    all.map(|e| e.into_path())
+        .filter(|path| fs::read(path).is_ok_and(|b| b.windows(text.len()).any(|w| w == text.as_bytes())))
+        .collect()
+}
+
+#[test]
+fn a_run_that_is_killed_goes_on_where_it_was_and_asks_nothing_twice() {
+    let project = project(MANIFEST, &[answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    let mut running = project.command(&["optimize", "--offline"]).spawn().unwrap();
+    // Killed as soon as the answer is on record: while what was answered is looked at.
+    let recorded = || {
+        let answers = walkdir::WalkDir::new(project.home().join("answers")).into_iter().filter_map(Result::ok);
+        answers.filter(|e| e.file_name() == "1-0.json").count() == 1
+    };
+    while !recorded() {
+        assert!(running.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::yield_now();
+    }
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let built = optimize(&project, &[]).expect(0);
+    assert_eq!((asked(&project), champion(&built)), (1, Some("r1,BLOCK=64".into())));
+    // A kill between reply and record, too: the reply is on disk before it is read.
+    for answer in walkdir::WalkDir::new(project.home().join("answers")).into_iter().filter_map(Result::ok) {
+        if answer.file_name() == "1-0.json" {
+            fs::remove_file(answer.path()).unwrap();
+        }
+    }
+    let built = optimize(&project, &[]).expect(0);
+    assert_eq!((asked(&project), champion(&built)), (1, Some("r1,BLOCK=64".into())));
+}
+
+/// A server that answers requests in turn with these statuses and bodies, then no more. Gives its address and what it was asked, whole.
+fn server(script: Vec<(u16, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = move || {
+        let mut asked = vec![];
+        for (status, body) in script {
+            let (mut stream, _) = listener.accept().unwrap();
+            asked.push(request(&mut stream));
+            let reply = format!(
+                "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nRetry-After: 0\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            std::io::Write::write_all(&mut stream, reply.as_bytes()).unwrap();
+        }
+        asked
+    };
+    (format!("http://{address}/v1"), std::thread::spawn(serve))
+}
+
+fn request(stream: &mut std::net::TcpStream) -> String {
+    use std::io::Read;
+    let (mut all, mut part) = (vec![], [0u8; 4096]);
+    loop {
+        let n = stream.read(&mut part).unwrap();
+        all.extend_from_slice(&part[..n]);
+        let text = String::from_utf8_lossy(&all).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|l| {
+            l.to_ascii_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse::<usize>().unwrap())
+        });
+        if n == 0 || length.is_some_and(|length| body.len() >= length) {
+            return text;
+        }
+    }
+}
+
+fn completion(content: &str, finish: &str) -> (u16, String) {
+    let body = serde_json::json!({
+        "choices": [{ "message": { "role": "assistant", "content": content }, "finish_reason": finish }],
+        "usage": { "prompt_tokens": 1000, "completion_tokens": 100 },
+    });
+    (200, body.to_string())
+}
+
+#[test]
+fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
+    const KEY: &str = "sk-secret-0123456789";
+    let attack = answer("{ y[i] = 2.0f * x[i] + 1.0f; system(\"touch escaped\"); }")
+        .replace("template <int", "extern \\\"C\\\" int system(const char*);\\ntemplate <int");
+    let good = answer("y[i] = 2.0f * x[i] + 1.0f;");
+    let (url, server) = server(vec![
+        (429, "{}".into()),
+        completion(&good[..good.len() / 2], "length"),
+        completion(&attack, "stop"),
+        completion(&answer("y[i] = x[i];"), "stop"),
+        completion(&format!("Here it is:\n```json\n{good}\n```"), "stop"),
+    ]);
+    let manifest = MANIFEST.replace(
+        "command = [\"./agent.sh\"]",
+        &format!("http = \"{url}\"\nmodel = \"m\"\nkey = \"TEST_KEY\"\nprices = {{ input = 3, output = 15 }}"),
+    );
+    let project = Project::new().file("kernel.toml", &manifest).var("TEST_KEY", KEY);
+    let output = project.command(&["optimize", "--message-format", "json"]).output().unwrap();
+    let built = Built::last_of(&output).expect(0);
+    let asked = server.join().unwrap();
+    assert_eq!((asked.len(), champion(&built)), (5, Some("r1.2,BLOCK=64".into())));
+    assert!(asked.iter().all(|a| a.contains(&format!("Bearer {KEY}")) && !a.contains("7919")), "{asked:?}");
+    assert!(asked[3].contains("the kernel tried to"), "it is told what its kernel tried: {}", asked[3]);
+    assert!(built.stderr().contains("4400 tokens"), "{}", built.stderr());
+    assert!(
+        holding(project.place(), "escaped").iter().all(|p| !p.ends_with("escaped"))
+            && !project.root().join("escaped").exists()
+    );
+    // The key is in no file and in nothing that was said.
+    assert_eq!(holding(project.place(), KEY), [std::path::PathBuf::new(); 0]);
+    assert!(!built.stderr().contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
+    // With the server gone, and without the key, the same build asks nothing and gives the same.
+    let replayed = Project::var(project, "TEST_KEY", "").built(&[]);
+    assert_eq!((replayed.count("executed"), champion(&replayed)), (0, Some("r1.2,BLOCK=64".into())));
+}
+
+#[test]
+fn without_a_network_or_a_key_nobody_is_asked_and_nothing_is_lost() {
+    let (http, key) = ("http = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"", "\nkey = \"NO_SUCH_KEY\"");
+    let with = |rest: &str| MANIFEST.replace("command = [\"./agent.sh\"]", rest);
+    let offline = Project::new().file("kernel.toml", &with(http));
+    let output = offline.command(&["optimize", "--offline"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("kforge is offline"), "{output:?}");
+    let keyless = Project::new().file("kernel.toml", &with(&format!("{http}{key}")));
+    let output = keyless.command(&["optimize"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("NO_SUCH_KEY"), "{output:?}");
+    assert_eq!(keyless.built(&[]).count("unavailable"), 1);
+}

@@ -1,0 +1,109 @@
+//! What bounds a champion: profiled at its bench shapes, its roofline computed, shown, and kept like any observation.
+
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, Machine, champion, steps};
+use crate::project::ids;
+
+/// Peaks at which `k` at `big`, 800 bytes and 200 operations in 1000 ns, reaches 43 % of the memory and 8 % of the arithmetic.
+const PEAKS: &str = "peaks = { dram-bytes-per-s = 1.8604651162790698e9, ops-per-s = { f32 = 2.5e9 } }\n";
+const REFUSED: &str = "peaks = { dram-bytes-per-s = 1.8604651162790698e9, ops-per-s = { f32 = 2.5e9 } }\nrefused = \"ERR_NVGPUCTRPERM\"\n";
+
+const METRICS: &str = "ns = 1000.0\nmetrics = { sm_throughput = 8.0, pipe_fp32 = 5.0, dram_throughput = 43.0, \
+                       stall_long_scoreboard = 61.0, stall_short_scoreboard = 1.0, stall_barrier = 2.0, dram_read = 600.0, dram_write = 800.0 }";
+
+fn machine() -> Machine {
+    Machine { noise: 0.0, says: PEAKS, ..Machine::with(&[(1, 1400.0), (4, 1200.0)]) }.rule("^k<2>", METRICS)
+}
+
+fn roofline(lab: &Lab) -> Value {
+    let all = lab.target()["rooflines"].as_array().cloned().unwrap_or_default();
+    let [one] = &all[..] else { panic!("{all:?}") };
+    one.clone()
+}
+
+/// What a command prints.
+fn told(lab: &Lab, words: &[&str]) -> String {
+    let output = lab.project.command(words).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Gaps in hundredths; -1 where unknown.
+fn gaps(roofline: &Value) -> [i64; 3] {
+    ["compute", "memory", "latency"]
+        .map(|axis| roofline["roofline"]["gaps"][axis].as_f64().map_or(-1, |gap| (gap * 100.0).round() as i64))
+}
+
+#[test]
+fn a_champion_is_profiled_and_its_gaps_come_from_counters() {
+    let lab = Lab::new(&machine());
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built), ("V=2".into(), false));
+    assert_eq!(steps(&built, "profile", "executed"), ids(&["p/k/V=2/h/big/profile"]));
+    assert_eq!(steps(&built, "roofline", "executed"), ids(&["p/k/V=2/h/roofline"]));
+    let found = roofline(&lab);
+    assert_eq!((gaps(&found), &found["roofline"]["bound"]), ([92, 57, 61], &json!("latency")));
+    assert_eq!((&found["variant"], &found["shape"]), (&json!("V=2"), &json!("big")));
+    assert_eq!(found["roofline"]["from"]["memory"], "counters");
+    // Made of measured ones: 1400 bytes moved where 800 would do, 800 written where 400 would.
+    let metrics = &found["roofline"]["metrics"];
+    assert_eq!((&metrics["traffic_excess"], &metrics["write_excess"]), (&json!(1.75), &json!(2.0)));
+    let line = "bound by latency: gaps compute 0.92, memory 0.57, latency 0.61";
+    for format in ["text", "markdown"] {
+        assert!(told(&lab, &["report", "--format", format]).contains(line));
+    }
+    let records = lab.records();
+    let again = lab.built(&[]);
+    assert_eq!((again.count("executed"), lab.records()), (0, records), "and nothing again");
+}
+
+#[test]
+fn where_counters_are_refused_timing_tells_two_gaps_and_the_build_ends_well() {
+    let lab = Lab::new(&Machine { says: REFUSED, ..machine() });
+    let built = lab.built(&[]);
+    assert_eq!((built.count("unavailable"), built.count("skipped")), (0, 0));
+    let found = roofline(&lab);
+    assert_eq!((gaps(&found), &found["roofline"]["bound"]), ([92, 57, -1], &json!("memory")));
+    assert_eq!(found["roofline"]["from"], json!({ "compute": "timing", "memory": "timing" }));
+    assert_eq!(found["roofline"]["near_peak"], false);
+    let line = "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)";
+    assert!(told(&lab, &["report"]).contains(line));
+    assert_eq!(lab.built(&["--require-evidence"]).count("executed"), 0);
+}
+
+#[test]
+fn a_metric_that_is_missing_is_unknown_with_its_reason() {
+    let lab =
+        Lab::new(&Machine { says: "", ..machine() }.first("^k<2>", "ns = 1000.0\nmetrics = { sm_throughput = 8.0 }"));
+    lab.built(&[]);
+    let found = roofline(&lab);
+    assert_eq!((gaps(&found), &found["roofline"]["bound"]), ([92, -1, -1], &Value::Null));
+    let why = found["roofline"]["missing"]["memory"].as_str().unwrap();
+    assert!(why.contains("no `dram_throughput`: the device has no such counter"), "{why}");
+    assert!(why.contains("does not say its memory's peak"), "{why}");
+}
+
+#[test]
+fn without_the_device_a_profile_is_evidence_like_any_other_and_lacking_one_is_no_lack_of_evidence() {
+    let lab = Lab::new(&machine());
+    lab.built(&[]);
+    let report = lab.project.report();
+    lab.on(&Machine { device: None, ..machine() });
+    let built = lab.built(&["--require-evidence"]);
+    assert_eq!((built.count("unavailable"), lab.project.report()), (0, report));
+    // Of another champion nothing was profiled.
+    let lab = lab.manifest("tune.V = [1, 2, 4]", "tune.V = [1, 4]");
+    let built = lab.built(&["--require-evidence"]);
+    assert_eq!(champion(&built), ("V=4".into(), false));
+    assert_eq!(steps(&built, "profile", "unavailable"), ids(&["p/k/V=4/h/big/profile"]));
+    assert_eq!(gaps(&roofline(&lab)), [93, 64, -1], "the times are known");
+}
+
+#[test]
+fn what_is_provisional_has_no_roofline() {
+    let lab = Lab::new(&Machine { device: None, ..machine() });
+    let built = lab.built(&[]);
+    assert!(champion(&built).1 && built.finished().all(|s| s["kind"] != "profile" && s["kind"] != "roofline"));
+    assert_eq!(lab.target()["rooflines"], Value::Null);
+}
