@@ -312,3 +312,19 @@ fn a_kernel_whose_classes_are_searched_has_a_champion_of_each() {
     let report = lab.target()["search"]["best"].clone();
     assert_eq!(report.as_array().unwrap().iter().map(|b| b["class"].clone()).collect::<Vec<_>>(), ["100", "200"]);
 }
+
+#[test]
+fn a_bundle_brings_a_search_to_a_machine_without_the_device() {
+    let lab = lab(MODEL);
+    let with = lab.built(&[]);
+    let exported = lab.project.command(&["evidence", "export"]).output().unwrap();
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let laptop = lab.anew("laptop");
+    laptop.on(&Machine { device: None, ..machine() });
+    let replayed = laptop.built(&["--require-evidence"]);
+    assert_eq!((replayed.keys(), champion(&replayed)), (with.keys(), champion(&with)));
+    // Without the bundle there is a first batch to ask for, and nobody to answer.
+    let other = lab.anew("other");
+    std::fs::remove_dir_all(other.project.root().join("evidence")).unwrap();
+    assert!(other.project.build(&["--require-evidence"]).expect(103).stderr().contains("/few/bench: no device"));
+}
