@@ -88,6 +88,7 @@ impl Attack {
             std: "c++17".into(),
             include: vec![],
             flags: flags.iter().map(|flag| flag.to_string()).collect(),
+            candidate: false,
         };
         self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())
     }
