@@ -290,7 +290,8 @@ fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
             && !project.root().join("escaped").exists()
     );
     // The key is in no file and in nothing that was said.
-    assert_eq!(holding(project.place(), KEY), [std::path::PathBuf::new(); 0]);
+    let keys = holding(project.place(), KEY);
+    assert!(keys.is_empty(), "{keys:?}");
     assert!(!built.stderr().contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
     // With the server gone, and without the key, the same build asks nothing and gives the same.
     let replayed = Project::var(project, "TEST_KEY", "").built(&[]);
