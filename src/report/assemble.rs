@@ -67,6 +67,9 @@ impl Reader<'_> {
     }
 }
 
+/// How the id of a search's first step ends.
+const FIRST_SEARCH: &str = "/wave-0/search";
+
 /// Assembles a report. `names` gives what a select step's numbers mean.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
     let mut packages = Packages { all: vec![], at: HashMap::new() };
@@ -78,16 +81,19 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
             target_of(package, kernel, operator, target, types_of(variant));
         }
+        // Of a searched kernel only the first search step is there from the start.
+        if let (Some(kernel), Some(operator), Some(target), true) =
+            (kernel, operator, target, step.kind == StepKind::Search && step.id.ends_with(FIRST_SEARCH))
+            && let Some(names) = names(step.id)
+        {
+            target_of(package, kernel, operator, target, &names.types);
+        }
     }
     for step in steps {
         let package = packages.get(&step.labels.package);
         match step.kind {
             StepKind::Calibrate => operator(package, step),
-            StepKind::Search => {
-                if let Some(names) = names(step.id) {
-                    search(package, step, &names, reader);
-                }
-            }
+            StepKind::Search => search(package, step, names, reader),
             StepKind::Select => {
                 if let Some(names) = names(step.id) {
                     select(package, step, &names, reader);
@@ -242,10 +248,20 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
 }
 
 /// What a search came to, which its last step says.
-fn search(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reader: &Reader<'_>) {
+fn search(
+    package: &mut PackageReport,
+    step: &StepView<'_>,
+    names: &dyn Fn(&str) -> Option<Names>,
+    reader: &Reader<'_>,
+) {
     let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else { return };
     let Some(searched) = reader.document::<Searched>(step.result, "search") else { return };
-    let Some(found) = SearchReport::of(searched.tally, names) else { return };
+    // To name all of a space takes a while: only where it is told.
+    if searched.tally.over.is_none() {
+        return;
+    }
+    let Some(names) = names(step.id) else { return };
+    let Some(found) = SearchReport::of(searched.tally, &names) else { return };
     let operator = step.labels.operator.clone().unwrap_or_default();
     target_of(package, kernel, &operator, target, &names.types).search = Some(found);
 }

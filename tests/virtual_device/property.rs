@@ -22,7 +22,16 @@ struct Made {
     per: &'static str,
     method: Option<u32>,
     signature: &'static str,
+    /// How the space is searched.
+    search: &'static str,
 }
+
+const SEARCHES: [&str; 4] = [
+    "",
+    "tune.strategy = \"random\"\ntune.budget = { variants = 3 }",
+    "tune.strategy = \"annealing\"\ntune.budget = { seconds = 2 }",
+    "tune.strategy = \"model\"\ntune.budget = { variants = 2 }\ntune.seed = 4",
+];
 
 const VALUES: [u32; 5] = [1, 2, 4, 8, 16];
 
@@ -32,18 +41,19 @@ impl Made {
         let bench = if random.below(2) == 0 { vec![64] } else { vec![64, 96] };
         let per = ["all", "shape"][random.below(2) as usize];
         let method = (random.below(2) == 0).then(|| VALUES[random.below(5) as usize]);
-        Made { kernels, tolerance: 1, bench, per, method, signature: "LDG" }
+        Made { kernels, tolerance: 1, bench, per, method, signature: "LDG", search: SEARCHES[random.below(4) as usize] }
     }
 
     fn edit(&mut self, random: &mut Random) -> &'static str {
         let at = random.below(self.kernels.len() as u64) as usize;
-        match random.below(8) {
+        match random.below(9) {
             0 => (self.kernels[at].1 += 10, "code").1,
             1 => (self.kernels[at].2 += 1, "a comment").1,
             2 => (self.tolerance += 1, "the tolerance").1,
             3 => (self.kernels[at].0 = values(random), "tunables").1,
             4 => (self.bench = if self.bench.len() == 1 { vec![64, 96] } else { vec![96] }, "bench shapes").1,
             5 => (self.per = if self.per == "all" { "shape" } else { "all" }, "classes").1,
+            8 => (self.search = SEARCHES[random.below(4) as usize], "the search").1,
             6 => (self.method = Some(VALUES[random.below(5) as usize]), "a method").1,
             _ => (self.signature = if self.signature == "LDG" { "STG" } else { "LDG" }, "a signature").1,
         }
@@ -62,6 +72,7 @@ impl Made {
                  launch = [{{ entry = \"k{i}<V>\", grid = [\"n\"], block = [\"32\"], args = [\"x\", \"y\", \"n\"] }}]",
                 self.per
             );
+            let _ = writeln!(text, "{}", self.search);
             if let Some(off) = self.method {
                 let _ = writeln!(
                     text,

@@ -164,7 +164,8 @@ fn an_interrupted_search_goes_on_where_it_was() {
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     let records = lab.records();
     let built = lab.built(&[]);
-    assert_eq!(lab.records(), records + asked(&built).len(), "each is asked once");
+    let profiled = steps(&built, "profile", "executed").len();
+    assert_eq!(lab.records(), records + asked(&built).len() + profiled, "each is asked once");
     assert!(steps(&built, "search", "fresh").contains("p/k/h/wave-4/search"));
     let clean = lab.anew("clean");
     assert_eq!(clean.built(&[]).keys(), built.keys());
@@ -311,4 +312,20 @@ fn a_kernel_whose_classes_are_searched_has_a_champion_of_each() {
     assert_eq!(champions, [("10".into(), true), ("100".into(), false), ("200".into(), false)]);
     let report = lab.target()["search"]["best"].clone();
     assert_eq!(report.as_array().unwrap().iter().map(|b| b["class"].clone()).collect::<Vec<_>>(), ["100", "200"]);
+}
+
+#[test]
+fn a_bundle_brings_a_search_to_a_machine_without_the_device() {
+    let lab = lab(MODEL);
+    let with = lab.built(&[]);
+    let exported = lab.project.command(&["evidence", "export"]).output().unwrap();
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let laptop = lab.anew("laptop");
+    laptop.on(&Machine { device: None, ..machine() });
+    let replayed = laptop.built(&["--require-evidence"]);
+    assert_eq!((replayed.keys(), champion(&replayed)), (with.keys(), champion(&with)));
+    // Without the bundle there is a first batch to ask for, and nobody to answer.
+    let other = lab.anew("other");
+    std::fs::remove_dir_all(other.project.root().join("evidence")).unwrap();
+    assert!(other.project.build(&["--require-evidence"]).expect(103).stderr().contains("/few/bench: no device"));
 }
