@@ -79,7 +79,7 @@ impl Agent {
     pub fn identity(&self) -> String {
         match &self.reach {
             Reach::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
-            Reach::Command { program } => format!("command {}", program.join(" ")),
+            Reach::Command { program } => format!("command {program:?}"),
         }
     }
 }

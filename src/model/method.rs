@@ -138,6 +138,12 @@ pub struct Off {
 }
 
 impl Kernel {
+    /// The flags that it and its methods declare, before tunables are replaced.
+    pub fn every_flag(&self) -> impl Iterator<Item = &str> {
+        let off = self.methods.iter().filter_map(|m| m.off.as_ref()).flat_map(|off| &off.flags);
+        self.flags.iter().chain(off).map(String::as_str)
+    }
+
     /// The variant without a method; none where the kernel does not say how, or where turning it off changes nothing for this variant, which then does not use the method.
     pub fn without(&self, variant: &Variant, method: &Method) -> Option<Off> {
         let off = method.off.as_ref()?;

@@ -1,7 +1,7 @@
 //! Several files changed together: all of them or none, whatever happens meanwhile. Knows texts and paths; does not know what they say.
 //!
-//! What is to be written stands in one file at the workspace's root before the first file is touched. Whoever opens the workspace and finds that file carries out
-//! what it says, so that a process that was killed between two files leaves nothing half done. It says what each file held before: where somebody else has changed
+//! What is to be written stands in one file of the home before the first file is touched: never in the workspace, which may be somebody else's. Whoever opens the
+//! workspace and finds that file carries out what it says, so that a process that was killed between two files leaves nothing half done. It says what each file held before: where somebody else has changed
 //! one since, the rest is given up.
 
 use std::io;
@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::Digest;
 use crate::base::files::{write_atomically, write_if_changed};
-
-/// The file that says what is being written.
-const PENDING: &str = ".kforge-pending.json";
 
 /// A file and what it is to hold.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,39 +38,40 @@ impl Change {
     }
 }
 
-/// Writes them, in order.
+/// Writes them, in order. `pending` is the file that says what is being written.
 ///
 /// # Errors
 /// Nothing was written if what is to be written could not be; else the next one to open the workspace goes on.
-pub fn write(root: &Path, changes: &[Change]) -> io::Result<()> {
+pub fn write(root: &Path, pending: &Path, changes: &[Change]) -> io::Result<()> {
     if changes.iter().any(Change::changes) {
-        write_atomically(&root.join(PENDING), &serde_json::to_vec_pretty(changes)?, true)?;
-        finish(root)?;
+        if let Some(folder) = pending.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        write_atomically(pending, &serde_json::to_vec_pretty(changes)?, true)?;
+        finish(root, pending)?;
     }
     Ok(())
 }
 
 /// Whether somebody began to write and did not end.
-pub fn is_pending(root: &Path) -> bool {
-    root.join(PENDING).exists()
+pub fn is_pending(pending: &Path) -> bool {
+    pending.exists()
 }
 
 /// Carries out what somebody began and did not end. Gives the files that were changed by others meanwhile, for which it was given up.
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn finish(root: &Path) -> io::Result<Vec<String>> {
-    let pending = root.join(PENDING);
-    let bytes = match std::fs::read(&pending) {
+pub fn finish(root: &Path, pending: &Path) -> io::Result<Vec<String>> {
+    let bytes = match std::fs::read(pending) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
         Err(e) => return Err(e),
     };
     let changes: Vec<Change> = serde_json::from_slice(&bytes)?;
-    // The file may have come with a workspace of somebody else's.
-    let inside = |path: &str| Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-    if let Some(change) = changes.iter().find(|change| !inside(&change.path)) {
-        let why = format!("`{PENDING}` names `{}`, which is outside the workspace; remove it", change.path);
+    if let Some(change) = changes.iter().find(|change| !is_inside(root, &change.path)) {
+        let why =
+            format!("`{}` names `{}`, which leads out of the workspace; remove it", pending.display(), change.path);
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let mut foreign = vec![];
@@ -88,11 +86,20 @@ pub fn finish(root: &Path) -> io::Result<Vec<String>> {
             write_if_changed(&root.join(&change.path), change.text.as_bytes())?;
         }
     }
-    match std::fs::remove_file(&pending) {
+    match std::fs::remove_file(pending) {
         // Another process was as quick.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(foreign),
         done => done.map(|()| foreign),
     }
+}
+
+/// Whether a path stays in the workspace, links included.
+fn is_inside(root: &Path, path: &str) -> bool {
+    let mut at = root.to_path_buf();
+    Path::new(path).components().all(|part| {
+        at.push(part);
+        matches!(part, Component::Normal(_)) && !at.is_symlink()
+    })
 }
 
 fn digest(path: &Path) -> io::Result<Option<Digest>> {
@@ -113,6 +120,10 @@ mod tests {
         vec![of("a", "new a"), of("b", "new b"), of("c/d", "new d")]
     }
 
+    fn pending(root: &Path) -> std::path::PathBuf {
+        root.join("pending.json")
+    }
+
     fn read(root: &Path, path: &str) -> Option<String> {
         std::fs::read_to_string(root.join(path)).ok()
     }
@@ -124,15 +135,15 @@ mod tests {
             let root = dir.path();
             let changes = changes(root);
             // As a process leaves it that is killed after so many files.
-            write_atomically(&root.join(PENDING), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
+            write_atomically(&pending(root), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
             changes[..done]
                 .iter()
                 .for_each(|c| assert!(write_if_changed(&root.join(&c.path), c.text.as_bytes()).is_ok()));
-            assert_eq!(finish(root).unwrap(), Vec::<String>::new());
+            assert_eq!(finish(root, &pending(root)).unwrap(), Vec::<String>::new());
             for change in &changes {
                 assert_eq!(read(root, &change.path).as_ref(), Some(&change.text));
             }
-            assert!(!root.join(PENDING).exists());
+            assert!(!pending(root).exists());
         }
     }
 
@@ -141,11 +152,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
         let changes = changes(root);
-        write_atomically(&root.join(PENDING), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
+        write_atomically(&pending(root), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
         std::fs::write(root.join("b"), "theirs").unwrap();
-        assert_eq!(finish(root).unwrap(), ["b"]);
+        assert_eq!(finish(root, &pending(root)).unwrap(), ["b"]);
         assert_eq!((read(root, "a"), read(root, "b")), (None, Some("theirs".into())));
-        assert_eq!(finish(root).unwrap(), Vec::<String>::new(), "given up once and for all");
+        assert_eq!(finish(root, &pending(root)).unwrap(), Vec::<String>::new(), "given up once and for all");
     }
 
     #[test]
@@ -153,10 +164,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("work");
         std::fs::create_dir(&root).unwrap();
-        for path in ["../out", "/tmp/out", "a/../../out"] {
+        std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), root.join("link")).unwrap();
+        for path in ["../out", "/tmp/out", "a/../../out", "link/out"] {
             let change = Change { path: path.into(), before: None, text: String::new() };
-            std::fs::write(root.join(PENDING), serde_json::to_vec(&[change]).unwrap()).unwrap();
-            assert!(finish(&root).unwrap_err().to_string().contains("outside the workspace"), "{path}");
+            std::fs::write(pending(&root), serde_json::to_vec(&[change]).unwrap()).unwrap();
+            assert!(
+                finish(&root, &pending(&root)).unwrap_err().to_string().contains("leads out of the workspace"),
+                "{path}"
+            );
         }
     }
 
@@ -164,10 +180,10 @@ mod tests {
     fn what_is_so_already_writes_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path();
-        write(root, &changes(root)).unwrap();
+        write(root, &pending(root), &changes(root)).unwrap();
         let again: Vec<Change> = ["a", "b"].map(|p| Change::of(root, p, format!("new {p}")).unwrap()).into();
         assert!(!again.iter().any(Change::changes));
-        write(root, &again).unwrap();
+        write(root, &pending(root), &again).unwrap();
         assert_eq!(read(root, "b").as_deref(), Some("new b"));
     }
 }

@@ -127,7 +127,10 @@ fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
             serde_json::json!({ "path": path, "before": before, "text": text(&project, path) })
         })
         .collect();
-    other.write(".kforge-pending.json", &serde_json::to_string(&changes).unwrap());
+    let root = kforge::base::Digest::of(other.root().as_os_str().as_encoded_bytes());
+    let pending = other.home().join("pending");
+    fs::create_dir_all(&pending).unwrap();
+    fs::write(pending.join(format!("{}.json", root.hex())), serde_json::to_string(&changes).unwrap()).unwrap();
     assert_eq!(champion(&other.built(&[])), Some("BLOCK=64".into()));
     assert_eq!(files(&other), files(&project));
 }

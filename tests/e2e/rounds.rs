@@ -103,7 +103,7 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
     // A reply that is none is asked for again, with what was wrong; a wrong kernel comes back with how it is wrong; what is held back is not told.
     assert!(prompt(&project, 2).contains("JSON"), "{}", prompt(&project, 2));
     assert!(prompt(&project, 3).contains("shape `small`") && prompt(&project, 3).contains("y[i] = 2.0f * x[i];"));
-    assert!(prompt(&project, 4).contains("a shape that is not shown"), "{}", prompt(&project, 4));
+    assert!(prompt(&project, 4).contains("not right at every shape"), "{}", prompt(&project, 4));
     for n in 1..=4 {
         let told = prompt(&project, n);
         assert!(!told.contains("quiet") && !told.contains("7919") && told.contains("small: n = 70"), "{told}");

@@ -37,16 +37,17 @@ pub fn run(context: &Context, args: &AcceptArgs) -> Result<Exit, Exit> {
         target: args.target.clone(),
         ..Select::default()
     };
-    let looking = context.look(&words, Goal::Build)?;
-    // Nobody builds meanwhile, and two do not accept at once.
+    // Nobody builds meanwhile, and two do not accept at once: what is read must be what is written over, so it is read under the lock.
     let _lock = match args.dry_run {
         true => vec![],
         false => {
-            let target = &looking.opened.target;
+            let opened = context.open()?;
+            let target = &opened.target;
             make_target(target).map_err(|e| context.fail(&format!("cannot make `{}`: {e}", target.display())))?;
-            context.lock(&looking.opened, &AtomicBool::new(false))?
+            context.lock(&opened, &AtomicBool::new(false))?
         }
     };
+    let looking = context.look(&words, Goal::Build)?;
     if args.undo {
         let plan = undone(context, &looking.opened.workspace, args)?;
         return write(context, &looking.opened.workspace, plan, args.dry_run);
@@ -255,7 +256,8 @@ fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) ->
         let text = Change::of(&workspace.root, FILE_NAME, lock.to_text());
         files.push(text.map_err(|e| context.fail(&format!("cannot read `{FILE_NAME}`: {e}")))?);
     }
-    changes::write(&workspace.root, &files).map_err(|e| context.fail(&format!("cannot write: {e}")))?;
+    changes::write(&workspace.root, &context.pending(&workspace.root), &files)
+        .map_err(|e| context.fail(&format!("cannot write: {e}")))?;
     told.iter().for_each(|line| context.console.status("Accepted", line));
     if all == 0 {
         context.console.status("", "nothing changes: it was accepted before");

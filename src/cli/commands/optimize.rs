@@ -250,11 +250,6 @@ fn comes_next(
     };
     let about = About { kernel, operator, choice, target, recorded };
     let briefing = brief::briefing(about, results, decision.as_ref(), (round, attempt, rounds.branches));
-    let held = operator.shapes.iter().filter(|s| s.role == crate::model::ShapeRole::Holdout);
-    let revealed = briefing.reveals(held.map(|s| s.name.as_str()));
-    if !by_rules && !revealed.is_empty() {
-        return Err(format!("what an agent would be told names what is held back: {}", revealed.join(", ")));
-    }
     let proposal = match by_rules {
         false => None,
         true => Some(by_the_rules(context, kernel, (target, choice), results, &methods, rounds.branches)?),

@@ -192,11 +192,12 @@ impl Context {
         let mut wrong = Vec::new();
         let mut recorded = Vec::new();
         for member in &packages.members {
-            let mut rounds = self.recorded(opened, member, &mut leaf.witness)?;
-            let written: Vec<&model::Kernel> =
-                rounds.iter().flat_map(|r| &r.attempts).filter_map(|attempt| attempt.written.as_ref()).collect();
-            match sources::find(&opened.workspace, member, &written, &libraries, &mut leaf) {
-                Ok(sources) => {
+            match sources::find(&opened.workspace, member, &libraries, &mut leaf) {
+                Ok(mut sources) => {
+                    let mut rounds = self.recorded(opened, member, &sources, &mut leaf.witness)?;
+                    let written: Vec<&model::Kernel> =
+                        rounds.iter().flat_map(|r| &r.attempts).filter_map(|a| a.written.as_ref()).collect();
+                    sources::add(member, &written, &mut leaf, &mut sources);
                     rounds::refuse(&mut rounds, &sources);
                     found.push(sources);
                     recorded.push(rounds);

@@ -18,5 +18,6 @@ pub mod sources;
 pub mod standing;
 pub mod tools;
 pub mod workers;
+mod written;
 
 pub use open::{Context, Opened};

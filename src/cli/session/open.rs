@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::base::{Diagnostic, Severity};
+use crate::base::{Diagnostic, Digest, Severity};
 use crate::cli::args::{Global, Select};
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
@@ -121,12 +121,20 @@ impl Context {
         })
     }
 
+    /// Where the home keeps what is being written to a workspace.
+    pub fn pending(&self, root: &Path) -> PathBuf {
+        let name = format!("{}.json", Digest::of(root.as_os_str().as_encoded_bytes()).hex());
+        self.settings.home.join("pending").join(name)
+    }
+
     /// The workspace at hand. What somebody began to write and was killed over is written first.
     pub fn workspace(&self) -> Result<Workspace, Exit> {
         let manifest = self.manifest()?;
         let (mut workspace, mut diagnostics) = workspace::load(&manifest, &TEMPLATES);
-        if let Some(root) = workspace.as_ref().map(|w| w.root.clone()).filter(|root| changes::is_pending(root)) {
-            let given_up = changes::finish(&root).map_err(|e| {
+        if let Some(root) =
+            workspace.as_ref().map(|w| w.root.clone()).filter(|root| changes::is_pending(&self.pending(root)))
+        {
+            let given_up = changes::finish(&root, &self.pending(&root)).map_err(|e| {
                 self.fail(&format!("cannot end what an interrupted command began in `{}`: {e}", root.display()))
             })?;
             for path in given_up {

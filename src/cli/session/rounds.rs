@@ -3,23 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 use super::open::{Context, Opened};
 use super::sources::Sources;
-use crate::base::{Diagnostic, Digest, Severity, SourceFile, Witness};
+use super::written::{About, attempt, strays};
+use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;
-use crate::model::TuneValue;
-use crate::model::agent::RULES;
-use crate::model::generate::GENERATED;
-use crate::model::{
-    Kernel, Made, Operator, Package, ShapeRole, Target, Text, TypeChoice, check_written, parse_template,
-};
+use crate::model::agent::{RULES, Reach};
+use crate::model::{Agent, Kernel, Package};
 use crate::optimize::contract;
 use crate::plan::input::Attempt;
-use crate::plan::variants::torn;
-use crate::record::answer::{Answer, Proposal};
+use crate::record::answer::Answer;
 use crate::workspace::{Member, declaration};
 
 /// A kernel on a target for one choice of types: what has rounds of its own.
@@ -60,7 +55,13 @@ pub struct Recorded {
 
 impl Context {
     /// The recorded rounds of a member's kernels. What was asked of the file system goes to `witness`.
-    pub fn recorded(&self, opened: &Opened, member: &Member, witness: &mut Witness) -> Result<Vec<Recorded>, Exit> {
+    pub fn recorded(
+        &self,
+        opened: &Opened,
+        member: &Member,
+        sources: &Sources,
+        witness: &mut Witness,
+    ) -> Result<Vec<Recorded>, Exit> {
         let store = Answers::new(&opened.home);
         let package = &member.package;
         let mut out = Vec::new();
@@ -68,7 +69,8 @@ impl Context {
             let Some(operator) = package.operator(&kernel.operator) else { continue };
             for choice in operator.choices() {
                 for target in kernel.targets.iter().filter_map(|name| package.targets.get(name)) {
-                    let mut recorded = blank(member, kernel, operator, &choice, target)
+                    let about = About { package, kernel, operator, choice: &choice, target };
+                    let mut recorded = blank(member, about, sources)
                         .map_err(|why| self.fail(&format!("kernel `{}`: {why}", kernel.name)))?;
                     let folder = store.folder(&recorded.chain);
                     match folder.is_dir() {
@@ -84,7 +86,6 @@ impl Context {
                         .for_each(|why| self.console.warn(&format!("a recorded answer is passed over: {why}")));
                     recorded.answers = listed.answers;
                     for at in 0..recorded.answers.len() {
-                        let about = About { package, kernel, operator, choice: &choice, target };
                         let (attempt, refused) = attempt(about, &recorded.answers[at]);
                         recorded.attempts.push(attempt);
                         recorded.refused.extend(refused.map(|why| (at, why)));
@@ -98,14 +99,8 @@ impl Context {
 }
 
 /// A seat without its answers.
-fn blank(
-    member: &Member,
-    kernel: &Kernel,
-    operator: &Operator,
-    choice: &TypeChoice,
-    target: &Target,
-) -> Result<Recorded, String> {
-    let package = &member.package;
+fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorded, String> {
+    let About { package, kernel, operator, choice, target } = about;
     let seat = Seat {
         package: package.name.clone(),
         kernel: kernel.name.clone(),
@@ -118,14 +113,16 @@ fn blank(
     let source = source_of(&member.folder, kernel)?;
     let declaration = if kernel.is_unstarted() { String::new() } else { declaration::of(kernel) };
     let who = agent_of(package, kernel);
-    // Each part by its own digest, so that no two sets of parts read the same.
-    let parts = [
-        asked,
-        Digest::of(source.as_deref().unwrap_or("").as_bytes()),
-        Digest::of(declaration.as_bytes()),
-        Digest::of(who.as_bytes()),
-    ];
-    let chain = Digest::of(parts.map(|part| part.to_string()).join("\n").as_bytes());
+    let reach = sources.sources.get(&kernel.source).map(|reach| &reach.files);
+    let program = package.agent(kernel.rounds.as_ref().map_or(RULES, |r| r.agent.as_str())).and_then(program);
+    let program = program.and_then(|file| std::fs::read(member.folder.join(file)).ok());
+    // What two seats must not share: rounds of one are no rounds of another, however alike they are.
+    let own = serde_json::json!({
+        "package": package.name, "kernel": kernel.name, "types": choice.label, "target": target.name, "device": target.device,
+        "contract": asked, "source": source, "declaration": declaration, "agent": who, "files": reach,
+        "program": program.map(|bytes| Digest::of(&bytes)),
+    });
+    let chain = Digest::of(own.to_string().as_bytes());
     Ok(Recorded {
         seat,
         contract,
@@ -137,6 +134,12 @@ fn blank(
         attempts: vec![],
         refused: BTreeMap::new(),
     })
+}
+
+/// The file of the package that an agent is a program of, if it is one.
+fn program(agent: &Agent) -> Option<&str> {
+    let Reach::Command { program } = &agent.reach else { return None };
+    program.first().map(String::as_str).filter(|program| program.contains('/') && !program.starts_with('/'))
 }
 
 /// The text that a kernel's rounds start from.
@@ -159,125 +162,12 @@ pub fn agent_of(package: &Package, kernel: &Kernel) -> String {
     package.agent(name).map_or_else(|| name.to_string(), |agent| agent.identity())
 }
 
-/// What an answer is about.
-#[derive(Clone, Copy)]
-struct About<'a> {
-    package: &'a Package,
-    kernel: &'a Kernel,
-    operator: &'a Operator,
-    choice: &'a TypeChoice,
-    target: &'a Target,
-}
-
-/// What the plan makes of an answer, and why it can make nothing of it.
-fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<String>) {
-    let question = &answer.question;
-    let empty = Attempt {
-        round: question.round,
-        attempt: question.attempt,
-        methods: question.methods.clone(),
-        written: None,
-        branches: vec![],
-    };
-    let Some(proposal) = &answer.proposal else {
-        return (empty, Some(answer.refused.clone().unwrap_or_else(|| "no answer was of use".into())));
-    };
-    let written = match written(about, proposal) {
-        Ok(written) => written,
-        Err(why) => return (empty, Some(why)),
-    };
-    // An answer without branches is one variant: the first values.
-    let branches = if proposal.branches.is_empty() { vec![BTreeMap::new()] } else { proposal.branches.clone() };
-    let (mut good, mut refused) = (vec![], None);
-    for values in branches {
-        match launched(about, written.as_ref().unwrap_or(about.kernel), &values) {
-            Ok(()) => good.push(values),
-            Err(why) => drop(refused.get_or_insert(why)),
-        }
-    }
-    // What some variants cannot do is told only where none can be tried.
-    let refused = refused.filter(|_| good.is_empty());
-    (Attempt { written: written.filter(|_| !good.is_empty()), branches: good, ..empty }, refused)
-}
-
-/// Whether a variant can be launched at every shape that it serves: a plan takes no launch that cannot be bound.
-///
-/// # Errors
-/// Why it cannot, as it is told to whoever wrote it.
-fn launched(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValue>) -> Result<(), String> {
-    let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
-    let Some(variant) = variant else { return Err("`tune` has no such variant, or `where` leaves it out".into()) };
-    for shape in &about.operator.shapes {
-        let bound = || {
-            if kernel.serves(&variant, about.operator, about.choice, shape)? {
-                kernel.launches(&variant, about.choice, &about.operator.bind(about.choice, shape)?)?;
-            }
-            Ok(())
-        };
-        match bound() {
-            Ok(()) => {}
-            Err(_) if shape.role == ShapeRole::Holdout => {
-                return Err("its launches cannot be bound at a shape that is not shown: it must serve every shape that `requires` lets through".into());
-            }
-            Err(wrong) => return Err(told(&[wrong])),
-        }
-    }
-    Ok(())
-}
-
-/// The kernel that a proposal wrote; none where it proposes variants of the kernel's own.
-///
-/// # Errors
-/// What is wrong with its declaration, as it is told to whoever wrote it: shapes that are held back are not named.
-fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, String> {
-    let About { package, kernel, operator, target, .. } = about;
-    let (Some(source), Some(declaration)) = (&proposal.source, &proposal.declaration) else {
-        return match (&proposal.source, &proposal.declaration) {
-            (None, None) if !kernel.is_unstarted() => Ok(None),
-            _ => Err("a source and its declaration come together".into()),
-        };
-    };
-    let file = Arc::new(SourceFile {
-        name: format!("the declaration of kernel `{}`", kernel.name),
-        text: declaration.clone(),
-    });
-    let name = Text { value: kernel.name.clone(), place: kernel.place.clone() };
-    let (made, mut wrong) = parse_template(&file, &name);
-    let Some(made) = made.filter(|_| !is_wrong(&wrong)) else { return Err(told(&wrong)) };
-    let texts = Made { source: source.as_str().into(), declaration: declaration.as_str().into() };
-    let digest = Digest::of([source.as_bytes(), b"\0", declaration.as_bytes()].concat().as_slice());
-    let written = kernel.written(made, texts, format!("{GENERATED}/{}-{}.cu", kernel.name, digest.short()));
-    let shown = Operator {
-        shapes: operator.shapes.iter().filter(|shape| shape.role != ShapeRole::Holdout).cloned().collect(),
-        ..operator.clone()
-    };
-    let alone = Kernel { targets: vec![target.name.clone()], ..written.clone() };
-    wrong = check_written(package, &shown, &alone);
-    if is_wrong(&wrong) { Err(told(&wrong)) } else { Ok(Some(written)) }
-}
-
-fn is_wrong(found: &[Diagnostic]) -> bool {
-    found.iter().any(|d| d.severity == Severity::Error)
-}
-
-/// What is wrong, as text.
-fn told(found: &[Diagnostic]) -> String {
-    let look = crate::base::render::Look::default();
-    found.iter().map(|d| crate::base::render::render(d, look)).collect::<Vec<_>>().join("\n")
-}
-
 /// Takes out of recorded rounds the kernels whose sources cannot be compiled as they are, which is known once sources were looked at.
 pub fn refuse(all: &mut [Recorded], found: &Sources) {
     for recorded in all {
         for (at, attempt) in recorded.attempts.iter_mut().enumerate() {
             let Some(kernel) = &attempt.written else { continue };
-            let why = match found.refused.get(&kernel.source) {
-                Some(wrong) => told(wrong),
-                None => match found.sources.get(&kernel.source).and_then(|reach| torn(kernel, reach)) {
-                    Some(wrong) => told(&[wrong]),
-                    None => continue,
-                },
-            };
+            let Some(why) = strays(kernel, found) else { continue };
             (attempt.written, attempt.branches) = (None, vec![]);
             recorded.refused.insert(at, why);
         }

@@ -1,6 +1,6 @@
 //! What each kernel's source and each own reference can reach, by content. Knows packages and files; the search is `workspace::closure`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +26,10 @@ pub struct Sources {
     pub include: Vec<String>,
     /// Sources that agents wrote and that cannot be compiled as they are, and why.
     pub refused: BTreeMap<String, Vec<Diagnostic>>,
+    /// Where files are looked for.
+    pub mounts: Vec<Mount>,
+    /// The files that the package's own kernels reach.
+    pub own: BTreeSet<String>,
 }
 
 /// Where a header library was installed: (package, dependency) to folder.
@@ -107,11 +111,10 @@ impl Reader for Leaf<'_> {
     }
 }
 
-/// Finds everything a member's kernels and references can reach, and the kernels that agents wrote of them.
+/// Finds everything a member's kernels and references can reach.
 pub fn find(
     workspace: &Workspace,
     member: &Member,
-    written: &[&Kernel],
     libraries: &Libraries,
     leaf: &mut Leaf<'_>,
 ) -> Result<Sources, Vec<Diagnostic>> {
@@ -139,11 +142,7 @@ pub fn find(
     for kernel in member.package.kernels.iter().filter(|kernel| !kernel.is_unstarted()) {
         reach(member, kernel, &mounts, leaf, &mut out).unwrap_or_else(|found| wrong.extend(found));
     }
-    for kernel in written {
-        if let Err(found) = reach(member, kernel, &mounts, leaf, &mut out) {
-            out.refused.insert(kernel.source.clone(), found);
-        }
-    }
+    out.own = out.sources.values().flat_map(|reach| reach.files.keys().cloned()).collect();
     for operator in &member.package.operators {
         let own = match &operator.reference {
             Reference::Python { file, .. } | Reference::Cpp { file, .. } => Some(("the reference", file)),
@@ -178,7 +177,19 @@ pub fn find(
             }
         }
     }
+    out.mounts = mounts;
     if wrong.is_empty() { Ok(out) } else { Err(wrong) }
+}
+
+/// Finds what kernels can reach that agents wrote, in files that were found for the member's own.
+pub fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, found: &mut Sources) {
+    let mounts = std::mem::take(&mut found.mounts);
+    for kernel in written {
+        if let Err(wrong) = reach(member, kernel, &mounts, leaf, found) {
+            found.refused.insert(kernel.source.clone(), wrong);
+        }
+    }
+    found.mounts = mounts;
 }
 
 /// Finds what the sources of one kernel can reach. What is wrong is all there is where anything is.
@@ -201,12 +212,8 @@ fn reach(
                 if source == kernel.source {
                     wrong.extend(super::entries::check(kernel, member.package.operator(&kernel.operator), &found));
                 }
-                let seen = kernel
-                    .tune
-                    .iter()
-                    .map(|(n, _)| n.value.clone())
-                    .filter(|n| found.sees(n))
-                    .collect::<std::collections::BTreeSet<_>>();
+                let seen =
+                    kernel.tune.iter().map(|(n, _)| n.value.clone()).filter(|n| found.sees(n)).collect::<BTreeSet<_>>();
                 let reach = out.sources.entry(source.to_string()).or_default();
                 for name in &seen {
                     if let Some(file) = found.asks(name) {

@@ -175,7 +175,7 @@ impl Branch {
 
     /// One that is wrong only at shapes that are not shown: where, and by how much, would tell what they are.
     pub fn hidden(tunables: BTreeMap<String, TuneValue>) -> Self {
-        let what = "right at every shape above, and wrong at a shape that is not shown: it must serve every shape that `requires` lets through";
+        let what = "right at the shapes above that it serves, and not right at every shape: it has to serve all of them, those that are not shown too, and be right there";
         Branch { tunables, what: what.into() }
     }
 

@@ -9,6 +9,7 @@ use crate::cli::session::build::Packages;
 use crate::cli::session::rounds::Recorded;
 use crate::cli::session::{Context, Opened};
 use crate::engine::answers::Answers;
+use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::model::agent::RULES;
 use crate::model::{Agent, Kernel, Package};
 use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings};
@@ -31,8 +32,8 @@ pub(super) fn tell(context: &Context, packages: &Packages, recorded: &Recorded, 
             Became::Undecided => ("Undecided", String::new()),
             Became::Refused(why) => ("Refused", first(&why)),
             Became::Wrong(how) => ("Wrong", first(&how)),
-            Became::Hidden => ("Wrong", "at a shape that is held back".into()),
-            Became::Idle => ("Idle", "it serves no shape".into()),
+            Became::Hidden => ("Partial", "right where that is shown, and not at every shape".into()),
+            Became::Idle => ("Idle", "it serves no shape that is shown".into()),
         };
         let colon = if how.is_empty() { "" } else { ": " };
         context.console.status(verb, &format!("{}{colon}{how}", build.label));
@@ -55,6 +56,23 @@ pub(super) fn answer(
     };
     context.console.status("Optimizing", &what);
     let store = Answers::new(&opened.home);
+    // Two that ask the same would both pay.
+    let mut blocked = || context.console.status("Blocking", "waiting for another kforge that asks the same");
+    let place = opened.home.locks().join(format!("asks-{}", recorded.chain.hex()));
+    let _lock =
+        Lock::acquire(&place, Mode::Exclusive, Wait::Unless(&run.interrupted, &mut blocked)).map_err(|e| match e {
+            LockError::Interrupted(_) => Exit::Interrupted,
+            other => context.fail(&other.to_string()),
+        })?;
+    let listed =
+        store.list(&recorded.chain).map_err(|e| context.fail(&format!("cannot read recorded answers: {e}")))?;
+    if listed.answers.iter().any(|a| (a.question.round, a.question.attempt) == (round, attempt)) {
+        return Ok(());
+    }
+    if store.folder(&recorded.chain).join(format!("{round}-{attempt}.json")).exists() {
+        let why = "another version of kforge recorded an answer to that: use that version, or remove";
+        return Err(context.fail(&format!("{what}: {why} `{}`", store.folder(&recorded.chain).display())));
+    }
     let answer = match proposal {
         Some(proposal) => Answer {
             format: ANSWER_FORMAT,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use crate::cli::session::build::Ready;
+use crate::cli::session::places::Places;
 use crate::cli::session::rounds::Seat;
 use crate::engine::{Blobs, BuildOutcome};
 use crate::model::{Operator, ShapeRole};
@@ -21,6 +22,7 @@ use crate::record::{Outcome, StepKind, Verdict};
 /// The results of one build, for one seat.
 pub(super) struct Results<'r, 'p> {
     ready: &'r Ready<'p>,
+    places: Places<'r>,
     outcome: &'r BuildOutcome,
     seat: &'r Seat,
     /// What the last selection is about; none where there was nothing to select from.
@@ -30,7 +32,7 @@ pub(super) struct Results<'r, 'p> {
 /// What was found of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Became {
-    /// Right on every shape that it serves.
+    /// Right on every shape.
     Right,
     /// Nothing speaks against it, and not all is known.
     Undecided,
@@ -38,15 +40,16 @@ pub(super) enum Became {
     Refused(String),
     /// Wrong on a shape that may be told of: which, and how.
     Wrong(String),
-    /// Wrong on shapes that are held back, and on no other.
+    /// Right on every shape that is shown and that it serves, and not on every shape: one that it does not serve, or one that is held back.
     Hidden,
-    /// It serves no shape.
+    /// It serves no shape that is shown.
     Idle,
 }
 
 impl<'r, 'p> Results<'r, 'p> {
     pub(super) fn new(ready: &'r Ready<'p>, outcome: &'r BuildOutcome, seat: &'r Seat) -> Self {
-        let mut results = Results { ready, outcome, seat, selected: None };
+        let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
+        let mut results = Results { ready, places, outcome, seat, selected: None };
         results.selected = ready.expander.selected(&results.id(&[], StepKind::Select));
         results
     }
@@ -121,36 +124,36 @@ impl<'r, 'p> Results<'r, 'p> {
         if let Some(why) = self.refused(build) {
             return Became::Refused(why);
         }
-        let (mut judged, mut unknown, mut wrong, mut hidden) = (0, false, None, false);
         let Some(selected) = &self.selected else { return Became::Idle };
+        // What is told must not depend on which held-back shapes a variant serves: by that, whoever states `requires` would find out what they are.
+        let (mut shown, mut whole, mut unknown, mut wrong) = (0, true, false, None);
         for case in &selected.cases {
             let shape = &operator.shapes[case.at];
+            let is_shown = shape.role != ShapeRole::Holdout;
             let id = self.of(build, &[&shape.name], StepKind::Judge);
-            let Some(done) = self.outcome.step(&id) else { continue };
-            judged += 1;
+            let Some(done) = self.outcome.step(&id) else {
+                whole = false;
+                continue;
+            };
+            shown += u32::from(is_shown);
             match done.result.as_ref().and_then(|r| r.verdict.as_ref()) {
                 Some(Verdict::Pass) => {}
-                Some(Verdict::Fail(why)) if shape.role == ShapeRole::Holdout => {
-                    // What exactly was wrong would tell what is held back.
-                    let _ = why;
-                    hidden = true;
-                }
+                Some(Verdict::Fail(_)) if !is_shown => whole = false,
                 Some(Verdict::Fail(why)) => {
                     let told: Option<Judgement> = self.document(&id, "judgement");
                     let told = told.map(|j| j.explanation).filter(|text| !text.is_empty());
-                    wrong.get_or_insert_with(|| {
-                        format!("shape `{}`: {}", shape.name, told.unwrap_or_else(|| why.clone()))
-                    });
+                    let told = self.places.text(&id, &told.unwrap_or_else(|| why.clone()));
+                    wrong.get_or_insert_with(|| format!("shape `{}`: {told}", shape.name));
                 }
                 Some(Verdict::Unknown(_)) | None => unknown = true,
             }
         }
-        match (wrong, hidden, unknown, judged) {
+        match (wrong, shown, unknown, whole) {
             (Some(why), ..) => Became::Wrong(why),
-            (None, true, ..) => Became::Hidden,
-            (None, false, _, 0) => Became::Idle,
-            (None, false, true, _) => Became::Undecided,
-            (None, false, false, _) => Became::Right,
+            (None, 0, ..) => Became::Idle,
+            (None, _, _, false) => Became::Hidden,
+            (None, _, true, _) => Became::Undecided,
+            (None, ..) => Became::Right,
         }
     }
 

@@ -30,7 +30,10 @@ fn agents_are_endpoints_or_programs_with_limits() {
     assert_eq!(far.budget, Budget { requests: None, tokens: Some(100), money: Some(0.5) });
     assert_eq!(near.reach, Reach::Command { program: vec!["./a.py".into(), "-x".into()] });
     assert_eq!((near.time_limit_s, near.retries), (5, 3));
-    assert_eq!((far.identity(), near.identity()), ("http https://host/v1 m".into(), "command ./a.py -x".into()));
+    assert_eq!(
+        (far.identity(), near.identity()),
+        ("http https://host/v1 m".into(), "command [\"./a.py\", \"-x\"]".into())
+    );
 }
 
 #[test]
