@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::rounds::{Became, CandidateReport, FateReport, RoundReport, RoundsReport};
 use super::text::{self, Failures, variant};
 use crate::model::Axis;
+use crate::record::profile::Gaps;
 
 /// Nanoseconds for people.
 fn duration(ns: f64) -> String {
@@ -22,7 +23,8 @@ fn count(n: usize, noun: &str) -> String {
 
 /// `compute 0.92, memory 0.57, latency unknown; bound by memory`.
 fn gaps(round: &RoundReport) -> String {
-    let Some(gaps) = &round.gaps else { return "gaps unknown".into() };
+    let known = |gaps: &&Gaps| Axis::ALL.into_iter().any(|axis| gaps.of(axis).is_some());
+    let Some(gaps) = round.gaps.as_ref().filter(known) else { return "gaps unknown".into() };
     let one = |axis: Axis| match gaps.of(axis) {
         Some(gap) => format!("{} {gap:.2}", axis.name()),
         None => format!("{} unknown", axis.name()),
@@ -85,7 +87,10 @@ fn first(text: &str) -> &str {
 
 fn candidate(of: &CandidateReport) -> String {
     let name = of.variant.as_deref().map_or("no candidate", variant);
-    let mut line = format!("{name}  {}", of.became.word());
+    // What an agent wrote has its round in its name.
+    let said = of.round == 0 || name.contains(&format!("r{}", of.round));
+    let round = if said { String::new() } else { format!("r{}  ", of.round) };
+    let mut line = format!("{round}{name}  {}", of.became.word());
     if let Some(ns) = of.time_ns {
         line += &format!("  {}", duration(ns));
     }
@@ -153,8 +158,7 @@ fn tree(out: &mut String, all: &[CandidateReport], parent: Option<&str>, indent:
             let _ = writeln!(out, "{indent}repair {} of round {}", of.attempt, of.round);
         }
         told = Some((of.round, of.attempt));
-        let round = if of.round > 0 { format!("r{}  ", of.round) } else { String::new() };
-        let _ = writeln!(out, "{indent}{round}{}", candidate(of));
+        let _ = writeln!(out, "{indent}{}", candidate(of));
         if let Some(label) = &of.variant
             && all.iter().any(|c| c.parent.as_deref() == Some(label) && c.round > of.round)
         {
