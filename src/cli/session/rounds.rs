@@ -10,8 +10,8 @@ use super::written::{About, attempt, strays};
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;
-use crate::model::agent::{RULES, Reach};
-use crate::model::{Agent, Kernel, Package};
+use crate::model::agent::RULES;
+use crate::model::{Kernel, Package};
 use crate::optimize::contract;
 use crate::plan::input::Attempt;
 use crate::record::answer::Answer;
@@ -114,13 +114,10 @@ fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorde
     let declaration = if kernel.is_unstarted() { String::new() } else { declaration::of(kernel) };
     let who = agent_of(package, kernel);
     let reach = sources.sources.get(&kernel.source).map(|reach| &reach.files);
-    let program = package.agent(kernel.rounds.as_ref().map_or(RULES, |r| r.agent.as_str())).and_then(program);
-    let program = program.and_then(|file| std::fs::read(member.folder.join(file)).ok());
     // What two seats must not share: rounds of one are no rounds of another, however alike they are.
     let own = serde_json::json!({
         "package": package.name, "kernel": kernel.name, "types": choice.label, "target": target.name, "device": target.device,
         "contract": asked, "source": source, "declaration": declaration, "agent": who, "files": reach,
-        "program": program.map(|bytes| Digest::of(&bytes)),
     });
     let chain = Digest::of(own.to_string().as_bytes());
     Ok(Recorded {
@@ -134,12 +131,6 @@ fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorde
         attempts: vec![],
         refused: BTreeMap::new(),
     })
-}
-
-/// The file of the package that an agent is a program of, if it is one.
-fn program(agent: &Agent) -> Option<&str> {
-    let Reach::Command { program } = &agent.reach else { return None };
-    program.first().map(String::as_str).filter(|program| program.contains('/') && !program.starts_with('/'))
 }
 
 /// The text that a kernel's rounds start from.
