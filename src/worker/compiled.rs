@@ -1,6 +1,6 @@
 //! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and what it says of itself. The compilers are in `cuda`.
 
-use super::compilers::{Bounds, Within, confined};
+use super::compilers::{Bounds, Within, confined, remembered};
 use super::cuda::{self, CudaCompileError};
 use super::message::Response;
 use super::task::{self, Task};
@@ -34,7 +34,9 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             let summary = if compiled.facts.compiler == "nvcc" { "by nvcc" } else { "" };
             Ok(task::done(summary, compiled.notes))
         }
-        Err(CudaCompileError::Failed { message, log }) => Ok(task::refused(&params, message, &log)),
+        Err(CudaCompileError::Failed { message, log }) => {
+            Ok(remembered(task::refused(&params, message.as_str(), &log), &format!("{message} {log}")))
+        }
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::Unavailable { why: format!("{NEEDS_NVCC}{why}") }),
         Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(cuda::in_fresh_process(task, &why)),
         Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),

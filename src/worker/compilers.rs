@@ -208,6 +208,30 @@ pub fn advice(said: &str) -> &'static str {
     }
 }
 
+/// What a compiler says, or is said of it, where a limit ended it and not the source's mistake.
+const LIMITED: [&str; 9] = [
+    "did not end within the time limit",
+    "killed: it ",
+    "killed by signal",
+    "out of memory",
+    "virtual memory exhausted",
+    "Cannot allocate memory",
+    "bad_alloc",
+    "File too large",
+    "File size limit exceeded",
+];
+
+/// The response of a step whose compiler said this, forgotten where a limit ended it: with another limit, or on another machine, it may compile.
+pub fn remembered(response: Response, said: &str) -> Response {
+    match response {
+        Response::Done { verdict, notes, summary, forget } => {
+            let forget = forget || LIMITED.iter().any(|words| said.contains(words));
+            Response::Done { verdict, notes, summary, forget }
+        }
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,6 +257,20 @@ mod tests {
             "/opt/x/lib",
         ];
         assert_eq!(folders(&places), expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn what_a_limit_ended_is_not_remembered() {
+        let remembers = |said: &str| match remembered(super::super::task::done("refused", vec![]), said) {
+            Response::Done { forget, .. } => !forget,
+            other => panic!("{other:?}"),
+        };
+        assert!(remembers("k.cu:1: error: expected a `;`"));
+        let misbehaved = End::Misbehaved("it started more processes than it may");
+        for end in [End::TimedOut(Duration::from_secs(1)), misbehaved, End::Signalled(9)] {
+            assert!(!remembers(&ended("`g++`", end)), "{end}");
+        }
+        assert!(!remembers("cc1plus: out of memory allocating 65536 bytes after a total of 1048576 bytes"));
     }
 
     #[test]

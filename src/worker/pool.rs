@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::compilers;
+use super::confine::Confinement;
 use super::message::{Request, Response};
 use crate::process::{Command, End, Talker};
 use crate::record::StepKind;
@@ -33,14 +34,14 @@ impl Lane {
     }
 }
 
-/// Workers that can stand for each other: of one lane, and confined alike, as JSON; none where they are not confined as a whole.
-type Berth = (Lane, Option<String>);
+/// A warm worker, and what it keeps; none where it is not confined as a whole.
+type Warm = (Option<Confinement>, Talker);
 
 /// Warm workers.
 pub struct Pool {
     worker: Command,
     steps: Option<PathBuf>,
-    idle: Mutex<BTreeMap<Berth, Vec<Talker>>>,
+    idle: Mutex<BTreeMap<Lane, Vec<Warm>>>,
 }
 
 /// A worker that gave no answer: what happened. It was killed with all it started; the next request gets another.
@@ -74,20 +75,17 @@ impl Pool {
         self
     }
 
-    /// Which workers may do a step.
-    fn berth(&self, request: &Request) -> io::Result<Berth> {
-        let lane = Lane::of(request.spec.kind);
-        let steps = self.steps.as_deref().filter(|_| lane == Lane::Compile);
-        let keep = steps
-            .map(|steps| serde_json::to_string(&compilers::of_worker(&request.places, request.compiler_memory, steps)));
-        Ok((lane, keep.transpose().map_err(io::Error::other)?))
+    /// What a worker has to keep to do a step.
+    fn keeps(&self, request: &Request) -> Option<Confinement> {
+        let steps = self.steps.as_deref().filter(|_| Lane::of(request.spec.kind) == Lane::Compile)?;
+        Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
     /// Has a worker do a step. As many run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
-        let berth = self.berth(request).map_err(|e| WorkerDied::system(&e))?;
+        let lane = Lane::of(request.spec.kind);
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
-        let worker = self.take(&berth).map_err(|e| WorkerDied::system(&e))?;
+        let (keep, worker) = self.take(lane, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
         let limit = Duration::from_secs(request.time_limit_s).saturating_add(GRACE);
         let (worker, answer) = match worker.exchange(&line, limit, interrupted) {
             Err(e) => return Err(WorkerDied::system(&e)),
@@ -106,24 +104,29 @@ impl Pool {
             stderr: String::new(),
             interrupted: false,
         })?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(berth).or_default().push(worker);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(lane).or_default().push((keep, worker));
         Ok(response)
     }
 
-    /// The worker used last, which is the warmest, or a new one.
-    fn take(&self, berth: &Berth) -> io::Result<Talker> {
+    /// Of the workers that keep enough, the one used last, which is the warmest; or a new one.
+    fn take(&self, lane: Lane, keep: Option<Confinement>) -> io::Result<Warm> {
+        let idle = || {
+            let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let idle = idle.get_mut(&lane)?;
+            let at = idle.iter().rposition(|(kept, _)| covers(kept.as_ref(), keep.as_ref()))?;
+            Some(idle.remove(at))
+        };
         loop {
-            let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).get_mut(berth).and_then(Vec::pop);
-            match idle {
-                Some(worker) if worker.is_alive() => return Ok(worker),
+            match idle() {
+                Some(worker) if worker.1.is_alive() => return Ok(worker),
                 // It died while it was idle, of nothing that we asked.
                 Some(dead) => drop(dead),
                 None => {
-                    let worker = self.worker.clone();
-                    return Talker::start(&match &berth.1 {
-                        Some(keep) => worker.args(["--within", keep]),
-                        None => worker,
-                    });
+                    let mut worker = self.worker.clone();
+                    if let Some(keep) = &keep {
+                        worker = worker.arg("--within").arg(serde_json::to_string(keep).map_err(io::Error::other)?);
+                    }
+                    return Ok((keep, Talker::start(&worker)?));
                 }
             }
         }
@@ -132,6 +135,37 @@ impl Pool {
     /// Process ids of idle workers.
     pub fn idle(&self) -> Vec<u32> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.values().flatten().map(Talker::pid).collect()
+        idle.values().flatten().map(|(_, worker)| worker.pid()).collect()
+    }
+}
+
+/// Whether a worker that keeps `kept` can do what needs `wanted`. Without tools nothing more is read, so what inspects is done where it was compiled.
+fn covers(kept: Option<&Confinement>, wanted: Option<&Confinement>) -> bool {
+    match (kept, wanted) {
+        (Some(kept), Some(wanted)) => {
+            let alike = Confinement { read: vec![], ..kept.clone() } == Confinement { read: vec![], ..wanted.clone() };
+            alike && wanted.read.iter().all(|path| kept.read.contains(path))
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_does_what_needs_no_more_than_it_keeps() {
+        let keeps = |read: &[&str], steps: &str| {
+            let read = read.iter().map(PathBuf::from).collect();
+            Some(Confinement { scratch: Some(steps.into()), read, ..Confinement::default() })
+        };
+        let covers = |kept: &Option<Confinement>, wanted| covers(kept.as_ref(), Option::as_ref(&wanted));
+        let kept = keeps(&["/a", "/b"], "/steps");
+        assert!(covers(&kept, keeps(&[], "/steps")) && covers(&kept, keeps(&["/b"], "/steps")));
+        assert!(!covers(&kept, keeps(&["/b", "/c"], "/steps")), "another toolchain");
+        assert!(!covers(&kept, keeps(&[], "/elsewhere")));
+        assert!(!covers(&kept, None) && !covers(&None, kept.clone()) && covers(&None, None));
     }
 }

@@ -138,6 +138,19 @@ fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
 }
 
 #[test]
+fn launches_that_cannot_be_bound_are_a_finding_and_end_no_build() {
+    // 70 is five times 14, and 7919 is a prime: what binds at the shape that is shown does not at the one that is not.
+    let divides = answer("y[i] = 2.0f * x[i] + 1.0f;").replace("ceil_div(n, BLOCK)", "n / 14");
+    let manifest = MANIFEST.replace("repairs = 2", "repairs = 1");
+    let project = project(&manifest, &[divides, answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 2);
+    let told = prompt(&project, 2);
+    assert!(told.contains("cannot be bound at a shape that is not shown") && !told.contains("7919"), "{told}");
+    assert_eq!(champion(&project.built(&[])), Some("r1.1,BLOCK=64".into()));
+}
+
+#[test]
 fn where_every_answer_is_wrong_the_build_says_so() {
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
     let project = project(&manifest, &[answer("y[i] = 0.0f;")]);
@@ -146,6 +159,17 @@ fn where_every_answer_is_wrong_the_build_says_so() {
     optimize(&project, &[]).expect(100);
     assert_eq!(asked(&project), 1);
     project.build(&[]).expect(100);
+}
+
+#[test]
+fn a_budget_is_that_of_all_questions_of_a_run_and_the_next_run_goes_on() {
+    let command = "command = [\"./agent.sh\"]";
+    let manifest = MANIFEST.replace(command, &format!("{command}\nbudget = {{ requests = 1 }}"));
+    let project = project(&manifest, &[answer("y[i] = 0.0f;"), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(101).says("agent `a` has spent its budget of this run: 1 requests of 1");
+    assert_eq!(asked(&project), 1);
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 2);
 }
 
 #[test]
@@ -266,7 +290,8 @@ fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
             && !project.root().join("escaped").exists()
     );
     // The key is in no file and in nothing that was said.
-    assert_eq!(holding(project.place(), KEY), [std::path::PathBuf::new(); 0]);
+    let keys = holding(project.place(), KEY);
+    assert!(keys.is_empty(), "{keys:?}");
     assert!(!built.stderr().contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
     // With the server gone, and without the key, the same build asks nothing and gives the same.
     let replayed = Project::var(project, "TEST_KEY", "").built(&[]);

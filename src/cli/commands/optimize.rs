@@ -4,6 +4,7 @@
 //! Nothing is kept between turns but what is on disk: answers in the home, results in the caches. So a run that was killed goes on where it was, and pays for
 //! nothing twice.
 
+mod ask;
 mod brief;
 mod found;
 
@@ -13,22 +14,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use self::brief::About;
-use self::found::{Became, Results};
+use self::found::Results;
 use super::build::{Watch, assemble, execute, interrupts, plain_exit, summary};
 use crate::cli::args::OptimizeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages};
 use crate::cli::session::rounds::{Recorded, Seat, agent_of};
 use crate::cli::session::{Context, Opened};
-use crate::engine::answers::Answers;
 use crate::model::agent::RULES;
-use crate::model::{Agent, Arch, Kernel, Package, TuneValue};
-use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings, SystemClock};
+use crate::model::{Arch, Kernel, TuneValue};
+use crate::optimize::agents::ask::{Clock, Ledger, Spent, SystemClock};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::next::{Allowed, Next, next};
 use crate::optimize::round::branches;
 use crate::plan::{Goal, Selection};
-use crate::record::answer::{ANSWER_FORMAT, Answer, Proposal, Question};
+use crate::record::answer::{Proposal, Question};
 use crate::record::event::Event;
 use crate::report;
 use crate::report::text::Failures;
@@ -49,7 +49,9 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
     let mut words = args.select.clone();
     words.kernel.extend(args.kernels.iter().cloned());
     let interrupted = interrupts(context)?;
-    let mut run = Run { began, interrupted, spent: BTreeMap::new(), ended: BTreeSet::new(), asked: BTreeSet::new() };
+    let (clock, ledger) = (Arc::new(SystemClock::default()), Ledger::default());
+    let (ended, asked) = (BTreeSet::new(), BTreeSet::new());
+    let mut run = Run { began, interrupted, clock, ledger, ended, asked, failed: None };
     loop {
         let mut opened = context.open()?;
         let selected = context.select(&opened.workspace, &words)?;
@@ -74,7 +76,15 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
         };
         // Nobody else has to wait for an agent: the workspace is not locked meanwhile.
         for due in due {
-            answer(context, &opened, &packages, due, &mut run)?;
+            let seat = due.recorded.seat.clone();
+            match ask::answer(context, &opened, &packages, due, &mut run) {
+                Ok(()) => drop(run.asked.insert(seat)),
+                Err(Exit::Interrupted) => return Ok(Exit::Interrupted),
+                Err(exit) => {
+                    run.ended.insert(seat);
+                    run.failed = Some(exit);
+                }
+            }
         }
     }
 }
@@ -83,12 +93,15 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
 struct Run {
     began: Instant,
     interrupted: Arc<AtomicBool>,
-    /// By agent: requests, tokens, money.
-    spent: BTreeMap<String, (u64, u64, f64)>,
+    clock: Arc<dyn Clock>,
+    /// What agents have spent of their budgets, and when they were asked.
+    ledger: Ledger,
     /// What nothing comes next for.
     ended: BTreeSet<Seat>,
     /// What was asked for in the turn before.
     asked: BTreeSet<Seat>,
+    /// How asking failed, where it did: the others go on.
+    failed: Option<Exit>,
 }
 
 /// What one build led to.
@@ -129,7 +142,7 @@ fn turn(
         }
         let results = Results::new(&ready, &outcome, &recorded.seat);
         if run.asked.remove(&recorded.seat) {
-            tell(context, packages, recorded, &results);
+            ask::tell(context, packages, recorded, &results);
         }
         match comes_next(context, packages, recorded, &results) {
             Ok(next) => due.push(next),
@@ -139,7 +152,7 @@ fn turn(
             }
         }
     }
-    let exit = plain_exit(&outcome, false);
+    let exit = run.failed.unwrap_or(plain_exit(&outcome, false));
     let told = summary(&outcome.counts, &outcome.verdicts, run.began);
     if due.is_empty() {
         let report = assemble(&ready, &outcome);
@@ -148,8 +161,8 @@ fn turn(
             context.console.fitted(&text);
         }
         super::build::champions(context, &ready, &outcome);
-        for (agent, (requests, tokens, money)) in &run.spent {
-            context.console.status("Spent", &costs(agent, *requests, *tokens, *money));
+        for (agent, spent) in run.ledger.all() {
+            context.console.status("Spent", &costs(agent, &spent));
         }
         match exit {
             Exit::Done => context.console.status("Finished", &told),
@@ -161,31 +174,6 @@ fn turn(
     ready.end();
     std::mem::forget(outcome);
     Ok(if due.is_empty() { Turn::Over(exit) } else { Turn::Due(due) })
-}
-
-/// Says what became of the last attempt's variants, a line each.
-fn tell(context: &Context, packages: &Packages, recorded: &Recorded, results: &Results<'_, '_>) {
-    let package = packages.all().find(|p| p.name == recorded.seat.package);
-    let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
-    let operator = package.zip(kernel).and_then(|(p, k)| p.operator(&k.operator));
-    let (Some(operator), Some(last)) = (operator, recorded.attempts.last()) else { return };
-    let written = last.written.as_ref().map(|kernel| &kernel.source);
-    for (build, became) in results.of_round(operator, last.round) {
-        if build.written.as_ref().map(|w| &w.kernel.source) != written {
-            continue;
-        }
-        let first = |text: &str| text.lines().next().unwrap_or_default().to_string();
-        let (verb, how) = match became {
-            Became::Right => ("Right", String::new()),
-            Became::Undecided => ("Undecided", String::new()),
-            Became::Refused(why) => ("Refused", first(&why)),
-            Became::Wrong(how) => ("Wrong", first(&how)),
-            Became::Hidden => ("Wrong", "at a shape that is held back".into()),
-            Became::Idle => ("Idle", "it serves no shape".into()),
-        };
-        let colon = if how.is_empty() { "" } else { ": " };
-        context.console.status(verb, &format!("{}{colon}{how}", build.label));
-    }
 }
 
 /// Whether kforge.lock says that a seat's champion stays.
@@ -302,109 +290,13 @@ fn listed(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Asks, and records what was answered.
-fn answer(context: &Context, opened: &Opened, packages: &Packages, due: Due, run: &mut Run) -> Result<(), Exit> {
-    let Due { recorded, question, briefing, proposal } = due;
-    run.asked.insert(recorded.seat.clone());
-    let (round, attempt) = (question.round, question.attempt);
-    let what = match attempt {
-        0 => format!("{}: round {round}: {}", name(&recorded.seat), tried(&question.methods)),
-        _ => format!("{}: round {round}: repair {attempt}", name(&recorded.seat)),
-    };
-    context.console.status("Optimizing", &what);
-    let store = Answers::new(&opened.home);
-    let answer = match proposal {
-        Some(proposal) => Answer {
-            format: ANSWER_FORMAT,
-            question,
-            answered_at: jiff::Timestamp::now().to_string(),
-            advice: None,
-            proposal: Some(proposal),
-            refused: None,
-            exchanges: vec![],
-        },
-        None => {
-            let member = packages.member(&recorded.seat.package).ok_or(Exit::Bug)?;
-            let package = &member.package;
-            let kernel = package.kernel(&recorded.seat.kernel).ok_or(Exit::Bug)?;
-            let (coder, judge) = agents(package, kernel).ok_or(Exit::Bug)?;
-            let mut asking = Asking::new(Surroundings {
-                answers: store.clone(),
-                agents: &package.agents,
-                environment: &context.environment,
-                offline: context.offline(),
-                interrupted: &run.interrupted,
-                folder: &member.folder,
-                clock: Arc::new(SystemClock::default()),
-            });
-            let asked =
-                asking.ask(&question, &briefing, judge, coder, &mut |event| say(context, &event, &mut run.spent));
-            asked.map_err(|why| match why {
-                AskError::Interrupted => {
-                    context.console.error("interrupted; what was answered is kept: run the same command to go on");
-                    Exit::Interrupted
-                }
-                why => context.fail(&format!("{what}: {why}")),
-            })?
-        }
-    };
-    let stands = store.put(&recorded.chain, &answer);
-    let stands = stands.map_err(|e| context.fail(&format!("cannot record the answer: {e}")))?;
-    if let Some(why) = &stands.refused {
-        context.console.warn(&format!("{what}: no answer was of use: {why}"));
+fn costs(agent: &str, spent: &Spent) -> String {
+    let mut out = format!("{agent}: {}", super::count(spent.requests, "request"));
+    if spent.tokens > 0 {
+        out += &format!(", {} tokens", spent.tokens);
     }
-    Ok(())
-}
-
-/// Who writes and who judges.
-fn agents<'p>(package: &'p Package, kernel: &Kernel) -> Option<(&'p Agent, Option<&'p Agent>)> {
-    let rounds = kernel.rounds.as_ref()?;
-    let coder = package.agent(&rounds.agent.value)?;
-    let judge = match &rounds.judge {
-        None => Some(coder),
-        // The rules judge nothing in words.
-        Some(name) if name.value == RULES => None,
-        Some(name) => package.agent(&name.value),
-    };
-    Some((coder, judge))
-}
-
-fn say(context: &Context, event: &AskEvent, spent: &mut BTreeMap<String, (u64, u64, f64)>) {
-    let console = &context.console;
-    match event {
-        AskEvent::Asking { role, agent } => console.status("Asking", &format!("{agent} ({})", role.name())),
-        AskEvent::Recalled { role, agent, differs } => {
-            console.status("Recalling", &format!("what {agent} answered ({})", role.name()));
-            if *differs {
-                console.warn("the prompt would read differently today; the recorded answer stands");
-            }
-        }
-        AskEvent::Waiting { agent, for_s } => {
-            console.status("Waiting", &format!("{for_s:.0} s for the rate of {agent}"))
-        }
-        AskEvent::Retrying { role, agent, why, in_s } => {
-            let when = if *in_s > 0.0 { format!(" in {in_s:.0} s") } else { String::new() };
-            console.status("Repeating", &format!("{agent} ({}){when}: {why}", role.name()));
-        }
-        AskEvent::Answered { agent, tokens, money, .. } => {
-            let all = spent.entry(agent.clone()).or_default();
-            all.0 += 1;
-            all.1 += tokens.map_or(0, |(prompt, reply)| prompt + reply);
-            all.2 += money.unwrap_or(0.0);
-        }
-        AskEvent::Refused { role, agent, why } => {
-            console.warn(&format!("{agent} ({}) gave no answer of use: {why}", role.name()));
-        }
-    }
-}
-
-fn costs(agent: &str, requests: u64, tokens: u64, money: f64) -> String {
-    let mut out = format!("{agent}: {}", super::count(requests, "request"));
-    if tokens > 0 {
-        out += &format!(", {tokens} tokens");
-    }
-    if money > 0.0 {
-        out += &format!(", {money:.4} by its prices");
+    if spent.money > 0.0 {
+        out += &format!(", {:.4} by its prices", spent.money);
     }
     out
 }

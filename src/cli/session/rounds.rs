@@ -10,6 +10,7 @@ use super::sources::Sources;
 use crate::base::{Diagnostic, Digest, Severity, SourceFile, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;
+use crate::model::TuneValue;
 use crate::model::agent::RULES;
 use crate::model::generate::GENERATED;
 use crate::model::{
@@ -83,7 +84,8 @@ impl Context {
                         .for_each(|why| self.console.warn(&format!("a recorded answer is passed over: {why}")));
                     recorded.answers = listed.answers;
                     for at in 0..recorded.answers.len() {
-                        let (attempt, refused) = attempt(package, kernel, operator, target, &recorded.answers[at]);
+                        let about = About { package, kernel, operator, choice: &choice, target };
+                        let (attempt, refused) = attempt(about, &recorded.answers[at]);
                         recorded.attempts.push(attempt);
                         recorded.refused.extend(refused.map(|why| (at, why)));
                     }
@@ -157,14 +159,18 @@ pub fn agent_of(package: &Package, kernel: &Kernel) -> String {
     package.agent(name).map_or_else(|| name.to_string(), |agent| agent.identity())
 }
 
+/// What an answer is about.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    package: &'a Package,
+    kernel: &'a Kernel,
+    operator: &'a Operator,
+    choice: &'a TypeChoice,
+    target: &'a Target,
+}
+
 /// What the plan makes of an answer, and why it can make nothing of it.
-fn attempt(
-    package: &Package,
-    kernel: &Kernel,
-    operator: &Operator,
-    target: &Target,
-    answer: &Answer,
-) -> (Attempt, Option<String>) {
+fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<String>) {
     let question = &answer.question;
     let empty = Attempt {
         round: question.round,
@@ -176,27 +182,55 @@ fn attempt(
     let Some(proposal) = &answer.proposal else {
         return (empty, Some(answer.refused.clone().unwrap_or_else(|| "no answer was of use".into())));
     };
-    match written(package, kernel, operator, target, proposal) {
-        Ok(written) => {
-            // An answer without branches is one variant: the first values.
-            let branches = if proposal.branches.is_empty() { vec![BTreeMap::new()] } else { proposal.branches.clone() };
-            (Attempt { written, branches, ..empty }, None)
+    let written = match written(about, proposal) {
+        Ok(written) => written,
+        Err(why) => return (empty, Some(why)),
+    };
+    // An answer without branches is one variant: the first values.
+    let branches = if proposal.branches.is_empty() { vec![BTreeMap::new()] } else { proposal.branches.clone() };
+    let (mut good, mut refused) = (vec![], None);
+    for values in branches {
+        match launched(about, written.as_ref().unwrap_or(about.kernel), &values) {
+            Ok(()) => good.push(values),
+            Err(why) => drop(refused.get_or_insert(why)),
         }
-        Err(why) => (empty, Some(why)),
     }
+    // What some variants cannot do is told only where none can be tried.
+    let refused = refused.filter(|_| good.is_empty());
+    (Attempt { written: written.filter(|_| !good.is_empty()), branches: good, ..empty }, refused)
+}
+
+/// Whether a variant can be launched at every shape that it serves: a plan takes no launch that cannot be bound.
+///
+/// # Errors
+/// Why it cannot, as it is told to whoever wrote it.
+fn launched(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValue>) -> Result<(), String> {
+    let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
+    let Some(variant) = variant else { return Err("`tune` has no such variant, or `where` leaves it out".into()) };
+    for shape in &about.operator.shapes {
+        let bound = || {
+            if kernel.serves(&variant, about.operator, about.choice, shape)? {
+                kernel.launches(&variant, about.choice, &about.operator.bind(about.choice, shape)?)?;
+            }
+            Ok(())
+        };
+        match bound() {
+            Ok(()) => {}
+            Err(_) if shape.role == ShapeRole::Holdout => {
+                return Err("its launches cannot be bound at a shape that is not shown: it must serve every shape that `requires` lets through".into());
+            }
+            Err(wrong) => return Err(told(&[wrong])),
+        }
+    }
+    Ok(())
 }
 
 /// The kernel that a proposal wrote; none where it proposes variants of the kernel's own.
 ///
 /// # Errors
 /// What is wrong with its declaration, as it is told to whoever wrote it: shapes that are held back are not named.
-pub fn written(
-    package: &Package,
-    kernel: &Kernel,
-    operator: &Operator,
-    target: &Target,
-    proposal: &Proposal,
-) -> Result<Option<Kernel>, String> {
+fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, String> {
+    let About { package, kernel, operator, target, .. } = about;
     let (Some(source), Some(declaration)) = (&proposal.source, &proposal.declaration) else {
         return match (&proposal.source, &proposal.declaration) {
             (None, None) if !kernel.is_unstarted() => Ok(None),

@@ -24,8 +24,8 @@ const LONGEST_SOURCE: usize = 1 << 20;
 /// Characters of what is wrong with a reply that are told: the first faults are enough to do better.
 const LONGEST_FAULT: usize = 3000;
 
-/// Objects that a reply is searched for: one that opens braces without end is no answer.
-const MOST_OPENINGS: usize = 2000;
+/// Bytes of a reply beyond which it is not searched.
+const LONGEST_REPLY: usize = 4 << 20;
 
 /// What a reply is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -181,10 +181,13 @@ fn diagnosis(reply: DiagnosisReply, briefing: &Briefing) -> Result<Advice, Strin
 
 /// The one object in a reply that could be meant.
 fn object(expected: Expected, text: &str) -> Result<Value, String> {
+    if text.len() > LONGEST_REPLY {
+        return Err(format!("the reply is longer than {} MiB", LONGEST_REPLY >> 20));
+    }
     let mut found: Vec<Value> = vec![];
-    let (mut at, mut openings, mut broken) = (0, 0, None);
-    while let Some(next) = text[at..].find('{').map(|n| at + n).filter(|_| openings < MOST_OPENINGS) {
-        openings += 1;
+    let (mut at, mut broken) = (0, None);
+    // Reading on from each brace that opens nothing stays cheap: what is no JSON breaks off at once, and what is nests no deeper than the parser goes.
+    while let Some(next) = text[at..].find('{').map(|n| at + n) {
         let mut stream = serde_json::Deserializer::from_str(&text[next..]).into_iter::<Value>();
         match stream.next() {
             Some(Ok(value)) => {

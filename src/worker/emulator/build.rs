@@ -299,16 +299,29 @@ fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     (system.into_iter().map(PathBuf::from).collect(), elsewhere.into_iter().next())
 }
 
-/// Blanks line and column in what bounds checks pass to their handler, which takes its place from the return address.
+/// Blanks file, line and column in what bounds checks pass to their handler, which takes its place from the return address: neither a comment nor another name of
+/// the file makes another binary.
 fn blank_lines(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len());
-    let mut left = 0;
+    let names = names_of_files(assembly);
+    // g++ numbers its texts; what clang++ calls so is the name of a file and nothing else.
+    let named = |label: &str| names.contains(label) || label == ".L.src" || label.starts_with(".L.src.");
+    let (mut left, mut is_name) = (0, false);
     for line in assembly.split_inclusive('\n') {
+        // The text goes: where it lies depends on its length.
+        if let Some(label) = line.trim_end().strip_suffix(':') {
+            is_name = named(label);
+        } else if is_name && [".string", ".asciz"].iter().any(|d| line.trim_start().starts_with(d)) {
+            is_name = false;
+            continue;
+        }
         // g++ names what it passes; clang++ does not, but it begins with the file.
         if line.starts_with(".Lubsan_data") || line.trim() == ".quad\t.L.src" {
             left = 2;
         }
-        if left > 0 && line.trim_start().starts_with(".long") {
+        if line.trim().strip_prefix(".quad\t").is_some_and(named) {
+            text.push_str("\t.quad\t0\n");
+        } else if left > 0 && line.trim_start().starts_with(".long") {
             left -= 1;
             text.push_str("\t.long\t0\n");
         } else {
@@ -316,6 +329,22 @@ fn blank_lines(assembly: &str) -> String {
         }
     }
     text
+}
+
+/// The labels of the texts that bounds checks name their files by, and nothing else refers to.
+fn names_of_files(assembly: &str) -> BTreeSet<&str> {
+    let (mut names, mut others) = (BTreeSet::new(), BTreeSet::new());
+    let mut is_place = false;
+    for line in assembly.lines() {
+        let label = |c: char| c == '.' || c == '_' || c == '$' || c.is_ascii_alphanumeric();
+        match line.trim().strip_prefix(".quad").map(str::trim) {
+            Some(name) if is_place => drop(names.insert(name)),
+            _ if line.ends_with(':') => {}
+            _ => others.extend(line.split(|c| !label(c)).filter(|word| word.starts_with(".L"))),
+        }
+        is_place = line.starts_with(".Lubsan_data") && line.ends_with(':');
+    }
+    names.difference(&others).copied().collect()
 }
 
 /// Bytes that no variable has, after each variable in shared memory.
@@ -425,11 +454,28 @@ mod tests {
     }
 
     #[test]
+    fn names_of_files_in_bounds_checks_are_blanked_and_nothing_else() {
+        let text = ".LC0:\n\t.string\t\"source/k.cu\"\n.LC1:\n";
+        let name = "\t.string\t\"source/k.cu\"\n";
+        let place = ".Lubsan_data0:\n\t.quad\t.LC1\n\t.long\t0\n\t.long\t0\n";
+        let blank = place.replace(".LC1", "0");
+        let code = "\tleaq\t.LC0(%rip), %rax\n";
+        assert_eq!(blank_lines(&format!("{code}{text}{name}{place}")), format!("{code}{text}{blank}"));
+        // A text that code reads too is what it is.
+        let shared = format!("\tleaq\t.LC1(%rip), %rax\n{text}{name}{place}");
+        assert_eq!(blank_lines(&shared), shared);
+        let clang =
+            ".L.src:\n\t.asciz\t\"source/k.cu\"\n.L.str:\n\t.asciz\t\"source/k.cu\"\n\t.quad\t.L.src\n\t.long\t5\n";
+        let want = ".L.src:\n.L.str:\n\t.asciz\t\"source/k.cu\"\n\t.quad\t0\n\t.long\t0\n";
+        assert_eq!(blank_lines(clang), want);
+    }
+
+    #[test]
     fn lines_of_bounds_checks_are_blanked_and_nothing_else() {
         let assembly = ".Lubsan_data0:\n\t.quad\t.LC2\n\t.long\t10\n\t.long\t3\n\t.quad\t.Lubsan_type1\n\t.long\t7\n";
         assert_eq!(
             blank_lines(assembly),
-            ".Lubsan_data0:\n\t.quad\t.LC2\n\t.long\t0\n\t.long\t0\n\t.quad\t.Lubsan_type1\n\t.long\t7\n"
+            ".Lubsan_data0:\n\t.quad\t0\n\t.long\t0\n\t.long\t0\n\t.quad\t.Lubsan_type1\n\t.long\t7\n"
         );
     }
 }

@@ -3,7 +3,7 @@
 use crate::base::Severity;
 use crate::record::Note;
 use crate::record::params::{CompileParams, Compiler, InspectParams};
-use crate::worker::compilers::{Bounds, Within, confined};
+use crate::worker::compilers::{Bounds, Within, confined, remembered};
 use crate::worker::emulator::build::{EmulatorCompile, compile as build};
 use crate::worker::emulator::inspect as read;
 use crate::worker::message::Response;
@@ -33,7 +33,10 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let warning =
         |text: &str| Note { severity: Severity::Warning, code: "compile.log".into(), message: text.trim().to_string() };
     match build(&what, &task.output) {
-        Err(why) => Err(refused(&params, format!("cannot compile `{}`", params.main), &why.log)),
+        Err(why) => {
+            let response = refused(&params, format!("cannot compile `{}`", params.main), &why.log);
+            Err(remembered(response, &why.log))
+        }
         Ok(made) => {
             only_of_toolchain(task, "toolchain", &params.main, &made.system).map_err(|why| match why {
                 Response::Failed { message, .. } => refused(&params, message, ""),

@@ -15,7 +15,7 @@ use super::clock::TICK;
 use super::command::Program;
 use super::http::{self, Endpoint};
 use super::key::{Key, Redactor};
-use super::ledger::{Ledger, Spent, price};
+use super::ledger::{Ledger, price};
 use super::{AskError, AskEvent, Clock, Failure, Got};
 use crate::config::Environment;
 use crate::engine::answers::{Answers, Asked, Reply};
@@ -46,14 +46,15 @@ pub struct Surroundings<'a> {
     pub interrupted: &'a AtomicBool,
     /// The folder of the package, where programs are run.
     pub folder: &'a Path,
-    /// The clock.
+    /// The clock: one for all of a run, because rates count by it.
     pub clock: Arc<dyn Clock>,
+    /// What was spent in this run so far.
+    pub ledger: &'a mut Ledger,
 }
 
-/// The agents of one run of `kforge optimize`.
+/// The agents of a package, in one run of `kforge optimize`.
 pub struct Asking<'a> {
     around: Surroundings<'a>,
-    ledger: Ledger,
     redactor: Redactor,
 }
 
@@ -79,12 +80,7 @@ struct Came {
 impl<'a> Asking<'a> {
     /// Nobody has been asked yet.
     pub fn new(around: Surroundings<'a>) -> Self {
-        Asking { around, ledger: Ledger::default(), redactor: Redactor::default() }
-    }
-
-    /// What an agent has spent in this run. Replies that were recorded before cost nothing.
-    pub fn spent(&self, agent: &str) -> Spent {
-        self.ledger.spent(agent)
+        Asking { around, redactor: Redactor::default() }
     }
 
     /// Asks for one attempt at a round: the judge for a diagnosis of the parent, or for a correction of what failed, if it has anything to go by; then the
@@ -190,10 +186,10 @@ impl<'a> Asking<'a> {
             self.ready(agent)?;
         }
         loop {
-            if let Some(what) = self.ledger.exhausted(agent) {
+            if let Some(what) = self.around.ledger.exhausted(agent) {
                 return Err(AskError::Spent { agent: name(), what });
             }
-            let held = self.ledger.held_back(agent, self.around.clock.now());
+            let held = self.around.ledger.held_back(agent, self.around.clock.now());
             if !held.is_zero() {
                 on_event(AskEvent::Waiting { agent: name(), for_s: held.as_secs_f64() });
                 self.pause(held)?;
@@ -202,10 +198,10 @@ impl<'a> Asking<'a> {
                 return Err(AskError::Interrupted);
             }
             on_event(AskEvent::Asking { role: asked.role, agent: name() });
-            self.ledger.sent(agent, self.around.clock.now());
+            self.around.ledger.sent(agent, self.around.clock.now());
             let (why, after_s) = match self.send(wanted, asked, prompt)? {
                 Ok(reply) => {
-                    self.ledger.came(agent, &reply.exchange);
+                    self.around.ledger.came(agent, &reply.exchange);
                     let Exchange { tokens, money, .. } = reply.exchange;
                     on_event(AskEvent::Answered { role: asked.role, agent: name(), tokens, money });
                     return Ok(reply);

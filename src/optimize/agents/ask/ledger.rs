@@ -1,4 +1,5 @@
-//! What the agents of a run have spent, and when each may be asked again. Knows numbers; asks nobody.
+//! What the agents of a run have spent, and when each may be asked again. Knows numbers; asks nobody. It lasts as long as the run: budgets and rates are those of
+//! all its questions together.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -30,19 +31,31 @@ struct Account {
     sent: VecDeque<Duration>,
 }
 
-/// The accounts of all agents, by name.
+/// The accounts of all agents: by manifest and name, because packages name theirs as they like.
 #[derive(Debug, Default)]
-pub(super) struct Ledger(BTreeMap<String, Account>);
+pub struct Ledger(BTreeMap<(String, String), Account>);
+
+fn account_of(agent: &Agent) -> (String, String) {
+    (agent.place.file.name.clone(), agent.name.clone())
+}
 
 impl Ledger {
     /// What an agent has spent.
-    pub(super) fn spent(&self, agent: &str) -> Spent {
-        self.0.get(agent).map(|a| a.spent).unwrap_or_default()
+    pub fn spent(&self, agent: &Agent) -> Spent {
+        self.0.get(&account_of(agent)).map(|a| a.spent).unwrap_or_default()
+    }
+
+    /// Everybody who was asked, by name, and what that one has spent.
+    pub fn all(&self) -> impl Iterator<Item = (&str, Spent)> {
+        self.0
+            .iter()
+            .filter(|(_, account)| account.spent.requests > 0)
+            .map(|(name, account)| (name.0.as_str(), account.spent))
     }
 
     /// Which part of its budget an agent has spent, if any.
     pub(super) fn exhausted(&self, agent: &Agent) -> Option<String> {
-        let (spent, budget) = (self.spent(&agent.name), &agent.budget);
+        let (spent, budget) = (self.spent(agent), &agent.budget);
         let whole = [("requests", spent.requests, budget.requests), ("tokens", spent.tokens, budget.tokens)];
         for (what, spent, most) in whole {
             if let Some(most) = most.filter(|most| spent >= *most) {
@@ -56,7 +69,7 @@ impl Ledger {
     /// How long the agent's rate holds the next request back.
     pub(super) fn held_back(&mut self, agent: &Agent, now: Duration) -> Duration {
         let Some(rate) = agent.per_minute else { return Duration::ZERO };
-        let account = self.0.entry(agent.name.clone()).or_default();
+        let account = self.0.entry(account_of(agent)).or_default();
         while account.sent.front().is_some_and(|sent| now.saturating_sub(*sent) >= MINUTE) {
             account.sent.pop_front();
         }
@@ -68,7 +81,7 @@ impl Ledger {
 
     /// A request is sent.
     pub(super) fn sent(&mut self, agent: &Agent, now: Duration) {
-        let account = self.0.entry(agent.name.clone()).or_default();
+        let account = self.0.entry(account_of(agent)).or_default();
         account.spent.requests += 1;
         account.sent.push_back(now);
     }
@@ -76,7 +89,7 @@ impl Ledger {
     /// A reply came.
     pub(super) fn came(&mut self, agent: &Agent, exchange: &Exchange) {
         let (input, output) = exchange.tokens.unwrap_or_else(|| estimated(&exchange.prompt, &exchange.reply));
-        let spent = &mut self.0.entry(agent.name.clone()).or_default().spent;
+        let spent = &mut self.0.entry(account_of(agent)).or_default().spent;
         spent.tokens = spent.tokens.saturating_add(input.saturating_add(output));
         spent.money += price(agent, (input, output)).unwrap_or(0.0);
     }

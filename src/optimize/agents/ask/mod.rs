@@ -21,7 +21,7 @@ mod ledger;
 pub use asking::{Asking, Surroundings};
 pub use clock::{Clock, SystemClock};
 pub use event::{AskError, AskEvent};
-pub use ledger::Spent;
+pub use ledger::{Ledger, Spent};
 
 /// What an agent gave back.
 #[derive(Debug, Clone, PartialEq)]

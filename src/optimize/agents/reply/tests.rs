@@ -58,6 +58,7 @@ fn an_answer_is_found_alone_in_a_fence_and_among_prose() {
         text.clone(),
         format!("\n\n{pretty}\n"),
         format!("```json\n{pretty}\n```"),
+        format!("{}{text}", "if (x) { y(); } ".repeat(10_000)),
         format!(
             "<think>if {{n}} then {{\"BLOCK\": 256}}</think>Here it is:\n```\n{text}\n```\nIt reads four {{at a time}}."
         ),
@@ -85,6 +86,7 @@ fn prose_broken_json_and_several_answers_are_refused() {
         refused(r#"{"a": 1} {"b": 2}"#)
     );
     assert!(refused(&"{".repeat(100_000)).contains("cannot be read"));
+    assert_eq!(refused(&format!("{text}{}", " ".repeat(LONGEST_REPLY))), "the reply is longer than 4 MiB");
 }
 
 #[test]

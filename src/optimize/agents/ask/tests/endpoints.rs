@@ -10,7 +10,7 @@ use super::server::{Does, Server, completion, fails, says};
 use super::world::{KEY, World, agent, briefing, endpoint, proposal, question, words};
 use crate::model::Agent;
 use crate::model::agent::Reach;
-use crate::optimize::agents::ask::{AskError, AskEvent};
+use crate::optimize::agents::ask::{AskError, AskEvent, Ledger};
 
 fn asks(script: Vec<Does>, retries: u32) -> (Server, Agent) {
     let server = Server::new(script);
@@ -23,14 +23,15 @@ fn an_endpoint_is_asked_by_the_protocol_and_its_tokens_are_counted() {
     let world = World::new();
     let (server, coder) = asks(vec![says(&format!("```json\n{}\n```", proposal()))], 0);
     let agents = [coder.clone()];
-    let mut asking = world.asking(&agents);
+    let mut ledger = Ledger::default();
+    let mut asking = world.asking(&agents, &mut ledger);
     let mut events = vec![];
     let answer = asking.ask(&question(&coder, 1, 0), &briefing(), None, &coder, &mut |e| events.push(e)).unwrap();
     assert!(answer.proposal.is_some());
     let exchange = &answer.exchanges[0];
     assert_eq!(exchange.tokens, Some((1000, 200)));
     assert_eq!(exchange.money, Some((2.0 * 1000.0 + 10.0 * 200.0) / 1e6));
-    assert_eq!(asking.spent("far").tokens, 1200);
+    assert_eq!(ledger.spent(&coder).tokens, 1200);
     assert_eq!(words(&events), ["asking", "answered"]);
     let request = &server.requests()[0];
     assert_eq!(request.path, "/v1/chat/completions");
@@ -194,7 +195,13 @@ fn a_key_that_is_not_set_is_named_before_anything_is_asked() {
     }
     let agents = [judge.clone(), coder.clone()];
     let briefing = super::world::with_parent();
-    let came = world.asking(&agents).ask(&question(&coder, 1, 0), &briefing, Some(&judge), &coder, &mut |_| {});
+    let came = world.asking(&agents, &mut Ledger::default()).ask(
+        &question(&coder, 1, 0),
+        &briefing,
+        Some(&judge),
+        &coder,
+        &mut |_| {},
+    );
     let error = came.unwrap_err();
     assert!(matches!(error, AskError::NoKey { .. }), "{error}");
     assert_eq!(error.to_string(), "agent `far` needs a key: the environment variable `NO_SUCH_KEY` is not set");

@@ -3,6 +3,8 @@
 use std::process::Command;
 
 use super::server::{Server, says};
+use crate::optimize::agents::ask::Ledger;
+
 use super::world::{World, briefing, endpoint, proposal, question, words};
 
 /// Where the child finds its world, told by its working directory, and its server, by this file in it.
@@ -17,12 +19,18 @@ fn child_is_killed_when_the_reply_has_come() {
     let world = World::at(&here);
     let coder = endpoint(&url);
     let agents = [coder.clone()];
-    let _ = world.asking(&agents).ask(&question(&coder, 1, 0), &briefing(), None, &coder, &mut |event| {
-        if words(&[event]) == ["answered"] {
-            let own = rustix::process::getpid();
-            rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
-        }
-    });
+    let _ = world.asking(&agents, &mut Ledger::default()).ask(
+        &question(&coder, 1, 0),
+        &briefing(),
+        None,
+        &coder,
+        &mut |event| {
+            if words(&[event]) == ["answered"] {
+                let own = rustix::process::getpid();
+                rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+            }
+        },
+    );
     panic!("it should be dead");
 }
 

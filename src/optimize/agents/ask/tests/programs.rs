@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::world::{World, agent, correction, diagnosis, proposal, question, repair, with_parent, words};
 use crate::model::agent::Reach;
-use crate::optimize::agents::ask::{AskError, AskEvent};
+use crate::optimize::agents::ask::{AskError, AskEvent, Ledger};
 use crate::process::family::is_alive;
 use crate::record::answer::{Advice, Role};
 
@@ -44,18 +44,19 @@ fn the_judge_comes_first_and_the_coder_reads_what_it_said() {
     let coder = world.script(&by_role(&diagnosis(), &proposal()));
     let mut events = vec![];
     let agents = [coder.clone()];
-    let mut asking = world.asking(&agents);
+    let mut ledger = Ledger::default();
+    let mut asking = world.asking(&agents, &mut ledger);
     let answer =
         asking.ask(&question(&coder, 1, 0), &with_parent(), Some(&coder), &coder, &mut |e| events.push(e)).unwrap();
     assert!(matches!(&answer.advice, Some(Advice::Diagnosis { plan, .. }) if plan == "float4"));
     assert_eq!(answer.exchanges.iter().map(|e| e.role).collect::<Vec<_>>(), [Role::Judge, Role::Coder]);
     assert!(answer.exchanges[1].prompt.user.contains("plan: float4"));
     assert!(!answer.exchanges[0].prompt.user.contains("float4"));
-    assert_eq!(asking.spent("script").requests, 2);
     let coder = world.script(&by_role(&correction(), &proposal()));
     let answer = asking.ask(&question(&coder, 1, 1), &repair(), Some(&coder), &coder, &mut |_| {}).unwrap();
     assert!(matches!(&answer.advice, Some(Advice::Correction { .. })));
     assert!(answer.exchanges[1].prompt.user.contains("smallest fix: a guard"));
+    assert_eq!(ledger.spent(&coder).requests, 4, "both roles of one agent have one account");
 }
 
 #[test]
@@ -65,9 +66,15 @@ fn a_judge_that_says_nothing_of_use_is_passed_over() {
     coder.retries = 1;
     let agents = [coder.clone()];
     let mut events = vec![];
-    let came = world.asking(&agents).ask(&question(&coder, 1, 0), &with_parent(), Some(&coder), &coder, &mut |e| {
-        events.push(e);
-    });
+    let came = world.asking(&agents, &mut Ledger::default()).ask(
+        &question(&coder, 1, 0),
+        &with_parent(),
+        Some(&coder),
+        &coder,
+        &mut |e| {
+            events.push(e);
+        },
+    );
     let answer = came.unwrap();
     assert!(answer.advice.is_none() && answer.proposal.is_some() && answer.refused.is_none());
     assert_eq!(answer.exchanges.len(), 3);
@@ -82,7 +89,8 @@ fn a_judge_is_asked_only_where_there_is_something_to_judge() {
     let world = World::new();
     let coder = world.script(&by_role(&diagnosis(), &proposal()));
     let agents = [coder.clone()];
-    let mut asking = world.asking(&agents);
+    let mut ledger = Ledger::default();
+    let mut asking = world.asking(&agents, &mut ledger);
     for briefing in [super::world::briefing(), crate::optimize::agents::Briefing { failed: None, ..repair() }] {
         let question = question(&coder, 1, briefing.attempt);
         let answer = asking.ask(&question, &briefing, Some(&coder), &coder, &mut |_| {}).unwrap();
@@ -170,8 +178,13 @@ fn a_program_that_is_not_there_is_named_before_anybody_is_asked() {
     for program in ["no-such-agent-anywhere", "./gone.sh"] {
         let coder = agent("lost", Reach::Command { program: vec![program.into()] });
         let agents = [judge.clone(), coder.clone()];
-        let came =
-            world.asking(&agents).ask(&question(&coder, 1, 0), &with_parent(), Some(&judge), &coder, &mut |_| {});
+        let came = world.asking(&agents, &mut Ledger::default()).ask(
+            &question(&coder, 1, 0),
+            &with_parent(),
+            Some(&judge),
+            &coder,
+            &mut |_| {},
+        );
         let error = came.unwrap_err();
         assert!(matches!(error, AskError::Denied { .. }) && error.to_string().contains(program), "{error}");
         assert!(!world.package().join("asked").exists());

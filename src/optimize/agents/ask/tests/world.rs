@@ -14,7 +14,7 @@ use crate::engine::answers::Answers;
 use crate::engine::home::Home;
 use crate::model::agent::{Budget, Prices, Reach};
 use crate::model::{Agent, Axis, Place, Text};
-use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Surroundings};
+use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, Surroundings};
 use crate::optimize::agents::briefing::{Briefing, Failed, Parent, ToTry};
 use crate::record::answer::{Answer, Question};
 
@@ -86,7 +86,7 @@ impl World {
         Answers::new(&Home::open(&self.package.join("home")).unwrap())
     }
 
-    pub(super) fn asking<'a>(&'a self, agents: &'a [Agent]) -> Asking<'a> {
+    pub(super) fn asking<'a>(&'a self, agents: &'a [Agent], ledger: &'a mut Ledger) -> Asking<'a> {
         Asking::new(Surroundings {
             answers: self.answers(),
             agents,
@@ -95,6 +95,7 @@ impl World {
             interrupted: &self.interrupted,
             folder: self.package(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            ledger,
         })
     }
 
@@ -102,7 +103,10 @@ impl World {
     pub(super) fn ask(&self, coder: &Agent) -> (Result<Answer, AskError>, Vec<AskEvent>) {
         let agents = [coder.clone()];
         let mut events = vec![];
-        let came = self.asking(&agents).ask(&question(coder, 1, 0), &briefing(), None, coder, &mut |e| events.push(e));
+        let mut ledger = Ledger::default();
+        let came = self
+            .asking(&agents, &mut ledger)
+            .ask(&question(coder, 1, 0), &briefing(), None, coder, &mut |e| events.push(e));
         (came, events)
     }
 
