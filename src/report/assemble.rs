@@ -286,7 +286,8 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
         StepKind::Judge => {
             if let (Some(judgement), Some(shape)) =
                 (reader.document::<Judgement>(step.result, "judgement"), &step.labels.shape)
-                && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)))
+                // Wrong candidates of rounds belong to the tree of candidates.
+                && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)) && step.labels.round.is_none())
                 && step.labels.method.is_none()
             {
                 let text = |t: &str| (reader.places)(step.id, t);

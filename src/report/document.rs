@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use crate::record::params::{Attribution, Matched};
 use crate::record::profile::Roofline;
@@ -67,6 +68,9 @@ pub struct TargetReport {
     /// The search over its tunables; none where every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
+    /// What its rounds came to; none where there are none on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<RoundsReport>,
     /// Who stands for each class of shapes.
     pub champions: Vec<ChampionReport>,
     /// How its times are to be compared; none where nothing is timed, and where no variant was selected.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::document::Report;
 use super::text::{ACCEPTED, facts};
+use super::told_rounds;
 use crate::record::params::Shown;
 
 /// The report as markdown.
@@ -126,6 +127,13 @@ pub fn markdown(report: &Report) -> String {
                     cell(found.shape.as_deref().unwrap_or("unknown")),
                     cell(&found.roofline.summary())
                 );
+            }
+        }
+        for (kernel, target) in targets() {
+            if let Some(rounds) = &target.rounds {
+                let types = if target.types.is_empty() { String::new() } else { format!(" ({})", target.types) };
+                let name = format!("`{}`{types} on `{}`", kernel.name, target.target);
+                told_rounds::markdown(&mut out, &name, rounds);
             }
         }
         for (kernel, target) in targets() {

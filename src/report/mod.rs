@@ -8,12 +8,14 @@ pub mod fit;
 pub mod markdown;
 pub mod metadata;
 pub mod method;
+pub mod rounds;
 pub mod schemas;
 pub mod score;
 pub mod search;
 pub mod single;
 pub mod text;
 pub mod timings;
+mod told_rounds;
 pub mod tree;
 
 pub use assemble::{Names, StepView, assemble};

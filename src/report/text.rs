@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
 };
+use super::told_rounds;
 use crate::record::params::{Fate, Shown};
 use crate::record::{FunctionFacts, Verdict};
 
@@ -103,11 +104,14 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     for machine in &target.machine {
         write_machine(out, machine);
     }
-    for method in &target.methods {
+    for method in target.methods.iter().filter(|_| target.rounds.is_none() || failures == Failures::Told) {
         write_method(out, method);
     }
     for found in &target.rooflines {
         write_roofline(out, found, target);
+    }
+    if let Some(rounds) = &target.rounds {
+        told_rounds::write(out, rounds, failures);
     }
     for (step, why) in &target.failed {
         let _ = match failures {

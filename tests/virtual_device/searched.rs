@@ -164,7 +164,8 @@ fn an_interrupted_search_goes_on_where_it_was() {
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     let records = lab.records();
     let built = lab.built(&[]);
-    assert_eq!(lab.records(), records + asked(&built).len(), "each is asked once");
+    let profiled = steps(&built, "profile", "executed").len();
+    assert_eq!(lab.records(), records + asked(&built).len() + profiled, "each is asked once");
     assert!(steps(&built, "search", "fresh").contains("p/k/h/wave-4/search"));
     let clean = lab.anew("clean");
     assert_eq!(clean.built(&[]).keys(), built.keys());

@@ -328,7 +328,9 @@ pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     };
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
     let reader = report::assemble::Reader { read: &read, places: &|id, text| places.text(id, text) };
-    report::assemble(&views, &|id| ready.names(id), &reader)
+    let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
+    report::rounds::add(&mut report, &views, &ready.tried(), &reader);
+    report
 }
 
 fn finish(

@@ -13,7 +13,7 @@ use crate::cli::session::Context;
 const PREFIX: &str = "kforge-";
 
 /// Commands of the design that a later version brings.
-const LATER: [&str; 4] = ["accept", "optimize", "package", "verify-artifact"];
+const LATER: [&str; 2] = ["package", "verify-artifact"];
 
 /// Says that a command is one of a later version.
 pub fn later(context: &Context, command: &str) -> Exit {

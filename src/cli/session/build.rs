@@ -530,6 +530,30 @@ impl Ready<'_> {
         Ok(())
     }
 
+    /// The rounds of every seat that has some, as reports tell of them.
+    pub fn tried(&self) -> Vec<crate::report::rounds::Recorded> {
+        let of = |recorded: &Recorded| {
+            let seat = &recorded.seat;
+            let parts = [&seat.package, &seat.kernel, &seat.types, &seat.target].map(Clone::clone);
+            let id: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+            let selected = self.expander.selected(&format!("{}/{}", id.join("/"), StepKind::Select.name()));
+            let candidate = |build: &crate::plan::variants::Build| {
+                let name = build.written.as_ref().map_or("", |w| &w.written_in);
+                let attempt = name.split_once('.').and_then(|(_, repair)| repair.parse().ok()).unwrap_or(0);
+                (build.label.clone(), build.round, attempt)
+            };
+            // What was accepted is built without its rounds.
+            let selected = selected.filter(|s| !s.accepted)?;
+            Some(crate::report::rounds::Recorded {
+                seat: parts,
+                answers: recorded.answers.clone(),
+                refused: recorded.refused.clone(),
+                candidates: selected.builds.iter().map(candidate).collect(),
+            })
+        };
+        self.recorded.iter().filter(|r| !r.answers.is_empty()).filter_map(of).collect()
+    }
+
     /// Names of what search steps and select steps number that decide; none for those that only nominate.
     pub fn names(&self, id: &str) -> Option<crate::report::Names> {
         if let Some(searching) = self.expander.searching(id) {
