@@ -28,15 +28,6 @@ impl Reader<'_> {
                 );
             }
         }
-        let rounds = sub(table, "generate").is_some_and(|generate| generate.contains_key("agent"));
-        if let Some(text) = stated.filter(|_| rounds && strategy != Strategy::Exhaustive) {
-            self.wrong(
-                "manifest.conflict",
-                "rounds of an agent say which variants are visited, and so does `strategy`".into(),
-                text.place.span.clone(),
-                "`generate.agent` or `tune.strategy`, not both",
-            );
-        }
         Search { strategy, budget: self.budget(tune), seed: self.least(tune, "seed", 0).unwrap_or(0) }
     }
 

@@ -48,14 +48,7 @@ const STRUCTURE: [Case; 22] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 35] = [
-    (
-        "[kernel.rms_norm.tune]",
-        "[kernel.rms_norm.generate]\nagent = \"rules\"\n[kernel.rms_norm.tune]\nstrategy = \"random\"",
-        "manifest.conflict",
-        "\"random\"",
-        "not both",
-    ),
+const VALUES: [Case; 34] = [
     (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"modl\"", "manifest.value", "\"modl\"", "did you mean `model`"),
     (
         TUNED,
