@@ -42,7 +42,8 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
     accept(&project, &["k"]).expect(0).says("p/k/cpu: r1,BLOCK=64, verified and not timed, in `k.cu`");
     let source = text(&project, "k.cu");
     let (comment, rest) = source.split_once("template <int BLOCK>").unwrap();
-    for part in ["command [\"./agent.sh\"] in round 1", "contract blake3:", "BLOCK=64, verified at 2 shapes on the emulator"]
+    for part in
+        ["command [\"./agent.sh\"] in round 1", "contract blake3:", "BLOCK=64, verified at 2 shapes on the emulator"]
     {
         assert!(comment.contains(part), "{part} in {comment}");
     }

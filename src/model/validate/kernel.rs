@@ -8,6 +8,7 @@ use crate::model::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction, Per};
 use crate::model::launch::{BLOCK_LIMITS, block_too_large};
 use crate::model::operator::{Operator, Shape, TypeChoice};
 use crate::model::package::Package;
+use crate::model::search::Strategy;
 use crate::model::target::Target;
 use crate::model::variant::Variant;
 use crate::model::{Role, Text};
@@ -86,6 +87,11 @@ fn rounds(package: &Package, kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     for named in std::iter::once(&rounds.agent).chain(&rounds.judge).filter(|n| !known.contains(&n.as_str())) {
         let error = named.place.error("manifest.unknown-agent", format!("unknown agent `{named}`"));
         found.push(error.expected(format!("one of {}", list(&known))).suggest(&named.value, known.iter().copied()));
+    }
+    if kernel.search.strategy != Strategy::Exhaustive {
+        let message = format!("kernel `{}` has rounds and a search over its tunables", kernel.name);
+        let error = rounds.agent.place.error("manifest.conflict", message);
+        found.push(error.expected("`generate.agent` or `tune.strategy`: each says which variants are tried"));
     }
     if kernel.is_ungenerated() || kernel.is_unstarted() {
         return;

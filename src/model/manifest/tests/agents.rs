@@ -106,7 +106,7 @@ fn what_is_wrong_with_agents_and_rounds_is_said_at_its_place() {
             format!(
                 "[kernel.k]\noperator = \"o\"\nsource = \"k.cu\"\ntune = {{ V = [1, 2], strategy = \"random\" }}\ngenerate = {{ agent = \"rules\" }}\n{launch}"
             ),
-            "manifest.conflict | \"random\" | rounds of an agent say which variants are visited, and so does `strategy` | `generate.agent` or `tune.strategy`, not both | ",
+            "manifest.conflict | \"rules\" | kernel `k` has rounds and a search over its tunables | `generate.agent` or `tune.strategy`: each says which variants are tried | ",
         ),
         (
             "[kernel.k]\noperator = \"o\"\ngenerate = { agent = \"rules\" }\n".into(),
