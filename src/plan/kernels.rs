@@ -140,6 +140,9 @@ impl Planner<'_> {
         let Some(variants) = variants else { return Ok(()) };
         let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
         let rounds = if accepted { vec![] } else { self.tried(scope, &builds)? };
+        if self.input.goal == Goal::Check && builds.is_empty() && rounds.iter().all(|round| round.builds.is_empty()) {
+            self.unwritten(scope);
+        }
         if self.input.goal == Goal::Check {
             for build in builds.iter().chain(rounds.iter().flat_map(|round| &round.builds)) {
                 let scope = Scope { round: build.round, ..scope };

@@ -24,7 +24,7 @@ use crate::base::Diagnostic;
 use crate::engine::Node;
 use crate::model::agent::RULES;
 use crate::model::generate::GENERATED;
-use crate::model::{Axis, Kernel};
+use crate::model::{Arch, Axis, Kernel};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::GenerateParams;
@@ -176,6 +176,10 @@ impl Planner<'_> {
             return;
         }
         let build = champion.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
+        // Where nothing is timed there is nothing to go by once a kernel is right.
+        if scope.target.arch == Arch::Cpu && build.is_some() {
+            return;
+        }
         let params = self.round_params(scope, round, build);
         let mut inputs = BTreeMap::new();
         if let Some(build) = build {
@@ -229,6 +233,13 @@ impl Planner<'_> {
         let answer = self.missing(scope, params.round, &why).output("decision", &id, "decision");
         let id = self.add(node.expands().done());
         self.waiting.insert(id, Waiting { answer: answer.done() });
+    }
+
+    /// Says of a kernel that nobody has written yet that it is not there.
+    pub(super) fn unwritten(&mut self, scope: Scope<'_>) {
+        let why = format!("nobody has written it yet: `kforge optimize {}` asks for one", scope.kernel.name);
+        let answer = self.missing(scope, 1, &why).done();
+        self.add(answer);
     }
 
     /// The step that stands for an answer that is not there.

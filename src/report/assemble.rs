@@ -81,6 +81,12 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
             target_of(package, kernel, operator, target, types_of(variant));
         }
+        // Of a kernel that nobody has written yet only its rounds are there.
+        if let (Some(kernel), Some(operator), Some(target), None, Some(_)) =
+            (kernel, operator, target, variant, step.labels.round)
+        {
+            target_of(package, kernel, operator, target, types_of_round(step));
+        }
         // Of a searched kernel only the first search step is there from the start.
         if let (Some(kernel), Some(operator), Some(target), true) =
             (kernel, operator, target, step.kind == StepKind::Search && step.id.ends_with(FIRST_SEARCH))
@@ -109,8 +115,12 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         let Labels { kernel, operator, variant, target, .. } = step.labels;
         // What is not about a variant (generate, oracle, select) has no place of its own; only its failure is told.
         let (Some(kernel), Some(target), Some(variant)) = (kernel, target, variant) else {
-            if let Outcome::Unavailable(why) = step.outcome {
-                unavailable_operator(package, step, why);
+            match (step.outcome, kernel, operator, target, step.labels.round) {
+                (Outcome::Unavailable(why), Some(kernel), Some(operator), Some(target), Some(_)) => {
+                    unavailable(target_of(package, kernel, operator, target, types_of_round(step)), step.kind, why);
+                }
+                (Outcome::Unavailable(why), ..) => unavailable_operator(package, step, why),
+                _ => {}
             }
             if let Outcome::Failed(why) = step.outcome {
                 stray(package, step, why);
@@ -139,6 +149,12 @@ type Shapes = HashMap<[String; 4], Vec<String>>;
 fn place_of(labels: &Labels, types: &str) -> [String; 4] {
     let part = |label: &Option<String>| label.clone().unwrap_or_default();
     [labels.package.clone(), part(&labels.kernel), part(&labels.target), types.to_string()]
+}
+
+/// The types in the id of a step that is about a kernel on a target and no variant: `package/kernel/T=f16/target/r1/round`.
+fn types_of_round<'s>(step: &StepView<'s>) -> &'s str {
+    let parts: Vec<&str> = step.id.split('/').collect();
+    if let [_, _, types, _, _, _] = parts[..] { types } else { "" }
 }
 
 /// A step of an operator that cannot run here is unavailable to every kernel of it.

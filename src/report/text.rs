@@ -67,7 +67,8 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
 }
 
 /// What is said of a kernel whose champion was accepted.
-pub(super) const ACCEPTED: &str = "accepted: only what kforge.lock pins is built; `kforge accept --undo` frees it";
+pub(super) const ACCEPTED: &str =
+    "accepted: only what kforge.lock pins is built; `kforge accept KERNEL --undo` frees it";
 
 fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     if !target.observed_on.is_empty() {

@@ -15,7 +15,7 @@ fn held() -> Project {
     let (held, go) = (project.place().join("held"), project.place().join("go"));
     let wrapper = project.place().join("slow-c++");
     let script = format!(
-        "#!/bin/sh\n: 2>/dev/null >'{}'\nn=0\nwhile [ -d '{}' ] && [ ! -e '{}' ] && [ $n -lt 3000 ]; do sleep 0.02; n=$((n + 1)); done\nexec c++ \"$@\"\n",
+        "#!/bin/sh\ntouch '{}' 2>/dev/null\nn=0\nwhile [ -d '{}' ] && [ ! -e '{}' ] && [ $n -lt 3000 ]; do sleep 0.02; n=$((n + 1)); done\nexec c++ \"$@\"\n",
         held.display(),
         project.place().display(),
         go.display()

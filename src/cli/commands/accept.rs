@@ -231,7 +231,14 @@ fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result
     if lock == workspace.lock {
         return Err(context.fail(&format!("nothing of kernel `{}` was accepted", args.kernel)));
     }
-    Ok(Plan { files: vec![], lock, told: vec![format!("`{}` is free: all its variants are built again", args.kernel)] })
+    Ok(Plan {
+        files: vec![],
+        lock,
+        told: vec![format!(
+            "`{}` is free: all its variants are built again; a source that was accepted stays, and for rounds kernel.toml has to name an agent again",
+            args.kernel
+        )],
+    })
 }
 
 /// Writes all of it, or says what would be written.

@@ -463,6 +463,8 @@ fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     // A profile decides neither a verdict nor a champion nor what a method buys: without one it is only not known what bounds a kernel.
     let decides = |n: &engine::Node| on_device(n) && n.kind != StepKind::Profile;
     let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
+        // A kernel that nobody has written yet has no evidence of anything.
+        (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),
         (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
             Outcome::Skipped(why) => format!("skipped: {why}"),

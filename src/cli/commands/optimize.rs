@@ -25,7 +25,7 @@ use crate::model::agent::RULES;
 use crate::model::{Arch, Kernel, TuneValue};
 use crate::optimize::agents::ask::{Clock, Ledger, Spent, SystemClock};
 use crate::optimize::agents::briefing::Briefing;
-use crate::optimize::next::{Allowed, Next, next};
+use crate::optimize::next::{Allowed, Found, Next, next};
 use crate::optimize::round::branches;
 use crate::plan::{Goal, Selection};
 use crate::record::answer::{Proposal, Question};
@@ -130,6 +130,7 @@ fn turn(
         return Ok(Turn::Over(Exit::Interrupted));
     }
     let mut due = Vec::new();
+    let mut none = false;
     for recorded in &ready.recorded {
         if !selects(asked, &recorded.seat) || run.ended.contains(&recorded.seat) {
             continue;
@@ -141,6 +142,7 @@ fn turn(
             continue;
         }
         let results = Results::new(&ready, &outcome, &recorded.seat);
+        none |= results.champion().is_none() && nothing_is_right(packages, recorded, &results);
         if run.asked.remove(&recorded.seat) {
             ask::tell(context, packages, recorded, &results);
         }
@@ -152,7 +154,12 @@ fn turn(
             }
         }
     }
-    let exit = run.failed.unwrap_or(plain_exit(&outcome, false));
+    let exit = match plain_exit(&outcome, false) {
+        // There is no kernel that could be one.
+        Exit::Done if none => Exit::NotBuilt,
+        exit => exit,
+    };
+    let exit = run.failed.unwrap_or(exit);
     let told = summary(&outcome.counts, &outcome.verdicts, run.began);
     if due.is_empty() {
         let report = assemble(&ready, &outcome);
@@ -175,6 +182,15 @@ fn turn(
     ready.end();
     std::mem::forget(outcome);
     Ok(if due.is_empty() { Turn::Over(exit) } else { Turn::Due(due) })
+}
+
+/// Whether all that was tried in the last round is known to be no kernel, or nothing was there to be tried.
+fn nothing_is_right(packages: &Packages, recorded: &Recorded, results: &Results<'_, '_>) -> bool {
+    let package = packages.all().find(|p| p.name == recorded.seat.package);
+    let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
+    let operator = package.zip(kernel).and_then(|(p, k)| p.operator(&k.operator));
+    let last = recorded.answers.last().map(|answer| answer.question.round);
+    operator.zip(last).is_some_and(|(operator, last)| results.found(operator, last) == Found::Wrong)
 }
 
 /// Whether kforge.lock says that a seat's champion stays.
@@ -224,6 +240,9 @@ fn comes_next(
     {
         return Err(format!("nothing can be measured: {why}"));
     }
+    if target.arch == Arch::Cpu && results.champion().is_some() {
+        return Err("a kernel is right, and nothing is timed on `cpu` by which another could be better".into());
+    }
     let by_rules = rounds.agent.value == RULES;
     let last = recorded.answers.last().map_or(0, |answer| answer.question.round);
     let found = results.found(operator, last);
@@ -231,6 +250,11 @@ fn comes_next(
     let allowed = Allowed { rounds: rounds.rounds, repairs: if by_rules { 0 } else { rounds.repairs } };
     let decision = results.decision(last + 1);
     let (round, attempt) = match next(&recorded.answers, found, allowed, decision.as_ref()) {
+        Next::Done(why) if results.champion().is_none() => {
+            let refused = recorded.refused.values().next_back().and_then(|why| why.lines().next());
+            let last = refused.map(|why| format!(" (the last answer: {why})")).unwrap_or_default();
+            return Err(format!("{why}, and no kernel is right{last}: `--rounds {}` goes on", rounds.rounds + 1));
+        }
         Next::Done(why) => return Err(why),
         Next::Ask { round, attempt } => (round, attempt),
     };

@@ -209,7 +209,8 @@ impl Context {
         let files = std::mem::take(&mut leaf.files);
         let texts = std::mem::take(&mut leaf.texts);
         if asked.write {
-            show_generated(&opened.target, packages).map_err(|e| {
+            let written = recorded.iter().try_for_each(|of: &Vec<Recorded>| show_written(&opened.target, of));
+            written.and_then(|()| show_generated(&opened.target, packages)).map_err(|e| {
                 self.fail(&format!("cannot write the generated sources to `{}`: {e}", opened.target.display()))
             })?;
         }
@@ -581,6 +582,26 @@ impl Ready<'_> {
             accepted: selected.accepted,
         })
     }
+}
+
+/// Writes every source that an agent wrote where a person can read it: `generated/PACKAGE/KERNEL/r1.cu`, by target and types where there are several.
+fn show_written(target: &Path, recorded: &[Recorded]) -> io::Result<()> {
+    for recorded in recorded {
+        let seat = &recorded.seat;
+        let folder =
+            target.join("generated").join(&seat.package).join(&seat.kernel).join(&seat.target).join(&seat.types);
+        let sources =
+            recorded.answers.iter().filter_map(|a| Some((&a.question, a.proposal.as_ref()?.source.as_ref()?)));
+        for (question, source) in sources {
+            std::fs::create_dir_all(&folder)?;
+            let name = match question.attempt {
+                0 => format!("r{}.cu", question.round),
+                repair => format!("r{}.{repair}.cu", question.round),
+            };
+            write_if_changed(&folder.join(name), source.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes every generated source where a person can read it: `generated/PACKAGE/KERNEL.cu` in the output folder. Nothing reads them there.

@@ -33,7 +33,8 @@ impl Reader<'_> {
                     "another name for an agent of your own",
                 );
             }
-            let Some(reach) = self.reach(&name, table) else { continue };
+            // One that is wrong is an error already; that kernels name it is none.
+            let reach = self.reach(&name, table).unwrap_or(Reach::Command { program: vec![] });
             let prices = sub(table, "prices")
                 .and_then(|t| Some(Prices { input: self.amount(t, "input")?, output: self.amount(t, "output")? }));
             let budget = sub(table, "budget").map(|t| Budget {

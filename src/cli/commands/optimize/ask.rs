@@ -108,11 +108,8 @@ pub(super) fn answer(
             })?
         }
     };
-    let stands = store.put(&recorded.chain, &answer);
-    let stands = stands.map_err(|e| context.fail(&format!("cannot record the answer: {e}")))?;
-    if let Some(why) = &stands.refused {
-        context.console.warn(&format!("{what}: no answer was of use: {why}"));
-    }
+    // What was wrong with the last reply has been said.
+    store.put(&recorded.chain, &answer).map_err(|e| context.fail(&format!("cannot record the answer: {e}")))?;
     Ok(())
 }
 
@@ -143,11 +140,13 @@ fn say(context: &Context, event: &AskEvent) {
             console.status("Waiting", &format!("{for_s:.0} s for the rate of {agent}"))
         }
         AskEvent::Retrying { role, agent, why, in_s } => {
+            let why = why.replace('\n', "\n             ");
             let when = if *in_s > 0.0 { format!(" in {in_s:.0} s") } else { String::new() };
             console.status("Repeating", &format!("{agent} ({}){when}: {why}", role.name()));
         }
         AskEvent::Answered { .. } => {}
         AskEvent::Refused { role, agent, why } => {
+            let why = why.replace('\n', "\n         ");
             console.warn(&format!("{agent} ({}) gave no answer of use: {why}", role.name()));
         }
     }

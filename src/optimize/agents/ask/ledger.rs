@@ -50,7 +50,7 @@ impl Ledger {
         self.0
             .iter()
             .filter(|(_, account)| account.spent.requests > 0)
-            .map(|(name, account)| (name.0.as_str(), account.spent))
+            .map(|(name, account)| (name.1.as_str(), account.spent))
     }
 
     /// Which part of its budget an agent has spent, if any.

@@ -30,7 +30,7 @@ fn a_program_reads_the_prompt_and_its_output_is_the_answer() {
     let exchange = &answer.exchanges[0];
     assert_eq!(read("prompt"), format!("{}\n\n{}", exchange.prompt.system.trim_end(), exchange.prompt.user));
     assert_eq!(read("told"), "coder 1 0\n");
-    assert_eq!((exchange.tokens, exchange.money, exchange.agent.as_str()), (None, None, "command ./agent.sh"));
+    assert_eq!((exchange.tokens, exchange.money, exchange.agent.as_str()), (None, None, "command [\"./agent.sh\"]"));
     // The same question again: what was answered is there, and the program may be gone.
     std::fs::remove_file(world.package().join("agent.sh")).unwrap();
     let (again, events) = world.ask(&coder);
