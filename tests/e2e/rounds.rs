@@ -151,6 +151,72 @@ fn launches_that_cannot_be_bound_are_a_finding_and_end_no_build() {
 }
 
 #[test]
+fn an_answer_reads_no_file_starts_no_program_and_brings_no_proof_of_its_own() {
+    let right = "y[i] = 2.0f * x[i] + 1.0f;";
+    let with = |from: &str, to: &str| {
+        let mut answer: serde_json::Value = serde_json::from_str(&answer(right)).unwrap();
+        for part in ["source", "declaration"] {
+            answer[part] = answer[part].as_str().unwrap().replace(from, to).into();
+        }
+        answer.to_string()
+    };
+    let include = |what: &str| with("template <int", &format!("#if 0\n#include {what}\n#endif\ntemplate <int"));
+    let answers = [
+        include("\"../kernel.toml\""),
+        include("\"own.h\""),
+        include("WHERE"),
+        with("requires = []", "flags = [\"-wrapper\", \"sh,-c,cat source/kernel.toml\"]"),
+        with("requires = []", "flags = [\"-O2\"]\ntune.O2 = [\"fplugin\"]"),
+        answer(right),
+    ];
+    let manifest =
+        MANIFEST.replace("repairs = 2", "repairs = 5").replace("generate = {", "include = [\".\"]\ngenerate = {");
+    let project = project(&manifest, &answers).file("own.h", "// secret\n");
+    optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project), 6);
+    let why = [
+        "without `..`",
+        "`own.h`, which no kernel of the package includes",
+        "WHERE",
+        "`-wrapper` is no flag",
+        "`-fplugin` is no flag",
+    ];
+    for (n, why) in (2..).zip(why) {
+        assert!(prompt(&project, n).contains(why), "{why}: {}", prompt(&project, n));
+        assert!(!prompt(&project, n).contains("7919") && !prompt(&project, n).contains("secret"));
+    }
+    assert_eq!(champion(&project.built(&[])), Some("r1.5,BLOCK=64".into()));
+}
+
+#[test]
+fn what_is_told_does_not_depend_on_which_held_back_shapes_a_variant_serves() {
+    // Wrong everywhere but at the shape that is shown; the tunable says up to which size it serves.
+    let mut asks: serde_json::Value =
+        serde_json::from_str(&answer("y[i] = n == 70 ? 2.0f * x[i] + 1.0f : 0.0f;")).unwrap();
+    asks["declaration"] =
+        DECLARATION.replace("requires = []", "requires = [\"n == 70 or n > T\"]\ntune.T = [1000, 10000]").into();
+    asks["branches"] = serde_json::json!([{ "T": 1000 }, { "T": 10000 }]);
+    let manifest = MANIFEST.replace("repairs = 2", "repairs = 1");
+    let project = project(&manifest, &[asks.to_string(), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(0);
+    let told = prompt(&project, 2);
+    let of = |t: &str| {
+        let (_, rest) = told.split_once(&format!("T = {t}")).unwrap_or_else(|| panic!("{told}"));
+        rest.split("The variant")
+            .next()
+            .unwrap()
+            .split("# The rules")
+            .next()
+            .unwrap()
+            .trim_start_matches([':', '\n'])
+            .trim()
+            .to_string()
+    };
+    assert_eq!(of("1000:"), of("10000:"), "{told}");
+    assert!(told.contains("not right at every shape"), "{told}");
+}
+
+#[test]
 fn where_every_answer_is_wrong_the_build_says_so() {
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
     let project = project(&manifest, &[answer("y[i] = 0.0f;")]);
