@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::devices::Devices;
+use super::generated::{show_generated, show_written};
 use super::leaves::Leaves;
 use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
@@ -15,7 +16,6 @@ use super::rounds::{self, Recorded};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
-use crate::base::files::write_if_changed;
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::action::{ActionCache, asks_device};
@@ -582,37 +582,4 @@ impl Ready<'_> {
             accepted: selected.accepted,
         })
     }
-}
-
-/// Writes every source that an agent wrote where a person can read it: `generated/PACKAGE/KERNEL/r1.cu`, by target and types where there are several.
-fn show_written(target: &Path, recorded: &[Recorded]) -> io::Result<()> {
-    for recorded in recorded {
-        let seat = &recorded.seat;
-        let folder =
-            target.join("generated").join(&seat.package).join(&seat.kernel).join(&seat.target).join(&seat.types);
-        let sources =
-            recorded.answers.iter().filter_map(|a| Some((&a.question, a.proposal.as_ref()?.source.as_ref()?)));
-        for (question, source) in sources {
-            std::fs::create_dir_all(&folder)?;
-            let name = match question.attempt {
-                0 => format!("r{}.cu", question.round),
-                repair => format!("r{}.{repair}.cu", question.round),
-            };
-            write_if_changed(&folder.join(name), source.as_bytes())?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes every generated source where a person can read it: `generated/PACKAGE/KERNEL.cu` in the output folder. Nothing reads them there.
-fn show_generated(target: &Path, packages: &Packages) -> io::Result<()> {
-    for package in packages.all() {
-        for kernel in &package.kernels {
-            let Some(made) = kernel.made() else { continue };
-            let path = target.join("generated").join(&package.name).join(format!("{}.cu", kernel.name));
-            std::fs::create_dir_all(path.parent().unwrap_or(target))?;
-            write_if_changed(&path, made.source.as_bytes())?;
-        }
-    }
-    Ok(())
 }

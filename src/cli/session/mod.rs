@@ -5,6 +5,7 @@ pub mod certificate;
 pub mod champions;
 pub mod devices;
 mod entries;
+mod generated;
 pub mod leaves;
 pub mod libraries;
 mod lost;

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::model::{DType, Kernel, Operator, Reference, TypeChoice};
 use crate::record::Inspection;
 
 /// Something that holds or does not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {
     /// The operator multiplies matrices.
@@ -124,12 +124,7 @@ pub struct Facts(pub BTreeMap<Fact, bool>);
 impl Facts {
     /// By name, for the parameters of steps.
     pub fn named(&self) -> BTreeMap<String, bool> {
-        // A fact is a name alone.
-        let name = |fact: &Fact| match serde_json::to_value(fact) {
-            Ok(serde_json::Value::String(name)) => Some(name),
-            _ => None,
-        };
-        self.0.iter().filter_map(|(fact, holds)| Some((name(fact)?, *holds))).collect()
+        self.0.iter().map(|(fact, holds)| (fact.name().to_string(), *holds)).collect()
     }
 
     /// The facts of an operator under a choice of types, a kernel, and its machine code where it was inspected (what opcodes tell: where it was disassembled).

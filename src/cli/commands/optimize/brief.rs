@@ -8,12 +8,10 @@ use crate::cli::session::rounds::Recorded;
 use crate::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 use crate::model::{Kernel, Operator, ShapeRole, Target, Tolerance, TypeChoice};
 use crate::optimize::agents::briefing::{Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible};
+use crate::optimize::exemplars::{TAU, exemplars as draw};
 use crate::plan::variants::Build;
 use crate::record::params::Fate;
 use crate::record::round::Decision;
-
-/// Exemplars that are drawn for a prompt (facts of CUDA-L1: two, of distinct buckets).
-const EXEMPLARS: usize = 2;
 
 /// What the rounds of one kernel are about.
 #[derive(Clone, Copy)]
@@ -47,7 +45,7 @@ pub(super) fn briefing(
         parent: parent(recorded, results, roofline.as_ref().and_then(|r| r.time_ns)),
         failed: (attempt > 0).then(|| failed(about, results, round)).flatten(),
         history: (1..round).map(|round| past(about, results, round)).collect(),
-        exemplars: exemplars(recorded, results, roofline.as_ref().and_then(|r| r.shape)),
+        exemplars: exemplars(recorded, results, roofline.as_ref().and_then(|r| r.shape), round),
         ..Briefing::default()
     };
     match &roofline {
@@ -147,8 +145,9 @@ fn past(about: About<'_>, results: &Results<'_, '_>, round: u32) -> Past {
     Past { round, methods, became }
 }
 
-/// Variants of these rounds that did well, the fastest of each source: how many times as fast as what the rounds started from. None without times.
-fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>) -> Vec<Exemplar> {
+/// Two variants of these rounds that did differently well, of the fastest of each source: how many times as fast as what the rounds started from. None without
+/// times.
+fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>, round: u32) -> Vec<Exemplar> {
     let Some(selected) = &results.selected else { return vec![] };
     let times = shape.map(|at| results.times(at)).unwrap_or_default();
     let Some(first) = selected.builds.first().and_then(|b| times.get(&b.label)) else { return vec![] };
@@ -167,9 +166,11 @@ fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>)
             None => all.push(exemplar),
         }
     }
-    all.sort_by(|a, b| b.score.total_cmp(&a.score));
-    all.truncate(EXEMPLARS);
-    all
+    let scores: Vec<f64> = all.iter().map(|exemplar| exemplar.score).collect();
+    // The same draw for the same prompt.
+    let seed = u64::from_be_bytes(std::array::from_fn(|at| recorded.chain.hash()[at]));
+    let drawn = draw(&scores, TAU, seed ^ u64::from(round));
+    drawn.into_iter().filter_map(|at| all.get(at).cloned()).collect()
 }
 
 /// How right it must be, at shapes that are shown.

@@ -1,0 +1,41 @@
+//! Sources that no file of the package holds, written where a person can read them: those that templates made and those that agents wrote. Nothing reads them there.
+
+use std::io;
+use std::path::Path;
+
+use super::build::Packages;
+use super::rounds::Recorded;
+use crate::base::files::write_if_changed;
+
+/// Writes every source that an agent wrote where a person can read it: `generated/PACKAGE/KERNEL/r1.cu`, by target and types where there are several.
+pub(super) fn show_written(target: &Path, recorded: &[Recorded]) -> io::Result<()> {
+    for recorded in recorded {
+        let seat = &recorded.seat;
+        let folder =
+            target.join("generated").join(&seat.package).join(&seat.kernel).join(&seat.target).join(&seat.types);
+        let sources =
+            recorded.answers.iter().filter_map(|a| Some((&a.question, a.proposal.as_ref()?.source.as_ref()?)));
+        for (question, source) in sources {
+            std::fs::create_dir_all(&folder)?;
+            let name = match question.attempt {
+                0 => format!("r{}.cu", question.round),
+                repair => format!("r{}.{repair}.cu", question.round),
+            };
+            write_if_changed(&folder.join(name), source.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes every generated source where a person can read it: `generated/PACKAGE/KERNEL.cu` in the output folder. Nothing reads them there.
+pub(super) fn show_generated(target: &Path, packages: &Packages) -> io::Result<()> {
+    for package in packages.all() {
+        for kernel in &package.kernels {
+            let Some(made) = kernel.made() else { continue };
+            let path = target.join("generated").join(&package.name).join(format!("{}.cu", kernel.name));
+            std::fs::create_dir_all(path.parent().unwrap_or(target))?;
+            write_if_changed(&path, made.source.as_bytes())?;
+        }
+    }
+    Ok(())
+}
