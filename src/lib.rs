@@ -17,9 +17,9 @@
 //! | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
 //! | [`toolchain`] | find, install and fingerprint compilers |
 //! | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
-//! | [`plan`] * | model to nodes; expansion once champions are known |
+//! | [`plan`] * | model to nodes; expansion by results; the candidates of recorded rounds |
 //! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
-//! | [`optimize`] * | templates that make kernels from operators; the registry of methods: when each applies, and what machine code shows it |
+//! | [`optimize`] * | templates that make kernels from operators; the registry of methods; what a round tries; agents (of these [`optimize::agents::ask`] alone touches the world) |
 //! | [`step`] | one file a kind of step |
 //! | [`report`] * | results to values, text, markdown, JSON |
 //! | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
@@ -40,7 +40,7 @@
 //! | `evidence/*.kfe` | bundles of evidence, written by `kforge evidence export`; committed beside the manifest ([`release::bundle`]) |
 //! | `target/kforge/journal` | this workspace's memory: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
-//! | `target/kforge/generated/` | the sources that templates made, by package and kernel, to be read |
+//! | `target/kforge/generated/` | the sources that templates and agents made, by package and kernel, to be read |
 //! | `target/kforge/report.json` | what the last build found |
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
@@ -50,6 +50,7 @@
 //! | `$KFORGE_HOME/toolchains/` | installed toolchains, each folder named by the digest of its set |
 //! | `$KFORGE_HOME/machine` | what this machine's own tools consist of ([`cli::session::machine`]) |
 //! | `$KFORGE_HOME/scratch/` | expected outputs, made again when needed |
+//! | `$KFORGE_HOME/pending/` | what a command was about to write to a workspace ([`workspace::changes`]) |
 //! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, who uses this home |
 
 pub mod base;

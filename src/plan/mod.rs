@@ -9,7 +9,7 @@
 //! | kind | parameters | inputs | left out |
 //! |---|---|---|---|
 //! | generate | the source's name in the package | every file it can reach | tunables: a file is the same for all variants |
-//! | compile | compiler, architecture, entries, macros, flags | the tree that generate gave; the toolchain with its sub-tools, libraries and headers; the emulator's headers | tunables the source cannot see |
+//! | compile | compiler, architecture, entries, macros, flags, whether a round tries it | the tree that generate gave; the toolchain with its sub-tools, libraries and headers; the emulator's headers | tunables the source cannot see |
 //! | inspect | architecture, entries, whether to disassemble | the binary, what the compiler's log says | names |
 //! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them; what of the processor numeric libraries choose by | the tolerance (but where `matched` is below one); the kernel |
 //! | calibrate | tolerances; why nothing was computed | how null candidates compare | the kernels |
@@ -32,6 +32,9 @@
 //!
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next, and its result adds them and
 //! the next search step, a wave after its own. The last one adds the select step that nominates among those visited.
+//!
+//! A kernel with rounds is planned from what is recorded of them, with one selection after each ([`rounds`]); only the decision of the round after the last is known
+//! by results.
 //!
 //! Names of packages, kernels, operators and shapes stand in ids and labels only, so equal work under other names is the same work.
 
