@@ -299,20 +299,21 @@ fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
 }
 
+/// A step that ended, as reports see it.
+pub(super) fn view<'s>(node: &'s engine::Node, done: &'s engine::Done) -> StepView<'s> {
+    StepView {
+        id: &node.id,
+        kind: node.kind,
+        labels: &node.labels,
+        outcome: &done.outcome,
+        result: done.result.as_ref(),
+        evidence: done.evidence.as_ref(),
+    }
+}
+
 pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
-    let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
-    let views: Vec<StepView<'_>> = nodes
-        .iter()
-        .zip(&outcome.steps)
-        .map(|(node, done)| StepView {
-            id: &node.id,
-            kind: node.kind,
-            labels: &node.labels,
-            outcome: &done.outcome,
-            result: done.result.as_ref(),
-            evidence: done.evidence.as_ref(),
-        })
-        .collect();
+    let views: Vec<StepView<'_>> =
+        outcome.graph.nodes().zip(&outcome.steps).map(|(node, done)| view(node, done)).collect();
     // Every judgement is looked at, and there may be tens of thousands: read side by side.
     let judged = |view: &&StepView<'_>| {
         matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select | StepKind::Bench)

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use super::build::view;
 use crate::base::files::write_if_changed;
 use crate::cli::args::{ExportCommand, ExportTrajectories};
 use crate::cli::exit::Exit;
@@ -82,22 +83,8 @@ fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Ex
 
 /// A report of what is known.
 fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
-    let view = |(node, done): &'_ (engine::Node, Option<engine::Done>)| {
-        let (node, done) = (node.clone(), done.clone()?);
-        Some((node, done))
-    };
-    let steps: Vec<(engine::Node, engine::Done)> = known.steps.iter().filter_map(view).collect();
-    let views: Vec<StepView<'_>> = steps
-        .iter()
-        .map(|(node, done)| StepView {
-            id: &node.id,
-            kind: node.kind,
-            labels: &node.labels,
-            outcome: &done.outcome,
-            result: done.result.as_ref(),
-            evidence: done.evidence.as_ref(),
-        })
-        .collect();
+    let views: Vec<StepView<'_>> =
+        known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
     let read = |digest: &crate::base::Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
     let mut report = report::assemble(&views, &|id| ready.names(id), &reader);

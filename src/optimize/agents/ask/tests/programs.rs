@@ -8,6 +8,14 @@ use crate::optimize::agents::ask::{AskError, AskEvent, Ledger};
 use crate::process::family::is_alive;
 use crate::record::answer::{Advice, Role};
 
+/// Whether a process that was killed ends: a signal is taken when its process next runs, which on a busy machine is later.
+fn ends(pid: u32) -> bool {
+    (0..2000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        !is_alive(pid)
+    })
+}
+
 /// A script that answers by its role.
 fn by_role(judge: &str, coder: &str) -> String {
     format!(
@@ -159,7 +167,7 @@ fn a_program_that_hangs_is_killed_with_its_children() {
     let error = came.unwrap_err().to_string();
     assert!(error.contains("timed out after 1 s"), "{error}");
     let child: u32 = std::fs::read_to_string(world.package().join("child")).unwrap().trim().parse().unwrap();
-    assert!(!is_alive(child));
+    assert!(ends(child));
 }
 
 #[test]
@@ -206,7 +214,7 @@ fn an_interruption_ends_the_program_and_whatever_it_waits_for() {
     });
     assert!(matches!(came, Err(AskError::Interrupted)));
     let pid: u32 = std::fs::read_to_string(&started).unwrap().trim().parse().unwrap();
-    assert!(!is_alive(pid));
+    assert!(ends(pid));
     // In a pause between two tries too.
     let world = World::new();
     world.clock.interrupts.store(true, Ordering::Relaxed);
