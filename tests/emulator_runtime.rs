@@ -6,6 +6,8 @@ mod features;
 mod harness;
 #[path = "emulator/mistakes.rs"]
 mod mistakes;
+#[path = "emulator/own_kernels.rs"]
+mod own_kernels;
 
 use harness::*;
 use kforge::model::DType;

@@ -91,21 +91,27 @@ pub fn kill_group(leader: u32) {
 
 /// Kills every descendant of a process, but not the process itself.
 pub fn kill_descendants(of: u32) {
-    kill_below(of, |_| true);
+    kill_below(of, None, |_| true);
+}
+
+/// As [`kill_descendants`], but leaves one of them alone, with its own descendants.
+pub fn kill_descendants_but(of: u32, spared: Option<u32>) {
+    kill_below(of, spared, |_| true);
 }
 
 /// Kills a child that leads a group, its group, and every descendant wherever it went. Those outside the group first, while they can be found by descent; the
 /// group is ended by the system at once, so that one whose members start others without end has no time to.
 pub fn kill_family(leader: u32) {
-    kill_below(leader, |group| group != leader);
+    kill_below(leader, None, |group| group != leader);
     kill_group(leader);
 }
 
-/// Kills every descendant of a process that is in a group that `wanted` says. Repeated until none is left, because one may be starting another meanwhile; ends
-/// after 100 rounds, because a process that cannot be killed (stuck in the kernel) must not hold us.
-fn kill_below(of: u32, wanted: impl Fn(u32) -> bool) {
+/// Kills every descendant of a process that is in a group that `wanted` says, but for `spared` and its own. Repeated until none is left, because one may be
+/// starting another meanwhile; ends after 100 rounds, because a process that cannot be killed (stuck in the kernel) must not hold us.
+fn kill_below(of: u32, spared: Option<u32>, wanted: impl Fn(u32) -> bool) {
     for _ in 0..100 {
-        let all = descendants(of);
+        let kept: Vec<u32> = spared.into_iter().chain(spared.into_iter().flat_map(descendants)).collect();
+        let all: Vec<u32> = descendants(of).into_iter().filter(|pid| !kept.contains(pid)).collect();
         let living: Vec<(u32, u32)> = all
             .iter()
             .filter(|pid| is_alive(**pid))

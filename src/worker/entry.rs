@@ -6,6 +6,8 @@
 //! | `--within CONFINEMENT` | the same, confined for all its life ([`compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
+//! | `--device-runner START` | holds a device's context for a judge ([`super::cuda::device`]) |
+//! | `--probe-devices` | says what devices there are |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`crate::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
 
@@ -16,6 +18,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::confine::{self, Confinement};
+use super::cuda::device;
 use super::message::{Places, Response};
 use super::once::{self, OnceLimits};
 use super::runner::{self, RunTrials};
@@ -47,6 +50,8 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
             tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.table))
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
+        (Some("--device-runner"), rest) => device::device_runner_main(rest),
+        (Some("--probe-devices"), rest) => device::probe_main(rest),
         (Some("--exec"), rest) => refuse(&limits::exec_main(rest)),
         (Some("--confined"), rest) => refuse(&become_confined(rest)),
         _ => {

@@ -62,7 +62,7 @@ fn run_confined(args: &[OsString], run: RunTrials) -> Result<(), String> {
 
 /// Moves the report to another descriptor, so that a library that prints does so to the standard error. What a candidate writes to it all the same can
 /// only break the protocol.
-fn take_reports() -> io::Result<File> {
+pub(super) fn take_reports() -> io::Result<File> {
     let reports = io::stdout().as_fd().try_clone_to_owned()?;
     // SAFETY: both numbers are those of the standard streams; nothing of ours writes to descriptor 1 from now on but through the copy.
     match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {

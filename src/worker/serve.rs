@@ -1,7 +1,8 @@
 //! The worker's loop: a request a line in, a response a line out. Knows messages; [`dispatch`] knows who does what.
 //!
 //! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being done it kills whatever the
-//! step started, then the worker. What a step left running is killed after every step. Libraries that print do so to the standard error: the descriptor of
+//! step started, then the worker. What a step left running is killed after every step, but
+//! for the runner of a device, which waits for the next. Libraries that print do so to the standard error: the descriptor of
 //! the standard output is moved away, so that nothing but responses can reach it.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
@@ -18,6 +19,7 @@ use rustix::process::{Signal, getpid, kill_process};
 pub mod dispatch;
 mod emulated;
 
+use super::cuda::device;
 use super::message::{Request, Response};
 use super::task::{Task, failed};
 use crate::process::family;
@@ -38,7 +40,7 @@ fn serve_standard(table: &[Row]) -> io::Result<()> {
     let busy = Arc::new(AtomicBool::new(false));
     let lines = watch_stdin(Arc::clone(&busy));
     let sweep = || {
-        family::kill_descendants(std::process::id());
+        family::kill_descendants_but(std::process::id(), device::warm());
         family::reap();
     };
     serve(lines.into_iter(), answers, &busy, table, &sweep)

@@ -6,11 +6,13 @@ use anstyle::{AnsiColor, Style};
 
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use crate::cli::session::devices::{ask, driver_is_there};
 use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
 use crate::engine::home::Home;
 use crate::optimize::templates::TEMPLATES;
 use crate::toolchain::{Cuda, probe};
 use crate::worker::confine;
+use crate::worker::cuda::device::facts::{DeviceFacts, Probed};
 use crate::workspace::{self, Workspace, find};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
@@ -55,7 +57,8 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
         let why = if asked { probe.why } else { "no workspace here asks for one".to_string() };
         line(probe.what, probe.found.ok_or((why, probe.cost)));
     }
-    line("GPU", devices(Path::new("/proc/driver/nvidia/gpus")));
+    let probed = driver_is_there().then(|| ask(&context.environment));
+    line("GPU", described(probed.as_ref(), Path::new("/proc/driver/nvidia/gpus")));
     let gaps = confine::missing_here();
     if gaps.missing.is_empty() && gaps.weaker.is_empty() {
         line("sandbox", Ok("no network, no writes outside the scratch folder, limits on time and memory".into()));
@@ -101,16 +104,44 @@ fn cuda_of(context: &Context, workspace: &Workspace) -> Option<Cuda> {
     }
 }
 
-/// The GPUs that the driver shows, one folder each.
-fn devices(folder: &Path) -> Result<String, (String, &'static str)> {
+/// The GPUs: as the probe describes them, or why there is none that can be used.
+fn described(probed: Option<&Probed>, folder: &Path) -> Result<String, (String, &'static str)> {
     let cost = "verdicts come from the emulator, and times from evidence recorded elsewhere";
+    let shown = shown(folder).join(", ");
+    let Some(probed) = probed else {
+        let why = if shown.is_empty() { "the driver shows none".into() } else { format!("{shown} cannot be opened") };
+        return Err((why, cost));
+    };
+    let one = |d: &DeviceFacts| {
+        let peaks = d.peaks();
+        format!(
+            "{} ({} processors at {} MHz, {} GiB at {:.1} TB/s, {} MiB of L2)",
+            d.class(),
+            d.processors,
+            d.clock_mhz,
+            d.memory >> 30,
+            peaks.memory_bytes_ns / 1e3,
+            d.l2 >> 20
+        )
+    };
+    match (&probed.devices[..], &probed.why) {
+        ([], why) => {
+            let why = why.clone().unwrap_or_else(|| "the driver shows none".into());
+            Err((if shown.is_empty() { why } else { format!("{shown} cannot be used: {why}") }, cost))
+        }
+        (devices, _) => Ok(devices.iter().map(one).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// The GPUs that the driver shows, one folder each.
+fn shown(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries
         .filter_map(|e| std::fs::read_to_string(e.path().join("information")).ok())
         .filter_map(|text| text.lines().find_map(|l| l.strip_prefix("Model:")).map(|m| m.trim().to_string()))
         .collect();
     names.sort();
-    if names.is_empty() { Err(("the driver shows none".into(), cost)) } else { Ok(names.join(", ")) }
+    names
 }
 
 #[cfg(test)]
@@ -118,12 +149,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_named_as_the_driver_names_them() {
+    fn devices_are_described_as_the_probe_saw_them_or_named_as_the_driver_names_them() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(devices(dir.path()).is_err());
+        let why = |probed: Option<&Probed>| described(probed, dir.path()).unwrap_err().0;
+        assert_eq!(why(None), "the driver shows none");
         let gpu = dir.path().join("0000:01:00.0");
         std::fs::create_dir(&gpu).unwrap();
         std::fs::write(gpu.join("information"), "Model: \t\t NVIDIA H200\nIRQ:   7\n").unwrap();
-        assert_eq!(devices(dir.path()), Ok("NVIDIA H200".into()));
+        let refused = Probed { why: Some("CUDA_ERROR_SYSTEM_NOT_READY".into()), ..Probed::default() };
+        assert_eq!(why(Some(&refused)), "NVIDIA H200 cannot be used: CUDA_ERROR_SYSTEM_NOT_READY");
+        let facts = DeviceFacts {
+            product: "NVIDIA H200".into(),
+            arch: "sm_90".into(),
+            driver: "580.1".into(),
+            mig: None,
+            uuid: "GPU-0".into(),
+            memory: 141 << 30,
+            processors: 132,
+            clock_mhz: 1980,
+            memory_clock_mhz: 3201,
+            bus_bits: 6144,
+            l2: 60 << 20,
+            reaches_host: false,
+        };
+        let probed = Probed { devices: vec![facts], ..Probed::default() };
+        assert_eq!(
+            described(Some(&probed), dir.path()),
+            Ok("NVIDIA H200 (sm_90, driver 580) (132 processors at 1980 MHz, 141 GiB at 4.9 TB/s, 60 MiB of L2)"
+                .into())
+        );
     }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use crate::cli::session::devices::Devices;
 use crate::cli::session::tools::read_by;
 use crate::config::{Environment, Settings};
 use crate::worker::message::Places;
@@ -22,7 +23,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let cxx = cxx.map(|c| ("c++".to_string(), c.path));
         let python = crate::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
             .map(|p| ("python".to_string(), p.path));
-        Places { tools: cxx.into_iter().chain(python).collect(), read, scratch: None }
+        let devices = Devices::find(&environment, &settings.home).unwrap_or_default().tools;
+        Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };
     let run = Duration::from_secs(settings().number("build.time-limit"));
     let required = words.first().is_none_or(|word| word != "--once") || settings().flag("sandbox.required");

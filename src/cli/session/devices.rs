@@ -1,10 +1,27 @@
-//! The devices of this machine, and what a worker needs to be told of them. Knows where they are found; does not ask them anything.
+//! The devices of this machine, and what a worker needs to be told of them. Knows who asks them, in a child; does not ask
+//! them itself.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::base::files::write_if_changed;
 use crate::config::Environment;
 use crate::record::DeviceClass;
+use crate::worker::cuda::device::{self, facts::Probed};
+
+/// Variables that say which devices a process sees, and where the driver's libraries are.
+const MATTERS: [&str; 4] = ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"];
+
+/// Whether the system has an NVIDIA driver loaded at all. Without one nothing is started, so that a build costs nothing more for being able to use devices.
+pub fn driver_is_there() -> bool {
+    ["/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
+}
+
+/// What a child says of the devices here.
+pub fn ask(environment: &Environment) -> Probed {
+    let set: Vec<(&str, &str)> = MATTERS.iter().filter_map(|name| Some((*name, environment.get(name)?))).collect();
+    device::probe(&set)
+}
 
 /// The devices of this machine.
 #[derive(Debug, Clone, Default)]
@@ -16,19 +33,29 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The devices that this version of kforge can use.
+    /// The devices that this version of kforge can use. What was found is written into `home`, for workers.
     ///
     /// # Errors
-    /// In a build for tests: the scenario cannot be read.
-    pub fn find(environment: &Environment) -> Result<Self, String> {
+    /// It cannot be written; in a build for tests: the scenario cannot be read.
+    pub fn find(environment: &Environment, home: &Path) -> Result<Self, String> {
         #[cfg(feature = "virtual-device")]
         if let Some(path) = environment.virtual_device() {
             use crate::worker::virtual_device::{Scenario, TOOL};
             let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();
             return Ok(Devices { classes, tools: [(TOOL.to_string(), path)].into() });
         }
-        let _ = environment;
-        Ok(Devices::default())
+        if !driver_is_there() {
+            return Ok(Devices::default());
+        }
+        let probed = ask(environment);
+        if probed.devices.is_empty() {
+            return Ok(Devices::default());
+        }
+        let path = home.join("devices.json");
+        let text = serde_json::to_vec_pretty(&probed).map_err(|e| e.to_string())?;
+        write_if_changed(&path, &text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))?;
+        let classes = probed.devices.iter().map(|d| d.class()).collect();
+        Ok(Devices { classes, tools: [(device::TOOL.to_string(), path)].into() })
     }
 
     /// The one that runs code for an architecture, and is the product that is asked for, if any is.

@@ -153,6 +153,7 @@ pub const PARTS: &[Part] = &[
         &[
             "worker/compiled.rs",
             "worker/cuda",
+            "!worker/cuda/device",
             "worker/compilers.rs",
             "worker/confine.rs",
             "worker/confine",
@@ -214,6 +215,9 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/pool.rs", "keeps processes"),
     ("worker/serve.rs", "the loop around a step"),
     ("worker/serve", "the table of what does which step; what does them is listed"),
+    ("worker/cuda/device", "observes devices: the protocols in the parameters stand for it"),
+    ("measure/floor.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("worker/virtual_device", "only in test builds, with protocols of its own"),
     ("measure/mod.rs", "declares"),
     ("measure/score.rs", "figures for reports, which no step makes"),

@@ -1,8 +1,10 @@
 //! CUDA C++ to machine code, and what machine code says of itself. For worker processes; knows compilers and ELF, no packages, plans or caches, and
-//! launches nothing.
+//! launches nothing but in
+//! [`device`].
 
 pub mod args;
 pub mod compile;
+pub mod device;
 mod elf;
 mod fresh;
 pub mod inspect;

@@ -69,7 +69,7 @@ fn layout(fields: &[StructField]) -> (Vec<u64>, u64) {
 }
 
 /// The bytes of an argument by value, in whole words.
-pub(super) fn bytes(arg: &Arg) -> Vec<u8> {
+pub fn bytes(arg: &Arg) -> Vec<u8> {
     match arg {
         Arg::Scalar { dtype, value } => scalar(*dtype, *value),
         Arg::Struct(fields) => {

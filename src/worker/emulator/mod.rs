@@ -60,6 +60,7 @@ mod warp;
 mod watch;
 
 pub use abi::MAX_DYNAMIC_SHARED;
+pub use args::bytes as argument_bytes;
 pub use claims::{Claim, Claimant, credible};
 pub use headers::headers;
 pub use image::keeps_state;

@@ -3,35 +3,24 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use super::laid::{After, Laid, Use};
 use super::memory::MemoryFile;
 use crate::model::bound::{Buffer, Fill};
 use crate::model::{Problem, Role, Tensor};
-use crate::record::{Finding, FindingKind};
 use crate::reference::Values;
 use crate::reference::float::encode_strided;
 use crate::worker::emulator::placement;
 use crate::worker::message::SharedBuffer;
 
-/// The bytes of poison, by run: NaN in every float type and -1 in every signed integer; a large number in every type.
-pub(super) const POISONS: [u8; 2] = [0xff, 0x7b];
 /// What lies around buffers. Neither poison nor zero, so that a copy from within a buffer shows.
 const CANARY: u8 = 0xc5;
-
-/// What a buffer is for.
-#[derive(Debug, Clone)]
-enum Use<'a> {
-    Tensor(&'a Tensor),
-    Workspace(&'a Buffer),
-}
 
 /// One buffer in its file.
 #[derive(Debug, Clone)]
 pub(super) struct Placed<'a> {
     pub(super) shared: SharedBuffer,
     pub(super) file: MemoryFile,
-    offset: usize,
-    before: Vec<u8>,
-    used: Use<'a>,
+    laid: Laid<'a>,
 }
 
 /// How one run's buffers are made.
@@ -72,7 +61,8 @@ pub(super) fn make<'a>(
             (_, true) => MemoryFile::writable(&whole)?,
         };
         let shared = shared(&tensor.name, &file, before.len(), tensor.dtype.bytes(), (writable, poisoned));
-        placed.push(Placed { shared, file, offset: place, before, used: Use::Tensor(tensor) });
+        let laid = laid(&tensor.name, tensor.dtype.bytes(), place, before, Use::Tensor(tensor));
+        placed.push(Placed { shared, file, laid });
     }
     for workspace in workspaces {
         let poisoned = workspace.fill == Fill::Poison;
@@ -81,9 +71,14 @@ pub(super) fn make<'a>(
         let (place, whole) = lay(&before, manner);
         let file = MemoryFile::writable(&whole)?;
         let shared = shared(&workspace.name, &file, before.len(), workspace.dtype.bytes(), (true, poisoned));
-        placed.push(Placed { shared, file, offset: place, before, used: Use::Workspace(workspace) });
+        let laid = laid(&workspace.name, workspace.dtype.bytes(), place, before, Use::Workspace(workspace));
+        placed.push(Placed { shared, file, laid });
     }
     Ok(placed)
+}
+
+fn laid<'a>(name: &'a str, element: u64, offset: usize, before: Vec<u8>, used: Use<'a>) -> Laid<'a> {
+    Laid { name, element, offset, before, used, canary: CANARY }
 }
 
 fn shared(name: &str, file: &MemoryFile, bytes: usize, element: u64, flags: (bool, bool)) -> SharedBuffer {
@@ -100,112 +95,24 @@ fn lay(bytes: &[u8], manner: Manner) -> (usize, Vec<u8>) {
     (offset, whole)
 }
 
-/// What a buffer held after the run: its own bytes, and what was wrong around and in it whatever its values.
-pub(super) struct After {
-    pub(super) bytes: Vec<u8>,
-    pub(super) findings: Vec<Finding>,
-}
-
-impl Placed<'_> {
+impl<'a> Placed<'a> {
     /// Reads the buffer back. The runner must have ended.
     pub(super) fn after(&self) -> io::Result<After> {
-        let whole = self.file.read()?;
-        let end = self.offset + self.before.len();
-        let bytes = whole[self.offset..end].to_vec();
-        let name = &self.shared.name;
-        let mut findings = vec![];
-        let spoilt = |range: std::ops::Range<usize>| range.filter(|at| whole[*at] != CANARY).collect::<Vec<_>>();
-        for (side, spoilt) in [("before", spoilt(0..self.offset)), ("after", spoilt(end..whole.len()))] {
-            let nearest = if side == "before" { spoilt.last() } else { spoilt.first() };
-            if let Some(at) = nearest {
-                let element = self.shared.element.max(1) as i64;
-                let index = (*at as i64 - self.offset as i64).div_euclid(element);
-                let message =
-                    format!("{} bytes {side} `{name}` were written; the nearest is in element {index}", spoilt.len());
-                findings.push(about(FindingKind::Canary, message, name, Some(index), spoilt.len()));
-            }
-        }
-        match &self.used {
-            Use::Tensor(tensor) if tensor.role == Role::Input => {
-                if let Some(at) = bytes.iter().zip(&self.before).position(|(a, b)| a != b) {
-                    let index = (at as u64 / self.shared.element.max(1)) as i64;
-                    let message = format!("the input `{name}` was changed, first at {index}");
-                    findings.push(about(FindingKind::InputModified, message, name, Some(index), 1));
-                }
-            }
-            Use::Tensor(tensor) => findings.extend(self.gaps(tensor, &bytes)),
-            Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce => {
-                let dirty = bytes.iter().filter(|byte| **byte != 0).count();
-                if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
-                    let index = (at as u64 / self.shared.element.max(1)) as i64;
-                    let message =
-                        format!("the workspace `{name}` is not zero again: {dirty} bytes, first in element {index}");
-                    findings.push(about(FindingKind::WorkspaceDirty, message, name, Some(index), dirty));
-                }
-            }
-            Use::Workspace(_) => {}
-        }
-        Ok(After { bytes, findings })
-    }
-
-    /// Elements between those of a strided tensor: not the kernel's to write.
-    fn gaps(&self, tensor: &Tensor, bytes: &[u8]) -> Option<Finding> {
-        if tensor.is_contiguous() {
-            return None;
-        }
-        let width = tensor.dtype.bytes() as usize;
-        let mut own = vec![false; bytes.len() / width];
-        (0..tensor.elements()).for_each(|i| own[tensor.offset_of(i) as usize] = true);
-        let changed = |at: &usize| !own[*at] && bytes[at * width..][..width] != self.before[at * width..][..width];
-        let mut changed = (0..own.len()).filter(changed);
-        let first = changed.next()?;
-        let count = changed.count() + 1;
-        let message = format!(
-            "{count} elements between those of `{}` were written, the first {first} elements after its start",
-            tensor.name
-        );
-        Some(about(FindingKind::Canary, message, &tensor.name, Some(first as i64), count))
+        Ok(self.laid.after(&self.file.read()?))
     }
 
     /// The tensor, if a kernel writes it.
-    pub(super) fn written(&self) -> Option<&Tensor> {
-        match self.used {
-            Use::Tensor(tensor) if tensor.role != Role::Input => Some(tensor),
-            _ => None,
-        }
+    pub(super) fn written(&self) -> Option<&'a Tensor> {
+        self.laid.written()
     }
-}
-
-fn about(kind: FindingKind, message: String, buffer: &str, index: Option<i64>, count: usize) -> Finding {
-    Finding { buffer: Some(buffer.to_string()), index, count: count as u64, ..Finding::new(kind, message) }
-}
-
-/// Elements of an output that hold one run's poison after it and the other's after that: nobody wrote them. `after` pairs each run's poison with its bytes.
-pub(super) fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
-    // One pattern alone may be a right answer: -1 is one in many an integer output.
-    if tensor.role != Role::Output || !after.iter().any(|(poison, _)| *poison != after[0].0) {
-        return None;
-    }
-    let width = tensor.dtype.bytes() as usize;
-    let untouched = |index: &u64| {
-        let at = tensor.offset_of(*index) as usize * width;
-        after.iter().all(|(poison, bytes)| bytes[at..at + width].iter().all(|byte| byte == poison))
-    };
-    let mut untouched = (0..tensor.elements()).filter(untouched);
-    let first = untouched.next()?;
-    let count = untouched.count() + 1;
-    let (name, all) = (&tensor.name, tensor.elements());
-    let message = match count as u64 == all {
-        true => format!("the output `{name}` was not written"),
-        false => format!("{count} of {all} elements of the output `{name}` were not written, the first at {first}"),
-    };
-    Some(about(FindingKind::Unwritten, message, name, Some(first as i64), count))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::{DType, Init, Reference};
+    use crate::record::FindingKind;
+    use crate::worker::judge::laid::{POISONS, unwritten};
     use std::os::unix::fs::FileExt;
 
     fn tensor(role: Role, shape: &[u64], strides: &[u64]) -> Tensor {
@@ -237,7 +144,7 @@ mod tests {
 
     fn write(placed: &Placed<'_>, at: i64, bytes: &[u8]) {
         let file = std::fs::File::from(placed.file.descriptor().try_clone().unwrap());
-        file.write_all_at(bytes, (placed.offset as i64 + at) as u64).unwrap();
+        file.write_all_at(bytes, (placed.laid.offset as i64 + at) as u64).unwrap();
     }
 
     #[test]

@@ -16,6 +16,8 @@
 //! | time | the judge's own clock; a time-out fails and is not remembered |
 
 mod buffers;
+pub(in crate::worker) mod compared;
+pub(in crate::worker) mod laid;
 mod memory;
 mod reports;
 mod runs;

@@ -3,26 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use super::buffers::{self, After, Manner, POISONS, Placed};
+use super::buffers::{self, Manner, Placed};
+use super::compared::{Left, Observer};
+use super::laid::{After, POISONS};
 use super::memory::MemoryFile;
 use super::reports::Heard;
 use super::runs::{Candidate, run_candidate};
 use crate::base::Severity;
 use crate::model::bound::Launch;
-use crate::model::{Compare, Tensor};
 use crate::record::params::{Compiler, Expected, Trial, VerifyParams};
-use crate::record::{
-    Determinism, Finding, FindingKind, Note, OutputObserved, TrialObserved, Verdict, VerifyObservation,
-};
-use crate::reference::Values;
+use crate::record::{Determinism, Finding, FindingKind, Note, TrialObserved, Verdict};
 use crate::reference::float::gather_strided;
 use crate::reference::oracle::OracleOutput;
-use crate::worker::compare::{Compared, Leniency, observe, spread};
+use crate::worker::compare::spread;
 use crate::worker::compilers;
 use crate::worker::confine;
 use crate::worker::emulator::keeps_state;
 use crate::worker::message::{Response, RunnerTrial, ThreadOrder};
-use crate::worker::oracle::{Named, Source, python};
+use crate::worker::oracle::{Named, Source};
 use crate::worker::task::{Task, failed};
 
 /// Threads of a launch from which on more than one thread of the host is used.
@@ -125,7 +123,7 @@ struct Judge<'a> {
     candidate: Candidate<'a>,
     /// Inputs of the trial before, until a kernel that can keep something between launches was launched on both.
     before: Option<Named>,
-    seen: VerifyObservation,
+    observer: Observer<'a>,
     notes: Vec<Note>,
     /// A failure that may pass, such as a time-out.
     passing: Option<String>,
@@ -135,17 +133,9 @@ struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     fn new(task: &'a Task, params: &'a VerifyParams, candidate: Candidate<'a>) -> Self {
-        let seen = VerifyObservation {
-            emulated: true,
-            findings: vec![],
-            not_emulated: None,
-            asked: params.trials.len() as u32,
-            trials: vec![],
-            determinism: Determinism::Unknown,
-            unconfined: vec![],
-            ran_as: if candidate.check { "check" } else { "plain" }.to_string(),
-        };
-        Judge { task, params, candidate, before: None, seen, notes: vec![], passing: None, stop: false }
+        let ran_as = if candidate.check { "check" } else { "plain" }.to_string();
+        let observer = Observer::new(task, params, true, ran_as, "the order of threads");
+        Judge { task, params, candidate, before: None, observer, notes: vec![], passing: None, stop: false }
     }
 
     fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
@@ -178,7 +168,7 @@ impl<'a> Judge<'a> {
         self.compare(trial, &inputs, &expected, &ended)?;
         if !self.stop && keeps_state(self.candidate.bytes, self.params.entries.len()) {
             match self.before.take() {
-                None if self.seen.trials.iter().all(|seen| seen.trial == trial.trial) => self.before = Some(inputs),
+                None if self.observer.seen.trials.iter().all(|seen| seen.trial == trial.trial) => self.before = Some(inputs),
                 None => {}
                 Some(before) => self.again(trial, &before, (&inputs, &expected), ended[0])?,
             }
@@ -215,25 +205,20 @@ impl<'a> Judge<'a> {
             }
             let (was, is) =
                 (gather_strided(tensor, &was).map_err(failed)?, gather_strided(tensor, &is).map_err(failed)?);
-            let outputs = vec![self.observe(tensor, inputs, expected, &is)?];
+            let outputs = vec![self.observer.observe(tensor, inputs, expected, &is)?];
             let distribution = format!("{}, after another launch", trial.distribution);
-            self.seen.trials.push(TrialObserved { trial: trial.trial, distribution, outputs });
-            if spread(tensor.dtype, &was, &is).1 && self.by_element(tensor) {
+            self.observer.seen.trials.push(TrialObserved { trial: trial.trial, distribution, outputs });
+            if spread(tensor.dtype, &was, &is).1 && self.observer.by_element(tensor) {
                 let name = &tensor.name;
                 let message = format!(
                     "`{name}` is something else after a launch on other inputs (trial {}): the kernel keeps something between launches",
                     trial.trial
                 );
                 let finding = Finding::new(FindingKind::KeepsState, message);
-                self.find(Finding { buffer: Some(name.clone()), ..finding });
+                self.observer.find(Finding { buffer: Some(name.clone()), ..finding });
             }
         }
         Ok(())
-    }
-
-    /// Whether elements of an output are compared by themselves, so that other values in their places mean something.
-    fn by_element(&self, tensor: &Tensor) -> bool {
-        matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements)) && tensor.dtype.is_float()
     }
 
     /// Runs the candidate in a process that has these runs' buffers and no others: once, or a second time from where the first left it.
@@ -263,9 +248,9 @@ impl<'a> Judge<'a> {
     /// Takes over what a runner said.
     fn hear(&mut self, heard: &Heard) {
         // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
-        heard.findings.iter().for_each(|finding| self.find(finding.clone()));
+        heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if let Some(what) = heard.not_emulated.first() {
-            self.seen.not_emulated.get_or_insert_with(|| what.clone());
+            self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
         }
         if self.notes.is_empty() {
             self.notes.extend(text_note("verify.printed", &heard.printed));
@@ -273,17 +258,8 @@ impl<'a> Judge<'a> {
         if heard.passing.is_some() {
             self.passing.clone_from(&heard.passing);
         }
-        if self.seen.unconfined.is_empty() {
-            self.seen.unconfined.clone_from(&heard.unconfined);
-        }
-    }
-
-    /// Adds a finding; one that an earlier trial gave already counts with it.
-    fn find(&mut self, finding: Finding) {
-        let same = |other: &&mut Finding| other.kind == finding.kind && other.message == finding.message;
-        match self.seen.findings.iter_mut().find(same) {
-            Some(other) => other.count = other.count.saturating_add(finding.count),
-            None => self.seen.findings.push(finding),
+        if self.observer.seen.unconfined.is_empty() {
+            self.observer.seen.unconfined.clone_from(&heard.unconfined);
         }
     }
 
@@ -292,7 +268,7 @@ impl<'a> Judge<'a> {
         for one in placed {
             for finding in one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")))?.findings {
                 if ended || finding.kind != FindingKind::WorkspaceDirty {
-                    self.find(finding);
+                    self.observer.find(finding);
                 }
             }
         }
@@ -312,112 +288,29 @@ impl<'a> Judge<'a> {
             let read = placed.iter().map(Placed::after).collect::<Result<Vec<_>, _>>();
             after.push(read.map_err(|e| failed(format!("cannot read buffers back: {e}")))?);
         }
-        let mut trials: Vec<TrialObserved> = vec![];
-        for (at, one) in ended.first().map_or(&vec![], |(_, placed)| placed).iter().enumerate() {
-            let Some(tensor) = one.written() else { continue };
-            let of_runs: Vec<(u8, &[u8])> = ended
-                .iter()
-                .zip(&after)
-                .map(|((run, _), after)| (run.manner.poison, after[at].bytes.as_slice()))
-                .collect();
-            let unwritten = buffers::unwritten(tensor, &of_runs);
-            // Elements that nobody wrote hold the poison, of which runs have different kinds: that says nothing of the order of threads.
-            let whole = unwritten.is_none();
-            if let Some(finding) = unwritten {
-                self.find(finding);
-            }
-            let first = of_runs[0].1;
-            for (run, (_, bytes)) in of_runs.iter().enumerate() {
-                // A run that gave the very bytes of the first is as right or wrong as that.
-                if run > 0 && *bytes == first {
-                    continue;
-                }
-                let got = gather_strided(tensor, bytes).map_err(failed)?;
-                let seen = self.observe(tensor, inputs, expected, &got)?;
-                let distribution = format!("{}{}", trial.distribution, ended[run].0.said);
-                match trials.iter_mut().find(|other| other.distribution == distribution) {
-                    Some(other) => other.outputs.push(seen),
-                    None => trials.push(TrialObserved { trial: trial.trial, distribution, outputs: vec![seen] }),
-                }
-                if run > 0 && whole {
-                    self.differs(tensor, first, &got, trial, ended[run].0.said)?;
-                }
-            }
-        }
-        if ended.len() > 1 && self.seen.determinism == Determinism::Unknown {
-            self.seen.determinism = Determinism::Stable;
-        }
-        self.seen.trials.extend(trials);
-        Ok(())
-    }
-
-    fn observe(
-        &self,
-        tensor: &Tensor,
-        inputs: &Named,
-        expected: &OracleOutput,
-        got: &Values,
-    ) -> Result<OutputObserved, Response> {
-        let name = &tensor.name;
-        let want = expected.outputs.get(name).ok_or_else(|| failed(format!("no values are expected for `{name}`")))?;
-        let (problem, compare) = (&self.params.problem, self.params.compare.get(name).unwrap_or(&Compare::Elements));
-        let leniency = match compare {
-            Compare::Python(file, function) => {
-                let answers = [("the kernel".to_string(), got)];
-                let check = (file.as_str(), function.as_str());
-                let said = python::checked(self.task, problem, inputs, (tensor, want), &answers, check)?;
-                said.into_iter().next().map(|said| Leniency::Said(format!("{file}::{function}"), said))
-            }
-            other => Leniency::declared(other, problem, name, inputs).map_err(failed)?,
-        };
-        let leniency = leniency.ok_or_else(|| failed(format!("nothing says what of `{name}` may stand")))?;
-        let scaled = self.params.scaled.contains(name);
-        let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
-        let beyond = self.params.count_beyond.get(name);
-        observe(&Compared { tensor, got, want, scale, beyond }, &leniency).map_err(failed)
-    }
-
-    /// Notes that a run differed from the first.
-    fn differs(
-        &mut self,
-        tensor: &Tensor,
-        first: &[u8],
-        got: &Values,
-        trial: &Trial,
-        said: &str,
-    ) -> Result<(), Response> {
-        let first = gather_strided(tensor, first).map_err(failed)?;
-        let (apart, gross) = spread(tensor.dtype, &first, got);
-        let most = match &self.seen.determinism {
-            Determinism::Differs { spread, .. } => *spread,
-            _ => -1.0,
-        };
-        if apart > most {
-            // Infinity has no place in JSON; a difference of the largest number says as much.
-            let spread = apart.min(f64::MAX);
-            self.seen.determinism = Determinism::Differs { output: tensor.name.clone(), spread };
-        }
-        if gross && self.by_element(tensor) {
-            let name = &tensor.name;
-            let message =
-                format!("`{name}` depends on the order of threads beyond rounding (trial {}{said})", trial.trial);
-            let finding = Finding::new(FindingKind::OrderDependent, message);
-            self.find(Finding { buffer: Some(name.clone()), ..finding });
-        }
-        Ok(())
+        let lefts: Vec<Left<'_>> = ended
+            .iter()
+            .zip(&after)
+            .map(|((run, placed), after)| {
+                let written =
+                    placed.iter().zip(after).filter_map(|(one, after)| Some((one.written()?, &after.bytes[..])));
+                Left { said: run.said, poison: run.manner.poison, outputs: written.collect() }
+            })
+            .collect();
+        self.observer.compare(trial, inputs, expected, &lefts)
     }
 
     fn finish(mut self) -> Result<Response, Response> {
         // Where anything failed, that repeated runs agree says nothing.
-        if self.stop && self.seen.determinism == Determinism::Stable {
-            self.seen.determinism = Determinism::Unknown;
+        if self.stop && self.observer.seen.determinism == Determinism::Stable {
+            self.observer.seen.determinism = Determinism::Unknown;
         }
-        self.task.write_document("observation", &self.seen)?;
-        let (trials, found) = (self.params.trials.len(), self.seen.findings.len());
-        let summary = match (&self.seen.not_emulated, found) {
-            (_, 1..) => format!("{found} findings, emulated ({})", self.seen.ran_as),
+        self.task.write_document("observation", &self.observer.seen)?;
+        let (trials, found) = (self.params.trials.len(), self.observer.seen.findings.len());
+        let summary = match (&self.observer.seen.not_emulated, found) {
+            (_, 1..) => format!("{found} findings, emulated ({})", self.observer.seen.ran_as),
             (Some(what), 0) => format!("not emulated: {what}"),
-            (None, 0) => format!("{trials} trials in 3 thread orders, emulated ({})", self.seen.ran_as),
+            (None, 0) => format!("{trials} trials in 3 thread orders, emulated ({})", self.observer.seen.ran_as),
         };
         let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
         Ok(Response::Done { verdict, notes: self.notes, summary, forget })

@@ -3,6 +3,7 @@
 use super::emulated;
 use crate::record::{Spec, StepKind};
 use crate::worker::compiled;
+use crate::worker::cuda::device;
 use crate::worker::judge;
 use crate::worker::message::Response;
 use crate::worker::oracle;
@@ -55,6 +56,9 @@ pub const TABLE: &[Row] = &[
     Row { kind: StepKind::Compile, on: On::Device, run: compiled::compile },
     Row { kind: StepKind::Inspect, on: On::Device, run: compiled::inspect },
     Row { kind: StepKind::Verify, on: On::Cpu, run: judge::run },
+    Row { kind: StepKind::Verify, on: On::Device, run: device::verify },
+    Row { kind: StepKind::Bench, on: On::Device, run: device::bench },
+    Row { kind: StepKind::Pairs, on: On::Device, run: device::pairs },
 ];
 
 impl On {

@@ -1,0 +1,228 @@
+//! When enough samples were taken, which of them count, and what short times come to (design, section 7). Pure: samples and states come in as numbers.
+
+use super::stats::median;
+
+/// Nanoseconds that the times of two events are apart at least: CUDA documents a resolution of about half a microsecond (cuEventElapsedTime).
+const RESOLUTION_NS: f64 = 500.0;
+/// Times below this are taken as the slope over graphs of one and of many copies.
+pub const SHORT_NS: f64 = 10_000.0;
+/// What many copies should take together: so long that the resolution is a four-hundredth of it.
+const LONG_NS: f64 = 200_000.0;
+/// Copies in a graph, least and most.
+const COPIES: (f64, f64) = (20.0, 400.0);
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stopping {
+    /// Samples that are taken in any case.
+    pub least: usize,
+    /// Samples after which nothing more is taken.
+    pub most: usize,
+    /// Width of the interval of the median, as a share of it, at which it is known well enough.
+    pub width: f64,
+}
+
+/// As bench does it: half a per cent, which is half the margin that variants are told apart by.
+pub const BENCH: Stopping = Stopping { least: 30, most: 1000, width: 0.005 };
+
+impl Stopping {
+    /// Whether nothing more need be taken.
+    pub fn enough(&self, samples: &[f64]) -> bool {
+        if samples.len() < self.least || samples.len() >= self.most {
+            return samples.len() >= self.most;
+        }
+        match median_interval(samples) {
+            Some((low, high)) => high - low <= self.width * median(samples),
+            None => false,
+        }
+    }
+}
+
+/// The interval of 95 % of the median, between order statistics: ranks n/2 -+ 0.98 sqrt(n), from the normal approximation of the binomial (Conover, "Practical
+/// Nonparametric Statistics", 3.2). None for fewer than six, which have none of that level.
+pub fn median_interval(samples: &[f64]) -> Option<(f64, f64)> {
+    let n = samples.len();
+    if n < 6 {
+        return None;
+    }
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let reach = 0.98 * (n as f64).sqrt();
+    let low = ((n as f64 / 2.0 - reach).floor().max(0.0)) as usize;
+    let high = ((n as f64 / 2.0 + reach).ceil() as usize).min(n - 1);
+    Some((sorted[low], sorted[high]))
+}
+
+/// Samples of one look at whether a device has warmed up.
+const WINDOW: usize = 10;
+
+/// Whether clocks and caches have settled: the medians of the last two windows are within one per cent of each other.
+pub fn settled(samples: &[f64]) -> bool {
+    let Some(earlier) = samples.len().checked_sub(2 * WINDOW) else { return false };
+    let (a, b) = (median(&samples[earlier..earlier + WINDOW]), median(&samples[earlier + WINDOW..]));
+    (a - b).abs() <= 0.01 * a.min(b)
+}
+
+/// How many copies of what takes about `ns` go into the longer graph.
+pub fn copies(ns: f64) -> u32 {
+    (LONG_NS / ns.max(1.0)).ceil().clamp(COPIES.0, COPIES.1) as u32
+}
+
+/// Nanoseconds of one copy, from a graph of one and one of many; none where the difference is not well over the resolution.
+pub fn slope(one: f64, many: f64, copies: u32) -> Option<f64> {
+    let apart = many - one;
+    (copies > 1 && apart >= 20.0 * RESOLUTION_NS).then(|| apart / f64::from(copies - 1))
+}
+
+/// NVML's bits of event reasons and their names, lower case.
+const REASONS: [(u64, &str); 9] = [
+    (0x1, "gpu_idle"),
+    (0x2, "applications_clocks_setting"),
+    (0x4, "sw_power_cap"),
+    (0x8, "hw_slowdown"),
+    (0x10, "sync_boost"),
+    (0x20, "sw_thermal_slowdown"),
+    (0x40, "hw_thermal_slowdown"),
+    (0x80, "hw_power_brake_slowdown"),
+    (0x100, "display_clocks_setting"),
+];
+/// Under these a sample does not count: hardware slowdown and thermal limits.
+const DROPPED: u64 = 0x8 | 0x20 | 0x40 | 0x80;
+/// Idleness is no limit; it is what a device says between launches.
+const IDLE: u64 = 0x1;
+
+/// Whether samples under these reasons do not count.
+pub fn dropped(reasons: u64) -> bool {
+    reasons & DROPPED != 0
+}
+
+/// The names of the reasons that limit clocks, in the order of their bits.
+pub fn names(reasons: u64) -> Vec<String> {
+    REASONS.iter().filter(|(bit, _)| reasons & bit & !IDLE != 0).map(|(_, name)| (*name).to_string()).collect()
+}
+
+/// Whether two clocks are near enough for times under them to be compared: within two per cent.
+pub fn alike(a_mhz: u32, b_mhz: u32) -> bool {
+    a_mhz.abs_diff(b_mhz) as f64 <= 0.02 * f64::from(a_mhz.max(b_mhz))
+}
+
+/// One of two binaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the two binaries of a pair")]
+pub enum Side {
+    A,
+    B,
+}
+
+/// The order of the samples of a block of pairs: ABBA and BAAB in turn, so that neither side profits from coming first or from a drift.
+pub fn order(block: usize) -> [Side; 4] {
+    match block % 2 {
+        0 => [Side::A, Side::B, Side::B, Side::A],
+        _ => [Side::B, Side::A, Side::A, Side::B],
+    }
+}
+
+/// The logarithms of (time of A / time of B) of four samples in their order: the outer pair's and the inner pair's mean, which a drift that is linear in time
+/// leaves alone. None if a time is none.
+pub fn log_ratio(order: [Side; 4], ns: [f64; 4]) -> Option<f64> {
+    let of = |side| order.iter().zip(ns).filter(|(s, _)| **s == side).map(|(_, ns)| ns.ln()).sum::<f64>() / 2.0;
+    let ratio = of(Side::A) - of(Side::B);
+    (ns.iter().all(|ns| *ns > 0.0) && ratio.is_finite()).then_some(ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::stats::{Paired, decide};
+
+    fn noisy(n: usize, centre: f64, spread: f64) -> Vec<f64> {
+        (0..n).map(|i| centre * (1.0 + spread * (((i * 7919) % 101) as f64 / 50.0 - 1.0))).collect()
+    }
+
+    #[test]
+    fn sampling_ends_when_the_median_is_known_and_not_before() {
+        let narrow = noisy(100, 1000.0, 0.001);
+        assert!(!BENCH.enough(&narrow[..29]));
+        assert!(BENCH.enough(&narrow[..30]));
+        let wide = noisy(1000, 1000.0, 0.2);
+        assert!(!BENCH.enough(&wide[..200]));
+        assert!(BENCH.enough(&wide), "the cap ends it");
+        let lone: Vec<f64> = narrow.iter().enumerate().map(|(i, x)| if i == 5 { x * 50.0 } else { *x }).collect();
+        assert!(BENCH.enough(&lone), "one disturbed sample widens no median's interval");
+    }
+
+    #[test]
+    fn the_interval_lies_around_the_median_and_needs_six() {
+        let samples: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(median_interval(&samples), Some((40.0, 60.0)));
+        assert_eq!(median_interval(&samples[..5]), None);
+    }
+
+    #[test]
+    fn a_device_is_warm_once_two_windows_agree() {
+        let falling: Vec<f64> = (0..40).map(|i| 1000.0 * (1.0 - 0.01 * f64::from(i))).collect();
+        assert!(!settled(&falling));
+        assert!(!settled(&noisy(19, 1000.0, 0.001)));
+        assert!(settled(&[falling, noisy(20, 600.0, 0.001)].concat()));
+    }
+
+    #[test]
+    fn short_times_are_slopes_or_undecided() {
+        assert_eq!(copies(2000.0), 100);
+        assert_eq!((copies(9999.0), copies(0.0)), (21, 400));
+        assert_eq!(slope(7000.0, 207_000.0, 101), Some(2000.0));
+        assert_eq!(slope(7000.0, 16_000.0, 20), None, "within twenty times the resolution");
+        assert_eq!(slope(7000.0, 6000.0, 20), None);
+        assert_eq!(slope(7000.0, 207_000.0, 1), None);
+    }
+
+    #[test]
+    fn heat_drops_a_sample_and_a_power_cap_does_not() {
+        for bits in [0x8, 0x20, 0x40, 0x80, 0x44] {
+            assert!(dropped(bits), "{bits:#x}");
+        }
+        for bits in [0, 0x1, 0x2, 0x4, 0x10, 0x100] {
+            assert!(!dropped(bits), "{bits:#x}");
+        }
+        assert_eq!(names(0x5), ["sw_power_cap"]);
+        assert!(alike(1980, 1965) && !alike(1980, 1500));
+    }
+
+    #[test]
+    fn a_linear_drift_favours_neither_side() {
+        for block in 0..2 {
+            let order = order(block);
+            // Each sample takes longer than the last by the same factor.
+            let drifting =
+                std::array::from_fn(|i| 1000.0 * 1.01f64.powi(i as i32) * if order[i] == Side::A { 1.05 } else { 1.0 });
+            let ratio = log_ratio(order, drifting).unwrap();
+            assert!((ratio - 1.05f64.ln()).abs() < 1e-12, "{ratio}");
+        }
+        assert_eq!(log_ratio(order(0), [1.0, 0.0, 1.0, 1.0]), None);
+    }
+
+    /// What the suite asks of a device, asked of the arithmetic: a planted two per cent is found, and nothing is found where there is nothing.
+    #[test]
+    fn two_per_cent_are_found_and_nothing_is_not() {
+        let blocks = |slower: f64, salt: usize| -> Vec<Vec<f64>> {
+            (0..16)
+                .map(|block| {
+                    let noise = noisy(400, 1000.0, 0.01);
+                    let order = order(block);
+                    (0..4)
+                        .filter_map(|at| {
+                            let ns = std::array::from_fn(|i| {
+                                let factor = if order[i] == Side::A { 1.0 + slower } else { 1.0 };
+                                noise[(salt * 131 + block * 17 + at * 5 + i * 3) % 400] * factor
+                            });
+                            log_ratio(order, ns)
+                        })
+                        .collect()
+                })
+                .collect()
+        };
+        let decided = |slower, want| (0..100).filter(|salt| decide(&blocks(slower, *salt), 0.01) == want).count();
+        assert!(decided(0.02, Paired::Slower) >= 95, "{}", decided(0.02, Paired::Slower));
+        assert_eq!(decided(0.0, Paired::Slower) + decided(0.0, Paired::Faster), 0);
+    }
+}

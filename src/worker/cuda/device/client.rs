@@ -1,0 +1,225 @@
+//! The judge's side of a device's runner: starts it, asks it, kills it when its time is over, and keeps it warm for the next step. Knows processes and messages;
+//! not what is asked for.
+//!
+//! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no buffer. One that met an error of
+//! the driver, ran out of time or died is gone with its group, and the next step gets another.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::TOOL;
+use super::exchange::Exchange;
+use super::facts::{DeviceFacts, Probed};
+use super::fault::{Fault, Meaning};
+use super::wire::{Answer, Ask, Start};
+use crate::process::{Command, End, Talker};
+use crate::worker::message::Response;
+use crate::worker::task::{Task, failed};
+
+/// How long a context may take to be made: a driver that wakes a device takes some seconds.
+const STARTING: Duration = Duration::from_secs(60);
+
+/// A runner that nobody uses.
+struct Idle {
+    uuid: String,
+    talker: Talker,
+    exchange: Exchange,
+    free: u64,
+}
+
+static IDLE: Mutex<Option<Idle>> = Mutex::new(None);
+
+/// The process that is kept between steps, if there is one: it is not to be ended with what a step left behind.
+pub fn warm() -> Option<u32> {
+    let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    idle.as_ref().map(|idle| idle.talker.pid())
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Lost {
+    /// The driver's error.
+    Fault(Fault),
+    /// The judge's clock ran out.
+    TimedOut(Duration),
+    /// The runner ended: how, and what it said last.
+    Died(String),
+    /// It cannot be done.
+    Refused(String),
+}
+
+impl Lost {
+    /// The response of a step that can say nothing but this. What the candidate did is not among it.
+    pub(super) fn response(self) -> Response {
+        match self {
+            Lost::Fault(fault) if fault.meaning() == Meaning::Lacking => {
+                Response::Unavailable { why: fault.to_string() }
+            }
+            Lost::Fault(fault) => failed(fault.to_string()),
+            Lost::TimedOut(limit) => failed(format!("the device's runner gave no answer within {limit:?}")),
+            Lost::Died(how) => failed(format!("the device's runner {how}")),
+            Lost::Refused(why) => failed(format!("the device's runner refused: {why}")),
+        }
+    }
+}
+
+/// A runner at work for one step.
+pub(super) struct Client {
+    talker: Option<Talker>,
+    pub(super) exchange: Exchange,
+    pub(super) facts: DeviceFacts,
+    /// Bytes of device memory that were free when it started.
+    pub(super) free: u64,
+}
+
+/// The devices that the task was told of.
+fn probed(task: &Task) -> Result<Probed, Response> {
+    let none = |why: String| Response::Unavailable { why };
+    let place = task.tool(TOOL)?;
+    let bytes = std::fs::read(place).map_err(|e| none(format!("cannot read `{}`: {e}", place.display())))?;
+    serde_json::from_slice(&bytes).map_err(|e| none(format!("`{}` lists no devices: {e}", place.display())))
+}
+
+/// The device for code of this architecture, of the product that is asked for, if any is.
+fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>) -> Option<&'a DeviceFacts> {
+    probed.devices.iter().find(|d| d.class().runs(arch) && product.is_none_or(|p| p == d.product))
+}
+
+impl Client {
+    /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
+    pub(super) fn start(task: &Task, arch: &str, fresh: bool) -> Result<Self, Response> {
+        let probed = probed(task)?;
+        let none = || Response::Unavailable { why: format!("no device here runs `{arch}`") };
+        let facts = choose(&probed, arch, task.product.as_deref()).ok_or_else(none)?.clone();
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
+            return Ok(Client { talker: Some(idle.talker), exchange: idle.exchange, facts, free: idle.free });
+        }
+        Self::begin(&probed, facts, task).map_err(|lost| match lost {
+            // Nothing of the candidate's is there yet.
+            Lost::Refused(why) => Response::Unavailable { why },
+            lost => lost.response(),
+        })
+    }
+
+    fn begin(probed: &Probed, facts: DeviceFacts, task: &Task) -> Result<Self, Lost> {
+        let system = |e: io::Error| Lost::Refused(format!("it cannot be started: {e}"));
+        let exchange = Exchange::new().map_err(system)?;
+        let start = Start { libcuda: probed.libcuda.clone(), exchange: exchange.number(), parent: std::process::id() };
+        let start = serde_json::to_string(&start).map_err(|e| system(io::Error::other(e)))?;
+        let mut command = Command::own()
+            .args(["worker", "--device-runner", &start])
+            .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
+            // The order in which ordinals count does not matter then, but it is one thing less that hangs on the machine.
+            .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+            // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
+            .env("CUDA_CACHE_DISABLE", "1")
+            .env("CUDA_MODULE_LOADING", "EAGER")
+            .inherit(exchange.descriptor());
+        if let Some(path) = &probed.library_path {
+            command = command.env("LD_LIBRARY_PATH", path);
+        }
+        let talker = Talker::start(&command).map_err(system)?;
+        let mut client = Client { talker: Some(talker), exchange, facts, free: 0 };
+        match client.line("", STARTING.min(task.left()))? {
+            Answer::Ready { free } => client.free = free,
+            other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
+        }
+        Ok(client)
+    }
+
+    /// The file whose lock says who uses the device: beside the list of devices.
+    pub(super) fn lock_file(&self, task: &Task) -> Option<std::path::PathBuf> {
+        let folder = task.tool(TOOL).ok()?.parent()?;
+        Some(folder.join("locks").join(format!("device-{}", self.facts.uuid)))
+    }
+
+    /// Asks, and waits for `limit` at most. After any loss but a refusal the runner is gone.
+    pub(super) fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Answer, Lost> {
+        let line = serde_json::to_string(ask).map_err(|e| Lost::Refused(e.to_string()))?;
+        self.line(&line, limit)
+    }
+
+    /// Puts bytes into the exchange, and asks.
+    pub(super) fn hand(&mut self, bytes: &[u8], ask: &Ask, limit: Duration) -> Result<Answer, Lost> {
+        self.exchange.put(bytes).map_err(|e| Lost::Refused(format!("bytes cannot be handed over: {e}")))?;
+        self.ask(ask, limit)
+    }
+
+    /// Asks for a whole buffer.
+    pub(super) fn read(&mut self, ask: &Ask, bytes: u64, limit: Duration) -> Result<Vec<u8>, Lost> {
+        let system = |e: io::Error| Lost::Refused(format!("bytes cannot be taken: {e}"));
+        self.exchange.make_room(bytes).map_err(system)?;
+        match self.ask(ask, limit)? {
+            Answer::Bytes { bytes: got } if got == bytes => self.exchange.take(bytes).map_err(system),
+            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {bytes} bytes"))),
+        }
+    }
+
+    fn line(&mut self, line: &str, limit: Duration) -> Result<Answer, Lost> {
+        let talker = self.talker.take().ok_or_else(|| Lost::Refused("it has ended".into()))?;
+        // The coordinator ends a worker that is interrupted, and its runner with it.
+        let answered = talker.exchange(line, limit, &AtomicBool::new(false));
+        let (talker, text) = match answered.map_err(|e| Lost::Died(format!("cannot be reached: {e}")))? {
+            Ok(answered) => answered,
+            Err(died) if matches!(died.end, End::TimedOut(_)) => return Err(Lost::TimedOut(limit)),
+            Err(died) => {
+                let said = died.stderr.text();
+                let last = said.trim().lines().last().unwrap_or_default();
+                return Err(Lost::Died(format!("{}: {last}", died.end).trim_end_matches(": ").to_string()));
+            }
+        };
+        let answer = serde_json::from_str(&text).map_err(|e| Lost::Died(format!("answered what is no answer: {e}")))?;
+        match answer {
+            // It ends itself; dropping it makes sure.
+            Answer::Fault(fault) => Err(Lost::Fault(fault)),
+            Answer::Refused { why } => {
+                self.talker = Some(talker);
+                Err(Lost::Refused(why))
+            }
+            answer => {
+                self.talker = Some(talker);
+                Ok(answer)
+            }
+        }
+    }
+
+    /// Keeps the runner for the next step, if all is well with it.
+    pub(super) fn keep(mut self) {
+        if self.talker.is_none() || self.ask(&Ask::Clear, Duration::from_secs(10)).is_err() {
+            return;
+        }
+        let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
+        let idle = Idle { uuid: self.facts.uuid, talker, exchange: self.exchange, free: self.free };
+        *IDLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::facts::tests::h200;
+    use super::*;
+
+    #[test]
+    fn the_device_runs_the_code_and_is_the_product_that_is_asked_for() {
+        let other = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
+        let probed = Probed { devices: vec![other, h200()], ..Probed::default() };
+        let of = |arch: &str, product: Option<&str>| choose(&probed, arch, product).map(|d| d.uuid.as_str());
+        assert_eq!(of("sm_90a", None), Some("GPU-0"));
+        assert_eq!(of("sm_80", None), Some("GPU-1"));
+        assert_eq!(of("sm_80", Some("NVIDIA H200")), None);
+        assert_eq!(of("sm_100", None), None);
+    }
+
+    #[test]
+    fn what_the_machine_lacks_is_unavailable_and_the_rest_has_failed() {
+        let fault =
+            |name: &str| Lost::Fault(Fault { code: 2, name: name.into(), text: String::new(), during: "x".into() });
+        let lacking = fault("CUDA_ERROR_OUT_OF_MEMORY").response();
+        assert!(matches!(lacking, Response::Unavailable { .. }), "{lacking:?}");
+        let broken = fault("CUDA_ERROR_UNKNOWN").response();
+        assert!(matches!(broken, Response::Failed { .. }), "{broken:?}");
+    }
+}

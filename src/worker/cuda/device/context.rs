@@ -1,0 +1,321 @@
+//! What a context holds, each freed when it goes: memory, modules, streams, events, graphs. Knows the driver's calls; not what is in them.
+//!
+//! A context is of one thread: the runner has one, and nothing here may leave it. Calls that free are not checked: after a fault that ends the context they all
+//! fail, and the process ends with it.
+#![expect(unsafe_code, reason = "the driver's C interface is called")]
+
+use std::ffi::{CString, c_void};
+use std::rc::Rc;
+
+use cudarc::driver::sys::{
+    self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraphExec, CUmodule, CUstream,
+    CUstreamCaptureMode,
+};
+
+use super::driver::check;
+use super::fault::Fault;
+
+/// The primary context of a device, current on the calling thread.
+pub(super) struct Context {
+    device: CUdevice,
+}
+
+impl Context {
+    /// Takes it and makes it current.
+    pub(super) fn new(device: CUdevice) -> Result<Rc<Self>, Fault> {
+        let during = "while a context was made";
+        let mut context: CUcontext = std::ptr::null_mut();
+        // SAFETY: `context` lives across the call; the device is one that the driver gave.
+        check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) }, during)?;
+        let own = Context { device };
+        // SAFETY: the context was retained above.
+        check(unsafe { sys::cuCtxSetCurrent(context) }, during)?;
+        Ok(Rc::new(own))
+    }
+
+    /// Waits until everything is done.
+    pub(super) fn synchronize(&self, during: &str) -> Result<(), Fault> {
+        // SAFETY: the context is current.
+        check(unsafe { sys::cuCtxSynchronize() }, during)
+    }
+
+    /// Bytes of memory that are free.
+    pub(super) fn free_memory(&self) -> Result<u64, Fault> {
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: both live across the call.
+        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) }, "while free memory was asked for")?;
+        Ok(free as u64)
+    }
+
+    /// Lets lines that were asked to persist in the L2 cache go.
+    pub(super) fn reset_persisting(&self) -> Result<(), Fault> {
+        // SAFETY: the context is current.
+        check(unsafe { sys::cuCtxResetPersistingL2Cache() }, "while persisting lines were reset")
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: it was retained once.
+        let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
+    }
+}
+
+/// Device memory.
+pub(super) struct Memory {
+    at: CUdeviceptr,
+    bytes: u64,
+    _context: Rc<Context>,
+}
+
+impl Memory {
+    /// So many bytes, one at least.
+    pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, Fault> {
+        let mut at = 0;
+        // SAFETY: `at` lives across the call.
+        check(unsafe { sys::cuMemAlloc_v2(&mut at, bytes.max(1) as usize) }, "while memory was allocated")?;
+        Ok(Memory { at, bytes, _context: Rc::clone(context) })
+    }
+
+    /// Where it begins.
+    pub(super) fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// How much it is.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Copies to its beginning; waits.
+    pub(super) fn write(&self, bytes: &[u8]) -> Result<(), Fault> {
+        let count = bytes.len().min(self.bytes as usize);
+        // SAFETY: both ranges are as long as is stated; the call returns once `bytes` may be reused.
+        check(unsafe { sys::cuMemcpyHtoD_v2(self.at, bytes.as_ptr().cast(), count) }, "while a buffer was written")
+    }
+
+    /// Copies from its beginning; waits.
+    pub(super) fn read(&self, bytes: &mut [u8]) -> Result<(), Fault> {
+        let count = bytes.len().min(self.bytes as usize);
+        // SAFETY: both ranges are as long as is stated; the call returns once all is copied.
+        check(
+            unsafe { sys::cuMemcpyDtoH_v2(bytes.as_mut_ptr().cast(), self.at, count) },
+            "while a buffer was read back",
+        )
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: it was allocated here and is freed once.
+        let _ = unsafe { sys::cuMemFree_v2(self.at) };
+    }
+}
+
+/// A range of device memory set to a byte, in the order of a stream.
+///
+/// # Safety
+/// The range must be allocated.
+pub(super) unsafe fn set(at: u64, byte: u8, count: u64, stream: &Stream) -> Result<(), Fault> {
+    // SAFETY: as the caller promises.
+    check(unsafe { sys::cuMemsetD8Async(at, byte, count as usize, stream.0) }, "while launching a memset")
+}
+
+/// A range of device memory copied to another, in the order of a stream.
+///
+/// # Safety
+/// Both ranges must be allocated.
+pub(super) unsafe fn copy(to: u64, from: u64, count: u64, stream: &Stream) -> Result<(), Fault> {
+    // SAFETY: as the caller promises.
+    check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, count as usize, stream.0) }, "while buffers were copied")
+}
+
+/// A loaded module.
+pub(super) struct Module {
+    module: CUmodule,
+    _context: Rc<Context>,
+}
+
+impl Module {
+    /// Loads a cubin, or PTX that ends with a zero.
+    pub(super) fn new(context: &Rc<Context>, image: &[u8], during: &str) -> Result<Self, Fault> {
+        let mut module: CUmodule = std::ptr::null_mut();
+        // SAFETY: the image is a cubin, whose header states its size, or a text that ends with a zero. What a cubin claims of itself the driver checks.
+        check(unsafe { sys::cuModuleLoadData(&mut module, image.as_ptr().cast()) }, during)?;
+        Ok(Module { module, _context: Rc::clone(context) })
+    }
+
+    /// A kernel by its symbol. It must not be used once the module is gone.
+    pub(super) fn function(&self, symbol: &str) -> Result<Function, Fault> {
+        let during = format!("while `{symbol}` was looked up");
+        let name = CString::new(symbol).unwrap_or_default();
+        let mut function: CUfunction = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends with a zero.
+        check(unsafe { sys::cuModuleGetFunction(&mut function, self.module, name.as_ptr()) }, &during)?;
+        Ok(Function(function))
+    }
+
+    /// Address and size of a global by its symbol.
+    pub(super) fn global(&self, symbol: &str) -> Result<(u64, u64), Fault> {
+        let during = format!("while the global `{symbol}` was looked up");
+        let name = CString::new(symbol).unwrap_or_default();
+        let (mut at, mut bytes) = (0, 0);
+        // SAFETY: the module is loaded, the name ends with a zero, the rest lives across the call.
+        check(unsafe { sys::cuModuleGetGlobal_v2(&mut at, &mut bytes, self.module, name.as_ptr()) }, &during)?;
+        Ok((at, bytes as u64))
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: it was loaded here and is unloaded once.
+        let _ = unsafe { sys::cuModuleUnload(self.module) };
+    }
+}
+
+/// A kernel of a module.
+#[derive(Clone, Copy)]
+pub(super) struct Function(pub(super) CUfunction);
+
+impl Function {
+    /// Permits so many bytes of dynamic shared memory: beyond 48 KiB a kernel has to be told.
+    pub(super) fn permit_shared(self, bytes: u64) -> Result<(), Fault> {
+        let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let value = i32::try_from(bytes).unwrap_or(i32::MAX);
+        // SAFETY: the function's module is loaded.
+        check(unsafe { sys::cuFuncSetAttribute(self.0, what, value) }, "while launching: shared memory was asked for")
+    }
+}
+
+/// A stream that waits for no other.
+pub(super) struct Stream(pub(super) CUstream);
+
+impl Stream {
+    /// A new one.
+    pub(super) fn new(_: &Rc<Context>) -> Result<Self, Fault> {
+        let mut stream: CUstream = std::ptr::null_mut();
+        let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: `stream` lives across the call.
+        check(unsafe { sys::cuStreamCreate(&mut stream, flags) }, "while a stream was made")?;
+        Ok(Stream(stream))
+    }
+
+    /// Waits until all that is queued is done.
+    pub(super) fn synchronize(&self, during: &str) -> Result<(), Fault> {
+        // SAFETY: the stream is alive.
+        check(unsafe { sys::cuStreamSynchronize(self.0) }, during)
+    }
+
+    /// What `queue` queues, as a graph that is not yet run.
+    pub(super) fn capture(&self, queue: impl FnOnce() -> Result<(), Fault>) -> Result<Graph, Fault> {
+        let during = "while launching: a graph was made";
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is alive and does not capture.
+        check(unsafe { sys::cuStreamBeginCapture_v2(self.0, mode) }, during)?;
+        let queued = queue();
+        let mut graph = std::ptr::null_mut();
+        // SAFETY: the stream captures.
+        let ended = check(unsafe { sys::cuStreamEndCapture(self.0, &mut graph) }, during);
+        queued?;
+        ended?;
+        let mut ready: CUgraphExec = std::ptr::null_mut();
+        // SAFETY: the graph was captured above.
+        let made = check(unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, graph, 0) }, during);
+        // SAFETY: what runs it no longer needs it.
+        let _ = unsafe { sys::cuGraphDestroy(graph) };
+        made.map(|()| Graph(ready))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: it was made here and is destroyed once.
+        let _ = unsafe { sys::cuStreamDestroy_v2(self.0) };
+    }
+}
+
+/// Launches recorded to be run as one.
+pub(super) struct Graph(CUgraphExec);
+
+impl Graph {
+    /// Queues it.
+    pub(super) fn launch(&self, stream: &Stream) -> Result<(), Fault> {
+        // SAFETY: both are alive.
+        check(unsafe { sys::cuGraphLaunch(self.0, stream.0) }, "while launching a graph")
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: it was made here and is destroyed once.
+        let _ = unsafe { sys::cuGraphExecDestroy(self.0) };
+    }
+}
+
+/// A moment of a stream.
+pub(super) struct Event(CUevent);
+
+impl Event {
+    /// A new one, with a time.
+    pub(super) fn new(_: &Rc<Context>) -> Result<Self, Fault> {
+        let mut event: CUevent = std::ptr::null_mut();
+        // SAFETY: `event` lives across the call; no flags: it takes times.
+        check(unsafe { sys::cuEventCreate(&mut event, 0) }, "while an event was made")?;
+        Ok(Event(event))
+    }
+
+    /// Queues it.
+    pub(super) fn record(&self, stream: &Stream) -> Result<(), Fault> {
+        // SAFETY: both are alive.
+        check(unsafe { sys::cuEventRecord(self.0, stream.0) }, "while an event was recorded")
+    }
+
+    /// Nanoseconds from another that came before it. Both must have happened.
+    pub(super) fn since(&self, start: &Event) -> Result<f64, Fault> {
+        let mut ms = 0f32;
+        // SAFETY: both are alive, `ms` lives across the call. cudarc calls the version that this driver has by either name.
+        check(unsafe { sys::cuEventElapsedTime_v2(&mut ms, start.0, self.0) }, "while the launches ran")?;
+        Ok(f64::from(ms) * 1e6)
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: it was made here and is destroyed once.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
+
+/// Queues a kernel with values for its parameters.
+///
+/// # Safety
+/// `values` must be the parameters that the kernel takes, in order, each as long as it takes; addresses among them must be of memory that lives until it has run.
+pub(super) unsafe fn launch(
+    function: Function,
+    shape: ([u32; 3], [u32; 3], u32, bool),
+    values: &[Vec<u64>],
+    stream: &Stream,
+    during: &str,
+) -> Result<(), Fault> {
+    let (grid, block, shared, cooperative) = shape;
+    let mut addresses: Vec<*mut c_void> = values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
+    let mut cooperate = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { cooperative: 1 },
+    };
+    let config = sys::CUlaunchConfig {
+        gridDimX: grid[0],
+        gridDimY: grid[1],
+        gridDimZ: grid[2],
+        blockDimX: block[0],
+        blockDimY: block[1],
+        blockDimZ: block[2],
+        sharedMemBytes: shared,
+        hStream: stream.0,
+        attrs: &mut cooperate,
+        numAttrs: u32::from(cooperative),
+    };
+    // SAFETY: parameters as the caller promises; the driver copies them, and the configuration, before it returns.
+    check(unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) }, during)
+}

@@ -1,0 +1,114 @@
+//! The memory file through which judge and runner hand each other bytes: what one writes before a line, the other reads after it. Knows sizes; not what they hold.
+//!
+//! The runner holds a piece of it in its own memory only while it copies, and no kernel runs then: on machines where device code reaches the memory of its
+//! process, nothing of it is there to be read. An expectation is never put in it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+
+/// The judge's end.
+pub(super) struct Exchange {
+    file: Arc<OwnedFd>,
+    bytes: u64,
+}
+
+impl Exchange {
+    /// An empty one.
+    pub(super) fn new() -> io::Result<Self> {
+        let file = memfd_create("kforge-exchange", MemfdFlags::CLOEXEC)?;
+        Ok(Exchange { file: Arc::new(file), bytes: 0 })
+    }
+
+    /// Its descriptor, to be inherited.
+    pub(super) fn descriptor(&self) -> &Arc<OwnedFd> {
+        &self.file
+    }
+
+    /// The number of its descriptor.
+    pub(super) fn number(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    fn file(&self) -> io::Result<File> {
+        Ok(File::from(self.file.try_clone()?))
+    }
+
+    /// Puts bytes at its beginning.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.make_room(bytes.len() as u64)?;
+        self.file()?.write_all_at(bytes, 0)
+    }
+
+    /// Has it hold so many bytes at least.
+    pub(super) fn make_room(&mut self, bytes: u64) -> io::Result<()> {
+        if bytes > self.bytes {
+            self.file()?.set_len(bytes)?;
+            self.bytes = bytes;
+        }
+        Ok(())
+    }
+
+    /// Takes so many bytes from its beginning.
+    pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
+        take(&self.file()?, bytes)
+    }
+
+    /// Gives its memory back.
+    pub(super) fn empty(&self) -> io::Result<()> {
+        if self.bytes > 0 {
+            fallocate(&*self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, self.bytes)?;
+        }
+        Ok(())
+    }
+}
+
+fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut taken = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
+    file.read_exact_at(&mut taken, 0)?;
+    Ok(taken)
+}
+
+/// The runner's end.
+pub(super) struct Handed(File);
+
+impl Handed {
+    /// Of an inherited descriptor.
+    #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet")]
+    pub(super) fn new(number: RawFd) -> Self {
+        // SAFETY: the judge names a descriptor that it handed over and that nothing else here uses.
+        Handed(unsafe { File::from_raw_fd(number) })
+    }
+
+    /// Takes so many bytes from its beginning.
+    pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
+        take(&self.0, bytes)
+    }
+
+    /// Puts bytes at its beginning.
+    pub(super) fn put(&self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_end_puts_the_other_takes() {
+        let mut exchange = Exchange::new().unwrap();
+        exchange.put(b"abc").unwrap();
+        let other = Handed(exchange.file().unwrap());
+        assert_eq!(other.take(3).unwrap(), b"abc");
+        exchange.make_room(8).unwrap();
+        other.put(b"defghijk").unwrap();
+        assert_eq!(exchange.take(8).unwrap(), b"defghijk");
+        exchange.empty().unwrap();
+        assert_eq!(exchange.take(8).unwrap(), [0; 8]);
+    }
+}

@@ -1,0 +1,104 @@
+//! What a device is, in numbers, and what follows from them: its class and its theoretical peaks. Values only: asks no driver.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measure::floor::Peaks;
+use crate::record::DeviceClass;
+
+/// A device as the probe saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// As in [`DeviceClass`].
+    pub product: String,
+    /// As in [`DeviceClass`].
+    pub arch: String,
+    /// The driver's full version; `0` where NVML is missing.
+    pub driver: String,
+    /// As in [`DeviceClass`].
+    pub mig: Option<String>,
+    /// As `CUDA_VISIBLE_DEVICES` takes it.
+    pub uuid: String,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Streaming multiprocessors.
+    pub processors: u32,
+    /// Highest clock of these, in MHz.
+    pub clock_mhz: u32,
+    /// Highest clock of the memory, in MHz.
+    pub memory_clock_mhz: u32,
+    /// Width of its bus, in bits.
+    pub bus_bits: u32,
+    /// Bytes of the L2 cache.
+    pub l2: u64,
+    /// Whether device code can reach ordinary memory of the process: then nothing that is secret may lie there.
+    pub reaches_host: bool,
+}
+
+impl DeviceFacts {
+    /// What its measurements are valid for.
+    pub fn class(&self) -> DeviceClass {
+        let major = self.driver.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
+        DeviceClass {
+            product: self.product.clone(),
+            arch: self.arch.clone(),
+            driver_major: major,
+            mig: self.mig.clone(),
+        }
+    }
+
+    /// Its theoretical peaks. The memory moves two words a clock (double data rate); the L2 cache gives a multiprocessor at most 64 bytes a clock either way, which
+    /// is the width of its port to the interconnect (Volta to Blackwell: CUDA C++ Best Practices and the whitepapers' tables of L2 read bandwidth).
+    pub fn peaks(&self) -> Peaks {
+        Peaks {
+            memory_bytes_ns: f64::from(self.memory_clock_mhz) * 2.0 * f64::from(self.bus_bits) / 8.0 / 1e3,
+            l2_bytes_ns: f64::from(self.processors) * 64.0 * f64::from(self.clock_mhz) / 1e3,
+            l2_bytes: self.l2,
+        }
+    }
+}
+
+/// What a probe found: the driver's library and the devices behind it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Where the library lies.
+    pub libcuda: Option<std::path::PathBuf>,
+    /// What the loader's path was.
+    pub library_path: Option<String>,
+    /// The devices.
+    pub devices: Vec<DeviceFacts>,
+    /// Why there are none, if there are none.
+    pub why: Option<String>,
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// As NVIDIA states an H200.
+    pub(in crate::worker::cuda::device) fn h200() -> DeviceFacts {
+        DeviceFacts {
+            product: "NVIDIA H200".into(),
+            arch: "sm_90".into(),
+            driver: "580.159.04".into(),
+            mig: None,
+            uuid: "GPU-0".into(),
+            memory: 141 << 30,
+            processors: 132,
+            clock_mhz: 1980,
+            memory_clock_mhz: 3201,
+            bus_bits: 6144,
+            l2: 60 << 20,
+            reaches_host: false,
+        }
+    }
+
+    #[test]
+    fn class_and_peaks_follow_from_the_numbers() {
+        let facts = h200();
+        assert_eq!(facts.class().to_string(), "NVIDIA H200 (sm_90, driver 580)");
+        let peaks = facts.peaks();
+        // 4.8 TB/s in the data sheet, which rounds down.
+        assert!((peaks.memory_bytes_ns - 4916.7).abs() < 0.1, "{}", peaks.memory_bytes_ns);
+        assert!((peaks.l2_bytes_ns - 16727.0).abs() < 1.0, "{}", peaks.l2_bytes_ns);
+    }
+}

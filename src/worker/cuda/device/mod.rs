@@ -1,0 +1,44 @@
+//! NVIDIA devices: found, verified on, and timed. Judges are here, and the runner that holds a device's context; no plans or caches.
+//!
+//! | file | side | does |
+//! |---|---|---|
+//! | `probe`, `facts` | a child | what devices there are |
+//! | `driver`, `context`, `launch`, `own`, `timing` | runner | the driver's calls |
+//! | `session`, `runner` | runner | meets asks with a context that stays |
+//! | `wire`, `exchange`, `fault` | both | what is said, how bytes pass, what errors mean |
+//! | `client` | judge | starts a runner, asks, kills it when its time is over |
+//! | `rig` | judge | what the steps do alike with a runner |
+//! | `buffers` | judge | what buffers hold before, what must be true of them after |
+//! | `verify`, `bench`, `pairs` | judge | the steps |
+//! | `monitor` | judge | clocks, temperature, power |
+
+mod bench;
+mod buffers;
+mod client;
+mod context;
+mod driver;
+mod exchange;
+pub mod facts;
+pub mod fault;
+mod launch;
+mod monitor;
+mod own;
+mod pairs;
+mod probe;
+mod rig;
+mod runner;
+mod session;
+mod timing;
+mod verify;
+mod wire;
+
+pub use bench::bench;
+pub use client::warm;
+pub use own::checksum;
+pub use pairs::pairs;
+pub use probe::{probe, probe_main};
+pub use runner::device_runner_main;
+pub use verify::verify;
+
+/// The name under which a worker is told where it is written what devices there are: a file that holds a [`facts::Probed`].
+pub const TOOL: &str = "devices";

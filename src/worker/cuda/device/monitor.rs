@@ -1,0 +1,56 @@
+//! Clocks, temperature, power and what limits them, as NVML says. Knows its library; decides nothing, and lacks nothing but what it says where there is none.
+
+use std::ffi::OsStr;
+
+use nvml_wrapper::Nvml;
+use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
+
+/// The state of a device at a moment; what NVML did not say is missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// Clock of the multiprocessors and of the memory, in MHz.
+    pub(super) clocks_mhz: Option<(u32, u32)>,
+    /// Degrees Celsius.
+    pub(super) temperature_c: Option<u32>,
+    /// Milliwatts.
+    pub(super) power_mw: Option<u32>,
+    /// NVML's bits of event reasons.
+    pub(super) reasons: Option<u64>,
+}
+
+/// NVML's view of one device.
+pub(super) struct Monitor {
+    nvml: Option<Nvml>,
+    uuid: String,
+}
+
+fn open() -> Option<Nvml> {
+    // The plain name needs a package for developers; the driver brings the other.
+    Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()
+}
+
+/// The driver's full version: `580.159.04`.
+pub(super) fn driver_version() -> Option<String> {
+    open()?.sys_driver_version().ok()
+}
+
+impl Monitor {
+    /// Of the device with this UUID.
+    pub(super) fn new(uuid: &str) -> Self {
+        Monitor { nvml: open(), uuid: uuid.to_string() }
+    }
+
+    /// Its state now.
+    pub(super) fn state(&self) -> State {
+        let Some(device) = self.nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok()) else {
+            return State::default();
+        };
+        let clock = |of| device.clock_info(of).ok();
+        State {
+            clocks_mhz: clock(Clock::SM).zip(clock(Clock::Memory)),
+            temperature_c: device.temperature(TemperatureSensor::Gpu).ok(),
+            power_mw: device.power_usage().ok(),
+            reasons: device.current_throttle_reasons().ok().map(|r| r.bits()),
+        }
+    }
+}

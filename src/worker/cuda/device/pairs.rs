@@ -1,0 +1,263 @@
+//! The pairs step: two binaries on the same buffers, sample against sample. Knows runners and blocks; the order of samples and what a block comes to says
+//! [`sampling`].
+//!
+//! A block has buffers of its own, at other addresses than the last, and modules loaded in turned order; its samples come in ABBA order. Workspaces of one name are
+//! one buffer, as large as the larger, and zero before each sample whatever their declaration says: poison is for verify.
+
+use super::bench::{Outputs, differing, inputs, tell};
+use super::buffers::Image;
+use super::client::Lost;
+use super::fault::Meaning;
+use super::monitor::{Monitor, State};
+use super::rig::{Candidate, Rig};
+use super::wire::{Set, Shot};
+use crate::engine::evidence::PROVENANCE;
+use crate::measure::sampling::{self, SHORT_NS, Side};
+use crate::measure::stats::median;
+use crate::model::bound::{Buffer, Fill};
+use crate::record::Verdict;
+use crate::record::params::{PairsParams, VerifyParams};
+use crate::record::timing::PairsObserved;
+use crate::worker::judge::laid::POISONS;
+use crate::worker::message::Response;
+use crate::worker::oracle::Named;
+use crate::worker::task::Task;
+
+/// Blocks, and ABBA rounds in each.
+const BLOCKS: usize = 16;
+const ROUNDS: usize = 4;
+/// Samples of each side before a block counts.
+const WARMING: usize = 5;
+/// The set that holds nothing but what moves the others.
+const PADDING: Set = 99;
+
+/// Does a pairs step.
+pub fn pairs(task: &Task) -> Response {
+    paired(task).unwrap_or_else(|response| response)
+}
+
+fn paired(task: &Task) -> Result<Response, Response> {
+    let params: PairsParams = task.params()?;
+    let both = shared(&params.a, &params.b);
+    let candidates = [Candidate::new(task, &params.a, ":a")?, Candidate::new(task, &params.b, ":b")?];
+    let mut rig = Rig::new(task, &params.arch, true)?;
+    rig.sets(&both, 1)?;
+    let inputs = inputs(task, &params.a)?;
+    rig.lock(true)?;
+    let mut provenance = rig.provenance(params.protocol);
+    let monitor = Monitor::new(&rig.client.facts.uuid);
+    let mut pairs = Pairs { both: &both, cold: !params.hot, rig, monitor, first: vec![], states: vec![], copies: None };
+    let mut seen = PairsObserved { blocks: vec![] };
+    let verdict = match pairs.all(&candidates, &inputs, &mut seen) {
+        Ok(wrong) => wrong.map(|wrong| (Verdict::Fail(wrong), false)),
+        Err(Lost::Fault(fault)) if matches!(fault.meaning(), Meaning::Candidate(_)) => {
+            Some((Verdict::Fail(fault.to_string()), fault.passes()))
+        }
+        Err(Lost::TimedOut(limit)) => {
+            Some((Verdict::Fail(format!("timed out after {} s", limit.as_secs_f64().round())), true))
+        }
+        Err(lost) => return Err(lost.response()),
+    };
+    tell(&mut provenance, &pairs.states);
+    pairs.rig.client.keep();
+    task.write_document("observation", &seen)?;
+    task.write_document(PROVENANCE, &provenance)?;
+    let summary = format!("{} blocks", seen.blocks.len());
+    let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
+    Ok(Response::Done { verdict, notes: vec![], summary, forget })
+}
+
+/// The problem with workspaces that serve both.
+fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
+    let mut workspaces: Vec<Buffer> = vec![];
+    for one in a.workspaces.iter().chain(&b.workspaces) {
+        let one = Buffer { fill: Fill::Zero, ..one.clone() };
+        let bytes = |w: &Buffer| w.elements * w.dtype.bytes();
+        match workspaces.iter_mut().find(|w| w.name == one.name) {
+            Some(other) if bytes(other) < bytes(&one) => *other = one,
+            Some(_) => {}
+            None => workspaces.push(one),
+        }
+    }
+    VerifyParams { workspaces, ..a.clone() }
+}
+
+struct Pairs<'a> {
+    both: &'a VerifyParams,
+    cold: bool,
+    rig: Rig<'a>,
+    monitor: Monitor,
+    /// What each side made of each of the inputs first.
+    first: Vec<((usize, usize), Outputs<'a>)>,
+    states: Vec<State>,
+    /// Copies in a graph, for what is short and hot; decided once.
+    copies: Option<u32>,
+}
+
+fn slot(side: Side) -> u8 {
+    match side {
+        Side::A => 0,
+        Side::B => 1,
+    }
+}
+
+impl<'a> Pairs<'a> {
+    /// Every block; says what was wrong, if outputs were.
+    fn all(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        inputs: &[Named],
+        seen: &mut PairsObserved,
+    ) -> Result<Option<String>, Lost> {
+        let reserve = self.rig.left() / 10;
+        for block in 0..BLOCKS {
+            // Every other pair of blocks the other inputs: then each meets each order.
+            let trial = block / 2 % inputs.len();
+            let images = Rig::images(self.both, &inputs[trial], POISONS[0], 0xc5);
+            self.lay(candidates, block, &images)?;
+            if let Some(wrong) = self.check(candidates, trial, &images)? {
+                return Ok(Some(wrong));
+            }
+            seen.blocks.push(self.block(block)?);
+            if let Some(wrong) = self.check(candidates, trial, &images)? {
+                return Ok(Some(wrong));
+            }
+            if self.rig.left() < reserve {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Buffers anew, at other addresses, and both modules.
+    fn lay(&mut self, candidates: &[Candidate<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
+        self.rig.clear()?;
+        // Moves what comes after by pages of two megabytes and parts of them.
+        self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512)?;
+        self.rig.allocate(0, images)?;
+        self.rig.write(0, images)?;
+        let order = if block.is_multiple_of(2) { [0, 1] } else { [1, 0] };
+        for at in order {
+            self.rig.load(at as u8, &candidates[at])?;
+            self.rig.constants(at as u8, &candidates[at], 0)?;
+        }
+        Ok(())
+    }
+
+    /// Runs each side, whose outputs must be those that it gave before.
+    fn check(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        trial: usize,
+        images: &[Image<'a>],
+    ) -> Result<Option<String>, Lost> {
+        for side in 0..candidates.len() {
+            self.rig.write(0, images)?;
+            self.rig.run(side as u8, 0)?;
+            let now = self.rig.outputs(0, images)?;
+            match self.first.iter().find(|(of, _)| *of == (side, trial)) {
+                None => self.first.push(((side, trial), now)),
+                Some((_, then)) => {
+                    if let Some(output) = differing(&now, then) {
+                        let side = ["A", "B"][side];
+                        return Ok(Some(format!("`{output}` of {side} is not what it was before it was timed")));
+                    }
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// One sample of a side.
+    fn sample(&mut self, side: Side) -> Result<f64, Lost> {
+        let shot = |copies| Shot { slot: slot(side), set: 0, cold: self.cold, copies };
+        match self.copies.unwrap_or(0) {
+            0 => Ok(self.rig.time(vec![shot(0)])?[0]),
+            many => {
+                let ns = self.rig.time(vec![shot(1), shot(many)])?;
+                // What cannot be told from nothing is no sample.
+                Ok(sampling::slope(ns[0], ns[1], many).unwrap_or(0.0))
+            }
+        }
+    }
+
+    /// The log-ratios of a block; those under limits or at unlike clocks are left out.
+    fn block(&mut self, block: usize) -> Result<Vec<f64>, Lost> {
+        let mut warming = vec![];
+        for side in [Side::A, Side::B] {
+            for _ in 0..WARMING {
+                let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0 };
+                warming.extend(self.rig.time(vec![shot])?);
+            }
+        }
+        if self.copies.is_none() {
+            let about = median(&warming);
+            let short = !self.cold && about < SHORT_NS;
+            self.copies = Some(if short { sampling::copies(about) } else { 0 });
+        }
+        let mut ratios = vec![];
+        for _ in 0..ROUNDS {
+            let order = sampling::order(block);
+            let before = self.monitor.state();
+            let mut ns = [0.0; 4];
+            for (at, side) in order.into_iter().enumerate() {
+                ns[at] = self.sample(side)?;
+            }
+            let after = self.monitor.state();
+            let limited = sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0));
+            let unlike = before.clocks_mhz.zip(after.clocks_mhz).is_some_and(|(b, a)| !sampling::alike(b.0, a.0));
+            self.states.extend([before, after]);
+            if !limited && !unlike {
+                ratios.extend(sampling::log_ratio(order, ns));
+            }
+        }
+        Ok(ratios)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::{DType, Problem, Reference};
+    use crate::record::params::Compiler;
+
+    #[test]
+    fn workspaces_of_one_name_are_as_large_as_the_larger_and_zero() {
+        let of = |workspaces: &[(&str, u64, Fill)]| VerifyParams {
+            arch: "sm_90a".into(),
+            compiler: Compiler::Auto,
+            problem: Problem {
+                dims: BTreeMap::new(),
+                tensors: vec![],
+                params: vec![],
+                reference: Reference::Cpp { file: String::new(), function: String::new() },
+                generate_inputs: None,
+            },
+            entries: vec![],
+            launches: vec![],
+            workspaces: workspaces
+                .iter()
+                .map(|(name, elements, fill)| Buffer {
+                    name: (*name).to_string(),
+                    dtype: DType::F32,
+                    elements: *elements,
+                    fill: *fill,
+                })
+                .collect(),
+            constants: vec![],
+            trials: vec![],
+            compare: BTreeMap::new(),
+            scaled: vec![],
+            count_beyond: BTreeMap::new(),
+            protocol: 1,
+        };
+        let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
+        let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);
+        let both = shared(&a, &b);
+        let sizes: Vec<(&str, u64)> = both.workspaces.iter().map(|w| (w.name.as_str(), w.elements)).collect();
+        assert_eq!(sizes, [("w", 8), ("v", 9), ("u", 1)]);
+        assert!(both.workspaces.iter().all(|w| w.fill == Fill::Zero));
+    }
+}

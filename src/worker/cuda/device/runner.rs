@@ -1,0 +1,71 @@
+//! `kforge worker --device-runner START`: holds a device's context and meets what the judge asks, a line each, until its input ends or the driver reports an
+//! error. Knows lines; [`super::session`] does the work.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::process::ExitCode;
+
+use super::driver;
+use super::exchange::Handed;
+use super::session::{Session, Trouble};
+use super::wire::{Answer, Ask, Start};
+use crate::process::Limits;
+
+/// The whole life of a device's runner.
+pub fn device_runner_main(args: &[OsString]) -> ExitCode {
+    match serve(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            // Nobody else is left to tell.
+            let _ = writeln!(io::stderr(), "{message}");
+            ExitCode::from(crate::worker::runner::REFUSED)
+        }
+    }
+}
+
+fn serve(args: &[OsString]) -> Result<(), String> {
+    let start: Start = match args {
+        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}"))?,
+        _ => return Err("expected how to start".to_string()),
+    };
+    // Address space has no limit: the driver reserves as much as all devices have. New privileges are refused before its library is loaded.
+    let limits = Limits { die_with: Some(start.parent), ..Limits::default() };
+    limits.apply().map_err(|e| format!("cannot set limits: {e}"))?;
+    rustix::thread::set_no_new_privs(true).map_err(|e| format!("cannot give up privileges: {e}"))?;
+    let mut answers = crate::worker::runner::take_reports().map_err(|e| format!("cannot open the answers: {e}"))?;
+    let mut say = |answer: &Answer| -> Result<(), String> {
+        let text = serde_json::to_string(answer).map_err(|e| e.to_string())?;
+        writeln!(answers, "{text}").map_err(|e| format!("cannot answer: {e}"))
+    };
+    let mut session = None;
+    for line in io::stdin().lock().lines() {
+        let line = line.map_err(|e| format!("cannot read what is asked: {e}"))?;
+        let met = match (&mut session, line.as_str()) {
+            // The first line asks whether it has started; then a context is made.
+            (None, _) => begin(&start, &mut session),
+            (Some(session), line) => match serde_json::from_str::<Ask>(line) {
+                Ok(ask) => session.meet(ask),
+                Err(e) => Err(Trouble::Refused(format!("not an ask: {e}"))),
+            },
+        };
+        match met {
+            Ok(answer) => say(&answer)?,
+            Err(Trouble::Refused(why)) => say(&Answer::Refused { why })?,
+            Err(Trouble::Fault(fault)) => {
+                say(&Answer::Fault(fault))?;
+                // What is left of the context is not to be trusted, and freeing would wait for it.
+                std::mem::forget(session);
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn begin(start: &Start, session: &mut Option<Session>) -> Result<Answer, Trouble> {
+    driver::load(start.libcuda.as_deref()).map_err(Trouble::Refused)?;
+    let fresh = Session::new(Handed::new(start.exchange))?;
+    let free = fresh.free_memory()?;
+    *session = Some(fresh);
+    Ok(Answer::Ready { free })
+}

@@ -1,0 +1,170 @@
+//! What runs left in their outputs, against what was expected and against each other: into the observation of a verify step. Knows values, trials and findings;
+//! does not know what ran the candidate, or where its buffers lay.
+
+use super::laid;
+use crate::model::{Compare, Tensor};
+use crate::record::params::{Trial, VerifyParams};
+use crate::record::{Determinism, Finding, FindingKind, OutputObserved, TrialObserved, VerifyObservation};
+use crate::reference::Values;
+use crate::reference::float::gather_strided;
+use crate::reference::oracle::OracleOutput;
+use crate::worker::compare::{Compared, Leniency, observe, spread};
+use crate::worker::message::Response;
+use crate::worker::oracle::{Named, python};
+use crate::worker::task::{Task, failed};
+
+/// What one run that got to its end left in each written tensor, in the problem's order.
+pub(in crate::worker) struct Left<'a> {
+    /// What is added to the name of the distribution; empty for the first.
+    pub(in crate::worker) said: &'static str,
+    /// The byte that outputs held before.
+    pub(in crate::worker) poison: u8,
+    /// Each written tensor and its bytes.
+    pub(in crate::worker) outputs: Vec<(&'a Tensor, &'a [u8])>,
+}
+
+/// The observation as it grows.
+pub(in crate::worker) struct Observer<'a> {
+    task: &'a Task,
+    params: &'a VerifyParams,
+    /// What was seen so far.
+    pub(in crate::worker) seen: VerifyObservation,
+    /// What runs on the same inputs hang on where they differ: `the order of threads`.
+    pub(in crate::worker) hangs_on: &'static str,
+}
+
+impl<'a> Observer<'a> {
+    /// Nothing seen yet. `ran_as` as in the observation.
+    pub(in crate::worker) fn new(
+        task: &'a Task,
+        params: &'a VerifyParams,
+        emulated: bool,
+        ran_as: String,
+        hangs_on: &'static str,
+    ) -> Self {
+        let seen = VerifyObservation {
+            emulated,
+            findings: vec![],
+            not_emulated: None,
+            asked: params.trials.len() as u32,
+            trials: vec![],
+            determinism: Determinism::Unknown,
+            unconfined: vec![],
+            ran_as,
+        };
+        Observer { task, params, seen, hangs_on }
+    }
+
+    /// Adds a finding; one that an earlier trial gave already counts with it.
+    pub(in crate::worker) fn find(&mut self, finding: Finding) {
+        let same = |other: &&mut Finding| other.kind == finding.kind && other.message == finding.message;
+        match self.seen.findings.iter_mut().find(same) {
+            Some(other) => other.count = other.count.saturating_add(finding.count),
+            None => self.seen.findings.push(finding),
+        }
+    }
+
+    /// Compares every output of every run whole: with what is expected, and with the first run.
+    pub(in crate::worker) fn compare(
+        &mut self,
+        trial: &Trial,
+        inputs: &Named,
+        expected: &OracleOutput,
+        ended: &[Left<'_>],
+    ) -> Result<(), Response> {
+        let mut trials: Vec<TrialObserved> = vec![];
+        for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
+            let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1)).collect();
+            let unwritten = laid::unwritten(tensor, &of_runs);
+            // Elements that nobody wrote hold the poison, of which runs have different kinds: that says nothing of what runs differ by.
+            let whole = unwritten.is_none();
+            if let Some(finding) = unwritten {
+                self.find(finding);
+            }
+            let first = of_runs[0].1;
+            for (run, (_, bytes)) in of_runs.iter().enumerate() {
+                // A run that gave the very bytes of the first is as right or wrong as that.
+                if run > 0 && *bytes == first {
+                    continue;
+                }
+                let got = gather_strided(tensor, bytes).map_err(failed)?;
+                let seen = self.observe(tensor, inputs, expected, &got)?;
+                let distribution = format!("{}{}", trial.distribution, ended[run].said);
+                match trials.iter_mut().find(|other| other.distribution == distribution) {
+                    Some(other) => other.outputs.push(seen),
+                    None => trials.push(TrialObserved { trial: trial.trial, distribution, outputs: vec![seen] }),
+                }
+                if run > 0 && whole {
+                    self.differs(tensor, first, &got, trial, ended[run].said)?;
+                }
+            }
+        }
+        if ended.len() > 1 && self.seen.determinism == Determinism::Unknown {
+            self.seen.determinism = Determinism::Stable;
+        }
+        self.seen.trials.extend(trials);
+        Ok(())
+    }
+
+    /// One output against what is expected.
+    pub(in crate::worker) fn observe(
+        &self,
+        tensor: &Tensor,
+        inputs: &Named,
+        expected: &OracleOutput,
+        got: &Values,
+    ) -> Result<OutputObserved, Response> {
+        let name = &tensor.name;
+        let want = expected.outputs.get(name).ok_or_else(|| failed(format!("no values are expected for `{name}`")))?;
+        let (problem, compare) = (&self.params.problem, self.params.compare.get(name).unwrap_or(&Compare::Elements));
+        let leniency = match compare {
+            Compare::Python(file, function) => {
+                let answers = [("the kernel".to_string(), got)];
+                let check = (file.as_str(), function.as_str());
+                let said = python::checked(self.task, problem, inputs, (tensor, want), &answers, check)?;
+                said.into_iter().next().map(|said| Leniency::Said(format!("{file}::{function}"), said))
+            }
+            other => Leniency::declared(other, problem, name, inputs).map_err(failed)?,
+        };
+        let leniency = leniency.ok_or_else(|| failed(format!("nothing says what of `{name}` may stand")))?;
+        let scaled = self.params.scaled.contains(name);
+        let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
+        let beyond = self.params.count_beyond.get(name);
+        observe(&Compared { tensor, got, want, scale, beyond }, &leniency).map_err(failed)
+    }
+
+    /// Whether elements of an output are compared by themselves, so that other values in their places mean something.
+    pub(in crate::worker) fn by_element(&self, tensor: &Tensor) -> bool {
+        matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements)) && tensor.dtype.is_float()
+    }
+
+    /// Notes that a run differed from the first.
+    fn differs(
+        &mut self,
+        tensor: &Tensor,
+        first: &[u8],
+        got: &Values,
+        trial: &Trial,
+        said: &str,
+    ) -> Result<(), Response> {
+        let first = gather_strided(tensor, first).map_err(failed)?;
+        let (apart, gross) = spread(tensor.dtype, &first, got);
+        let most = match &self.seen.determinism {
+            Determinism::Differs { spread, .. } => *spread,
+            _ => -1.0,
+        };
+        if apart > most {
+            // Infinity has no place in JSON; a difference of the largest number says as much.
+            let spread = apart.min(f64::MAX);
+            self.seen.determinism = Determinism::Differs { output: tensor.name.clone(), spread };
+        }
+        if gross && self.by_element(tensor) {
+            let name = &tensor.name;
+            let message =
+                format!("`{name}` depends on {} beyond rounding (trial {}{said})", self.hangs_on, trial.trial);
+            let finding = Finding::new(FindingKind::OrderDependent, message);
+            self.find(Finding { buffer: Some(name.clone()), ..finding });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! A buffer with what lies around it: what it held before a run, and what must be true of it after whatever its values. Knows roles, poison and canaries; not
+//! where the bytes lie, or what values are right.
+
+use crate::model::bound::{Buffer, Fill};
+use crate::model::{Role, Tensor};
+use crate::record::{Finding, FindingKind};
+
+/// The bytes of poison, by run: NaN in every float type and -1 in every signed integer; a large number in every type.
+pub(in crate::worker) const POISONS: [u8; 2] = [0xff, 0x7b];
+
+/// What a buffer is for.
+#[derive(Debug, Clone)]
+pub(in crate::worker) enum Use<'a> {
+    /// One of the operator's.
+    Tensor(&'a Tensor),
+    /// One of the kernel's own.
+    Workspace(&'a Buffer),
+}
+
+/// A buffer in a whole of bytes, canaries around it.
+#[derive(Debug, Clone)]
+pub(in crate::worker) struct Laid<'a> {
+    /// Its name.
+    pub(in crate::worker) name: &'a str,
+    /// Bytes of one element.
+    pub(in crate::worker) element: u64,
+    /// Where it begins in the whole.
+    pub(in crate::worker) offset: usize,
+    /// What it held.
+    pub(in crate::worker) before: Vec<u8>,
+    /// What it is for.
+    pub(in crate::worker) used: Use<'a>,
+    /// The byte around it.
+    pub(in crate::worker) canary: u8,
+}
+
+/// What a buffer held after the run: its own bytes, and what was wrong around and in it whatever its values.
+pub(in crate::worker) struct After {
+    /// Its bytes.
+    pub(in crate::worker) bytes: Vec<u8>,
+    /// What was wrong.
+    pub(in crate::worker) findings: Vec<Finding>,
+}
+
+impl<'a> Laid<'a> {
+    /// What the whole shows after a run.
+    pub(in crate::worker) fn after(&self, whole: &[u8]) -> After {
+        let end = self.offset + self.before.len();
+        let bytes = whole[self.offset..end].to_vec();
+        let name = self.name;
+        let mut findings = vec![];
+        let spoilt = |range: std::ops::Range<usize>| range.filter(|at| whole[*at] != self.canary).collect::<Vec<_>>();
+        for (side, spoilt) in [("before", spoilt(0..self.offset)), ("after", spoilt(end..whole.len()))] {
+            let nearest = if side == "before" { spoilt.last() } else { spoilt.first() };
+            if let Some(at) = nearest {
+                let element = self.element.max(1) as i64;
+                let index = (*at as i64 - self.offset as i64).div_euclid(element);
+                let message =
+                    format!("{} bytes {side} `{name}` were written; the nearest is in element {index}", spoilt.len());
+                findings.push(about(FindingKind::Canary, message, name, Some(index), spoilt.len()));
+            }
+        }
+        match &self.used {
+            Use::Tensor(tensor) if tensor.role == Role::Input => {
+                if let Some(at) = bytes.iter().zip(&self.before).position(|(a, b)| a != b) {
+                    let index = (at as u64 / self.element.max(1)) as i64;
+                    let message = format!("the input `{name}` was changed, first at {index}");
+                    findings.push(about(FindingKind::InputModified, message, name, Some(index), 1));
+                }
+            }
+            Use::Tensor(tensor) => findings.extend(self.gaps(tensor, &bytes)),
+            Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce => {
+                let dirty = bytes.iter().filter(|byte| **byte != 0).count();
+                if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
+                    let index = (at as u64 / self.element.max(1)) as i64;
+                    let message =
+                        format!("the workspace `{name}` is not zero again: {dirty} bytes, first in element {index}");
+                    findings.push(about(FindingKind::WorkspaceDirty, message, name, Some(index), dirty));
+                }
+            }
+            Use::Workspace(_) => {}
+        }
+        After { bytes, findings }
+    }
+
+    /// Elements between those of a strided tensor: not the kernel's to write.
+    fn gaps(&self, tensor: &Tensor, bytes: &[u8]) -> Option<Finding> {
+        if tensor.is_contiguous() {
+            return None;
+        }
+        let width = tensor.dtype.bytes() as usize;
+        let mut own = vec![false; bytes.len() / width];
+        (0..tensor.elements()).for_each(|i| own[tensor.offset_of(i) as usize] = true);
+        let changed = |at: &usize| !own[*at] && bytes[at * width..][..width] != self.before[at * width..][..width];
+        let mut changed = (0..own.len()).filter(changed);
+        let first = changed.next()?;
+        let count = changed.count() + 1;
+        let message = format!(
+            "{count} elements between those of `{}` were written, the first {first} elements after its start",
+            tensor.name
+        );
+        Some(about(FindingKind::Canary, message, &tensor.name, Some(first as i64), count))
+    }
+
+    /// The tensor, if a kernel writes it.
+    pub(in crate::worker) fn written(&self) -> Option<&'a Tensor> {
+        match self.used {
+            Use::Tensor(tensor) if tensor.role != Role::Input => Some(tensor),
+            _ => None,
+        }
+    }
+}
+
+fn about(kind: FindingKind, message: String, buffer: &str, index: Option<i64>, count: usize) -> Finding {
+    Finding { buffer: Some(buffer.to_string()), index, count: count as u64, ..Finding::new(kind, message) }
+}
+
+/// Elements of an output that hold one run's poison after it and the other's after that: nobody wrote them. `after` pairs each run's poison with its bytes.
+pub(in crate::worker) fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
+    // One pattern alone may be a right answer: -1 is one in many an integer output.
+    if tensor.role != Role::Output || !after.iter().any(|(poison, _)| *poison != after[0].0) {
+        return None;
+    }
+    let width = tensor.dtype.bytes() as usize;
+    let untouched = |index: &u64| {
+        let at = tensor.offset_of(*index) as usize * width;
+        after.iter().all(|(poison, bytes)| bytes[at..at + width].iter().all(|byte| byte == poison))
+    };
+    let mut untouched = (0..tensor.elements()).filter(untouched);
+    let first = untouched.next()?;
+    let count = untouched.count() + 1;
+    let (name, all) = (&tensor.name, tensor.elements());
+    let message = match count as u64 == all {
+        true => format!("the output `{name}` was not written"),
+        false => format!("{count} of {all} elements of the output `{name}` were not written, the first at {first}"),
+    };
+    Some(about(FindingKind::Unwritten, message, name, Some(first as i64), count))
+}

@@ -1,0 +1,165 @@
+// A driver in name only: the calls of libcuda that kforge makes, on memory of the process, with a clock that says what each kernel states. A "cubin" is a shared object
+// whose kernels are functions `double name(void** params, const unsigned* shape)`: they do the work of the whole grid and return the nanoseconds it took, or the
+// negative number of the error that the device then reports. It holds what a real driver is documented to do where kforge relies on it: faults that stick, streams that
+// keep their order, graphs that repeat what was captured. It cannot say how fast anything is, or that a real driver does what is documented.
+#include <dlfcn.h>
+#include <link.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+#define API extern "C" __attribute__((visibility("default"))) int
+typedef unsigned long long u64;
+struct Module { void* library; bool own; };
+struct Graph { std::vector<std::function<int()>> nodes; };
+struct Stream { double now; Graph* capture; };
+struct Function { std::string name; double (*run)(void**, const unsigned*); size_t shared; };
+struct Event { double at; };
+static int fault = 0;
+static u64 used = 0, luck = 12345;
+static std::map<u64, size_t> sizes;
+
+static std::string beside(const char* name) {
+    Dl_info info;
+    dladdr((void*)&fault, &info);
+    std::string path = info.dli_fname;
+    return path.substr(0, path.rfind('/') + 1) + name;
+}
+static double noise() {
+    luck = luck * 6364136223846793005ull + 1442695040888963407ull;
+    return 1.0 + 0.002 * ((double)(luck >> 40) / (1 << 24) - 0.5);
+}
+static int queue(Stream* s, std::function<int()> work) {
+    if (s && s->capture) { s->capture->nodes.push_back(work); return 0; }
+    return fault ? fault : work();
+}
+
+API cuInit(unsigned) {
+    FILE* f = fopen(beside("starts").c_str(), "a");
+    fprintf(f, "%d\n", getpid());
+    fclose(f);
+    return 0;
+}
+API cuGetErrorName(int e, const char** s) {
+    static std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {500, "CUDA_ERROR_NOT_FOUND"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {716, "CUDA_ERROR_MISALIGNED_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+    *s = names.count(e) ? names[e] : nullptr;
+    return *s ? 0 : 1;
+}
+API cuGetErrorString(int, const char** s) { *s = "as the test wants"; return 0; }
+API cuDeviceGetCount(int* n) { *n = 1; return 0; }
+API cuDeviceGet(int* d, int) { *d = 0; return 0; }
+API cuDeviceGetName(char* s, int n, int) { snprintf(s, n, "NVIDIA Test"); return 0; }
+API cuDeviceGetUuid_v2(char* u, int) { memset(u, 7, 16); return 0; }
+API cuDeviceTotalMem_v2(size_t* n, int) { *n = 1u << 30; return 0; }
+API cuDeviceGetAttribute(int* v, int what, int) {
+    // Capability, processors, clocks in kHz, bus, L2 and whether kernels reach the host.
+    static std::map<int, int> all = {{75, 9}, {76, 0}, {16, 4}, {13, 1000000}, {36, 1000000}, {37, 512}, {38, 1 << 20}, {88, 1}};
+    if (!all.count(what)) return 1;
+    *v = all[what];
+    return 0;
+}
+API cuDevicePrimaryCtxRetain(void** c, int) { *c = &fault; return 0; }
+API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
+API cuCtxSetCurrent(void*) { return 0; }
+API cuCtxSynchronize() { return fault; }
+API cuCtxResetPersistingL2Cache() { return fault; }
+API cuMemGetInfo_v2(size_t* f, size_t* t) { *t = 1u << 30; *f = *t - used; return fault; }
+API cuMemAlloc_v2(u64* at, size_t n) {
+    if (used + n > (1u << 30)) return 2;
+    *at = (u64)aligned_alloc(512, (n + 511) / 512 * 512);
+    sizes[*at] = n;
+    used += n;
+    return fault;
+}
+API cuMemFree_v2(u64 at) { used -= sizes[at]; sizes.erase(at); free((void*)at); return fault; }
+API cuMemcpyHtoD_v2(u64 to, const void* from, size_t n) { memcpy((void*)to, from, n); return fault; }
+API cuMemcpyDtoH_v2(void* to, u64 from, size_t n) { memcpy(to, (void*)from, n); return fault; }
+API cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, Stream* s) {
+    return queue(s, [=] { memcpy((void*)to, (void*)from, n); return 0; });
+}
+API cuMemsetD8Async(u64 to, unsigned char v, size_t n, Stream* s) {
+    return queue(s, [=] { memset((void*)to, v, n); s->now += 500; return 0; });
+}
+API cuModuleLoadData(Module** m, const char* image) {
+    if (fault) return fault;
+    if (!strncmp(image, ".version", 8)) { *m = new Module{nullptr, true}; return 0; }
+    auto* elf = (const Elf64_Ehdr*)image;
+    if (memcmp(image, "\177ELF", 4)) return 1;
+    size_t n = elf->e_shoff + (size_t)elf->e_shnum * elf->e_shentsize;
+    int fd = memfd_create("module", 0);
+    if (write(fd, image, n) != (ssize_t)n) return 1;
+    void* library = dlopen(("/proc/self/fd/" + std::to_string(fd)).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!library) { fprintf(stderr, "%s\n", dlerror()); return 1; }
+    *m = new Module{library, false};
+    return 0;
+}
+API cuModuleUnload(Module* m) { if (m->library) dlclose(m->library); delete m; return fault; }
+API cuModuleGetFunction(Function** f, Module* m, const char* name) {
+    void* run = m->own ? nullptr : dlsym(m->library, name);
+    if (!m->own && !run) return 500;
+    *f = new Function{name, (double (*)(void**, const unsigned*))run, 0};
+    return 0;
+}
+API cuModuleGetGlobal_v2(u64* at, size_t* n, Module* m, const char* name) {
+    *at = (u64)dlsym(m->library, name);
+    *n = 64;
+    return *at ? 0 : 500;
+}
+API cuFuncSetAttribute(Function* f, int what, int v) { if (what != 8 || v > 232448) return 1; f->shared = v; return 0; }
+API cuStreamCreate(Stream** s, unsigned flags) { *s = new Stream{0, nullptr}; return flags == 1 ? 0 : 1; }
+API cuStreamDestroy_v2(Stream*) { return 0; }
+API cuStreamSynchronize(Stream* s) { return s->capture ? 1 : fault; }
+API cuStreamBeginCapture_v2(Stream* s, int) { s->capture = new Graph; return fault; }
+API cuStreamEndCapture(Stream* s, Graph** g) { *g = s->capture; s->capture = nullptr; return fault; }
+API cuGraphInstantiateWithFlags(Graph** e, Graph* g, u64) { *e = new Graph(*g); return 0; }
+API cuGraphDestroy(Graph* g) { delete g; return 0; }
+API cuGraphExecDestroy(Graph* g) { delete g; return 0; }
+API cuGraphLaunch(Graph* g, Stream* s) {
+    s->now += 5000;
+    for (auto& node : g->nodes) if (int e = node()) return e;
+    return fault;
+}
+API cuEventCreate(Event** e, unsigned) { *e = new Event{0}; return 0; }
+API cuEventDestroy_v2(Event*) { return 0; }
+API cuEventRecord(Event* e, Stream* s) { e->at = s->now; return fault; }
+API cuEventElapsedTime_v2(float* ms, Event* a, Event* b) { *ms = (float)((b->at - a->at) / 1e6); return fault; }
+
+struct Config { unsigned grid[3], block[3], shared; Stream* stream; void* attributes; unsigned count; };
+struct Attribute { int id; char pad[4]; union { char bytes[64]; int cooperative; } value; };
+// As many parameters as kforge's own kernels have at most; what a candidate's point at is copied as a real driver does.
+API cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
+    if (c->block[0] * c->block[1] * c->block[2] > 1024) return 1;
+    if (c->shared > 48u << 10 && c->shared > f->shared) return 1;
+    if (c->count && (((Attribute*)c->attributes)->id != 2 || ((Attribute*)c->attributes)->value.cooperative != 1)) return 1;
+    Stream* s = c->stream;
+    if (f->name == "kforge_gate") return queue(s, [] { return 0; });
+    if (f->name == "kforge_flush") return queue(s, [=] { s->now += 10000; return 0; });
+    if (f->name == "kforge_checksum") {
+        auto* area = *(const unsigned**)params[0];
+        u64 words = *(u64*)params[1], *sum = *(u64**)params[2];
+        for (u64 i = 0; i < words; ++i) {
+            u64 z = area[i] + (i + 1) * 0x9e3779b97f4a7c15ull;
+            z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+            z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+            *sum += z ^ (z >> 31);
+        }
+        return fault;
+    }
+    std::vector<unsigned> shape = {c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->shared};
+    // The test's kernels take four parameters of eight bytes.
+    std::vector<u64> values;
+    for (int i = 0; i < 4; ++i) values.push_back(*(u64*)params[i]);
+    return queue(s, [=]() mutable {
+        void* at[4] = {&values[0], &values[1], &values[2], &values[3]};
+        double ns = f->run(at, shape.data());
+        if (ns < 0) { fault = (int)-ns; return 0; }
+        s->now += ns * noise();
+        return 0;
+    });
+}

@@ -1,0 +1,29 @@
+// Candidates for the driver in `driver.cpp`: y = a * x + w over n elements, honest or not. Parameters: x, y, w (a workspace of one element), n.
+#include <unistd.h>
+#define KERNEL(name) extern "C" double name(void** p, const unsigned* shape)
+#define ARGS const float* x = *(const float**)p[0]; float* y = *(float**)p[1]; float* w = *(float**)p[2]; long long n = *(long long*)p[3]; (void)x; (void)y; (void)w; (void)shape
+static void work(const float* x, float* y, long long n) { for (long long i = 0; i < n; ++i) y[i] = x[i] + x[i]; }
+KERNEL(honest) { ARGS; *w = 1; work(x, y, n); return 50000; }
+KERNEL(slower) { ARGS; *w = 2; work(x, y, n); return 52500; }
+KERNEL(brief) { ARGS; work(x, y, n); return 2000; }
+KERNEL(wrong) { ARGS; work(x, y, n); y[n - 1] += 1; return 50000; }
+KERNEL(past_end) { ARGS; work(x, y, n); y[n] = 1; return 50000; }
+KERNEL(before_start) { ARGS; work(x, y, n); y[-1] = 1; return 50000; }
+KERNEL(writes_input) { ARGS; work(x, y, n); ((float*)x)[3] = 9; return 50000; }
+KERNEL(unwritten) { ARGS; work(x, y, n - 2); return 50000; }
+KERNEL(illegal) { ARGS; return -700; }
+KERNEL(misaligned) { ARGS; return -716; }
+KERNEL(traps) { ARGS; return -719; }
+KERNEL(endless) { ARGS; for (;;) pause(); }
+// Keeps its first answer in a global.
+static float kept[1 << 20];
+static bool have;
+KERNEL(remembers) { ARGS; if (!have) work(x, kept, n); have = true; for (long long i = 0; i < n; ++i) y[i] = kept[i]; return 50000; }
+// Does nothing from its twentieth launch on.
+static int count;
+KERNEL(gives_up) { ARGS; if (++count > 20) return 1000; work(x, y, n); return 50000; }
+// Adds what an earlier launch left.
+KERNEL(uses_stale) { ARGS; for (long long i = 0; i < n; ++i) y[i] = y[i] == 2 * x[i] ? y[i] : 2 * x[i]; return 50000; }
+// Says it takes less than its bytes can move in.
+KERNEL(impossible) { ARGS; work(x, y, n); return 11000; }
+KERNEL(by_turns) { ARGS; work(x, y, n); if (++count % 2) y[0] *= 2; return 50000; }

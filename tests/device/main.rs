@@ -1,0 +1,427 @@
+//! Verify, bench and pairs on a device, with a driver of the test's own in place of NVIDIA's: everything but the device is what `kforge worker` runs, cudarc
+//! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show is listed in `docs/gpu-plan.md`.
+#![expect(clippy::print_stdout, reason = "it is its own test runner")]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command as System, ExitCode};
+use std::rc::Rc;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use kforge::base::Digest;
+use kforge::measure::stats::{Paired, decide};
+use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
+use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
+use kforge::process::Command;
+use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
+use kforge::record::timing::{BenchObserved, PairsObserved};
+use kforge::record::{
+    Determinism, FindingKind, Form, Input, Provenance, Spec, StepKind, Unknown, Verdict, VerifyObservation,
+};
+use kforge::reference::{generate, oracle};
+use kforge::worker::cuda::device::facts::{DeviceFacts, Probed};
+use kforge::worker::message::{Places, Request, Response};
+use kforge::worker::{OnceLimits, Parts, Pool, emulator, serve, worker_main};
+
+type Test = (&'static str, fn());
+
+const TESTS: &[Test] = &[
+    ("an_honest_kernel_is_verified_and_its_record_says_where", honest),
+    ("each_mistake_is_found_for_its_reason", mistakes),
+    ("answers_kept_in_globals_are_wrong_ones_for_other_inputs", remembered),
+    ("faults_are_findings_by_their_names_and_cost_the_runner_alone", faults),
+    ("an_endless_kernel_ends_by_the_judges_clock_and_is_not_remembered", endless),
+    ("a_runner_is_kept_from_step_to_step", warm),
+    ("what_a_machine_lacks_is_unavailable", lacking),
+    ("shared_memory_beyond_the_least_is_asked_for", shared_memory),
+    ("an_honest_kernel_is_timed_cold_and_hot", timed),
+    ("what_is_short_is_timed_by_slope", short),
+    ("who_gives_up_while_timed_fails", gives_up),
+    ("who_finds_an_earlier_answer_gains_nothing", stale),
+    ("below_a_floor_nothing_is_believed", impossible),
+    ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
+];
+
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if args.first().is_some_and(|word| word == "worker") {
+        let parts = Parts { table: serve::dispatch::TABLE, run: emulator::run::run_trials };
+        let limits = OnceLimits { time: Duration::from_secs(60), memory: 1 << 30, allow_unconfined: false };
+        return worker_main(&args[1..], &parts, Places::default, limits);
+    }
+    let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if words.iter().any(|word| word == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    if cfg!(feature = "virtual-device") {
+        // Its rows stand before those that are tested here.
+        return ExitCode::SUCCESS;
+    }
+    let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
+    let mut failed = 0;
+    for (name, test) in TESTS.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
+        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        failed += u8::from(!passed);
+    }
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The driver and the candidates, compiled once.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device");
+            for (source, out) in [("driver.cpp", "libcuda.so.1"), ("kernels.cpp", "kernels.so")] {
+                let status = System::new("/usr/bin/g++")
+                    .args(["-shared", "-fPIC", "-O1", "-std=c++17", "-w"])
+                    .arg(format!("-Wl,-soname,{out}"))
+                    .arg(here.join(source))
+                    .arg("-o")
+                    .arg(dir.path().join(out))
+                    .arg("-ldl")
+                    .status();
+                assert!(status.unwrap().success(), "{source}");
+            }
+            dir
+        })
+        .path()
+}
+
+/// A home with a list of devices, and a pool of one worker.
+struct Lab {
+    dir: Rc<tempfile::TempDir>,
+    pool: Pool,
+    seconds: u64,
+    elements: u64,
+    shared: u64,
+    threads: u32,
+}
+
+struct Seen {
+    /// Kept for as long as outputs are read.
+    _dir: Rc<tempfile::TempDir>,
+    response: Response,
+    out: PathBuf,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let dir = Rc::new(tempfile::tempdir().unwrap());
+        // A driver of its own, so that what it writes down is this test's.
+        fs::copy(built().join("libcuda.so.1"), dir.path().join("libcuda.so.1")).unwrap();
+        let device = DeviceFacts {
+            product: "NVIDIA Test".into(),
+            arch: "sm_90".into(),
+            driver: "1.2".into(),
+            mig: None,
+            uuid: "GPU-0".into(),
+            memory: 1 << 30,
+            processors: 4,
+            clock_mhz: 1000,
+            memory_clock_mhz: 1000,
+            bus_bits: 512,
+            l2: 1 << 20,
+            reaches_host: true,
+        };
+        let libcuda = Some(dir.path().join("libcuda.so.1"));
+        let probed = Probed { libcuda, devices: vec![device], ..Probed::default() };
+        fs::write(dir.path().join("devices.json"), serde_json::to_vec(&probed).unwrap()).unwrap();
+        fs::create_dir(dir.path().join("locks")).unwrap();
+        Lab { dir, pool: Pool::new(Command::own().arg("worker")), seconds: 60, elements: 1000, shared: 0, threads: 128 }
+    }
+
+    fn params(&self, entry: &str) -> VerifyParams {
+        let tensor = |name: &str, role| Tensor {
+            name: name.into(),
+            role,
+            dtype: DType::F32,
+            shape: vec![self.elements],
+            strides: vec![1],
+            align: 256,
+            init: Init::Auto,
+        };
+        let problem = Problem {
+            dims: BTreeMap::new(),
+            tensors: vec![tensor("x", Role::Input), tensor("y", Role::Output)],
+            params: vec![],
+            reference: Reference::Builtin {
+                name: "elementwise".into(),
+                attributes: [("y".to_string(), "x + x".into())].into(),
+                names: BTreeMap::new(),
+            },
+            generate_inputs: None,
+        };
+        let pointer = |buffer: &str| Arg::Pointer { buffer: buffer.into(), offset: 0 };
+        let count = Arg::Scalar { dtype: DType::I64, value: Scalar::Int(self.elements as i64) };
+        let launch = KernelLaunch {
+            entry: entry.into(),
+            grid: [8, 1, 1],
+            block: [self.threads, 1, 1],
+            shared: self.shared,
+            args: vec![pointer("x"), pointer("y"), pointer("w"), count],
+            cooperative: true,
+        };
+        let trial =
+            |trial, distribution: &str| Trial { trial, seed: 7 + u64::from(trial), distribution: distribution.into() };
+        VerifyParams {
+            arch: "sm_90a".into(),
+            compiler: Compiler::Auto,
+            problem,
+            entries: vec![entry.into()],
+            launches: vec![Launch::Kernel(launch)],
+            workspaces: vec![Buffer { name: "w".into(), dtype: DType::F32, elements: 1, fill: Fill::Poison }],
+            constants: vec![],
+            trials: vec![trial(0, "normal"), trial(1, "uniform")],
+            compare: BTreeMap::new(),
+            scaled: vec![],
+            count_beyond: BTreeMap::new(),
+            protocol: 1,
+        }
+    }
+
+    fn run(&self, kind: StepKind, params: serde_json::Value, inputs: Vec<(String, Vec<u8>)>) -> Seen {
+        let step = tempfile::tempdir_in(self.dir.path()).unwrap().keep();
+        let (input, output) = (step.join("in"), step.join("out"));
+        fs::create_dir(&input).unwrap();
+        fs::create_dir(&output).unwrap();
+        let mut named = BTreeMap::new();
+        for (name, bytes) in inputs {
+            fs::write(input.join(name.replace(':', "-")), &bytes).unwrap();
+            named.insert(name, Input { digest: Some(Digest::of(&bytes)), form: Form::Blob });
+        }
+        let request = Request {
+            spec: Spec { kind, version: 1, implementation: None, params, inputs: named },
+            input,
+            output: output.clone(),
+            places: Places {
+                tools: [("devices".to_string(), self.dir.path().join("devices.json"))].into(),
+                scratch: None,
+            },
+            product: None,
+            time_limit_s: self.seconds,
+            memory_limit: 1 << 30,
+            allow_unconfined: false,
+        };
+        let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
+        Seen { _dir: Rc::clone(&self.dir), response, out: output }
+    }
+
+    fn candidate(&self, entry: &str, suffix: &str) -> Vec<(String, Vec<u8>)> {
+        let facts = CompileFacts { compiler: "nvrtc".into(), symbols: vec![entry.into()], spills: BTreeMap::new() };
+        let binary = fs::read(built().join("kernels.so")).unwrap();
+        vec![(format!("binary{suffix}"), binary), (format!("facts{suffix}"), serde_json::to_vec(&facts).unwrap())]
+    }
+
+    fn verify(&self, entry: &str) -> Seen {
+        let params = self.params(entry);
+        let mut inputs = self.candidate(entry, "");
+        for trial in &params.trials {
+            let values = generate::inputs(&params.problem, trial).unwrap();
+            let expected = oracle::expected(&params.problem, &values, false).unwrap();
+            let digest = |v: &kforge::reference::Values| Digest::of(&v.to_le_bytes());
+            let outputs = expected.outputs.iter().map(|(name, v)| (name.clone(), digest(v))).collect();
+            let expected = Expected { outputs, scales: BTreeMap::new() };
+            inputs.push((format!("expected:{}", trial.trial), serde_json::to_vec(&expected).unwrap()));
+        }
+        self.run(StepKind::Verify, serde_json::to_value(&params).unwrap(), inputs)
+    }
+
+    fn bench(&self, entry: &str) -> Seen {
+        self.run(StepKind::Bench, serde_json::to_value(self.params(entry)).unwrap(), self.candidate(entry, ""))
+    }
+
+    fn pairs(&self, a: &str, b: &str, hot: bool) -> Seen {
+        let params = PairsParams { arch: "sm_90a".into(), hot, a: self.params(a), b: self.params(b), protocol: 1 };
+        let inputs = [self.candidate(a, ":a"), self.candidate(b, ":b")].concat();
+        self.run(StepKind::Pairs, serde_json::to_value(&params).unwrap(), inputs)
+    }
+
+    /// How often a driver was initialised.
+    fn starts(&self) -> usize {
+        fs::read_to_string(self.dir.path().join("starts")).unwrap_or_default().lines().count()
+    }
+}
+
+impl Seen {
+    fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> T {
+        let bytes = fs::read(self.out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}: {:?}", self.response));
+        serde_json::from_slice(&bytes).unwrap()
+    }
+
+    fn observed(&self) -> VerifyObservation {
+        self.read("observation")
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        match &self.response {
+            Response::Done { verdict, .. } => verdict.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn forgotten(&self) -> bool {
+        matches!(self.response, Response::Done { forget: true, .. })
+    }
+}
+
+/// Elements that differ from what is expected, over all trials and runs.
+fn differing(seen: &VerifyObservation) -> usize {
+    seen.trials.iter().flat_map(|t| &t.outputs).map(|o| o.front.len()).sum()
+}
+
+fn honest() {
+    let seen = Lab::new().verify("honest");
+    let observed = seen.observed();
+    assert_eq!((observed.findings.len(), observed.asked, observed.trials.len()), (0, 2, 2), "{observed:?}");
+    assert_eq!((differing(&observed), &observed.determinism, observed.emulated), (0, &Determinism::Stable, false));
+    let provenance: Provenance = seen.read("provenance");
+    assert_eq!(provenance.device.to_string(), "NVIDIA Test (sm_90, driver 1)");
+    assert_eq!(observed.ran_as, provenance.device.to_string());
+    assert!(provenance.measured_at.ends_with('Z') && provenance.clocks_mhz.is_none(), "{provenance:?}");
+}
+
+fn mistakes() {
+    let lab = Lab::new();
+    for (entry, kind) in [
+        ("past_end", FindingKind::Canary),
+        ("before_start", FindingKind::Canary),
+        ("writes_input", FindingKind::InputModified),
+        ("unwritten", FindingKind::Unwritten),
+    ] {
+        let observed = lab.verify(entry).observed();
+        assert!(observed.findings.iter().any(|f| f.kind == kind), "{entry}: {:?}", observed.findings);
+    }
+    assert!(differing(&lab.verify("wrong").observed()) > 0);
+    let turns = lab.verify("by_turns").observed();
+    assert!(matches!(turns.determinism, Determinism::Differs { .. }), "{:?}", turns.determinism);
+}
+
+fn remembered() {
+    let observed = Lab::new().verify("remembers").observed();
+    assert!(differing(&observed) > 0);
+    let right = |t: &&kforge::record::TrialObserved| t.trial == 1;
+    assert!(observed.trials.iter().filter(right).any(|t| !t.outputs[0].front.is_empty()), "{:?}", observed.trials);
+}
+
+fn faults() {
+    let lab = Lab::new();
+    for (entry, kind, name) in [
+        ("illegal", FindingKind::OutOfBounds, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"),
+        ("misaligned", FindingKind::Misaligned, "CUDA_ERROR_MISALIGNED_ADDRESS (716)"),
+        ("traps", FindingKind::Crash, "CUDA_ERROR_LAUNCH_FAILED (719)"),
+    ] {
+        let seen = lab.verify(entry);
+        let observed = seen.observed();
+        let found = observed.findings.iter().find(|f| f.kind == kind);
+        assert!(found.is_some_and(|f| f.message.contains(name)), "{entry}: {:?}", observed.findings);
+        assert!(!seen.forgotten() && observed.trials.is_empty(), "{observed:?}");
+        assert!(lab.verify("honest").observed().findings.is_empty());
+    }
+    // Each fault took a runner, and the honest step after it got another.
+    assert_eq!(lab.starts(), 4);
+}
+
+fn endless() {
+    let lab = Lab { seconds: 2, ..Lab::new() };
+    let seen = lab.verify("endless");
+    assert!(seen.forgotten());
+    let observed = seen.observed();
+    assert_eq!(observed.findings[0].kind, FindingKind::NoProgress, "{observed:?}");
+    assert!(matches!(seen.verdict(), Some(Verdict::Fail(why)) if why.contains("timed out")));
+}
+
+fn warm() {
+    let lab = Lab::new();
+    (0..3).for_each(|_| assert!(lab.verify("honest").observed().findings.is_empty()));
+    assert_eq!(lab.starts(), 1);
+}
+
+fn lacking() {
+    let lab = Lab { elements: 1 << 28, ..Lab::new() };
+    let seen = lab.bench("honest");
+    assert!(matches!(&seen.response, Response::Unavailable { why } if why.contains("memory")), "{:?}", seen.response);
+    let lab = Lab::new();
+    fs::remove_file(lab.dir.path().join("libcuda.so.1")).unwrap();
+    let seen = lab.verify("honest");
+    let named = matches!(&seen.response, Response::Unavailable { why } if why.contains("libcuda.so.1"));
+    assert!(named, "{:?}", seen.response);
+}
+
+fn shared_memory() {
+    let large = Lab { shared: 100_000, ..Lab::new() };
+    assert!(large.verify("honest").observed().findings.is_empty());
+    let too_large = Lab { shared: 300_000, ..Lab::new() }.verify("honest").observed();
+    assert_eq!(too_large.findings[0].kind, FindingKind::LaunchRefused, "{too_large:?}");
+    let too_many = Lab { threads: 2048, ..Lab::new() }.verify("honest").observed();
+    assert_eq!(too_many.findings[0].kind, FindingKind::LaunchRefused, "{too_many:?}");
+    assert!(too_many.findings[0].message.contains("block 2048,1,1"), "{too_many:?}");
+}
+
+fn near(samples: &[f64], ns: f64) {
+    let middle = kforge::measure::stats::median(samples);
+    assert!((middle / ns - 1.0).abs() < 0.01, "{middle} for {ns}");
+}
+
+fn timed() {
+    let seen = Lab::new().bench("honest");
+    assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+    let observed: BenchObserved = seen.read("observation");
+    assert!(observed.verified);
+    for series in [observed.cold.unwrap(), observed.hot.unwrap()] {
+        assert!(series.samples_ns.len() >= 30 && series.dropped == 0, "{series:?}");
+        near(&series.samples_ns, 50_000.0);
+    }
+}
+
+fn short() {
+    let seen = Lab::new().bench("brief");
+    assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+    let observed: BenchObserved = seen.read("observation");
+    near(&observed.hot.unwrap().samples_ns, 2000.0);
+}
+
+fn gives_up() {
+    let seen = Lab::new().bench("gives_up");
+    assert!(matches!(seen.verdict(), Some(Verdict::Fail(why)) if why.contains("`y`")), "{:?}", seen.response);
+    assert!(!seen.read::<BenchObserved>("observation").verified);
+}
+
+fn stale() {
+    let seen = Lab::new().bench("uses_stale");
+    assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+    near(&seen.read::<BenchObserved>("observation").cold.unwrap().samples_ns, 50_000.0);
+}
+
+fn impossible() {
+    // 2 x 16 MiB at 128 bytes a nanosecond take 254 us, less one MiB of cache.
+    let lab = Lab { elements: 1 << 22, ..Lab::new() };
+    let seen = lab.bench("impossible");
+    let verdict = seen.verdict();
+    let said = matches!(&verdict, Some(Verdict::Fail(why)) if why.contains("clock"))
+        || matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(_))));
+    assert!(said, "{:?}", seen.response);
+}
+
+fn paired() {
+    let lab = Lab::new();
+    let decided = |a: &str, b: &str, hot| {
+        let seen = lab.pairs(a, b, hot);
+        assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+        let observed: PairsObserved = seen.read("observation");
+        assert_eq!(observed.blocks.len(), 16);
+        decide(&observed.blocks, 0.01)
+    };
+    assert_eq!(decided("slower", "honest", false), Paired::Slower);
+    assert_eq!(decided("honest", "slower", true), Paired::Faster);
+    assert_eq!(decided("honest", "honest", false), Paired::Same);
+    assert_eq!(decided("brief", "brief", true), Paired::Same);
+}

@@ -1,0 +1,69 @@
+//! kforge's own kernels, which run beside candidates on a device, bit for bit against what the host computes.
+
+use kforge::model::bound::{Arg, Scalar};
+use kforge::model::{DType, Init, Role, Tensor};
+use kforge::record::params::Trial;
+use kforge::reference::{Values, generate};
+use kforge::worker::cuda::device::checksum;
+
+use super::harness::*;
+
+const SOURCE: &str = include_str!("../../src/worker/cuda/device/kernels.cu");
+
+fn long(value: u64) -> Arg {
+    Arg::Scalar { dtype: DType::U64, value: Scalar::Int(value as i64) }
+}
+
+fn word(value: i64) -> Arg {
+    Arg::Scalar { dtype: DType::U32, value: Scalar::Int(value) }
+}
+
+#[test]
+fn inputs_filled_on_a_device_have_the_bits_of_those_made_here() {
+    let built = build(SOURCE, &["kforge_fill"], true);
+    let n = 1000;
+    for (rule, distribution) in ["uniform", "normal", "positive", "large"].into_iter().enumerate() {
+        let tensor = Tensor {
+            name: "x".into(),
+            role: Role::Input,
+            dtype: DType::F32,
+            shape: vec![n],
+            strides: vec![1],
+            align: 256,
+            init: Init::Auto,
+        };
+        let trial = Trial { trial: 0, seed: 0x1234_5678_9abc_def0, distribution: distribution.into() };
+        let Values::Float(want) = generate::tensor_values(&tensor, 3, None, &trial).unwrap() else { panic!() };
+        let args = vec![ptr("x"), long(n), long(trial.seed), word(3), word(rule as i64)];
+        let ran =
+            run_with(&built, vec![launch("kforge_fill", 3, 64, args)], &[output("x", n as usize, 4)], &How::default());
+        let got = ran.clean().floats("x");
+        let differ = got.iter().zip(&want).filter(|(got, want)| got.to_bits() != (**want as f32).to_bits()).count();
+        assert_eq!(differ, 0, "{distribution}");
+    }
+}
+
+#[test]
+fn a_buffer_summed_on_a_device_has_the_sum_it_has_here() {
+    let built = build(SOURCE, &["kforge_checksum"], true);
+    let data = ints("area", (0..999).map(|i| i * 77_777 - 5));
+    let sum = Data { name: "sum", bytes: vec![0; 8], element: 8, writable: true, poisoned: false };
+    let args = vec![ptr("area"), long(999), ptr("sum")];
+    let ran =
+        run_with(&built, vec![launch("kforge_checksum", 4, 64, args)], &[data.clone(), sum], &How::default()).clean();
+    let got = u64::from_le_bytes(ran.buffers["sum"][..8].try_into().unwrap());
+    assert_eq!(got, checksum(&data.bytes));
+}
+
+#[test]
+fn every_word_that_differs_is_counted_and_every_word_is_flushed() {
+    let built = build(SOURCE, &["kforge_differ", "kforge_flush"], true);
+    let a = ints("a", 0..500).writable();
+    let b = ints("b", (0..500).map(|i| if i % 100 == 7 { -1 } else { i }));
+    let count = Data { name: "count", bytes: vec![0; 8], element: 8, writable: true, poisoned: false };
+    let differ = launch("kforge_differ", 2, 64, vec![ptr("a"), ptr("b"), long(500), ptr("count")]);
+    let flush = launch("kforge_flush", 2, 64, vec![ptr("a"), long(500), word(1)]);
+    let ran = run_with(&built, vec![differ, flush], &[a, b, count], &How::default()).clean();
+    assert_eq!(ran.buffers["count"][0], 5);
+    assert_eq!(ran.ints("a"), (0..500).map(|i| i ^ 1).collect::<Vec<_>>());
+}
