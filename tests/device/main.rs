@@ -51,7 +51,13 @@ fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "worker") {
         let parts = Parts { table: serve::dispatch::TABLE, run: emulator::run::run_trials };
-        let limits = OnceLimits { time: Duration::from_secs(60), memory: 1 << 30, allow_unconfined: false };
+        let limits = OnceLimits {
+            time: Duration::from_secs(60),
+            run: Duration::from_secs(60),
+            memory: 1 << 30,
+            compiler_memory: 1 << 30,
+            allow_unconfined: false,
+        };
         return worker_main(&args[1..], &parts, Places::default, limits);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
@@ -185,6 +191,7 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            samples: None,
         }
     }
 
@@ -204,11 +211,14 @@ impl Lab {
             output: output.clone(),
             places: Places {
                 tools: [("devices".to_string(), self.dir.path().join("devices.json"))].into(),
+                read: vec![],
                 scratch: None,
             },
             product: None,
             time_limit_s: self.seconds,
+            run_limit_s: self.seconds,
             memory_limit: 1 << 30,
+            compiler_memory: 1 << 30,
             allow_unconfined: false,
         };
         let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();

@@ -57,7 +57,7 @@ pub fn bench(task: &Task) -> Response {
 fn benched(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
     let candidate = Candidate::new(task, &params, "")?;
-    let mut seen = BenchObserved { cold: None, hot: None, verified: false };
+    let mut seen = BenchObserved { cold: None, hot: None, verified: false, peaks: None, took_s: None };
     let mut rig = Rig::new(task, &params.arch, true)?;
     let (sets, mut provenance) = (rig.sets(&params, SETS)?, rig.provenance(params.protocol));
     // Made before anyone is kept waiting.

@@ -252,6 +252,7 @@ mod tests {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            samples: None,
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
         let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);
