@@ -1,7 +1,5 @@
 """The machine is described, and the examples are built on it: every kernel right on every shape, and nothing left to do after."""
 
-import shutil
-
 from .lab import ROOT, lines, targets_of
 
 
@@ -14,8 +12,7 @@ def doctor(lab):
 
 def examples(lab, names):
     for name, source in names:
-        folder = lab.folder / f"example-{name}"
-        shutil.copytree(source, folder, ignore=shutil.ignore_patterns("target"))
+        folder = lab.copy(f"example-{name}", source, ready=False)
         targets = targets_of(folder, lab.arch)
         if not targets:
             lab.row("examples", name, False, f"no target of {lab.arch}")

@@ -60,11 +60,12 @@ class Lab:
         done = self.run(["build", "--keep-going", "--message-format", "json", *words], folder, **more)
         return done, [Step(line) for line in lines(done.out) if line.get("reason") == "step-finished"]
 
-    def copy(self, name, source):
-        """A package of the repository in a folder of its own, for the architecture at hand."""
+    def copy(self, name, source, ready=True):
+        """A package of the repository in a folder of its own; `ready` for the architecture at hand, else with the targets that it has."""
         to = self.folder / name
         shutil.copytree(source, to, ignore=shutil.ignore_patterns("target"))
-        self.ready(to)
+        if ready:
+            self.ready(to)
         return to
 
     def ready(self, folder):
