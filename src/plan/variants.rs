@@ -331,6 +331,7 @@ impl Planner<'_> {
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
             samples: None,
+            flops_min: None,
         })
     }
 
@@ -393,6 +394,7 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.samples = few;
+        params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));

@@ -214,6 +214,9 @@ pub struct VerifyParams {
     /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,
+    /// bench only: the least operations that any implementation needs, where the operator states them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_min: Option<f64>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].

@@ -258,6 +258,7 @@ impl Bench {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            flops_min: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

@@ -20,8 +20,8 @@ use super::own;
 use super::rig::{Candidate, Rig};
 use super::wire::Shot;
 use crate::engine::evidence::PROVENANCE;
-use crate::measure::floor::Moved;
-use crate::measure::sampling::{self, BENCH, SHORT_NS};
+use crate::measure::floor::{Arithmetic, Moved};
+use crate::measure::sampling::{self, BENCH, SHORT_NS, Stopping};
 use crate::measure::stats::median;
 use crate::model::{Problem, Role, Tensor};
 use crate::record::params::VerifyParams;
@@ -63,6 +63,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     // Made before anyone is kept waiting.
     let inputs = inputs(task, &params)?;
     rig.lock(true)?;
+    let held = Instant::now();
     let monitor = Monitor::new(&rig.client.facts.uuid);
     let mut bench =
         Bench { params: &params, rig, monitor, sets, turn: 0, inputs: &inputs, untimed: vec![], states: vec![] };
@@ -77,6 +78,8 @@ fn benched(task: &Task) -> Result<Response, Response> {
         Err(lost) => return Err(lost.response()),
     };
     tell(&mut provenance, &bench.states);
+    seen.peaks = bench.rig.client.facts.stated();
+    seen.took_s = Some(held.elapsed().as_secs_f64());
     bench.rig.client.keep();
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
@@ -213,13 +216,13 @@ impl<'a> Bench<'a> {
     }
 
     /// Samples of one batch, or none under limits that make them worthless.
-    fn batch(&mut self, cold: bool, copies: u32) -> Result<Result<Vec<f64>, u32>, Lost> {
+    fn batch(&mut self, cold: bool, copies: u32, count: usize) -> Result<Result<Vec<f64>, u32>, Lost> {
         let before = self.monitor.state();
         let ns = match copies {
-            0 => self.rig.time(self.shots(cold, 0, BATCH))?,
+            0 => self.rig.time(self.shots(cold, 0, count))?,
             many => {
                 let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies };
-                let shots = (0..BATCH).flat_map(|_| [shot(1), shot(many)]).collect();
+                let shots = (0..count).flat_map(|_| [shot(1), shot(many)]).collect();
                 let both = self.rig.time(shots)?;
                 both.chunks(2).filter_map(|pair| sampling::slope(pair[0], pair[1], many)).collect()
             }
@@ -246,9 +249,12 @@ impl<'a> Bench<'a> {
         let small = buffers::bytes(&self.params.problem, &self.params.workspaces) <= SWAPPED;
         let mut series = Series { samples_ns: vec![], dropped: 0 };
         let mut batches = 0;
-        while !BENCH.enough(&series.samples_ns) && batches * BATCH < BENCH.most && self.rig.left() > half {
+        let stopping = stopping(self.params.samples);
+        while !stopping.enough(&series.samples_ns) && batches * BATCH < stopping.most && self.rig.left() > half {
             batches += 1;
-            match self.batch(cold, copies)? {
+            // Of few samples none is taken too many.
+            let count = BATCH.min(stopping.most - series.samples_ns.len());
+            match self.batch(cold, copies, count)? {
                 Ok(ns) => series.samples_ns.extend(ns),
                 Err(dropped) => series.dropped += dropped,
             }
@@ -298,9 +304,12 @@ impl<'a> Bench<'a> {
     /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
     fn plausible(&mut self, candidate: &Candidate<'_>, cold: &Series, hot: &Series) -> Result<Option<Verdict>, Lost> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(&self.params.problem));
-        for (what, series, floor) in [("cold", cold, peaks.cold_ns(moved)), ("hot", hot, peaks.hot_ns(moved))] {
+        let read = self.params.problem.read().map(|t| t.dtype).collect();
+        let arithmetic = self.params.flops_min.map(|least| Arithmetic { least, read });
+        for (what, series) in [("cold", cold), ("hot", hot)] {
+            let floor = peaks.floor(what == "cold", moved, arithmetic.as_ref());
             let told = median(&series.samples_ns);
-            if told.is_nan() || told >= floor {
+            if told.is_nan() || told >= floor.ns {
                 continue;
             }
             self.swap(candidate)?;
@@ -310,8 +319,8 @@ impl<'a> Bench<'a> {
                 let message = format!("events say {hot:.0} ns hot, the judge's clock {clocked:.0} ns");
                 return Ok(Some(Verdict::Fail(message)));
             }
-            let message =
-                format!("{told:.0} ns {what}, where the hardware needs {floor:.0} ns to move the operator's bytes");
+            let (least, needed) = (floor.ns, floor.what);
+            let message = format!("{told:.0} ns {what}, where the hardware needs {least:.0} ns to {needed}");
             return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
         }
         Ok(None)
@@ -333,6 +342,11 @@ impl<'a> Bench<'a> {
         }
         Ok(median(&slopes))
     }
+}
+
+/// When a series ends: of few samples when there are as many as were asked for.
+fn stopping(few: Option<u32>) -> Stopping {
+    Stopping { most: few.map_or(BENCH.most, |few| BENCH.most.min(few as usize)), ..BENCH }
 }
 
 fn is_input(name: &str, problem: &Problem) -> bool {
