@@ -276,8 +276,8 @@ pub enum Arg {
     Pointers(Vec<String>),
 }
 
-/// A kernel launch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+/// A kernel launch. What few launches state is left out of keys where it is not stated.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KernelLaunch {
     /// The entry as C++ spells it, tunables and types filled in: `rms_norm<__half, 256, 4>`.
     pub entry: String,
@@ -292,6 +292,19 @@ pub struct KernelLaunch {
     /// Whether all blocks must be resident, for grid synchronisation.
     #[serde(default)]
     pub cooperative: bool,
+    /// Blocks of a cluster along x, y, z; none where the launch states none, or clusters of one block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[u32; 3]>,
+    /// Whether it may begin before the kernel launched before it has ended (programmatic dependent launch).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pdl: bool,
+}
+
+impl KernelLaunch {
+    /// Blocks of a cluster; 1 without clusters.
+    pub fn cluster_blocks(&self) -> u64 {
+        self.cluster.iter().flatten().map(|n| u64::from(*n)).product()
+    }
 }
 
 /// One element of a variant's sequence of launches; repeats are spelt out.

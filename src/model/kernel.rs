@@ -122,6 +122,17 @@ pub enum ArgDecl {
     Pointers(Vec<Text>),
 }
 
+/// What a launch asks of the device beside its grid and blocks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Attributes {
+    /// Whether all blocks must be resident, for grid synchronisation.
+    pub cooperative: bool,
+    /// Blocks of a cluster along x, y, z; empty where blocks stand alone.
+    pub cluster: Vec<Expr>,
+    /// Where it says that it may begin before the kernel before it has ended, if it does.
+    pub pdl: Option<Place>,
+}
+
 /// What a launch does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LaunchAction {
@@ -137,6 +148,8 @@ pub enum LaunchAction {
         shared: Option<Expr>,
         /// Arguments in order.
         args: Vec<ArgDecl>,
+        /// What else it asks for.
+        attributes: Attributes,
     },
     /// Fills a buffer with a byte.
     Memset {

@@ -39,6 +39,8 @@ const TESTS: &[Test] = &[
     ("a_runner_is_kept_from_step_to_step", warm),
     ("what_a_machine_lacks_is_unavailable", lacking),
     ("shared_memory_beyond_the_least_is_asked_for", shared_memory),
+    ("clusters_cooperation_and_dependence_reach_the_driver", attributes),
+    ("a_launch_that_a_device_cannot_hold_at_once_is_the_candidates_failure", too_large),
     ("an_honest_kernel_is_timed_cold_and_hot", timed),
     ("what_is_short_is_timed_by_slope", short),
     ("who_gives_up_while_timed_fails", gives_up),
@@ -110,6 +112,8 @@ struct Lab {
     elements: u64,
     shared: u64,
     threads: u32,
+    /// What becomes of the one launch of a variant.
+    launches: fn(KernelLaunch) -> Vec<KernelLaunch>,
 }
 
 struct Seen {
@@ -142,7 +146,15 @@ impl Lab {
         let probed = Probed { libcuda, devices: vec![device], ..Probed::default() };
         fs::write(dir.path().join("devices.json"), serde_json::to_vec(&probed).unwrap()).unwrap();
         fs::create_dir(dir.path().join("locks")).unwrap();
-        Lab { dir, pool: Pool::new(Command::own().arg("worker")), seconds: 60, elements: 1000, shared: 0, threads: 128 }
+        Lab {
+            dir,
+            pool: Pool::new(Command::own().arg("worker")),
+            seconds: 60,
+            elements: 1000,
+            shared: 0,
+            threads: 128,
+            launches: |launch| vec![launch],
+        }
     }
 
     fn params(&self, entry: &str) -> VerifyParams {
@@ -175,6 +187,7 @@ impl Lab {
             shared: self.shared,
             args: vec![pointer("x"), pointer("y"), pointer("w"), count],
             cooperative: true,
+            ..KernelLaunch::default()
         };
         let trial =
             |trial, distribution: &str| Trial { trial, seed: 7 + u64::from(trial), distribution: distribution.into() };
@@ -183,7 +196,7 @@ impl Lab {
             compiler: Compiler::Auto,
             problem,
             entries: vec![entry.into()],
-            launches: vec![Launch::Kernel(launch)],
+            launches: (self.launches)(launch).into_iter().map(Launch::Kernel).collect(),
             workspaces: vec![Buffer { name: "w".into(), dtype: DType::F32, elements: 1, fill: Fill::Poison }],
             constants: vec![],
             trials: vec![trial(0, "normal"), trial(1, "uniform")],
@@ -253,6 +266,12 @@ impl Lab {
         let params = PairsParams { arch: "sm_90a".into(), hot, a: self.params(a), b: self.params(b), protocol: 1 };
         let inputs = [self.candidate(a, ":a"), self.candidate(b, ":b")].concat();
         self.run(StepKind::Pairs, serde_json::to_value(&params).unwrap(), inputs)
+    }
+
+    /// What was asked of the driver, a line a launch of a candidate.
+    fn asked(&self) -> Vec<String> {
+        let all = fs::read_to_string(self.dir.path().join("launches")).unwrap_or_default();
+        all.lines().map(String::from).collect()
     }
 
     /// How often a driver was initialised.
@@ -374,6 +393,42 @@ fn shared_memory() {
     let too_many = Lab { threads: 2048, ..Lab::new() }.verify("honest").observed();
     assert_eq!(too_many.findings[0].kind, FindingKind::LaunchRefused, "{too_many:?}");
     assert!(too_many.findings[0].message.contains("block 2048,1,1"), "{too_many:?}");
+}
+
+fn attributes() {
+    let three = |launch: KernelLaunch| {
+        let plain = KernelLaunch { cooperative: false, ..launch };
+        let clusters = KernelLaunch { cluster: Some([4, 1, 1]), pdl: true, ..plain.clone() };
+        let large = KernelLaunch { cluster: Some([16, 1, 1]), cooperative: true, grid: [32, 1, 1], ..plain.clone() };
+        vec![plain, clusters, large]
+    };
+    let lab = Lab { launches: three, ..Lab::new() };
+    let observed = lab.verify("honest").observed();
+    assert!(observed.findings.is_empty(), "{observed:?}");
+    assert_eq!(
+        lab.asked()[..3],
+        [
+            "honest grid 8,1,1 cluster 1,1,1",
+            "honest grid 8,1,1 cluster 4,1,1 dependent",
+            "honest grid 32,1,1 cluster 16,1,1 cooperative",
+        ]
+    );
+    // Graphs hold the same.
+    assert_eq!(lab.bench("brief").verdict(), None);
+}
+
+fn too_large() {
+    // Four multiprocessors hold sixteen blocks of 128 threads each.
+    let full = Lab { launches: |launch| vec![KernelLaunch { grid: [64, 1, 1], ..launch }], ..Lab::new() };
+    assert!(full.verify("honest").observed().findings.is_empty());
+    let more = Lab { launches: |launch| vec![KernelLaunch { grid: [65, 1, 1], ..launch }], ..Lab::new() };
+    let seen = more.verify("honest");
+    let found = &seen.observed().findings[0];
+    assert_eq!(found.kind, FindingKind::LaunchRefused);
+    for part in ["CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "grid 65,1,1", "16 blocks of it fit a multiprocessor"] {
+        assert!(found.message.contains(part), "{}", found.message);
+    }
+    assert!(!seen.forgotten());
 }
 
 fn near(samples: &[f64], ns: f64) {

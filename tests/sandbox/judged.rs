@@ -240,9 +240,8 @@ impl Bench {
             entry: "k".into(),
             grid: [ROWS as u32, 1, 1],
             block: [64, 1, 1],
-            shared: 0,
             args,
-            cooperative: false,
+            ..KernelLaunch::default()
         };
         let params = VerifyParams {
             arch: "cpu".into(),

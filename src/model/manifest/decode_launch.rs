@@ -7,7 +7,7 @@ use super::check::misspelt;
 use super::fields::LAUNCH;
 use super::read::{Reader, integer};
 use crate::model::expr::{Expr, Want};
-use crate::model::kernel::{ArgDecl, LaunchAction, LaunchDecl};
+use crate::model::kernel::{ArgDecl, Attributes, LaunchAction, LaunchDecl};
 use crate::model::operator::TypeRef;
 use crate::model::{DType, Place, Text};
 
@@ -40,7 +40,7 @@ impl Reader<'_> {
         let memset = self.text(table, "memset");
         let beside = |key: &str| {
             if memset.is_some() {
-                matches!(key, "entry" | "grid" | "block" | "shared" | "args")
+                matches!(key, "entry" | "grid" | "block" | "shared" | "args" | "cluster" | "cooperative" | "pdl")
             } else {
                 key == "value"
             }
@@ -91,7 +91,17 @@ impl Reader<'_> {
         let shared = self.expr_of(table, "shared", Want::Int);
         let args = table.get("args").and_then(|v| v.get_ref().as_array());
         let args = args.into_iter().flat_map(|a| a.iter()).filter_map(|v| self.arg(v, uses)).collect();
-        Some(LaunchAction::Kernel { entry, grid, block, shared, args })
+        let attributes = self.attributes(table);
+        Some(LaunchAction::Kernel { entry, grid, block, shared, args, attributes })
+    }
+
+    fn attributes(&mut self, table: &DeTable<'_>) -> Attributes {
+        let stated = |key: &str| table.get_key_value(key).filter(|(_, value)| value.get_ref().as_bool() == Some(true));
+        Attributes {
+            cooperative: stated("cooperative").is_some(),
+            pdl: stated("pdl").map(|(key, _)| self.place(key.span())),
+            cluster: self.exprs(table, "cluster", Want::Int),
+        }
     }
 
     fn arg(&mut self, value: &Spanned<DeValue<'_>>, uses: &mut Vec<Text>) -> Option<ArgDecl> {

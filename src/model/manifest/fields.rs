@@ -291,9 +291,9 @@ pub(super) static LAUNCH: Spec = Spec {
         opt("repeat", INT_EXPR, "how often; `iteration` counts from 0"),
         opt("memset", NAME, "fill this buffer instead of launching"),
         opt("value", Ty::Int, "the byte of a memset; 0 if not given"),
-        opt("cluster", Ty::Later, "blocks of a cluster"),
-        opt("cooperative", Ty::Later, "all blocks resident"),
-        opt("pdl", Ty::Later, "programmatic dependent launch"),
+        opt("cluster", Ty::Some(&INT_EXPR, 1, 3), "blocks of a cluster along x, y, z; from sm_90"),
+        opt("cooperative", Ty::Bool, "all blocks are resident at once, so that the grid can synchronise"),
+        opt("pdl", Ty::Bool, "may begin before the kernel launched before it has ended; from sm_90"),
     ],
     rest: None,
 };

@@ -67,6 +67,16 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
             launch.shared
         ));
     }
+    let (blocks, most) = (launch.cluster_blocks(), limits::blocks_of_a_cluster(capability));
+    if launch.cluster.is_some() && blocks > most {
+        return Some(format!(
+            "a cluster has {blocks} blocks, {name} allows {}",
+            if most == 0 { "none".into() } else { most.to_string() }
+        ));
+    }
+    if launch.pdl && capability < limits::DEPENDENT_LAUNCH {
+        return Some(format!("`pdl` needs sm_{} or newer, this is {name}", limits::DEPENDENT_LAUNCH));
+    }
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
     let registers = limits::registers_taken(function.registers?, threads);
     (registers > limits::REGISTERS_OF_A_BLOCK).then(|| {
@@ -114,7 +124,7 @@ mod tests {
 
     fn launch(args: Vec<Arg>) -> Vec<Launch> {
         let kernel =
-            KernelLaunch { entry: "k".into(), grid: [1; 3], block: [64, 2, 1], shared: 0, args, cooperative: false };
+            KernelLaunch { entry: "k".into(), grid: [1; 3], block: [64, 2, 1], args, ..KernelLaunch::default() };
         vec![Launch::Kernel(kernel.clone()), Launch::Memset { buffer: "y".into(), value: 0 }, Launch::Kernel(kernel)]
     }
 
@@ -185,9 +195,20 @@ mod tests {
         );
         assert_eq!(check(&launches, &of("sm_89", shared(1400))).len(), 1);
 
+        let plain = || FunctionFacts::default();
+        let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
+        (first.shared, first.cluster) = (0, Some([4, 4, 1]));
+        assert_eq!(check(&launches, &of("sm_90a", plain())), []);
+        assert!(check(&launches, &of("sm_120a", plain()))[0].message.contains("16 blocks, sm_120a allows 8"));
+        assert!(check(&launches, &of("sm_89", plain()))[0].message.contains("16 blocks, sm_89 allows none"));
+        let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
+        (first.cluster, first.pdl) = (None, true);
+        assert_eq!(check(&launches, &of("sm_90", plain())), []);
+        assert!(check(&launches, &of("sm_80", plain()))[0].message.contains("`pdl` needs sm_90 or newer"));
+
         let registers = |a_thread| FunctionFacts { registers: Some(a_thread), ..Default::default() };
         let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
-        (first.shared, first.block) = (0, [512, 1, 1]);
+        (first.pdl, first.block) = (false, [512, 1, 1]);
         assert_eq!(check(&launches, &of("sm_90a", registers(128))), []);
         let refused = &check(&launches, &of("sm_90a", registers(129)))[0].message;
         assert!(refused.contains("takes 69632 registers, sm_90a has 65536"), "{refused}");

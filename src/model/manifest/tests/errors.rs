@@ -166,7 +166,7 @@ const VALUES: [Case; 34] = [
     ("VEC = [1, 4]", "VEC = [1, 4, 1]", "manifest.duplicate-name", "1", "each value once"),
     ("VEC = [1, 4]", "VEC = [1, true]", "manifest.kind", "true", "values of one kind"),
     ("language = \"cuda\"", "language = \"triton\"", "manifest.not-yet", "\"triton\"", "a later version"),
-    ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncluster = [2]", "manifest.not-yet", "cluster", "a later version"),
+    ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
 const NAMES: [Case; 28] = [

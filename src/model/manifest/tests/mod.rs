@@ -6,6 +6,7 @@ mod errors;
 mod example;
 mod fuzz;
 mod inherit;
+mod launches;
 mod limits;
 
 use std::sync::Arc;

@@ -185,6 +185,23 @@ impl Function {
         // SAFETY: the function's module is loaded.
         check(unsafe { sys::cuFuncSetAttribute(self.0, what, value) }, "while launching: shared memory was asked for")
     }
+
+    /// Permits clusters of more blocks than every device has.
+    pub(super) fn permit_clusters(self) -> Result<(), Fault> {
+        let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        // SAFETY: the function's module is loaded.
+        check(unsafe { sys::cuFuncSetAttribute(self.0, what, 1) }, "while launching: large clusters were asked for")
+    }
+
+    /// How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds at once.
+    pub(super) fn resident(self, threads: u64, shared: u64) -> Result<u32, Fault> {
+        let (mut blocks, threads) = (0, i32::try_from(threads).unwrap_or(i32::MAX));
+        // SAFETY: the function's module is loaded, `blocks` lives across the call.
+        let asked =
+            unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.0, threads, shared as usize) };
+        check(asked, "while launching: the occupancy was asked for")?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
 }
 
 /// A stream that waits for no other.
@@ -286,24 +303,57 @@ impl Drop for Event {
     }
 }
 
+/// What a launch asks for beside values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Blocks along x, y, z.
+    pub(super) grid: [u32; 3],
+    /// Threads of each along x, y, z.
+    pub(super) block: [u32; 3],
+    /// Bytes of dynamic shared memory of each.
+    pub(super) shared: u32,
+    /// Whether all blocks must be resident.
+    pub(super) cooperative: bool,
+    /// Blocks of a cluster along x, y, z.
+    pub(super) cluster: Option<[u32; 3]>,
+    /// Whether it may begin before the kernel before it has ended.
+    pub(super) pdl: bool,
+}
+
+impl Shape {
+    fn attributes(&self) -> Vec<sys::CUlaunchAttribute> {
+        use sys::CUlaunchAttributeID as Id;
+        type Value = sys::CUlaunchAttributeValue;
+        let [x, y, z] = self.cluster.unwrap_or_default();
+        let cluster = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
+        let all = [
+            (self.cooperative, Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 }),
+            (self.cluster.is_some(), Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, Value { clusterDim: cluster }),
+            (
+                self.pdl,
+                Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                Value { programmaticStreamSerializationAllowed: 1 },
+            ),
+        ];
+        let stated = all.into_iter().filter(|(stated, ..)| *stated);
+        stated.map(|(_, id, value)| sys::CUlaunchAttribute { id, pad: [0; 4], value }).collect()
+    }
+}
+
 /// Queues a kernel with values for its parameters.
 ///
 /// # Safety
 /// `values` must be the parameters that the kernel takes, in order, each as long as it takes; addresses among them must be of memory that lives until it has run.
 pub(super) unsafe fn launch(
     function: Function,
-    shape: ([u32; 3], [u32; 3], u32, bool),
+    shape: Shape,
     values: &[Vec<u64>],
     stream: &Stream,
     during: &str,
 ) -> Result<(), Fault> {
-    let (grid, block, shared, cooperative) = shape;
+    let Shape { grid, block, shared, .. } = shape;
     let mut addresses: Vec<*mut c_void> = values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
-    let mut cooperate = sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue { cooperative: 1 },
-    };
+    let mut attributes = shape.attributes();
     let config = sys::CUlaunchConfig {
         gridDimX: grid[0],
         gridDimY: grid[1],
@@ -313,8 +363,8 @@ pub(super) unsafe fn launch(
         blockDimZ: block[2],
         sharedMemBytes: shared,
         hStream: stream.0,
-        attrs: &mut cooperate,
-        numAttrs: u32::from(cooperative),
+        attrs: attributes.as_mut_ptr(),
+        numAttrs: attributes.len() as u32,
     };
     // SAFETY: parameters as the caller promises; the driver copies them, and the configuration, before it returns.
     check(unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) }, during)

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::context::{Context, Function, Memory, Stream, launch, set};
+use super::context::{Context, Function, Memory, Shape, Stream, launch, set};
 use super::fault::Fault;
 use crate::model::bound::{Arg, KernelLaunch, Launch};
+use crate::model::limits::PORTABLE_CLUSTER;
 use crate::worker::emulator::argument_bytes;
 
 /// The kernel's part of a buffer.
@@ -34,7 +35,7 @@ impl From<Fault> for Unready {
 }
 
 enum Step {
-    Kernel { function: Function, shape: ([u32; 3], [u32; 3], u32, bool), values: Vec<Vec<u64>>, during: String },
+    Kernel { function: Function, shape: Shape, values: Vec<Vec<u64>>, during: String },
     Set { place: Place, byte: u8 },
 }
 
@@ -68,6 +69,9 @@ impl Ready {
                     if kernel.shared > 0 {
                         function.permit_shared(kernel.shared)?;
                     }
+                    if kernel.cluster_blocks() > PORTABLE_CLUSTER {
+                        function.permit_clusters()?;
+                    }
                     let mut values = vec![];
                     for arg in &kernel.args {
                         values.push(match arg {
@@ -84,7 +88,7 @@ impl Ready {
                             by_value => words(&argument_bytes(by_value)),
                         });
                     }
-                    Step::Kernel { function, shape: shape(kernel), values, during: during(kernel) }
+                    Step::Kernel { function, shape: shape(kernel), values, during: during(kernel, function)? }
                 }
             });
         }
@@ -113,19 +117,31 @@ impl Ready {
     }
 }
 
-fn shape(kernel: &KernelLaunch) -> ([u32; 3], [u32; 3], u32, bool) {
-    (kernel.grid, kernel.block, u32::try_from(kernel.shared).unwrap_or(u32::MAX), kernel.cooperative)
+fn shape(kernel: &KernelLaunch) -> Shape {
+    Shape {
+        grid: kernel.grid,
+        block: kernel.block,
+        shared: u32::try_from(kernel.shared).unwrap_or(u32::MAX),
+        cooperative: kernel.cooperative,
+        cluster: kernel.cluster,
+        pdl: kernel.pdl,
+    }
 }
 
-fn during(kernel: &KernelLaunch) -> String {
+/// What is being done when a launch fails: all that it asks for.
+fn during(kernel: &KernelLaunch, function: Function) -> Result<String, Fault> {
     let dims = |d: [u32; 3]| d.map(|n| n.to_string()).join(",");
-    format!(
-        "while launching `{}` (grid {}, block {}, {} bytes of shared memory)",
-        kernel.entry,
-        dims(kernel.grid),
-        dims(kernel.block),
-        kernel.shared
-    )
+    let mut asked = format!("grid {}, block {}", dims(kernel.grid), dims(kernel.block));
+    if let Some(cluster) = kernel.cluster {
+        asked += &format!(", clusters of {}", dims(cluster));
+    }
+    asked += &format!(", {} bytes of shared memory", kernel.shared);
+    if kernel.cooperative {
+        let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
+        let resident = function.resident(threads, kernel.shared)?;
+        asked += &format!(", cooperative: {resident} blocks of it fit a multiprocessor");
+    }
+    Ok(format!("while launching `{}` ({asked})", kernel.entry))
 }
 
 /// Bytes in whole words: the driver copies as many as the parameter has, from memory that is aligned for any.

@@ -4,7 +4,7 @@
 
 use std::rc::Rc;
 
-use super::context::{Context, Function, Memory, Module, Stream, launch};
+use super::context::{Context, Function, Memory, Module, Shape, Stream, launch};
 use super::fault::Fault;
 
 /// `kernels.cu` as PTX, which any driver compiles for its device; version 6.3 of its language, which is what the oldest architecture needs.
@@ -73,7 +73,7 @@ impl Own {
         values: &[Vec<u64>],
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let shape = ([blocks, 1, 1], [threads, 1, 1], 0, false);
+        let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], ..Shape::default() };
         // SAFETY: as the caller promises.
         unsafe { launch(function, shape, values, stream, "while kforge's own kernels were launched") }
     }
