@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::DType;
+use super::grid::OpenGrid;
+use super::tensor_map::TensorMap;
 
 /// What a kernel may do with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -274,6 +276,8 @@ pub enum Arg {
     Struct(Vec<StructField>),
     /// The address of a device array of addresses.
     Pointers(Vec<String>),
+    /// A tensor map by value.
+    TensorMap(TensorMap),
 }
 
 /// A kernel launch. What few launches state is left out of keys where it is not stated.
@@ -281,8 +285,11 @@ pub enum Arg {
 pub struct KernelLaunch {
     /// The entry as C++ spells it, tunables and types filled in: `rms_norm<__half, 256, 4>`.
     pub entry: String,
-    /// Blocks along x, y, z.
+    /// Blocks along x, y, z; 0 where `open_grid` says which.
     pub grid: [u32; 3],
+    /// What the grid is where the device is, where it depends on that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_grid: Option<OpenGrid>,
     /// Threads of a block along x, y, z.
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.

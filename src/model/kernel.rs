@@ -11,6 +11,7 @@ use super::generate::Generate;
 use super::method::Method;
 use super::operator::TypeRef;
 use super::search::Search;
+use super::tensor_map::MapDecl;
 use super::variant::TuneValue;
 use super::{Place, Text};
 
@@ -120,6 +121,8 @@ pub enum ArgDecl {
     Struct(Vec<(Expr, Option<TypeRef>)>),
     /// A device array of addresses.
     Pointers(Vec<Text>),
+    /// A tensor map by value.
+    TensorMap(MapDecl),
 }
 
 /// What a launch asks of the device beside its grid and blocks.

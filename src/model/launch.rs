@@ -1,12 +1,14 @@
 //! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; launches nothing.
 
 use super::bind::{count, fit, unbound};
-use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField};
+use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField, contiguous};
 use super::expr::{Expr, Scope, Value};
+use super::grid::{GRID_LIMITS, OpenGrid, TRIED};
 use super::kernel::{ArgDecl, Attributes, ITERATION, Kernel, LaunchAction, LaunchDecl};
 use super::limits::{self, MOST_OF_A_CLUSTER};
 use super::operator::{TypeChoice, TypeRef};
 use super::target::{Target, capability};
+use super::tensor_map::{self, MapDecl, Mapped};
 use super::variant::Variant;
 use super::{Arch, DType, Place, Scalar, Text};
 use crate::base::Diagnostic;
@@ -14,8 +16,8 @@ use crate::base::diag::closest;
 
 /// Threads of a block, along x, y, z and together (CUDA C++ programming guide, compute capabilities).
 pub(crate) const BLOCK_LIMITS: ([u32; 3], u64) = ([1024, 1024, 64], 1024);
-/// Blocks of a grid along x, y, z (ibidem).
-const GRID_LIMITS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+/// To what workspaces are aligned at least, in bytes.
+const WORKSPACE_ALIGN: u64 = 256;
 /// The most launches one sequence may have.
 const MOST_LAUNCHES: u64 = 100_000;
 
@@ -85,9 +87,16 @@ impl Kernel {
         let Arch::Sm(arch) = &target.arch else { return self.launched(variant, choice, problem).map(drop) };
         let Ok((capability, _)) = capability(arch) else { return Ok(()) };
         for (decl, launch) in self.launched(variant, choice, problem)? {
-            let (Launch::Kernel(launch), LaunchAction::Kernel { attributes, .. }) = (launch, &decl.action) else {
+            let (Launch::Kernel(launch), LaunchAction::Kernel { attributes, args, .. }) = (launch, &decl.action) else {
                 continue;
             };
+            let map = args.iter().find_map(|arg| if let ArgDecl::TensorMap(map) = arg { Some(map) } else { None });
+            if let Some(map) = map.filter(|_| capability < tensor_map::LEAST) {
+                let message = format!("a tensor map on target `{}`", target.name);
+                let error = map.buffer.place.error("manifest.tensor-map", message);
+                let error = error.expected(format!("sm_{} or newer, not {arch}", tensor_map::LEAST));
+                return Err(error.hint("name other `targets`"));
+            }
             let most = limits::blocks_of_a_cluster(capability);
             if launch.cluster.is_some() && launch.cluster_blocks() > most {
                 let place = whole(&attributes.cluster).unwrap_or_else(|| decl.place.clone());
@@ -154,9 +163,18 @@ impl Names<'_> {
                 Ok(Launch::Memset { buffer: buffer.value.clone(), value: *value })
             }
             LaunchAction::Kernel { entry, grid, block, shared, args, attributes } => {
-                let blocks = self.extents(grid, GRID_LIMITS, "blocks")?;
+                let open_grid = OpenGrid::of(grid, &self.scope);
+                let blocks = match &open_grid {
+                    None => extents(grid, &self.scope, GRID_LIMITS, "blocks")?,
+                    Some(_) => {
+                        // What holds for a device of some size is as near to it as can be known here.
+                        let scope = self.scope.clone().into_iter().chain(TRIED.names()).collect();
+                        extents(grid, &scope, GRID_LIMITS, "blocks")?;
+                        [0; 3]
+                    }
+                };
                 let cluster = self.cluster(attributes, grid, blocks)?;
-                let threads = self.extents(block, BLOCK_LIMITS.0, "threads")?;
+                let threads = extents(block, &self.scope, BLOCK_LIMITS.0, "threads")?;
                 let all: u64 = threads.iter().map(|n| u64::from(*n)).product();
                 if all > BLOCK_LIMITS.1 {
                     return Err(block_too_large(block, all));
@@ -164,6 +182,7 @@ impl Names<'_> {
                 Ok(Launch::Kernel(KernelLaunch {
                     entry: self.kernel.substitute(&entry.value, variant, self.choice),
                     grid: blocks,
+                    open_grid,
                     block: threads,
                     shared: shared.as_ref().map_or(Ok(0), |s| count(s, &self.scope, "shared memory"))?,
                     args: args.iter().map(|a| self.arg(a)).collect::<Result<_, _>>()?,
@@ -176,19 +195,6 @@ impl Names<'_> {
         }
     }
 
-    fn extents(&self, exprs: &[Expr], limits: [u32; 3], what: &str) -> Result<[u32; 3], Diagnostic> {
-        let mut out = [1; 3];
-        for (axis, expr) in exprs.iter().take(3).enumerate() {
-            let value = expr.int(&self.scope)?;
-            out[axis] = u32::try_from(value).ok().filter(|n| (1..=limits[axis]).contains(n)).ok_or_else(|| {
-                let error = expr.place().error("manifest.launch-limit", format!("`{}` is {value} {what}", expr.text()));
-                let error = error.expected(format!("1 to {} {what} along {}", limits[axis], ["x", "y", "z"][axis]));
-                error.hint("leave a launch out with `when`, a variant with `where`, or a shape with `requires`")
-            })?;
-        }
-        Ok(out)
-    }
-
     /// The blocks of a cluster, which divide those of the grid; none for clusters of one block, which every block is.
     fn cluster(
         &self,
@@ -196,7 +202,8 @@ impl Names<'_> {
         grid: &[Expr],
         blocks: [u32; 3],
     ) -> Result<Option<[u32; 3]>, Diagnostic> {
-        let cluster = self.extents(&attributes.cluster, [MOST_OF_A_CLUSTER as u32; 3], "blocks of a cluster")?;
+        let most = [MOST_OF_A_CLUSTER as u32; 3];
+        let cluster = extents(&attributes.cluster, &self.scope, most, "blocks of a cluster")?;
         let all: u64 = cluster.iter().map(|n| u64::from(*n)).product();
         if let Some(place) = whole(&attributes.cluster).filter(|_| all > MOST_OF_A_CLUSTER) {
             let error = place.error("manifest.launch-limit", format!("a cluster of {all} blocks"));
@@ -270,6 +277,7 @@ impl Names<'_> {
                 };
                 Ok(Arg::Struct(fields.iter().map(field).collect::<Result<_, _>>()?))
             }
+            ArgDecl::TensorMap(map) => Ok(Arg::TensorMap(map.bind(&self.mapped(map)?, &self.scope)?)),
             ArgDecl::Pointers(names) => {
                 for name in names {
                     self.element_bytes(name)?;
@@ -277,6 +285,21 @@ impl Names<'_> {
                 Ok(Arg::Pointers(names.iter().map(|n| n.value.clone()).collect()))
             }
         }
+    }
+
+    /// What a tensor map is of.
+    fn mapped(&self, map: &MapDecl) -> Result<Mapped, Diagnostic> {
+        if let Some(tensor) = self.problem.tensor(&map.buffer.value) {
+            let (shape, strides) = (tensor.shape.clone(), tensor.strides.clone());
+            return Ok(Mapped { dtype: tensor.dtype, shape, strides, align: tensor.align });
+        }
+        let decl = self.kernel.workspace.iter().find(|b| b.name.value == map.buffer.value);
+        let (decl, dtype) = decl
+            .zip(self.workspace(&map.buffer.value))
+            .map(|(decl, bound)| (decl, bound.dtype))
+            .ok_or_else(|| self.no_buffer(&map.buffer))?;
+        let shape = decl.shape.iter().map(|e| count(e, &self.scope, "extent")).collect::<Result<Vec<_>, _>>()?;
+        Ok(Mapped { dtype, strides: contiguous(&shape), shape, align: WORKSPACE_ALIGN })
     }
 
     /// A scalar's type and value: the stated dtype, else the param's own, else `bool` for truth values, else i32.
@@ -305,6 +328,20 @@ pub(crate) fn block_too_large(block: &[Expr], all: u64) -> Diagnostic {
         None => Diagnostic::error("manifest.block-too-large", message),
     };
     error.expected(format!("at most {} threads", BLOCK_LIMITS.1)).hint("exclude the variant with `where`")
+}
+
+/// One to three extents, each from 1 to its limit; 1 along axes that are left out.
+fn extents(exprs: &[Expr], scope: &Scope, limits: [u32; 3], what: &str) -> Result<[u32; 3], Diagnostic> {
+    let mut out = [1; 3];
+    for (axis, expr) in exprs.iter().take(3).enumerate() {
+        let value = expr.int(scope)?;
+        out[axis] = u32::try_from(value).ok().filter(|n| (1..=limits[axis]).contains(n)).ok_or_else(|| {
+            let error = expr.place().error("manifest.launch-limit", format!("`{}` is {value} {what}", expr.text()));
+            let error = error.expected(format!("1 to {} {what} along {}", limits[axis], ["x", "y", "z"][axis]));
+            error.hint("leave a launch out with `when`, a variant with `where`, or a shape with `requires`")
+        })?;
+    }
+    Ok(out)
 }
 
 /// From the first expression of a list to its last; none for an empty one.

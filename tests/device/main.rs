@@ -16,6 +16,8 @@ use std::time::Duration;
 use kforge::base::Digest;
 use kforge::measure::stats::{Paired, decide};
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
+use kforge::model::grid::{Known, OpenGrid};
+use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
@@ -41,6 +43,8 @@ const TESTS: &[Test] = &[
     ("shared_memory_beyond_the_least_is_asked_for", shared_memory),
     ("clusters_cooperation_and_dependence_reach_the_driver", attributes),
     ("a_launch_that_a_device_cannot_hold_at_once_is_the_candidates_failure", too_large),
+    ("a_grid_of_the_devices_size_is_launched_on_it", sized),
+    ("a_tensor_map_is_encoded_and_passed_by_value", mapped),
     ("an_honest_kernel_is_timed_cold_and_hot", timed),
     ("what_is_short_is_timed_by_slope", short),
     ("who_gives_up_while_timed_fails", gives_up),
@@ -429,6 +433,49 @@ fn too_large() {
         assert!(found.message.contains(part), "{}", found.message);
     }
     assert!(!seen.forgotten());
+}
+
+fn of_the_device(launch: KernelLaunch, extent: &str) -> Vec<KernelLaunch> {
+    let names = [("tiles".to_string(), Known::Int(1000))].into();
+    let open_grid = Some(OpenGrid { extents: vec![extent.into(), "2".into()], names });
+    vec![KernelLaunch { grid: [0; 3], open_grid, cooperative: false, ..launch }]
+}
+
+fn sized() {
+    // Four multiprocessors hold sixteen blocks of 128 threads each.
+    let lab = Lab { launches: |launch| of_the_device(launch, "min(sm_count * occupancy, tiles)"), ..Lab::new() };
+    assert!(lab.verify("honest").observed().findings.is_empty());
+    assert_eq!(lab.asked()[0], "honest grid 64,2,1 cluster 1,1,1");
+    let none = Lab { launches: |launch| of_the_device(launch, "sm_count // 5"), ..Lab::new() };
+    let observed = none.verify("honest").observed();
+    assert_eq!(observed.findings[0].kind, FindingKind::LaunchRefused, "{observed:?}");
+    let said = &observed.findings[0].message;
+    assert!(said.contains("`sm_count // 5` is 0 blocks along x, with sm_count = 4 and occupancy = 16"), "{said}");
+    assert!(none.asked().is_empty());
+}
+
+fn mapped() {
+    let with_map = |launch: KernelLaunch| {
+        let map = TensorMap {
+            buffer: "x".into(),
+            dtype: DType::F32,
+            extents: vec![20, 50],
+            strides: vec![80],
+            tile: vec![8, 25],
+            swizzle: 32,
+            nan: true,
+            l2_promotion: 128,
+        };
+        let mut args = launch.args.clone();
+        args.push(Arg::TensorMap(map));
+        vec![KernelLaunch { args, ..launch }]
+    };
+    let lab = Lab { launches: with_map, ..Lab::new() };
+    let observed = lab.verify("mapped").observed();
+    assert!(observed.findings.is_empty() && differing(&observed) == 0, "{observed:?}");
+    let maps = fs::read_to_string(lab.dir.path().join("maps")).unwrap();
+    // CU_TENSOR_MAP_DATA_TYPE_FLOAT32, SWIZZLE_32B, L2_PROMOTION_L2_128B, FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA.
+    assert_eq!(maps.lines().next(), Some("type 7 rank 2 20:8:1 50:25:1 +80 swizzle 1 promotion 2 fill 1"));
 }
 
 fn near(samples: &[f64], ns: f64) {

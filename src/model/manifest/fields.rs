@@ -257,6 +257,9 @@ static TUNE: Spec = Spec {
     rest: Some(("tunable", Ty::Some(&Ty::Any(&[Ty::Int, Ty::Bool, STR]), 1, usize::MAX))),
 };
 
+/// The words of `oob`.
+pub(super) const OUTSIDE: [&str; 2] = ["zero", "nan"];
+
 static ARG: Spec = Spec {
     doc: "An argument that is not just a name.",
     fields: &[
@@ -266,10 +269,19 @@ static ARG: Spec = Spec {
         opt("offset", INT_EXPR, "elements past its start"),
         opt("struct", Ty::List(&Ty::Str("a field, as `M:i32`")), "a struct by value"),
         opt("pointers", Ty::List(&NAME), "a device array of addresses"),
-        opt("tensormap", Ty::Later, "a tensor map"),
-        opt("box", Ty::Later, "the box of a tensor map"),
-        opt("swizzle", Ty::Later, "the swizzle of a tensor map"),
-        opt("oob", Ty::Later, "what a tensor map reads out of bounds"),
+        opt("tensormap", NAME, "a tensor map of a tensor or workspace, by value; from sm_90"),
+        opt("box", Ty::Some(&INT_EXPR, 1, 5), "elements that one copy moves along each axis, the innermost first"),
+        opt(
+            "swizzle",
+            INT_EXPR,
+            "bytes over which rows are swizzled in shared memory: 0 (if not given), 32, 64 or 128",
+        ),
+        opt("oob", Ty::Words(&OUTSIDE, &[]), "what lies outside the tensor reads as; zero if not given"),
+        opt(
+            "l2_promotion",
+            INT_EXPR,
+            "bytes to which fetches are widened in the L2 cache: 0 (if not given), 64, 128 or 256",
+        ),
     ],
     rest: None,
 };

@@ -4,6 +4,7 @@ use super::operator::{declared, duplicates, identifier};
 use crate::base::{Diagnostic, Severity};
 use crate::model::agent::RULES;
 use crate::model::expr::{Expr, Value, list};
+use crate::model::grid::{OCCUPANCY, SM_COUNT};
 use crate::model::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction, LaunchDecl, Per};
 use crate::model::launch::{BLOCK_LIMITS, block_too_large};
 use crate::model::operator::{Operator, Shape, TypeChoice};
@@ -176,7 +177,9 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
                 }
             }
             LaunchAction::Kernel { grid, block, shared, args, attributes, .. } => {
-                let extents = grid.iter().chain(block).chain(shared).chain(&attributes.cluster);
+                let of_grid: Vec<&str> = known.iter().copied().chain([SM_COUNT, OCCUPANCY]).collect();
+                found.extend(grid.iter().flat_map(|e| e.check_names(&of_grid)));
+                let extents = block.iter().chain(shared).chain(&attributes.cluster);
                 found.extend(extents.flat_map(|e| e.check_names(&known)));
                 found.extend(attributes.pdl.as_ref().and_then(|place| waits_for_none(place, launch, before)));
                 literal_block(block, found);
@@ -227,6 +230,11 @@ fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Dia
         ArgDecl::Struct(fields) => found.extend(
             fields.iter().flat_map(|(e, _)| e.check_names(known).into_iter().map(|d| as_argument(d, e, buffers))),
         ),
+        ArgDecl::TensorMap(map) => {
+            found.extend(no_buffer(&map.buffer, buffers));
+            let numbers = map.tile.iter().chain(&map.swizzle).chain(&map.l2_promotion);
+            found.extend(numbers.flat_map(|e| e.check_names(known)));
+        }
         ArgDecl::Pointers(names) => found.extend(names.iter().filter_map(|n| no_buffer(n, buffers))),
     }
 }

@@ -4,6 +4,7 @@
 use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
 use crate::model::limits;
 use crate::model::target::capability;
+use crate::model::tensor_map;
 use crate::record::{Finding, FindingKind, FunctionFacts, Inspection};
 
 /// What is wrong with the launches' arguments, one finding an entry at most; empty where every count and size is the binary's. A kernel that misses an
@@ -74,6 +75,9 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
             if most == 0 { "none".into() } else { most.to_string() }
         ));
     }
+    if launch.args.iter().any(|arg| matches!(arg, Arg::TensorMap(_))) && capability < tensor_map::LEAST {
+        return Some(format!("tensor maps need sm_{} or newer, this is {name}", tensor_map::LEAST));
+    }
     if launch.pdl && capability < limits::DEPENDENT_LAUNCH {
         return Some(format!("`pdl` needs sm_{} or newer, this is {name}", limits::DEPENDENT_LAUNCH));
     }
@@ -97,6 +101,7 @@ fn size_of(arg: &Arg) -> u64 {
         Arg::Pointer { .. } | Arg::Pointers(_) => 8,
         Arg::Scalar { dtype, .. } => dtype.bytes(),
         Arg::Struct(fields) => struct_size(fields),
+        Arg::TensorMap(_) => tensor_map::BYTES,
     }
 }
 
@@ -113,6 +118,7 @@ fn name_of(arg: &Arg) -> String {
         Arg::Scalar { dtype, .. } => format!("{dtype}"),
         Arg::Struct(_) => "a struct".into(),
         Arg::Pointers(_) => "an array of pointers".into(),
+        Arg::TensorMap(map) => format!("a tensor map of `{}`", map.buffer),
     }
 }
 
@@ -121,6 +127,7 @@ mod tests {
     use super::*;
     use crate::model::DType;
     use crate::model::bound::Scalar;
+    use crate::model::tensor_map::TensorMap;
 
     fn launch(args: Vec<Arg>) -> Vec<Launch> {
         let kernel =
@@ -166,6 +173,25 @@ mod tests {
             findings[0].message.contains("argument 2 (i32) has 4 bytes, the kernel's parameter has 8"),
             "{findings:?}"
         );
+    }
+
+    #[test]
+    fn a_tensor_map_is_a_parameter_of_its_size_where_there_are_such() {
+        let map = Arg::TensorMap(TensorMap {
+            buffer: "x".into(),
+            dtype: DType::F16,
+            extents: vec![],
+            strides: vec![],
+            tile: vec![64, 64],
+            swizzle: 128,
+            nan: false,
+            l2_promotion: 0,
+        });
+        assert_eq!(check(&launch(vec![map.clone()]), &inspection(&[(0, 128)], None)), []);
+        let findings = check(&launch(vec![map.clone()]), &inspection(&[(0, 8)], None));
+        assert!(findings[0].message.contains("(a tensor map of `x`) has 128 bytes"), "{findings:?}");
+        let old = Inspection { architectures: vec!["sm_89".into()], ..inspection(&[(0, 128)], None) };
+        assert!(check(&launch(vec![map]), &old)[0].message.contains("tensor maps need sm_90 or newer, this is sm_89"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::{package, read, show, under};
 use crate::base::Diagnostic;
+use crate::model::grid::Room;
 use crate::model::{KernelLaunch, Launch};
 
 const EXAMPLE: &str = include_str!("example.toml");
@@ -89,6 +90,19 @@ fn a_grid_is_made_of_whole_clusters() {
         (under(&missing), missing.message.as_str()),
         ("4", "1 blocks along y are no multiple of the cluster's 4")
     );
+}
+
+#[test]
+fn a_grid_that_depends_on_the_device_stays_an_expression() {
+    let text = EXAMPLE
+        .replace("grid = [\"rows\"]", "grid = [\"min(sm_count * occupancy, rows)\", \"4 if T == \\\"f32\\\" else 2\"]");
+    let [launch] = &bound(&text, "llama")[..] else { panic!("one launch") };
+    let open = launch.open_grid.as_ref().unwrap();
+    assert_eq!((launch.grid, open.extents[0].as_str()), ([0; 3], "min(sm_count * occupancy, rows)"));
+    assert_eq!(serde_json::to_string(&open.names).unwrap(), "{\"T\":\"f32\",\"rows\":8192}");
+    assert_eq!(launch.grid_in(Room { processors: 132, occupancy: 8 }), Ok([1056, 4, 1]));
+    // What the device is not needed for is a number.
+    assert_eq!(bound(EXAMPLE, "llama")[0].open_grid, None);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod fuzz;
 mod inherit;
 mod launches;
 mod limits;
+mod tensor_maps;
 
 use std::sync::Arc;
 

@@ -4,12 +4,12 @@
 //! fail, and the process ends with it.
 #![expect(unsafe_code, reason = "the driver's C interface is called")]
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::rc::Rc;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraphExec, CUmodule, CUstream,
-    CUstreamCaptureMode,
+    self, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraphExec,
+    CUmodule, CUstream, CUstreamCaptureMode,
 };
 
 use super::driver::check;
@@ -31,6 +31,12 @@ impl Context {
         // SAFETY: the context was retained above.
         check(unsafe { sys::cuCtxSetCurrent(context) }, during)?;
         Ok(Rc::new(own))
+    }
+
+    /// Its device's multiprocessors.
+    pub(super) fn processors(&self) -> Result<u32, Fault> {
+        let what = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        Ok(u32::try_from(super::driver::attribute(self.device, what)?).unwrap_or(0))
     }
 
     /// Waits until everything is done.
@@ -301,71 +307,4 @@ impl Drop for Event {
         // SAFETY: it was made here and is destroyed once.
         let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
     }
-}
-
-/// What a launch asks for beside values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Blocks along x, y, z.
-    pub(super) grid: [u32; 3],
-    /// Threads of each along x, y, z.
-    pub(super) block: [u32; 3],
-    /// Bytes of dynamic shared memory of each.
-    pub(super) shared: u32,
-    /// Whether all blocks must be resident.
-    pub(super) cooperative: bool,
-    /// Blocks of a cluster along x, y, z.
-    pub(super) cluster: Option<[u32; 3]>,
-    /// Whether it may begin before the kernel before it has ended.
-    pub(super) pdl: bool,
-}
-
-impl Shape {
-    fn attributes(&self) -> Vec<sys::CUlaunchAttribute> {
-        use sys::CUlaunchAttributeID as Id;
-        type Value = sys::CUlaunchAttributeValue;
-        let [x, y, z] = self.cluster.unwrap_or_default();
-        let cluster = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
-        let all = [
-            (self.cooperative, Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, Value { cooperative: 1 }),
-            (self.cluster.is_some(), Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, Value { clusterDim: cluster }),
-            (
-                self.pdl,
-                Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                Value { programmaticStreamSerializationAllowed: 1 },
-            ),
-        ];
-        let stated = all.into_iter().filter(|(stated, ..)| *stated);
-        stated.map(|(_, id, value)| sys::CUlaunchAttribute { id, pad: [0; 4], value }).collect()
-    }
-}
-
-/// Queues a kernel with values for its parameters.
-///
-/// # Safety
-/// `values` must be the parameters that the kernel takes, in order, each as long as it takes; addresses among them must be of memory that lives until it has run.
-pub(super) unsafe fn launch(
-    function: Function,
-    shape: Shape,
-    values: &[Vec<u64>],
-    stream: &Stream,
-    during: &str,
-) -> Result<(), Fault> {
-    let Shape { grid, block, shared, .. } = shape;
-    let mut addresses: Vec<*mut c_void> = values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
-    let mut attributes = shape.attributes();
-    let config = sys::CUlaunchConfig {
-        gridDimX: grid[0],
-        gridDimY: grid[1],
-        gridDimZ: grid[2],
-        blockDimX: block[0],
-        blockDimY: block[1],
-        blockDimZ: block[2],
-        sharedMemBytes: shared,
-        hStream: stream.0,
-        attrs: attributes.as_mut_ptr(),
-        numAttrs: attributes.len() as u32,
-    };
-    // SAFETY: parameters as the caller promises; the driver copies them, and the configuration, before it returns.
-    check(unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) }, during)
 }

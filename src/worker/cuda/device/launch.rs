@@ -4,9 +4,12 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::context::{Context, Function, Memory, Shape, Stream, launch, set};
+use super::call::{Parameter, Shape, launch};
+use super::context::{Context, Function, Memory, Stream, set};
 use super::fault::Fault;
+use super::tensor::encode;
 use crate::model::bound::{Arg, KernelLaunch, Launch};
+use crate::model::grid::Room;
 use crate::model::limits::PORTABLE_CLUSTER;
 use crate::worker::emulator::argument_bytes;
 
@@ -35,7 +38,7 @@ impl From<Fault> for Unready {
 }
 
 enum Step {
-    Kernel { function: Function, shape: Shape, values: Vec<Vec<u64>>, during: String },
+    Kernel { function: Function, shape: Shape, values: Vec<Parameter>, during: String },
     Set { place: Place, byte: u8 },
 }
 
@@ -75,7 +78,7 @@ impl Ready {
                     let mut values = vec![];
                     for arg in &kernel.args {
                         values.push(match arg {
-                            Arg::Pointer { buffer, offset } => vec![find(buffer)?.at + offset],
+                            Arg::Pointer { buffer, offset } => (find(buffer)?.at + offset).into(),
                             Arg::Pointers(buffers) => {
                                 let at: Vec<Place> = buffers.iter().map(|b| find(b)).collect::<Result<_, _>>()?;
                                 let bytes: Vec<u8> = at.iter().flat_map(|place| place.at.to_le_bytes()).collect();
@@ -83,12 +86,18 @@ impl Ready {
                                 array.write(&bytes)?;
                                 let at = array.at();
                                 arrays.push(array);
-                                vec![at]
+                                at.into()
                             }
-                            by_value => words(&argument_bytes(by_value)),
+                            Arg::TensorMap(map) => {
+                                let during = format!("while launching `{}`", kernel.entry);
+                                Parameter::words(encode(map, find(&map.buffer)?.at, &during)?)
+                            }
+                            by_value => Parameter::new(&argument_bytes(by_value)),
                         });
                     }
-                    Step::Kernel { function, shape: shape(kernel), values, during: during(kernel, function)? }
+                    let known = known(context, kernel, function)?;
+                    let during = during(&known, function)?;
+                    Step::Kernel { function, shape: shape(&known), values, during }
                 }
             });
         }
@@ -115,6 +124,23 @@ impl Ready {
         }
         Ok(())
     }
+}
+
+/// The launch with the grid that it has on this device.
+fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result<KernelLaunch, Fault> {
+    if kernel.open_grid.is_none() {
+        return Ok(kernel.clone());
+    }
+    let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
+    let room = Room { processors: context.processors()?, occupancy: function.resident(threads, kernel.shared)? };
+    // No driver takes a grid without blocks or of broken clusters, and that is how it says so.
+    let grid = kernel.grid_in(room).map_err(|text| Fault {
+        code: 1,
+        name: "CUDA_ERROR_INVALID_VALUE".into(),
+        text,
+        during: format!("while launching `{}`", kernel.entry),
+    })?;
+    Ok(KernelLaunch { grid, open_grid: None, ..kernel.clone() })
 }
 
 fn shape(kernel: &KernelLaunch) -> Shape {
@@ -144,12 +170,6 @@ fn during(kernel: &KernelLaunch, function: Function) -> Result<String, Fault> {
     Ok(format!("while launching `{}` ({asked})", kernel.entry))
 }
 
-/// Bytes in whole words: the driver copies as many as the parameter has, from memory that is aligned for any.
-fn words(bytes: &[u8]) -> Vec<u64> {
-    let word = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-    bytes.chunks(8).map(word).collect()
-}
-
 /// The symbol of a variable as C++ spells it: `c_w` is itself, `ops::c_w` is `_ZN3ops3c_wE` (Itanium C++ ABI, 5.1.2 "nested names").
 pub(super) fn symbol(spelt: &str) -> String {
     let parts: Vec<&str> = spelt.trim_start_matches("::").split("::").collect();
@@ -162,13 +182,6 @@ pub(super) fn symbol(spelt: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_come_in_whole_words_lowest_byte_first() {
-        assert_eq!(words(&[1, 2]), [0x0201]);
-        assert_eq!(words(&[1, 0, 0, 0, 0, 0, 0, 0, 7]), [1, 7]);
-        assert!(words(&[]).is_empty());
-    }
 
     #[test]
     fn variables_in_name_spaces_have_the_symbol_of_the_abi() {

@@ -4,7 +4,8 @@
 
 use std::rc::Rc;
 
-use super::context::{Context, Function, Memory, Module, Shape, Stream, launch};
+use super::call::{Parameter, Shape, launch};
+use super::context::{Context, Function, Memory, Module, Stream};
 use super::fault::Fault;
 
 /// `kernels.cu` as PTX, which any driver compiles for its device; version 6.3 of its language, which is what the oldest architecture needs.
@@ -39,14 +40,14 @@ impl Own {
 
     /// Holds a stream until the word at `gate` is not zero. The word after it is set if it opened by itself.
     pub(super) fn hold(&self, gate: &Memory, stream: &Stream) -> Result<(), Fault> {
-        let values = [vec![gate.at()], vec![LONGEST_NS]];
+        let values = [gate.at().into(), LONGEST_NS.into()];
         // SAFETY: the parameters are those in `kernels.cu`; the memory is of eight bytes and lives as long as the streams.
         unsafe { self.launch(self.gate, (1, 1), &values, stream) }
     }
 
     /// Reads and writes every word of an area.
     pub(super) fn flush(&self, area: &Memory, value: u32, stream: &Stream) -> Result<(), Fault> {
-        let values = [vec![area.at()], vec![area.bytes() / 4], vec![u64::from(value)]];
+        let values = [area.at().into(), (area.bytes() / 4).into(), u64::from(value).into()];
         // SAFETY: the parameters are those in `kernels.cu`, and the area has as many words.
         unsafe { self.launch(self.flush, (self.blocks, 512), &values, stream) }
     }
@@ -55,7 +56,7 @@ impl Own {
     pub(super) fn checksum(&self, context: &Rc<Context>, area: &Memory, stream: &Stream) -> Result<u64, Fault> {
         let sum = Memory::new(context, 8)?;
         sum.write(&[0; 8])?;
-        let values = [vec![area.at()], vec![area.bytes() / 4], vec![sum.at()]];
+        let values = [area.at().into(), (area.bytes() / 4).into(), sum.at().into()];
         // SAFETY: the parameters are those in `kernels.cu`, the area has as many words, the sum eight bytes.
         unsafe { self.launch(self.checksum, (self.blocks, 256), &values, stream) }?;
         stream.synchronize("while a buffer was summed")?;
@@ -70,7 +71,7 @@ impl Own {
         &self,
         function: Function,
         (blocks, threads): (u32, u32),
-        values: &[Vec<u64>],
+        values: &[Parameter],
         stream: &Stream,
     ) -> Result<(), Fault> {
         let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], ..Shape::default() };
