@@ -209,6 +209,7 @@ impl Lab {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            only: None,
         }
     }
 

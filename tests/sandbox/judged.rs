@@ -269,6 +269,7 @@ impl Bench {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            only: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }
