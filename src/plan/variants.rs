@@ -10,6 +10,7 @@ use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
+use crate::model::tensor_map::TensorMap;
 use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
 use crate::record::event::Labels;
 use crate::record::params::{
@@ -229,12 +230,14 @@ impl Planner<'_> {
                 Arg::Struct(fields.into_iter().map(|f| StructField { value: Scalar::Int(0), ..f }).collect())
             }
             Arg::Pointers(buffers) => Arg::Pointers(buffers),
+            Arg::TensorMap(map) => Arg::TensorMap(TensorMap { extents: vec![], strides: vec![], ..map }),
         };
         let mut out: Vec<Launch> = launches
             .into_iter()
             .filter_map(|l| match l {
                 Launch::Kernel(k) => Some(Launch::Kernel(KernelLaunch {
                     grid: [1; 3],
+                    open_grid: None,
                     shared: 0,
                     args: k.args.into_iter().map(plain).collect(),
                     ..k
@@ -271,7 +274,8 @@ impl Planner<'_> {
         let mut judge =
             Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
-        if let Some(oracles) = &case.oracles {
+        let within = !emulated || case.work <= self.input.emulator_limit;
+        if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
@@ -331,17 +335,24 @@ impl Planner<'_> {
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
             samples: None,
+            only: None,
+            flops_min: None,
+            bytes: None,
         })
     }
 
     /// Why there may be no observation.
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
-            Arch::Cpu if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
+            Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
                 "{:.1e} scalar operations, where the emulator's limit is {:.1e} (setting `emulator.max-work`)",
                 case.work, self.input.emulator_limit
             ))),
             Arch::Cpu => None,
+            Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
+                "{:.1e} scalar operations, where the limit for expected values is {:.1e} (setting `oracle.max-work`)",
+                case.work, self.input.oracle_limit
+            ))),
             // The same on every machine: a judgement must not depend on what is plugged in where it is made.
             Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {}, here or elsewhere", wanted(scope)))),
         }
@@ -377,7 +388,7 @@ impl Planner<'_> {
         self.timing(scope, build, case, None)
     }
 
-    /// The same with at most `few` samples a series, under an id of its own.
+    /// The same with at most `few` samples of the series that selects, under an id of its own.
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
@@ -393,6 +404,9 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.samples = few;
+        params.only = few.map(|_| scope.kernel.select.metric);
+        params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
+        params.bytes = scope.operator.bytes(scope.choice, shape)?;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));

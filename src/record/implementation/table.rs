@@ -38,7 +38,15 @@ pub const PARTS: &[Part] = &[
     ),
     part(
         "problems",
-        &["model/bound.rs", "model/dtype.rs", "model/operator.rs", "model/tolerance.rs", "model/launch.rs"],
+        &[
+            "model/bound.rs",
+            "model/dtype.rs",
+            "model/grid.rs",
+            "model/operator.rs",
+            "model/tensor_map.rs",
+            "model/tolerance.rs",
+            "model/launch.rs",
+        ],
         &[],
     ),
     part("pure steps", &["step/io.rs"], &[]),
@@ -143,10 +151,18 @@ pub const PARTS: &[Part] = &[
         ],
         &["addr2line", "libloading", "object"],
     ),
+    // With the language of expressions: grids that depend on the device are computed where they are launched.
     part(
         "judging process",
-        &["worker/judge", "worker/runner.rs", "worker/compilers.rs", "worker/confine.rs", "worker/confine"],
-        &[],
+        &[
+            "worker/judge",
+            "worker/runner.rs",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
+            "model/expr",
+        ],
+        &["minijinja"],
     ),
     part(
         "CUDA compilers and inspection",
@@ -217,6 +233,7 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/serve", "the table of what does which step; what does them is listed"),
     ("worker/cuda/device", "observes devices: the protocols in the parameters stand for it"),
     ("measure/floor.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/units.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("worker/virtual_device", "only in test builds, with protocols of its own"),
     ("measure/mod.rs", "declares"),
