@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::buffers::{self, Holds, Image};
 use super::client::{Client, Lost};
@@ -44,6 +44,8 @@ pub(super) struct Rig<'a> {
     laid: BTreeMap<(Set, String), String>,
     /// Contents that were found to be what they were since this step began.
     trusted: Vec<String>,
+    /// The longest that one run of launches has taken.
+    took: Duration,
 }
 
 /// Bytes of contents that a runner keeps, where the step at hand needs no more.
@@ -58,7 +60,7 @@ impl<'a> Rig<'a> {
     /// On the device that the task asks for.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
         let client = Client::start(task, arch, fresh)?;
-        Ok(Rig { client, task, held: None, laid: BTreeMap::new(), trusted: vec![] })
+        Ok(Rig { client, task, held: None, laid: BTreeMap::new(), trusted: vec![], took: Duration::ZERO })
     }
 
     /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
@@ -81,10 +83,11 @@ impl<'a> Rig<'a> {
         share(self.task.left())
     }
 
-    /// How long the runner may take for its next answer, of which `runs` runs of the candidate are part.
+    /// How long the runner may take for its next answer, of which `runs` runs of the candidate are part: what one may take, and for the others twice what one took
+    /// that came back. So one that never does is ended in its own time, however many were asked for at once.
     fn patience(&self, runs: usize) -> Duration {
-        let runs = u32::try_from(runs).unwrap_or(u32::MAX).max(1);
-        self.left().min(self.task.run_limit.saturating_mul(runs))
+        let others = u32::try_from(runs).unwrap_or(u32::MAX).saturating_sub(1);
+        self.left().min(self.task.run_limit.saturating_add(self.took.saturating_mul(others).saturating_mul(2)))
     }
 
     fn ask(&mut self, ask: &Ask) -> Result<Answer, Lost> {
@@ -230,8 +233,10 @@ impl<'a> Rig<'a> {
 
     /// Runs the launches once.
     pub(super) fn run(&mut self, slot: Slot, set: Set) -> Result<(), Lost> {
-        let patience = self.patience(1);
-        self.client.ask(&Ask::Run { slot, set }, patience).map(drop)
+        let (patience, began) = (self.patience(1), Instant::now());
+        self.client.ask(&Ask::Run { slot, set }, patience)?;
+        self.took = self.took.max(began.elapsed());
+        Ok(())
     }
 
     /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
