@@ -2,6 +2,8 @@
 //! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show is listed in `docs/gpu-plan.md`.
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
+mod profiled;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -44,6 +46,10 @@ const TESTS: &[Test] = &[
     ("who_gives_up_while_timed_fails", gives_up),
     ("who_finds_an_earlier_answer_gains_nothing", stale),
     ("below_a_floor_nothing_is_believed", impossible),
+    ("a_profile_is_taken_in_a_fresh_process_of_the_candidates_launches_alone", profiled::taken),
+    ("what_a_profiler_does_not_see_is_absent_with_its_reason_and_not_remembered", profiled::unseen),
+    ("a_profiler_that_hangs_is_ended", profiled::hung),
+    ("without_a_profiler_a_profile_is_unavailable", profiled::without),
     ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
 ];
 
@@ -209,11 +215,7 @@ impl Lab {
             spec: Spec { kind, version: 1, implementation: None, params, inputs: named },
             input,
             output: output.clone(),
-            places: Places {
-                tools: [("devices".to_string(), self.dir.path().join("devices.json"))].into(),
-                read: vec![],
-                scratch: None,
-            },
+            places: Places { tools: self.tools(), read: vec![], scratch: None },
             product: None,
             time_limit_s: self.seconds,
             run_limit_s: self.seconds,
@@ -223,6 +225,13 @@ impl Lab {
         };
         let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
         Seen { _dir: Rc::clone(&self.dir), response, out: output }
+    }
+
+    /// The list of devices, and the tools that were put beside it.
+    fn tools(&self) -> BTreeMap<String, PathBuf> {
+        let all = [("devices", "devices.json"), ("ncu", "ncu"), ("compute-sanitizer", "compute-sanitizer")];
+        let there = all.map(|(name, file)| (name.to_string(), self.dir.path().join(file)));
+        there.into_iter().filter(|(_, path)| path.exists()).collect()
     }
 
     fn candidate(&self, entry: &str, suffix: &str) -> Vec<(String, Vec<u8>)> {

@@ -9,7 +9,7 @@
 //! | `client` | judge | starts a runner, asks, kills it when its time is over |
 //! | `rig` | judge | what the steps do alike with a runner |
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs` | judge | the steps |
+//! | `verify`, `bench`, `pairs`, `profile` | judge | the steps |
 //! | `monitor` | judge | clocks, temperature, power |
 
 mod bench;
@@ -25,6 +25,7 @@ mod monitor;
 mod own;
 mod pairs;
 mod probe;
+mod profile;
 mod rig;
 mod runner;
 mod session;
@@ -37,6 +38,7 @@ pub use client::warm;
 pub use own::checksum;
 pub use pairs::pairs;
 pub use probe::{probe, probe_main};
+pub use profile::{counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;
 

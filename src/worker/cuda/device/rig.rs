@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::buffers::{self, Image};
 use super::client::{Client, Lost};
+use super::facts::DeviceFacts;
 use super::wire::{Answer, Ask, Set, Shot, Slot};
 use crate::engine::lock::{Lock, Mode, Wait};
 use crate::model::Tensor;
@@ -48,7 +49,12 @@ fn share(left: Duration) -> Duration {
 impl<'a> Rig<'a> {
     /// On the device that the task asks for.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
-        Ok(Rig { client: Client::start(task, arch, fresh)?, task, held: None })
+        Ok(Self::of(task, Client::start(task, arch, fresh)?))
+    }
+
+    /// With a runner that was started for it.
+    pub(super) fn of(task: &'a Task, client: Client) -> Self {
+        Rig { client, task, held: None }
     }
 
     /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
@@ -184,15 +190,20 @@ impl<'a> Rig<'a> {
 
     /// Where what is observed comes from, without the state of the device.
     pub(super) fn provenance(&self, protocol: u32) -> Provenance {
-        Provenance {
-            device: self.client.facts.class(),
-            driver: self.client.facts.driver.clone(),
-            kforge: env!("CARGO_PKG_VERSION").into(),
-            protocol,
-            measured_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            clocks_mhz: None,
-            temperature_c: None,
-            throttle: vec![],
-        }
+        provenance(&self.client.facts, protocol)
+    }
+}
+
+/// Where what is observed on a device comes from, without the state of the device.
+pub(super) fn provenance(facts: &DeviceFacts, protocol: u32) -> Provenance {
+    Provenance {
+        device: facts.class(),
+        driver: facts.driver.clone(),
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        protocol,
+        measured_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        clocks_mhz: None,
+        temperature_c: None,
+        throttle: vec![],
     }
 }
