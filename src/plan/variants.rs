@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::context::{CHECK_WORK, Planner, Scope, is_benched};
+use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope, is_benched};
 use super::input::{Goal, Reach};
 use super::make::{self, MAIN, Make};
 use super::memory;
@@ -171,6 +171,7 @@ impl Planner<'_> {
             include: input.include.iter().chain(&kernel.include).cloned().collect(),
             flags,
             candidate: build.round > 0,
+            lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
         };
         let mut parts = self.parts(scope, build);
         parts.push(plain);
@@ -272,7 +273,11 @@ impl Planner<'_> {
             Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         if let Some(oracles) = &case.oracles {
-            let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
+            let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
+            // The emulator watches every access by itself.
+            if !emulated && case.work <= SANITIZE_WORK {
+                params.sanitize.clone_from(&scope.kernel.sanitize);
+            }
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
@@ -287,6 +292,9 @@ impl Planner<'_> {
                 &inspect,
                 "inspection",
             );
+            if !params.sanitize.is_empty() {
+                verify = verify.optional("lined", &compile, "lined");
+            }
             verify = match emulated {
                 true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
                 false => verify.device(&scope.target.name, self.product(scope), false).unless(self.no_device(scope)),
@@ -303,7 +311,7 @@ impl Planner<'_> {
     /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
     /// what the judge does beside.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {
-        let runs = (params.trials.len() * Trial::MOST_RUNS) as u64;
+        let runs = (params.trials.len() * Trial::MOST_RUNS + params.sanitize.len()) as u64;
         self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 
@@ -330,6 +338,7 @@ impl Planner<'_> {
             scaled: scaled(tolerance),
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
+            sanitize: vec![],
             samples: None,
         })
     }

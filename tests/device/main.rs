@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
 mod profiled;
+mod sanitized;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use kforge::base::Digest;
 use kforge::measure::stats::{Paired, decide};
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
-use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
+use kforge::model::{DType, Init, Problem, Reference, Role, Sanitizer, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
 use kforge::record::timing::{BenchObserved, PairsObserved};
@@ -50,6 +51,9 @@ const TESTS: &[Test] = &[
     ("what_a_profiler_does_not_see_is_absent_with_its_reason_and_not_remembered", profiled::unseen),
     ("a_profiler_that_hangs_is_ended", profiled::hung),
     ("without_a_profiler_a_profile_is_unavailable", profiled::without),
+    ("what_a_sanitizer_lists_is_a_finding_with_its_lines", sanitized::found),
+    ("without_a_sanitizer_that_is_asked_for_verification_is_unavailable", sanitized::without),
+    ("a_sanitizer_that_fails_or_hangs_gives_no_verdict", sanitized::failing),
     ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
 ];
 
@@ -116,6 +120,7 @@ struct Lab {
     elements: u64,
     shared: u64,
     threads: u32,
+    sanitize: Vec<Sanitizer>,
 }
 
 struct Seen {
@@ -148,7 +153,8 @@ impl Lab {
         let probed = Probed { libcuda, devices: vec![device], ..Probed::default() };
         fs::write(dir.path().join("devices.json"), serde_json::to_vec(&probed).unwrap()).unwrap();
         fs::create_dir(dir.path().join("locks")).unwrap();
-        Lab { dir, pool: Pool::new(Command::own().arg("worker")), seconds: 60, elements: 1000, shared: 0, threads: 128 }
+        let pool = Pool::new(Command::own().arg("worker"));
+        Lab { dir, pool, seconds: 60, elements: 1000, shared: 0, threads: 128, sanitize: vec![] }
     }
 
     fn params(&self, entry: &str) -> VerifyParams {
@@ -197,6 +203,7 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            sanitize: self.sanitize.clone(),
             samples: None,
         }
     }

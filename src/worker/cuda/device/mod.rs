@@ -10,6 +10,7 @@
 //! | `rig` | judge | what the steps do alike with a runner |
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
 //! | `verify`, `bench`, `pairs`, `profile` | judge | the steps |
+//! | `sanitize` | judge | what verify does under Compute Sanitizer |
 //! | `monitor` | judge | clocks, temperature, power |
 
 mod bench;
@@ -28,6 +29,7 @@ mod probe;
 mod profile;
 mod rig;
 mod runner;
+mod sanitize;
 mod session;
 mod timing;
 mod verify;

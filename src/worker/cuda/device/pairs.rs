@@ -252,6 +252,7 @@ mod tests {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            sanitize: vec![],
             samples: None,
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);

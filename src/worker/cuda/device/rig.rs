@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::buffers::{self, Image};
 use super::client::{Client, Lost};
 use super::facts::DeviceFacts;
-use super::wire::{Answer, Ask, Set, Shot, Slot};
+use super::wire::{Answer, Ask, Before, Set, Shot, Slot};
 use crate::engine::lock::{Lock, Mode, Wait};
 use crate::model::Tensor;
 use crate::record::Provenance;
@@ -105,6 +105,25 @@ impl<'a> Rig<'a> {
             let left = self.left();
             let ask = Ask::Write { set, name: image.laid.name.to_string(), before: image.before };
             self.client.hand(&image.whole, &ask, left)?;
+        }
+        Ok(())
+    }
+
+    /// Has buffers of no more than the kernel's own bytes, and writes those that are `held`.
+    pub(super) fn bare(
+        &mut self,
+        set: Set,
+        images: &[Image<'_>],
+        held: impl Fn(&Image<'_>) -> bool,
+    ) -> Result<(), Lost> {
+        for image in images {
+            let (name, own) = (image.laid.name.to_string(), image.own());
+            self.ask(&Ask::Allocate { set, name: name.clone(), bytes: own, offset: 0, own })?;
+            if held(image) {
+                let left = self.left();
+                let ask = Ask::Write { set, name, before: Before::Keep };
+                self.client.hand(&image.laid.before, &ask, left)?;
+            }
         }
         Ok(())
     }
