@@ -122,6 +122,7 @@ mod tests {
             protocol: 1,
             sanitize: vec![],
             samples: None,
+            only: None,
         }
     }
 

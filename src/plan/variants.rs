@@ -10,7 +10,9 @@ use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
-use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
+use crate::model::{
+    Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
+};
 use crate::record::event::Labels;
 use crate::record::params::{
     CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
@@ -274,10 +276,7 @@ impl Planner<'_> {
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         if let Some(oracles) = &case.oracles {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
-            // The emulator watches every access by itself.
-            if !emulated && case.work <= SANITIZE_WORK {
-                params.sanitize.clone_from(&scope.kernel.sanitize);
-            }
+            params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
@@ -340,6 +339,7 @@ impl Planner<'_> {
             protocol: VERIFY_PROTOCOL,
             sanitize: vec![],
             samples: None,
+            only: None,
         })
     }
 
@@ -386,7 +386,7 @@ impl Planner<'_> {
         self.timing(scope, build, case, None)
     }
 
-    /// The same with at most `few` samples a series, under an id of its own.
+    /// The same with at most `few` samples of the series that selects, under an id of its own.
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
@@ -402,6 +402,7 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.samples = few;
+        params.only = few.map(|_| scope.kernel.select.metric);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));
@@ -500,4 +501,22 @@ pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
             "tunable `{name}` is an argument of the entry's template and is also used by the preprocessor in `{file}`; rename one of them"
         ),
     ))
+}
+
+/// What a verification is sanitized for, of what its kernel asks for. The emulator watches every access by itself.
+fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitizer> {
+    if emulated || work > SANITIZE_WORK { vec![] } else { asked.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_shapes_on_a_device_are_sanitized() {
+        let asked = [Sanitizer::Memcheck, Sanitizer::Synccheck];
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK), asked);
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK * 1.01), []);
+        assert_eq!(sanitized(&asked, true, 1.0), []);
+    }
 }

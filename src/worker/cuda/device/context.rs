@@ -117,6 +117,9 @@ impl Drop for Memory {
 /// # Safety
 /// The range must be allocated.
 pub(super) unsafe fn set(at: u64, byte: u8, count: u64, stream: &Stream) -> Result<(), Fault> {
+    if count == 0 {
+        return Ok(());
+    }
     // SAFETY: as the caller promises.
     check(unsafe { sys::cuMemsetD8Async(at, byte, count as usize, stream.0) }, "while launching a memset")
 }
@@ -207,7 +210,7 @@ impl Stream {
     }
 
     /// What `queue` queues, as a graph that is not yet run.
-    pub(super) fn capture(&self, queue: impl FnOnce() -> Result<(), Fault>) -> Result<Graph, Fault> {
+    pub(super) fn capture<E: From<Fault>>(&self, queue: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
         let during = "while launching: a graph was made";
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is alive and does not capture.
@@ -223,7 +226,7 @@ impl Stream {
         let made = check(unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, graph, 0) }, during);
         // SAFETY: what runs it no longer needs it.
         let _ = unsafe { sys::cuGraphDestroy(graph) };
-        made.map(|()| Graph(ready))
+        made.map(|()| Graph(ready)).map_err(E::from)
     }
 }
 

@@ -40,6 +40,7 @@ use std::time::Duration;
 use self::combine::combine;
 use self::log::Log;
 use super::client::{Client, Lost, Under};
+use super::made;
 use super::rig::{Candidate, Rig, provenance};
 use crate::engine::evidence::PROVENANCE;
 use crate::model::bound::Launch;
@@ -49,7 +50,6 @@ use crate::record::params::VerifyParams;
 use crate::record::profile::{ProfileObserved, ProfileParams};
 use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
-use crate::worker::oracle::Source;
 use crate::worker::task::{Task, failed};
 
 /// The name of the tool, by which a worker is told where it is.
@@ -144,8 +144,8 @@ impl Taking<'_> {
         let of = &self.params.of;
         let candidate = Candidate::new(self.task, of, "")?;
         let first = of.trials.first().ok_or_else(|| failed("there are no inputs to profile it on"))?;
-        let inputs = Source::new(self.task, &of.problem).inputs(first)?;
-        let images = Rig::images(of, &inputs, POISONS[0], 0xc5);
+        let inputs = made::inputs(self.task, &of.problem, first)?;
+        let images = Rig::images(of, &inputs, POISONS[0]);
         let file = self.folder.join("profile.csv");
         let names = names(&self.params.metrics, capability);
         let args = args(&file, &names, &symbols(&candidate), self.count);
@@ -156,7 +156,7 @@ impl Taking<'_> {
             rig.load(SLOT, &candidate)?;
             rig.allocate(0, &images)?;
             for _ in 0..2 {
-                rig.write(0, &images)?;
+                rig.lay(0, &images, 0xc5)?;
                 rig.constants(SLOT, &candidate, 0)?;
                 rig.run(SLOT, 0)?;
             }
@@ -284,10 +284,7 @@ mod tests {
     fn every_launch_has_to_be_there() {
         assert_eq!(judged(log::tests::THREE, 3, ended()).unwrap().launches.len(), 3);
         let why = |text: &str, wanted, ran| judged(text, wanted, ran).unwrap_err().to_string();
-        assert_eq!(
-            why(log::tests::THREE, 4, ended()),
-            "missing: `ncu`: it profiled 3 of 4 launches (exited with 0)"
-        );
+        assert_eq!(why(log::tests::THREE, 4, ended()), "missing: `ncu`: it profiled 3 of 4 launches (exited with 0)");
         let none = include_str!("profile/fixtures/no_kernels.csv");
         assert!(why(none, 1, ended()).contains("it profiled 0 of 1 launches"));
         let fault = include_str!("profile/fixtures/fault.csv");

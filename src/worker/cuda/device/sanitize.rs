@@ -18,18 +18,16 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use super::buffers::Image;
 use super::client::{Client, Lost, Under};
 use super::fault::Meaning;
+use super::made::{self, Inputs};
 use super::profile::folder;
 use super::rig::{Candidate, Rig};
-use crate::model::bound::Fill;
-use crate::model::{Role, Sanitizer};
+use crate::model::Sanitizer;
 use crate::record::Finding;
 use crate::record::params::VerifyParams;
-use crate::worker::judge::laid::{POISONS, Use};
+use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
-use crate::worker::oracle::Named;
 use crate::worker::task::{Task, failed};
 
 /// The name of the tool, by which a worker is told where it is.
@@ -52,15 +50,18 @@ pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Respons
 }
 
 /// What each tool that is asked for finds, in their order.
-pub(super) fn sanitize(task: &Task, params: &VerifyParams, inputs: &Named) -> Result<Vec<Finding>, Response> {
+pub(super) fn sanitize(task: &Task, params: &VerifyParams) -> Result<Vec<Finding>, Response> {
     let mut found = vec![];
-    for tool in &params.sanitize {
-        found.extend(under(task, params, inputs, *tool)?);
+    if let Some(first) = params.trials.first().filter(|_| !params.sanitize.is_empty()) {
+        let inputs = made::inputs(task, &params.problem, first)?;
+        for tool in &params.sanitize {
+            found.extend(under(task, params, &inputs, *tool)?);
+        }
     }
     Ok(found)
 }
 
-fn under(task: &Task, params: &VerifyParams, inputs: &Named, tool: Sanitizer) -> Result<Vec<Finding>, Response> {
+fn under(task: &Task, params: &VerifyParams, inputs: &Inputs, tool: Sanitizer) -> Result<Vec<Finding>, Response> {
     let mut candidate = Candidate::new(task, params, "")?;
     if task.path(LINED).is_some() {
         candidate.binary = task.read(LINED)?;
@@ -69,11 +70,11 @@ fn under(task: &Task, params: &VerifyParams, inputs: &Named, tool: Sanitizer) ->
     let folder = folder(task)?;
     let (file, log) = (folder.path().join("findings.xml"), folder.path().join("log"));
     let under = Under { program: task.tool(TOOL)?.into(), args: args(tool, &file, &log), folder: folder.path().into() };
-    let images = Rig::images(params, inputs, POISONS[0], 0xc5);
+    let images = Rig::images(params, inputs, POISONS[0]);
     let ran = Client::begin(&probed, facts, task.left(), Some(&under)).and_then(|client| {
         let mut rig = Rig::of(task, client);
         rig.load(SLOT, &candidate)?;
-        rig.bare(0, &images, is_written)?;
+        rig.bare(0, &images)?;
         rig.constants(SLOT, &candidate, 0)?;
         rig.run(SLOT, 0)?;
         rig.clear()?;
@@ -109,22 +110,18 @@ fn last(log: &str) -> String {
     lines.filter(|line| !line.is_empty()).next_back().map_or(String::new(), |line| format!(" ({line})"))
 }
 
-/// Whether a buffer holds something before the launches that they may read.
-fn is_written(image: &Image<'_>) -> bool {
-    match &image.laid.used {
-        Use::Tensor(tensor) => tensor.role != Role::Output,
-        Use::Workspace(workspace) => workspace.fill != Fill::Poison,
-    }
-}
-
 /// What the tool is told before the program it starts.
 fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> =
-        ["--tool", tool.name(), "--target-processes", "all", "--report-api-errors", "no", "--xml", "--save"]
+        ["--tool", tool.name(), "--target-processes", "all", "--report-api-errors", "no", "--xml"]
             .map(OsString::from)
             .into();
+    if tool == Sanitizer::Memcheck {
+        // Else what lies past one allocation may be the next.
+        args.extend(["--padding", "65536"].map(OsString::from));
+    }
     // Of what it would print, nothing may stand among the runner's answers.
-    args.extend([file.into(), "--log-file".into(), log.into()]);
+    args.extend(["--save".into(), file.into(), "--log-file".into(), log.into()]);
     args
 }
 
@@ -177,5 +174,8 @@ mod tests {
         let line: Vec<String> = args.iter().map(|a| a.to_string_lossy().into_owned()).collect();
         assert!(line.join(" ").starts_with("--tool initcheck "));
         assert!(line.join(" ").ends_with("--xml --save /a.xml --log-file /b"));
+        let args = super::args(Sanitizer::Memcheck, Path::new("/a.xml"), Path::new("/b"));
+        let line: Vec<String> = args.iter().map(|a| a.to_string_lossy().into_owned()).collect();
+        assert!(line.join(" ").ends_with("--xml --padding 65536 --save /a.xml --log-file /b"), "{line:?}");
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `<error>misaligned</error>` | misaligned |
 //! | any other access of memcheck | out of bounds, in the memory that `<space>` names |
+//! | `<exception>` with `trap` | trap |
+//! | any other exception | crash |
 //! | racecheck's analysis | race, in shared memory: the one place it looks at |
 //! | initcheck | uninitialised |
 //! | synccheck | divergent barrier |
@@ -59,7 +61,8 @@ pub(super) fn findings(tool: Sanitizer, text: &str) -> Result<Vec<Finding>, Stri
 }
 
 fn finding(tool: Sanitizer, record: &Element) -> Finding {
-    let what = record.text(&["what", "text"]).unwrap_or("an error without words");
+    let what = record.text(&["what", "text"]).or_else(|| record.text(&["what", "exception"]));
+    let what = what.unwrap_or("an error without words");
     let told = match record.text(&["what", "type"]) {
         Some(more) => format!("{what}: {more}"),
         None => what.to_string(),
@@ -106,6 +109,7 @@ fn kind(tool: Sanitizer, record: &Element) -> FindingKind {
             None if record.text(&["what", "text"]).is_some_and(|t| t.starts_with("Invalid")) => {
                 FindingKind::OutOfBounds
             }
+            None if record.text(&["what", "exception"]).is_some_and(|e| e.contains("trap")) => FindingKind::Trap,
             None => FindingKind::Crash,
         },
     }
@@ -243,6 +247,16 @@ mod tests {
             (all[0].kind, all[0].message.as_str()),
             (FindingKind::Misaligned, "Invalid read in `f<1, 2>(int &)` (memcheck)")
         );
+    }
+
+    #[test]
+    fn traps_are_told_from_other_exceptions() {
+        let all = found(Sanitizer::Memcheck, include_str!("fixtures/memcheck_trap.xml"));
+        assert_eq!((all.len(), all[0].kind, all[0].thread), (1, FindingKind::Trap, Some([3, 0, 0])));
+        assert_eq!(all[0].message, "Trace/breakpoint trap at k.cu:11 in `traps` (memcheck)");
+        let all =
+            found(Sanitizer::Memcheck, "<o><record><what><exception>Warp timeout</exception></what></record></o>");
+        assert_eq!((all[0].kind, all[0].message.as_str()), (FindingKind::Crash, "Warp timeout (memcheck)"));
     }
 
     #[test]
