@@ -260,6 +260,7 @@ impl Bench {
             protocol: 1,
             sanitize: vec![],
             samples: None,
+            only: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

@@ -106,8 +106,8 @@ fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Resu
 
 /// The last line of a log that says anything, in brackets.
 fn last(log: &str) -> String {
-    let lines = log.lines().map(|line| line.trim_start_matches('=').trim());
-    lines.filter(|line| !line.is_empty()).next_back().map_or(String::new(), |line| format!(" ({line})"))
+    let mut lines = log.lines().map(|line| line.trim_start_matches('=').trim());
+    lines.rfind(|line| !line.is_empty()).map_or(String::new(), |line| format!(" ({line})"))
 }
 
 /// What the tool is told before the program it starts.
