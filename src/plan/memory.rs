@@ -123,6 +123,8 @@ mod tests {
             sanitize: vec![],
             samples: None,
             only: None,
+            flops_min: None,
+            bytes: None,
         }
     }
 

@@ -261,6 +261,8 @@ impl Bench {
             sanitize: vec![],
             samples: None,
             only: None,
+            flops_min: None,
+            bytes: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }
