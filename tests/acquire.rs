@@ -50,6 +50,7 @@ fn params(entries: &[&str]) -> CompileParams {
         include: vec!["common".into()],
         flags: vec![],
         candidate: false,
+        lined: false,
     }
 }
 
@@ -97,6 +98,15 @@ fn only(inspection: Inspection) -> FunctionFacts {
 
 const ROW: &str = "template <typename T, int N> __global__ void __launch_bounds__(128) row(T* p, const T* q, int n) {\n\
     __shared__ T s[N];\n  s[threadIdx.x % N] = q[threadIdx.x];\n  __syncthreads();\n  p[threadIdx.x] = s[(threadIdx.x + 1) % N] + T(n);\n}\n";
+
+#[test]
+fn line_tables_leave_the_code_as_it_is() {
+    let plain = params(&["row<float, 64>"]);
+    let lined = CompileParams { flags: vec!["-lineinfo".into()], ..plain.clone() };
+    let (one, other) = (made(&plain, ROW), made(&lined, ROW));
+    assert_ne!(one.cubin, other.cubin);
+    assert_eq!(seen(&plain, &one), seen(&lined, &other));
+}
 
 #[test]
 fn a_release_resolves_to_pinned_wheels_without_addresses() {

@@ -97,6 +97,7 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
         include: vec![".".into()],
         flags: vec![],
         candidate: false,
+        lined: false,
     };
     let made = compile(&params, &source, &shim, tools(), &scratch).unwrap_or_else(|e| panic!("{arch}: {e}: {e:?}"));
     let elf = object::File::parse(made.cubin.as_slice()).unwrap();

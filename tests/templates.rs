@@ -75,6 +75,7 @@ fn every_generated_kernel_compiles_for_every_generation_of_gpus() {
                             include: vec![],
                             flags: vec![],
                             candidate: false,
+                            lined: false,
                         };
                         if let Err(error) = compile(&params, &folder, shim, tools, &scratch) {
                             failed.lock().unwrap().push(format!("{} for {arch}: {error}: {error:?}", kernel.name));

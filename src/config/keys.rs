@@ -79,7 +79,19 @@ pub const KEYS: &[Key] = &[
     key("term.color", Kind::Text, "auto", "auto, always or never"),
     key("term.progress", Kind::Text, "auto", "auto, always or never"),
     key("term.quiet", Kind::Bool, "false", "print errors only"),
+    key(
+        "toolchain.compute-sanitizer",
+        Kind::Path,
+        "",
+        "NVIDIA's Compute Sanitizer; by default compute-sanitizer on PATH, else of a CUDA toolkit in /usr/local",
+    ),
     key("toolchain.cxx", Kind::Path, "", "the host's C++ compiler; by default g++, c++ or clang++ on PATH"),
+    key(
+        "toolchain.ncu",
+        Kind::Path,
+        "",
+        "NVIDIA's Nsight Compute; by default ncu on PATH, else of a CUDA toolkit in /usr/local, else in /opt/nvidia",
+    ),
     key("toolchain.python", Kind::Path, "", "the Python interpreter; by default python3 on PATH"),
 ];
 

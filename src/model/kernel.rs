@@ -44,6 +44,36 @@ pub enum Compiler {
     Nvcc,
 }
 
+/// What Compute Sanitizer watches a kernel for on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sanitizer {
+    /// Accesses out of bounds or misaligned.
+    Memcheck,
+    /// Accesses to shared memory that race.
+    Racecheck,
+    /// Reads of global memory that nothing wrote.
+    Initcheck,
+    /// Barriers that are used as they must not be.
+    Synccheck,
+}
+
+impl Sanitizer {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Sanitizer; 4] =
+        [Sanitizer::Memcheck, Sanitizer::Racecheck, Sanitizer::Initcheck, Sanitizer::Synccheck];
+
+    /// Its name in manifests, which is that of the tool.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sanitizer::Memcheck => "memcheck",
+            Sanitizer::Racecheck => "racecheck",
+            Sanitizer::Initcheck => "initcheck",
+            Sanitizer::Synccheck => "synccheck",
+        }
+    }
+}
+
 /// Which timing selects champions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -222,6 +252,8 @@ pub struct Kernel {
     pub methods: Vec<Method>,
     /// How champions are selected.
     pub select: Select,
+    /// What verification on a device watches it for besides, in order, each once.
+    pub sanitize: Vec<Sanitizer>,
     /// Which compiler makes machine code.
     pub compiler: Compiler,
     /// The language standard: `c++20`.

@@ -31,7 +31,7 @@ pub use bound::{
 };
 pub use dtype::DType;
 pub use generate::{Generate, Made, TemplateText};
-pub use kernel::{Compiler, Kernel, Language, Metric, Per, Select};
+pub use kernel::{Compiler, Kernel, Language, Metric, Per, Sanitizer, Select};
 pub use manifest::{parse, parse_template, schema};
 pub use method::{Axis, Method, Off, SassPatterns, Signature};
 pub use operator::{Operator, Shape, ShapeRole, TypeChoice};

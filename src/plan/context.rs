@@ -20,6 +20,9 @@ use crate::record::spec::Tree;
 /// Scalar operations up to which a verification watches every access.
 pub const CHECK_WORK: f64 = 3e6;
 
+/// Scalar operations up to which Compute Sanitizer watches a verification, for kernels that ask for it: it slows a kernel down a hundred times and more.
+pub const SANITIZE_WORK: f64 = 1e8;
+
 /// The plan in the making, and, once made, what expansion reads.
 pub struct Planner<'a> {
     /// What it is made of.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::context::{CHECK_WORK, Planner, Scope, is_benched};
+use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope, is_benched};
 use super::input::{Goal, Reach};
 use super::make::{self, MAIN, Make};
 use super::memory;
@@ -11,7 +11,9 @@ use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
 use crate::model::tensor_map::TensorMap;
-use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
+use crate::model::{
+    Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
+};
 use crate::record::event::Labels;
 use crate::record::params::{
     CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
@@ -172,6 +174,7 @@ impl Planner<'_> {
             include: input.include.iter().chain(&kernel.include).cloned().collect(),
             flags,
             candidate: build.round > 0,
+            lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
         };
         let mut parts = self.parts(scope, build);
         parts.push(plain);
@@ -276,7 +279,8 @@ impl Planner<'_> {
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
-            let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
+            let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
+            params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
@@ -291,6 +295,9 @@ impl Planner<'_> {
                 &inspect,
                 "inspection",
             );
+            if !params.sanitize.is_empty() {
+                verify = verify.optional("lined", &compile, "lined");
+            }
             verify = match emulated {
                 true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
                 false => verify.device(&scope.target.name, self.product(scope), false).unless(self.no_device(scope)),
@@ -307,7 +314,7 @@ impl Planner<'_> {
     /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
     /// what the judge does beside.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {
-        let runs = (params.trials.len() * Trial::MOST_RUNS) as u64;
+        let runs = (params.trials.len() * Trial::MOST_RUNS + params.sanitize.len()) as u64;
         self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
     }
 
@@ -334,6 +341,7 @@ impl Planner<'_> {
             scaled: scaled(tolerance),
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
+            sanitize: vec![],
             samples: None,
             only: None,
             flops_min: None,
@@ -505,4 +513,22 @@ pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
             "tunable `{name}` is an argument of the entry's template and is also used by the preprocessor in `{file}`; rename one of them"
         ),
     ))
+}
+
+/// What a verification is sanitized for, of what its kernel asks for. The emulator watches every access by itself.
+fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitizer> {
+    if emulated || work > SANITIZE_WORK { vec![] } else { asked.to_vec() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_shapes_on_a_device_are_sanitized() {
+        let asked = [Sanitizer::Memcheck, Sanitizer::Synccheck];
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK), asked);
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK * 1.01), []);
+        assert_eq!(sanitized(&asked, true, 1.0), []);
+    }
 }

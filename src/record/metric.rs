@@ -134,7 +134,10 @@ pub const METRICS: &[Metric] = &[
     table(
         "issue_fp32",
         Unit::Percent,
-        &[(0, "sm__inst_executed_pipe_fp32.avg.pct_of_peak_sustained_active")],
+        &[
+            (0, "sm__inst_executed_pipe_fp32.avg.pct_of_peak_sustained_active"),
+            (0, "sm__inst_executed_pipe_fma.avg.pct_of_peak_sustained_active"),
+        ],
         "instructions of the single-precision pipe, of its peak",
     ),
     table(

@@ -8,7 +8,7 @@ use super::{Unknown, Verdict};
 use crate::base::Digest;
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
-use crate::model::{Compare, Metric, Tolerance};
+use crate::model::{Compare, Metric, Sanitizer, Tolerance};
 
 /// generate, from files. Inputs `file:NAME` hold every file the source can reach. Output `source`: a [`super::spec::Tree`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,9 @@ pub struct CompileParams {
     /// Whether it is tried in a round: that the compiler refuses it is then a failing verdict, which is remembered, and no error of the build.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub candidate: bool,
+    /// Whether it is compiled once more, with line tables, into the output `lined`: for what Compute Sanitizer finds. Not on `cpu`, where they are always kept apart.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lined: bool,
 }
 
 /// What a toolchain is, by content: what enters keys.
@@ -182,7 +185,7 @@ pub struct Calibration {
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
 }
 
-/// verify. Inputs: `binary`, `facts`, `inspection`; `expected:N` for each trial; `tree:reference`, `toolchain:python` and `toolchain:c++` as for oracle,
+/// verify. Inputs: `binary`, `facts`, `inspection`; `lined` where it is sanitized; `expected:N` for each trial; `tree:reference`, `toolchain:python` and `toolchain:c++` as for oracle,
 /// checks included; on `cpu` also `runtime`, a [`Toolchain`] of the C library and its kin, with which the binary computes, and of the processor.
 /// Output `observation`: a [`VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -211,6 +214,9 @@ pub struct VerifyParams {
     pub count_beyond: BTreeMap<String, Tolerance>,
     /// Version of the verification protocol.
     pub protocol: u32,
+    /// verify only: what Compute Sanitizer watches the launches for besides, on the inputs of the first trial.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sanitize: Vec<Sanitizer>,
     /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,

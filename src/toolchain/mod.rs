@@ -5,6 +5,7 @@ pub mod cuda;
 pub mod cxx;
 mod digests;
 mod loader;
+pub mod nsight;
 pub mod pip;
 pub mod probe;
 pub mod processor;
@@ -14,6 +15,7 @@ mod run;
 pub use cuda::{Cuda, CudaSpec, Group};
 pub use cxx::Cxx;
 pub use digests::DigestFile;
+pub use nsight::Nsight;
 pub use pip::Pip;
 pub use python::Python;
 

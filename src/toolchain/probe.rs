@@ -1,10 +1,9 @@
 //! What this machine has, for `kforge doctor`. Knows what each missing tool costs; prints nothing and installs nothing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::run::on_path;
-use super::{Cuda, Group, Pip, cxx, python};
+use super::{Cuda, Group, Nsight, Pip, cxx, python};
 
 /// One thing that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,13 +19,14 @@ pub struct Probe {
 }
 
 /// Looks for every tool that kforge can use. `cuda` is the toolchain of the workspace, if it has one that is locked or installed; `toolchains` is where
-/// wheels are installed.
+/// wheels are installed; `nsight_named` says which of NVIDIA's tools the user names.
 pub fn probe(
     cxx_named: Option<&Path>,
     python_named: Option<&Path>,
     cuda: Option<&Cuda>,
     toolchains: &Path,
     environment: &BTreeMap<String, String>,
+    nsight_named: &dyn Fn(Nsight) -> Option<PathBuf>,
 ) -> Vec<Probe> {
     let path_var = environment.get("PATH").map_or("", String::as_str);
     let python = python::find(python_named, path_var);
@@ -83,9 +83,16 @@ pub fn probe(
             .map(|text| text.lines().next().unwrap_or_default().trim_start_matches("NVRM version:").trim().to_string()),
         "nothing can be verified, timed or profiled on a GPU here; evidence recorded elsewhere is used",
     ));
-    let ncu =
-        on_path("ncu", path_var).map(|p| p.display().to_string()).ok_or_else(|| "`ncu` is not on PATH".to_string());
-    probes.push(answer("Nsight Compute", ncu, "profiles are unknown"));
+    for (tool, cost) in [
+        (Nsight::Compute, "kernels are not profiled: what bounds them is told from times alone"),
+        (Nsight::Sanitizer, "kernels that declare `verify.sanitize` cannot be verified on a GPU here"),
+    ] {
+        let found = tool.find(nsight_named(tool).as_deref(), path_var).map(|path| {
+            let version = tool.version(&path, path_var).unwrap_or_else(|why| why);
+            format!("{version} at {}", path.display())
+        });
+        probes.push(answer(tool.name(), found, cost));
+    }
     probes
 }
 
@@ -103,9 +110,9 @@ mod tests {
     #[test]
     fn an_empty_machine_lacks_everything_and_says_what_that_costs() {
         let environment = [("PATH".to_string(), "/nowhere".to_string())].into();
-        let probes = probe(None, None, None, Path::new("/nowhere"), &environment);
+        let probes = probe(None, None, None, Path::new("/nowhere"), &environment, &|_| None);
         let lacking: Vec<&str> = probes.iter().filter(|p| p.found.is_none()).map(|p| p.what).collect();
-        for what in ["C++ compiler", "Python", "numpy", "pip or uv", "CUDA compiler (NVRTC)", "Nsight Compute"] {
+        for what in ["C++ compiler", "Python", "numpy", "pip or uv", "CUDA compiler (NVRTC)"] {
             assert!(lacking.contains(&what), "{what} in {lacking:?}");
         }
         assert!(probes.iter().all(|p| !p.cost.is_empty() && (p.found.is_some() || !p.why.is_empty())));
@@ -114,7 +121,7 @@ mod tests {
     #[test]
     fn a_compiler_on_path_is_found_with_its_version() {
         let environment = [("PATH".to_string(), "/usr/local/bin:/usr/bin:/bin".to_string())].into();
-        let probes = probe(None, None, None, Path::new("/nowhere"), &environment);
+        let probes = probe(None, None, None, Path::new("/nowhere"), &environment, &|_| None);
         let compiler = probes.iter().find(|p| p.what == "C++ compiler").unwrap();
         assert!(compiler.found.as_ref().is_some_and(|f| f.contains(" at /")), "{compiler:?}");
     }

@@ -11,6 +11,9 @@ use crate::record::{Note, Verdict};
 /// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
 pub const NEEDS_NVCC: &str = "nvcc is needed: ";
 
+/// The flag of both compilers that puts line tables into machine code and leaves the code as it is.
+const LINED: &str = "-lineinfo";
+
 /// Compiles machine code.
 pub fn compile(task: &Task) -> Response {
     confined(task, |bounds| compile_for_device(task, bounds)).unwrap_or_else(|r| r)
@@ -25,9 +28,23 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
     let scratch = scratch.map_err(|e| task::failed(format!("cannot make a working folder: {e}")))?;
     let within = Within { scratch: scratch.path(), ..Within::of(task, bounds) };
     let compiled = cuda::compile_within(&params, &source, &shim, &task.places.tools, &within);
+    let lined = match (&compiled, params.lined) {
+        (Ok(_), true) => {
+            let mut params = params.clone();
+            if !params.flags.iter().any(|flag| flag == LINED) {
+                params.flags.push(LINED.into());
+            }
+            cuda::compile_within(&params, &source, &shim, &task.places.tools, &within).map(Some)
+        }
+        _ => Ok(None),
+    };
     drop(scratch);
+    let compiled = lined.and_then(|lined| Ok((compiled?, lined)));
     match compiled {
-        Ok(compiled) => {
+        Ok((compiled, lined)) => {
+            if let Some(lined) = lined {
+                task.write("lined", &lined.cubin)?;
+            }
             task.write("binary", &compiled.cubin)?;
             task.write_document("facts", &compiled.facts)?;
             task.write("log", compiled.log.as_bytes())?;

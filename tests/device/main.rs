@@ -2,6 +2,9 @@
 //! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show `tests/gpu/run` asks.
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
+mod profiled;
+mod sanitized;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -18,7 +21,7 @@ use kforge::measure::stats::{Paired, decide};
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
 use kforge::model::grid::{Known, OpenGrid};
 use kforge::model::tensor_map::TensorMap;
-use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
+use kforge::model::{DType, Init, Problem, Reference, Role, Sanitizer, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
 use kforge::record::timing::{BenchObserved, PairsObserved};
@@ -50,6 +53,13 @@ const TESTS: &[Test] = &[
     ("who_gives_up_while_timed_fails", gives_up),
     ("who_finds_an_earlier_answer_gains_nothing", stale),
     ("below_a_floor_nothing_is_believed", impossible),
+    ("a_profile_is_taken_in_a_fresh_process_of_the_candidates_launches_alone", profiled::taken),
+    ("what_a_profiler_does_not_see_is_absent_with_its_reason_and_not_remembered", profiled::unseen),
+    ("a_profiler_that_hangs_is_ended", profiled::hung),
+    ("without_a_profiler_a_profile_is_unavailable", profiled::without),
+    ("what_a_sanitizer_lists_is_a_finding_with_its_lines", sanitized::found),
+    ("without_a_sanitizer_that_is_asked_for_verification_is_unavailable", sanitized::without),
+    ("a_sanitizer_that_fails_or_hangs_gives_no_verdict", sanitized::failing),
     ("stated_arithmetic_is_a_floor_too", unreckoned),
     ("few_samples_are_few", few),
     ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
@@ -118,6 +128,7 @@ struct Lab {
     elements: u64,
     shared: u64,
     threads: u32,
+    sanitize: Vec<Sanitizer>,
     samples: Option<u32>,
     flops_min: Option<f64>,
     /// What becomes of the one launch of a variant.
@@ -161,6 +172,7 @@ impl Lab {
             elements: 1000,
             shared: 0,
             threads: 128,
+            sanitize: vec![],
             samples: None,
             flops_min: None,
             launches: |launch| vec![launch],
@@ -214,6 +226,7 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            sanitize: self.sanitize.clone(),
             only: None,
             samples: self.samples,
             flops_min: self.flops_min,
@@ -235,11 +248,7 @@ impl Lab {
             spec: Spec { kind, version: 1, implementation: None, params, inputs: named },
             input,
             output: output.clone(),
-            places: Places {
-                tools: [("devices".to_string(), self.dir.path().join("devices.json"))].into(),
-                read: vec![],
-                scratch: None,
-            },
+            places: Places { tools: self.tools(), read: vec![], scratch: None },
             product: None,
             time_limit_s: self.seconds,
             run_limit_s: self.seconds,
@@ -249,6 +258,13 @@ impl Lab {
         };
         let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
         Seen { _dir: Rc::clone(&self.dir), response, out: output }
+    }
+
+    /// The list of devices, and the tools that were put beside it.
+    fn tools(&self) -> BTreeMap<String, PathBuf> {
+        let all = [("devices", "devices.json"), ("ncu", "ncu"), ("compute-sanitizer", "compute-sanitizer")];
+        let there = all.map(|(name, file)| (name.to_string(), self.dir.path().join(file)));
+        there.into_iter().filter(|(_, path)| path.exists()).collect()
     }
 
     fn candidate(&self, entry: &str, suffix: &str) -> Vec<(String, Vec<u8>)> {

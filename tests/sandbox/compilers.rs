@@ -89,6 +89,7 @@ impl Attack {
             include: vec![],
             flags: flags.iter().map(|flag| flag.to_string()).collect(),
             candidate: false,
+            lined: false,
         };
         self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())
     }

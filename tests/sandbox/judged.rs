@@ -234,6 +234,7 @@ impl Bench {
             include: vec![],
             flags: vec![],
             candidate: false,
+            lined: false,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);
@@ -268,6 +269,7 @@ impl Bench {
             scaled: vec!["y".into()],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            sanitize: vec![],
             samples: None,
             only: None,
             flops_min: None,

@@ -10,8 +10,9 @@ use crate::cli::session::devices::{ask, driver_is_there};
 use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
 use crate::engine::home::Home;
 use crate::optimize::templates::TEMPLATES;
-use crate::toolchain::{Cuda, probe};
+use crate::toolchain::{Cuda, Nsight, probe};
 use crate::worker::confine;
+use crate::worker::cuda::device::counters;
 use crate::worker::cuda::device::facts::{DeviceFacts, Probed};
 use crate::workspace::{self, Workspace, find};
 
@@ -51,14 +52,23 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
     let cuda = workspace.as_ref().and_then(|w| cuda_of(context, w));
     let (cxx, python) = (context.settings.path("toolchain.cxx"), context.settings.path("toolchain.python"));
     let toolchains = home.join("toolchains");
-    for probe in probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &toolchains, context.environment.all())
-    {
+    let nsight = |tool: Nsight| context.settings.path(tool.setting());
+    let environment = context.environment.all();
+    let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &toolchains, environment, &nsight);
+    for probe in probes {
         let asked = cuda.is_some() || workspace.is_some() || !probe.what.starts_with("CUDA");
         let why = if asked { probe.why } else { "no workspace here asks for one".to_string() };
         line(probe.what, probe.found.ok_or((why, probe.cost)));
     }
     let probed = driver_is_there().then(|| ask(&context.environment));
     line("GPU", described(probed.as_ref(), Path::new("/proc/driver/nvidia/gpus")));
+    let ncu = Nsight::Compute.find(nsight(Nsight::Compute).as_deref(), context.environment.path());
+    // Without a device or a profiler there is nothing to ask, and both were said to be missing.
+    if let (Some(probed), Ok(ncu)) = (probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
+        let cost = "kernels are not profiled: what bounds them is told from times alone";
+        let may = counters(&ncu, probed).map(|()| "may be read".to_string());
+        line("performance counters", may.map_err(|why| (why, cost)));
+    }
     let gaps = confine::missing_here();
     if gaps.missing.is_empty() && gaps.weaker.is_empty() {
         line("sandbox", Ok("no network, no writes outside the scratch folder, limits on time and memory".into()));

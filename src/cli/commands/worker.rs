@@ -23,7 +23,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let cxx = cxx.map(|c| ("c++".to_string(), c.path));
         let python = crate::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
             .map(|p| ("python".to_string(), p.path));
-        let devices = Devices::find(&environment, &settings.home).unwrap_or_default().tools;
+        let devices = Devices::find(&environment, &settings).unwrap_or_default().tools;
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };
     let run = Duration::from_secs(settings().number("build.time-limit"));

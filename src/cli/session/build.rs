@@ -262,7 +262,7 @@ impl Context {
         }
         let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
-        let devices = Devices::find(&self.environment, &self.settings.home).map_err(|e| self.fail(&e))?;
+        let devices = Devices::find(&self.environment, &self.settings).map_err(|e| self.fail(&e))?;
         // Targets that mean one device take turns at it.
         let behind = |t: &model::Target| {
             let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;

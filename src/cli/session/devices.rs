@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::base::files::write_if_changed;
-use crate::config::Environment;
+use crate::config::{Environment, Settings};
 use crate::record::DeviceClass;
+use crate::toolchain::Nsight;
 use crate::worker::cuda::device::{self, facts::Probed};
 
 /// Variables that say which devices a process sees, and where the driver's libraries are.
@@ -33,11 +34,12 @@ pub struct Devices {
 }
 
 impl Devices {
-    /// The devices that this version of kforge can use. What was found is written into `home`, for workers.
+    /// The devices that this version of kforge can use. What was found is written into the home of the `settings`, for workers, who are told of the tools that
+    /// run a candidate under them as well.
     ///
     /// # Errors
     /// It cannot be written; in a build for tests: the scenario cannot be read.
-    pub fn find(environment: &Environment, home: &Path) -> Result<Self, String> {
+    pub fn find(environment: &Environment, settings: &Settings) -> Result<Self, String> {
         #[cfg(feature = "virtual-device")]
         if let Some(path) = environment.virtual_device() {
             use crate::worker::virtual_device::{Scenario, TOOL};
@@ -51,11 +53,17 @@ impl Devices {
         if probed.devices.is_empty() {
             return Ok(Devices::default());
         }
-        let path = home.join("devices.json");
+        let path = settings.home.join("devices.json");
         let text = serde_json::to_vec_pretty(&probed).map_err(|e| e.to_string())?;
         write_if_changed(&path, &text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))?;
         let classes = probed.devices.iter().map(|d| d.class()).collect();
-        Ok(Devices { classes, tools: [(device::TOOL.to_string(), path)].into() })
+        let mut tools: BTreeMap<String, PathBuf> = [(device::TOOL.to_string(), path)].into();
+        for tool in [Nsight::Compute, Nsight::Sanitizer] {
+            // Where there is none, the step that needs it says so.
+            let found = tool.find(settings.path(tool.setting()).as_deref(), environment.path());
+            tools.extend(found.ok().map(|found| (tool.program().to_string(), found)));
+        }
+        Ok(Devices { classes, tools })
     }
 
     /// The one that runs code for an architecture, and is the product that is asked for, if any is.

@@ -15,7 +15,7 @@ use crate::model::agent::RULES;
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
 use crate::model::generate::Generate;
-use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Select};
+use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Sanitizer, Select};
 use crate::model::method::{Axis, Method, OffDecl, SassPatterns, Signature, is_word};
 use crate::model::operator::TypeRef;
 use crate::model::target::Arch;
@@ -46,6 +46,7 @@ impl Reader<'_> {
             conditions: sub(table, "tune").map(|t| self.exprs(t, "where", Want::Bool)).unwrap_or_default(),
             methods: self.methods(table),
             select: self.select(table),
+            sanitize: self.sanitize(table),
             defines: self.defines_of(table),
             language: Language::Cuda,
             operator: operator.value,
@@ -359,6 +360,12 @@ impl Reader<'_> {
             Some(_) => self.expr_of(inner, "per", Want::Any).map_or(Per::All, Per::Value),
         };
         Select { per, metric }
+    }
+
+    /// The sanitizers that are named, in their own order, each once: another order is the same verification.
+    fn sanitize(&self, table: &DeTable<'_>) -> Vec<Sanitizer> {
+        let named = sub(table, "verify").map(|verify| self.strings(verify, "sanitize")).unwrap_or_default();
+        Sanitizer::ALL.into_iter().filter(|tool| named.iter().any(|name| name == tool.name())).collect()
     }
 
     fn defines_of(&mut self, table: &DeTable<'_>) -> Vec<(String, DefineValue)> {

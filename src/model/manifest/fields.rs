@@ -372,6 +372,18 @@ static SELECT: Spec = Spec {
     rest: None,
 };
 
+/// The words of `sanitize`.
+const SANITIZERS: [&str; 4] = ["memcheck", "racecheck", "initcheck", "synccheck"];
+static VERIFY: Spec = Spec {
+    doc: "How it is verified besides.",
+    fields: &[opt(
+        "sanitize",
+        Ty::List(&Ty::Words(&SANITIZERS, &[])),
+        "what Compute Sanitizer watches it for on a GPU, on small shapes",
+    )],
+    rest: None,
+};
+
 static GENERATE: Spec = Spec {
     doc: "What makes a kernel, and who improves it.",
     fields: &[
@@ -465,6 +477,7 @@ pub(super) static KERNEL: Spec = Spec {
         opt("launch", LAUNCHES, "what runs, in order; needed unless it is generated"),
         opt("methods", Ty::Map("method", &Ty::Table(&METHOD)), "its optimisations"),
         opt("select", Ty::Table(&SELECT), "how champions are selected"),
+        opt("verify", Ty::Table(&VERIFY), "how it is verified besides"),
         COMPILER,
         STD,
         opt("include", Ty::List(&STR), "include folders of the package"),

@@ -180,6 +180,7 @@ mod tests {
             include: vec![],
             flags: vec![],
             candidate: false,
+            lined: false,
         }
     }
 

@@ -59,6 +59,7 @@ pub const TABLE: &[Row] = &[
     Row { kind: StepKind::Verify, on: On::Device, run: device::verify },
     Row { kind: StepKind::Bench, on: On::Device, run: device::bench },
     Row { kind: StepKind::Pairs, on: On::Device, run: device::pairs },
+    Row { kind: StepKind::Profile, on: On::Device, run: device::profile },
 ];
 
 impl On {

@@ -6,7 +6,7 @@ use super::package;
 use crate::model::bound::{Fill, StructField};
 use crate::model::{
     Arch, Arg, Axis, Compare, Compiler, Constant, CudaSpec, DType, Init, KernelLaunch, Launch, Metric, Nonfinite,
-    Package, Reference, Scalar, ShapeRole, TypeChoice, Variant,
+    Package, Reference, Sanitizer, Scalar, ShapeRole, TypeChoice, Variant,
 };
 
 const EVERYTHING: &str = include_str!("everything.toml");
@@ -191,6 +191,7 @@ fn compilation_and_selection_are_as_stated() {
         (kernel.compiler, kernel.std.as_deref(), kernel.select.metric),
         (Compiler::Nvcc, Some("c++20"), Metric::Hot)
     );
+    assert_eq!(kernel.sanitize, [Sanitizer::Memcheck, Sanitizer::Synccheck], "in their own order");
     assert_eq!(kernel.flags(&variant, choice), ["-maxrregcount=64", "--use_fast_math"]);
     let defines = kernel.defines(&variant, choice);
     let pairs: Vec<_> = defines.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();

@@ -84,6 +84,14 @@ impl<'a> Image<'a> {
         matches!(self.used, Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce)
     }
 
+    /// Whether a kernel may read it before writing it: what is read, and workspaces that are zero.
+    pub(super) fn is_given(&self) -> bool {
+        match &self.used {
+            Use::Tensor(tensor) => tensor.role != Role::Output,
+            Use::Workspace(workspace) => workspace.fill != Fill::Poison,
+        }
+    }
+
     /// What the whole shows after a run, canaries being `canary`.
     pub(super) fn after(&self, canary: u8, bytes: &[u8]) -> After {
         let before = match &self.holds {

@@ -5,7 +5,9 @@
 //! buffer, only inputs that the next step may want again. One that met an error of
 //! the driver, ran out of time or died is gone with its group, and the next step gets another.
 
+use std::ffi::OsString;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -67,6 +69,28 @@ impl Lost {
     }
 }
 
+/// A tool that starts a runner and looks into what it does.
+#[derive(Debug)]
+pub(super) struct Under {
+    /// The tool.
+    pub(super) program: PathBuf,
+    /// What it is told, up to the runner's own command.
+    pub(super) args: Vec<OsString>,
+    /// Where it keeps what it keeps.
+    pub(super) folder: PathBuf,
+}
+
+impl Under {
+    /// The tool and this very program, whose path a tool wants: `/proc/self/exe` would be the tool's own.
+    fn command(&self) -> io::Result<Command> {
+        let own = std::fs::read_link("/proc/self/exe")?;
+        // Tools are scripts that start programs beside them, and keep locks in the folder for temporary files. Without a home none of the user's settings are read.
+        let command = Command::new(&self.program).args(&self.args).arg(own);
+        let command = command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C");
+        Ok(command.env("TMPDIR", &self.folder))
+    }
+}
+
 /// A runner at work for one step.
 pub(super) struct Client {
     talker: Option<Talker>,
@@ -92,43 +116,62 @@ fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>) -> Option<&
 }
 
 impl Client {
-    /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
-    pub(super) fn start(task: &Task, arch: &str, fresh: bool) -> Result<Self, Response> {
+    /// The device that the task asks for, among those that it was told of.
+    pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
         let none = || Response::Unavailable { why: format!("no device here runs `{arch}`") };
         let facts = choose(&probed, arch, task.product.as_deref()).ok_or_else(none)?.clone();
+        Ok((probed, facts))
+    }
+
+    /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
+    pub(super) fn start(task: &Task, arch: &str, fresh: bool) -> Result<Self, Response> {
+        let (probed, facts) = Self::find(task, arch)?;
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
             let Idle { talker, exchange, free, contents, .. } = idle;
             return Ok(Client { talker: Some(talker), exchange, facts, free, contents });
         }
-        Self::begin(&probed, facts, task).map_err(|lost| match lost {
+        Self::begin(&probed, facts, task.left(), None).map_err(|lost| match lost {
             // Nothing of the candidate's is there yet.
             Lost::Refused(why) => Response::Unavailable { why },
             lost => lost.response(),
         })
     }
 
-    fn begin(probed: &Probed, facts: DeviceFacts, task: &Task) -> Result<Self, Lost> {
+    /// Starts a runner on a device, under a tool if one is given.
+    pub(super) fn begin(
+        probed: &Probed,
+        facts: DeviceFacts,
+        left: Duration,
+        under: Option<&Under>,
+    ) -> Result<Self, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("it cannot be started: {e}"));
         let exchange = Exchange::new().map_err(system)?;
-        let start = Start { libcuda: probed.libcuda.clone(), exchange: exchange.number(), parent: std::process::id() };
+        let (at, parent) = match under {
+            None => (exchange.inherited(), Some(std::process::id())),
+            Some(_) => (exchange.path(), None),
+        };
+        let start = Start { libcuda: probed.libcuda.clone(), exchange: at, parent };
         let start = serde_json::to_string(&start).map_err(|e| system(io::Error::other(e)))?;
-        let mut command = Command::own()
+        let command = match under {
+            None => Command::own().inherit(exchange.descriptor()),
+            Some(under) => under.command().map_err(system)?,
+        };
+        let mut command = command
             .args(["worker", "--device-runner", &start])
             .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
             // The order in which ordinals count does not matter then, but it is one thing less that hangs on the machine.
             .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
             // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
             .env("CUDA_CACHE_DISABLE", "1")
-            .env("CUDA_MODULE_LOADING", "EAGER")
-            .inherit(exchange.descriptor());
+            .env("CUDA_MODULE_LOADING", "EAGER");
         if let Some(path) = &probed.library_path {
             command = command.env("LD_LIBRARY_PATH", path);
         }
         let talker = Talker::start(&command).map_err(system)?;
         let mut client = Client { talker: Some(talker), exchange, facts, free: 0, contents: vec![] };
-        match client.line("", STARTING.min(task.left()))? {
+        match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,
             other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
         }
@@ -136,7 +179,7 @@ impl Client {
     }
 
     /// The file whose lock says who uses the device: beside the list of devices.
-    pub(super) fn lock_file(&self, task: &Task) -> Option<std::path::PathBuf> {
+    pub(super) fn lock_file(&self, task: &Task) -> Option<PathBuf> {
         let folder = task.tool(TOOL).ok()?.parent()?;
         Some(folder.join("locks").join(format!("device-{}", self.facts.uuid)))
     }
@@ -176,7 +219,9 @@ impl Client {
                 return Err(Lost::Died(format!("{}: {last}", died.end).trim_end_matches(": ").to_string()));
             }
         };
-        let answer = serde_json::from_str(&text).map_err(|e| Lost::Died(format!("answered what is no answer: {e}")))?;
+        let unknown =
+            |_| Lost::Died(format!("answered what is no answer: {}", text.chars().take(200).collect::<String>()));
+        let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
             // It ends itself; dropping it makes sure.
             Answer::Fault(fault) => Err(Lost::Fault(fault)),
@@ -189,6 +234,12 @@ impl Client {
                 Ok(answer)
             }
         }
+    }
+
+    /// Has the runner, and the tool that it is under, end by themselves within `grace`; says how they did.
+    pub(super) fn end(mut self, grace: Duration) -> Result<End, Lost> {
+        let talker = self.talker.take().ok_or_else(|| Lost::Refused("it has ended".into()))?;
+        talker.dismiss(grace).map_err(|e| Lost::Died(format!("cannot be reached: {e}")))
     }
 
     /// Keeps the runner for the next step, if all is well with it.

@@ -123,6 +123,9 @@ impl Drop for Memory {
 /// # Safety
 /// The range must be allocated.
 pub(super) unsafe fn set(at: u64, byte: u8, count: u64, stream: &Stream) -> Result<(), Fault> {
+    if count == 0 {
+        return Ok(());
+    }
     // SAFETY: as the caller promises.
     check(unsafe { sys::cuMemsetD8Async(at, byte, count as usize, stream.0) }, "while launching a memset")
 }

@@ -5,11 +5,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
+
+use super::wire::At;
 
 /// The judge's end.
 pub(super) struct Exchange {
@@ -29,9 +31,14 @@ impl Exchange {
         &self.file
     }
 
-    /// The number of its descriptor.
-    pub(super) fn number(&self) -> RawFd {
-        self.file.as_raw_fd()
+    /// As a process that inherits it finds it.
+    pub(super) fn inherited(&self) -> At {
+        At::Descriptor(self.file.as_raw_fd())
+    }
+
+    /// As any other process of this user finds it while this one lives.
+    pub(super) fn path(&self) -> At {
+        At::Path(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into())
     }
 
     fn file(&self) -> io::Result<File> {
@@ -77,11 +84,17 @@ fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
 pub(super) struct Handed(File);
 
 impl Handed {
-    /// Of an inherited descriptor.
+    /// Where the judge says it is.
+    ///
+    /// # Errors
+    /// There is no such file, or it is not this process's to open.
     #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet")]
-    pub(super) fn new(number: RawFd) -> Self {
-        // SAFETY: the judge names a descriptor that it handed over and that nothing else here uses.
-        Handed(unsafe { File::from_raw_fd(number) })
+    pub(super) fn open(at: &At) -> io::Result<Self> {
+        Ok(Handed(match at {
+            // SAFETY: the judge names a descriptor that it handed over and that nothing else here uses.
+            At::Descriptor(number) => unsafe { File::from_raw_fd(*number) },
+            At::Path(path) => File::options().read(true).write(true).open(path)?,
+        }))
     }
 
     /// Takes so many bytes from its beginning.
@@ -108,6 +121,8 @@ mod tests {
         exchange.make_room(8).unwrap();
         other.put(b"defghijk").unwrap();
         assert_eq!(exchange.take(8).unwrap(), b"defghijk");
+        let by_path = Handed::open(&exchange.path()).unwrap();
+        assert_eq!(by_path.take(3).unwrap(), b"def");
         exchange.empty().unwrap();
         assert_eq!(exchange.take(8).unwrap(), [0; 8]);
     }

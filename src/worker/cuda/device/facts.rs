@@ -47,6 +47,12 @@ impl DeviceFacts {
         }
     }
 
+    /// Its compute capability in one number, 90 for 9.0, as metrics are listed by it.
+    pub fn capability(&self) -> u32 {
+        let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+
     /// Its theoretical peaks. The memory moves two words a clock (double data rate); the L2 cache gives a multiprocessor at most 64 bytes a clock either way, which
     /// is the width of its port to the interconnect (Volta to Blackwell: CUDA C++ Best Practices and the whitepapers' tables of L2 read bandwidth).
     pub fn peaks(&self) -> Peaks {

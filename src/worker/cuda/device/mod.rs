@@ -10,8 +10,9 @@
 //! | `rig` | judge | what the steps do alike with a runner |
 //! | `made` | judge | inputs as bytes, made once for all variants |
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs` | judge | the steps |
+//! | `verify`, `bench`, `pairs`, `profile` | judge | the steps |
 //! | `left` | judge | what launches left, by sums and by bytes |
+//! | `sanitize` | judge | what verify does under Compute Sanitizer |
 //! | `monitor` | judge | clocks, temperature, power |
 
 mod bench;
@@ -30,8 +31,10 @@ mod monitor;
 mod own;
 mod pairs;
 mod probe;
+mod profile;
 mod rig;
 mod runner;
+mod sanitize;
 mod session;
 mod tensor;
 mod timing;
@@ -43,6 +46,7 @@ pub use client::warm;
 pub use own::checksum;
 pub use pairs::pairs;
 pub use probe::{probe, probe_main};
+pub use profile::{counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::buffers::{self, Holds, Image};
 use super::client::{Client, Lost};
+use super::facts::DeviceFacts;
 use super::left::{self, Outputs, Usual};
 use super::made::{self, Inputs, Made};
 use super::wire::{Answer, Ask, Set, Shot, Shown, Slot};
@@ -59,8 +60,12 @@ fn share(left: Duration) -> Duration {
 impl<'a> Rig<'a> {
     /// On the device that the task asks for.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
-        let client = Client::start(task, arch, fresh)?;
-        Ok(Rig { client, task, held: None, laid: BTreeMap::new(), trusted: vec![], took: Duration::ZERO })
+        Ok(Self::of(task, Client::start(task, arch, fresh)?))
+    }
+
+    /// With a runner that was started for it.
+    pub(super) fn of(task: &'a Task, client: Client) -> Self {
+        Rig { client, task, held: None, laid: BTreeMap::new(), trusted: vec![], took: Duration::ZERO }
     }
 
     /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
@@ -153,6 +158,16 @@ impl<'a> Rig<'a> {
             self.ask(&Ask::Lay { set, canary, buffers })?;
         }
         Ok(())
+    }
+
+    /// Has buffers of no more than the kernel's own bytes, and lays those that a kernel may read as they are given.
+    pub(super) fn bare(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
+        for image in images {
+            let (name, own) = (image.name.to_string(), image.own);
+            self.ask(&Ask::Allocate { set, name, bytes: own, offset: 0, own })?;
+        }
+        let given: Vec<Image<'_>> = images.iter().filter(|image| image.is_given()).cloned().collect();
+        self.lay(set, &given, 0)
     }
 
     /// Has contents on the device; others go that were used longest ago and that no buffer is laid with, where there would be too many.
@@ -311,15 +326,20 @@ impl<'a> Rig<'a> {
 
     /// Where what is observed comes from, without the state of the device.
     pub(super) fn provenance(&self, protocol: u32) -> Provenance {
-        Provenance {
-            device: self.client.facts.class(),
-            driver: self.client.facts.driver.clone(),
-            kforge: env!("CARGO_PKG_VERSION").into(),
-            protocol,
-            measured_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            clocks_mhz: None,
-            temperature_c: None,
-            throttle: vec![],
-        }
+        provenance(&self.client.facts, protocol)
+    }
+}
+
+/// Where what is observed on a device comes from, without the state of the device.
+pub(super) fn provenance(facts: &DeviceFacts, protocol: u32) -> Provenance {
+    Provenance {
+        device: facts.class(),
+        driver: facts.driver.clone(),
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        protocol,
+        measured_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        clocks_mhz: None,
+        temperature_c: None,
+        throttle: vec![],
     }
 }

@@ -29,7 +29,7 @@ fn serve(args: &[OsString]) -> Result<(), String> {
         _ => return Err("expected how to start".to_string()),
     };
     // Address space has no limit: the driver reserves as much as all devices have. New privileges are refused before its library is loaded.
-    let limits = Limits { die_with: Some(start.parent), ..Limits::default() };
+    let limits = Limits { die_with: start.parent, ..Limits::default() };
     limits.apply().map_err(|e| format!("cannot set limits: {e}"))?;
     rustix::thread::set_no_new_privs(true).map_err(|e| format!("cannot give up privileges: {e}"))?;
     let mut answers = crate::worker::runner::take_reports().map_err(|e| format!("cannot open the answers: {e}"))?;
@@ -64,7 +64,8 @@ fn serve(args: &[OsString]) -> Result<(), String> {
 
 fn begin(start: &Start, session: &mut Option<Session>) -> Result<Answer, Trouble> {
     driver::load(start.libcuda.as_deref()).map_err(Trouble::Refused)?;
-    let fresh = Session::new(Handed::new(start.exchange))?;
+    let handed = Handed::open(&start.exchange);
+    let fresh = Session::new(handed.map_err(|e| Trouble::Refused(format!("the exchange cannot be opened: {e}")))?)?;
     let free = fresh.free_memory()?;
     *session = Some(fresh);
     Ok(Answer::Ready { free })

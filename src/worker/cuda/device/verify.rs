@@ -20,6 +20,7 @@ use super::client::Lost;
 use super::fault::Meaning;
 use super::made::{self, Inputs};
 use super::rig::{Candidate, Rig};
+use super::sanitize;
 use crate::engine::evidence::PROVENANCE;
 use crate::model::Tensor;
 use crate::record::params::{Expected, Trial, VerifyParams};
@@ -62,6 +63,7 @@ pub fn verify(task: &Task) -> Response {
 fn verified(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
     let candidate = Candidate::new(task, &params, "")?;
+    sanitize::possible(task, &params)?;
     // Inputs and outputs of the trial at hand, what is expected of it, and what two trials left.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(params.trials.len() as u64 + 4);
     if most > task.memory_limit {
@@ -88,9 +90,14 @@ fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, alone
         Err(Trouble::Lost(lost)) => judge.lost(lost)?,
         Err(Trouble::Answer(response)) => return Err(response),
     }
+    let sanitized = match judge.passing {
+        None => sanitize::sanitize(task, params)?,
+        Some(_) => vec![],
+    };
     // What is left to do needs no device.
     judge.rig.unlock();
     judge.compare()?;
+    sanitized.into_iter().for_each(|finding| judge.observer.find(finding));
     judge.finish(provenance)
 }
 

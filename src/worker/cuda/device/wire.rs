@@ -13,10 +13,20 @@ use crate::model::bound::Launch;
 pub(super) struct Start {
     /// Where the driver's library lies.
     pub(super) libcuda: Option<std::path::PathBuf>,
-    /// The descriptor of the exchange.
-    pub(super) exchange: i32,
-    /// The process that starts it.
-    pub(super) parent: u32,
+    /// Where the exchange is.
+    pub(super) exchange: At,
+    /// The process that starts it, with which it dies; none where a tool stands between.
+    pub(super) parent: Option<u32>,
+}
+
+/// How a runner reaches the exchange.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum At {
+    /// Under this number.
+    Descriptor(i32),
+    /// By this path: a tool that stands between need not hand descriptors on.
+    Path(std::path::PathBuf),
 }
 
 /// A loaded module's name: pairs have two.

@@ -1,0 +1,41 @@
+//! Whether a profiler may read counters on this machine: has it read one of a kernel of kforge's own. That it lists counters shows nothing: listing needs no permission.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::super::client::{Client, Under};
+use super::super::facts::Probed;
+use super::super::wire::Ask;
+use super::{WRITING, args, judged};
+
+/// What is launched.
+const KERNEL: &str = "kforge_checksum";
+/// What is counted.
+const COUNTER: &str = "sm__cycles_active.avg";
+
+/// Has `ncu` read a counter on the first of these devices.
+///
+/// # Errors
+/// It may not, or does not work; the text says why.
+pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), String> {
+    let facts = probed.devices.first().ok_or("there is no device")?.clone();
+    let folder = tempfile::tempdir().map_err(|e| format!("a folder cannot be made: {e}"))?;
+    let file: PathBuf = folder.path().join("profile.csv");
+    let own = [KERNEL.to_string()].into();
+    let mut args = args(&file, &[COUNTER].into(), &own, 1);
+    // Of a single launch none is left out.
+    if let Some(skip) = args.iter().position(|arg| arg == "--launch-skip") {
+        args[skip + 1] = "0".into();
+    }
+    let under = Under { program: ncu.into(), args, folder: folder.path().into() };
+    let ran = Client::begin(probed, facts, Duration::from_secs(60), Some(&under)).and_then(|mut client| {
+        let (set, name, limit) = (0, "counted".to_string(), Duration::from_secs(30));
+        client.ask(&Ask::Allocate { set, name: name.clone(), bytes: 8192, offset: 2048, own: 4096 }, limit)?;
+        client.ask(&Ask::Show { set, names: vec![name], canary: 0, salt: 1 }, limit)?;
+        client.end(WRITING)
+    });
+    let text = std::fs::read_to_string(&file).unwrap_or_default();
+    let log = judged(&text, 1, ran.map(|end| end.to_string())).map_err(|why| why.to_string())?;
+    log.launches.first().map_or(Err("nothing was counted".into()), |launch| log.value(launch, COUNTER))?;
+    Ok(())
+}

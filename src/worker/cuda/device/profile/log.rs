@@ -1,0 +1,201 @@
+//! What `ncu --csv --page raw` writes: its messages, and a row for each launch that it profiled. Knows the form; not what any metric is for.
+//!
+//! | line | what it is |
+//! |---|---|
+//! | `==PROF== ...`, `==WARNING== ...` | progress |
+//! | `==ERROR== ...` | what went wrong; it may still go on |
+//! | the first that begins with `"ID"` | the names of the columns |
+//! | the next | their units |
+//! | others that begin with a quotation mark | a launch each |
+//!
+//! A metric that `ncu` does not have on the device has no column, without a word about it (seen with 2025.3.1 on an H200). Counts have commas between thousands.
+
+use std::collections::BTreeMap;
+
+/// Columns that say which launch a row is about, before those of metrics.
+const KERNEL: &str = "Kernel Name";
+
+/// One launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Profiled {
+    /// The kernel as `ncu` spells it.
+    pub(super) kernel: String,
+    /// The cells by the names of their columns.
+    cells: BTreeMap<String, String>,
+}
+
+/// All that was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Log {
+    /// What `ncu` calls errors, in order.
+    pub(super) errors: Vec<String>,
+    /// The launches that were profiled, in order.
+    pub(super) launches: Vec<Profiled>,
+    units: BTreeMap<String, String>,
+}
+
+impl Log {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A row has not as many cells as there are columns, or a text does not end: it was cut off, or is something else.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        let mut log = Log::default();
+        let mut rows = vec![];
+        for line in text.lines() {
+            match line.strip_prefix("==ERROR== ") {
+                Some(error) => log.errors.push(error.trim().to_string()),
+                None if line.starts_with('"') => rows.push(cells(line)?),
+                None => {}
+            }
+        }
+        let mut rows = rows.into_iter();
+        let Some(names) = rows.next() else { return Ok(log) };
+        let named = |row: Vec<String>| match row.len() == names.len() {
+            true => Ok(names.iter().cloned().zip(row).collect::<BTreeMap<_, _>>()),
+            false => Err(format!("a row has {} cells where there are {} columns", row.len(), names.len())),
+        };
+        log.units = rows.next().map(named).transpose()?.unwrap_or_default();
+        for row in rows {
+            let cells = named(row)?;
+            let kernel = cells.get(KERNEL).cloned().ok_or_else(|| format!("no column is called `{KERNEL}`"))?;
+            log.launches.push(Profiled { kernel, cells });
+        }
+        Ok(log)
+    }
+
+    /// Whether there is a column of that name.
+    pub(super) fn has(&self, metric: &str) -> bool {
+        self.units.contains_key(metric)
+    }
+
+    /// What a launch has of a metric, in bytes, nanoseconds, cycles, per cent or plain counts.
+    ///
+    /// # Errors
+    /// It has none, or what is no number, or a unit that is not known here.
+    pub(super) fn value(&self, launch: &Profiled, metric: &str) -> Result<f64, String> {
+        let none = || format!("`ncu` has no `{metric}`");
+        let (text, unit) = launch.cells.get(metric).zip(self.units.get(metric)).ok_or_else(none)?;
+        let number = text.replace(',', "").trim().parse::<f64>().ok().filter(|n| n.is_finite());
+        let number = number.ok_or_else(|| format!("`{metric}` is `{text}`"))?;
+        let scale = scale(unit).ok_or_else(|| format!("`{metric}` is in `{unit}`, a unit that is not known here"))?;
+        Ok(number * scale)
+    }
+}
+
+/// The cells of a row: in quotation marks, one inside doubled, commas between.
+fn cells(line: &str) -> Result<Vec<String>, String> {
+    let mut cells = vec![];
+    let mut rest = line;
+    loop {
+        let inner =
+            rest.strip_prefix('"').ok_or_else(|| format!("a cell does not begin with `\"`: `{}`", cut(rest)))?;
+        let mut cell = String::new();
+        let mut at = inner;
+        loop {
+            let end = at.find('"').ok_or("a cell does not end")?;
+            cell.push_str(&at[..end]);
+            at = &at[end + 1..];
+            match at.strip_prefix('"') {
+                Some(more) => {
+                    cell.push('"');
+                    at = more;
+                }
+                None => break,
+            }
+        }
+        cells.push(cell);
+        match at.strip_prefix(',') {
+            Some(more) => rest = more,
+            None if at.trim().is_empty() => return Ok(cells),
+            None => return Err(format!("a cell is followed by `{}`", cut(at))),
+        }
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+/// How many of our units one of `ncu`'s is: `Mbyte/s` is a million. `--print-units base` asks for base units, of which nanoseconds are one; the rest is for versions
+/// that scale all the same.
+fn scale(unit: &str) -> Option<f64> {
+    let (what, per) = unit.split_once('/').map_or((unit, ""), |(what, per)| (what, per));
+    let scale = match what {
+        "" | "%" | "byte" | "cycle" | "inst" | "block" | "register" | "warp" | "sector" | "request" | "ns"
+        | "nsecond" => 1.0,
+        "us" | "usecond" | "Kbyte" | "Kcycle" | "Kinst" => 1e3,
+        "ms" | "msecond" | "Mbyte" | "Mcycle" | "Minst" => 1e6,
+        "s" | "second" | "Gbyte" => 1e9,
+        "Tbyte" => 1e12,
+        _ => return None,
+    };
+    // Rates are by the second; other ratios are what they are.
+    match per {
+        "" | "s" | "second" | "cycle" | "thread" | "warp" | "inst" => Some(scale),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Three launches on an H200 with Nsight Compute 2025.3.1, the columns of the device's attributes left out.
+    pub(in super::super) const THREE: &str = include_str!("fixtures/three.csv");
+
+    #[test]
+    fn launches_units_and_counts_are_read_from_what_ncu_wrote_on_a_device() {
+        let log = Log::read(THREE).unwrap();
+        let names: Vec<&str> = log.launches.iter().map(|l| l.kernel.as_str()).collect();
+        assert_eq!(names, ["scale", "sums", "void tmpl<3>(float *, const float *, int)"]);
+        let of = |metric: &str| log.launches.iter().map(|l| log.value(l, metric).unwrap()).collect::<Vec<_>>();
+        assert_eq!(of("sm__inst_executed.sum"), [2_228_224.0, 8_863_744.0, 2_228_224.0]);
+        assert_eq!(of("gpu__time_duration.sum"), [12_640.0, 20_224.0, 12_640.0]);
+        assert_eq!(of("dram__bytes.sum.per_second"), [1_372_050_632_911.39, 829_759_493_670.89, 1_372_394_936_708.86]);
+        assert_eq!(of("sm__inst_executed.avg.per_cycle_active"), [0.82, 1.83, 0.81]);
+        assert_eq!(of("launch__registers_per_thread"), [16.0; 3]);
+        assert_eq!(of("launch__waves_per_multiprocessor"), [15.52; 3]);
+        assert!(log.errors.is_empty());
+        let absent = "smsp__warp_issue_stalled_memory_dependency_per_warp_active.pct";
+        assert!(!log.has(absent) && log.value(&log.launches[0], absent).is_err());
+    }
+
+    #[test]
+    fn where_nothing_was_profiled_there_are_no_launches_and_errors_are_kept() {
+        let log = Log::read(include_str!("fixtures/no_kernels.csv")).unwrap();
+        assert_eq!((log.launches.len(), log.errors.len()), (0, 0));
+        let log = Log::read(include_str!("fixtures/exited.csv")).unwrap();
+        assert_eq!(log.errors, ["The application returned an error code (3)."]);
+        let log = Log::read(include_str!("fixtures/fault.csv")).unwrap();
+        assert_eq!(log.errors[..2], ["An error was reported by the driver:", "LaunchFailed"]);
+        assert_eq!(Log::read(""), Ok(Log::default()));
+    }
+
+    #[test]
+    fn what_is_cut_off_or_something_else_is_refused_and_odd_cells_are_no_numbers() {
+        let whole = THREE.trim_end();
+        let why = Log::read(&whole[..whole.len() - 8]).unwrap_err();
+        assert!(why.contains("cells where there are") || why.contains("does not end"), "{why}");
+        assert!(Log::read("\"ID\",x\n").unwrap_err().contains("does not begin"));
+        assert!(Log::read("\"ID\"x\n").unwrap_err().contains("is followed by `x`"));
+        let log = Log::read(
+            "\"Kernel Name\",\"a\",\"b\",\"c\"\n\"\",\"%\",\"Kbyte\",\"mile\"\n\"say \"\"x\"\"\",\"n/a\",\"1.5\",\"2\"\n",
+        );
+        let log = log.unwrap();
+        let of = |metric: &str| log.value(&log.launches[0], metric);
+        assert_eq!(log.launches[0].kernel, "say \"x\"");
+        assert_eq!((of("a"), of("b")), (Err("`a` is `n/a`".into()), Ok(1500.0)));
+        assert!(of("c").unwrap_err().contains("is in `mile`"));
+    }
+
+    #[test]
+    fn units_come_to_bytes_nanoseconds_and_rates_by_the_second() {
+        for (unit, want) in
+            [("ns", 1.0), ("usecond", 1e3), ("Gbyte/s", 1e9), ("Tbyte/second", 1e12), ("inst/cycle", 1.0)]
+        {
+            assert_eq!(scale(unit), Some(want), "{unit}");
+        }
+        assert_eq!((scale("byte/hour"), scale("parsec")), (None, None));
+    }
+}
