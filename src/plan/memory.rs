@@ -121,6 +121,7 @@ mod tests {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            only: None,
         }
     }
 

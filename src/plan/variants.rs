@@ -331,6 +331,7 @@ impl Planner<'_> {
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
             samples: None,
+            only: None,
         })
     }
 
@@ -377,7 +378,7 @@ impl Planner<'_> {
         self.timing(scope, build, case, None)
     }
 
-    /// The same with at most `few` samples a series, under an id of its own.
+    /// The same with at most `few` samples of the series that selects, under an id of its own.
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
@@ -393,6 +394,7 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.samples = few;
+        params.only = few.map(|_| scope.kernel.select.metric);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));
