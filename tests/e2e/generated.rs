@@ -91,8 +91,8 @@ shapes.even = { m = 16, n = 64, k = 40 }
 [kernel.linear]
 operator = "linear"
 generate = { template = "matmul" }
-tune.TILE = [64]
-tune.DEPTH = [16]
+tune.TILE_M = [64]
+tune.TILE_N = [64]
 tune.where = ["VEC > 1"]
 [operator.batched]
 dims = ["g", "m", "n", "k"]
@@ -106,16 +106,32 @@ shapes.ragged = { g = 2, m = 17, n = 33, k = 21 }
 [kernel.batched]
 operator = "batched"
 generate = { template = "matmul" }
-tune.TILE = [64]
-tune.DEPTH = [16]
+tune.TILE_M = [64]
+tune.TILE_N = [64]
+tune.where = ["VEC > 1"]
+[operator.near]
+dims = ["m", "n", "k"]
+inputs.a = { dtype = "f32", shape = ["k", "m"] }
+inputs.b = { dtype = "f32", shape = ["n", "k"] }
+outputs.c = { dtype = "f32", shape = ["m", "n"] }
+reference = { builtin = "matmul", transpose_a = true, transpose_b = true }
+tolerance = { atol = 1e-4, rtol = 1e-5 }
+shapes.even = { m = 16, n = 40, k = 24 }
+[kernel.near]
+operator = "near"
+generate = { template = "matmul" }
+tune.TILE_M = [64]
+tune.TILE_N = [64]
+tune.TF32 = [3]
 tune.where = ["VEC > 1"]
 "#;
     let built = Project::new().file("kernel.toml", text).built(&[]);
     let judged: Vec<&serde_json::Value> = built.finished().filter(|s| s["kind"] == "judge").collect();
     assert!(judged.len() >= 10 && judged.iter().all(|s| s["verdict"] == "pass"));
-    assert!(
-        judged.iter().any(|s| s["id"].as_str().is_some_and(|id| id.contains("T=f16") && id.contains("CORES=true")))
-    );
+    let has = |parts: [&str; 2]| {
+        judged.iter().any(|s| s["id"].as_str().is_some_and(|id| parts.iter().all(|part| id.contains(part))))
+    };
+    assert!(has(["T=f16", "UNIT=wmma"]) && has(["T=f32", "UNIT=lanes"]) && has(["near", "UNIT=wmma"]));
 }
 
 const OWN: &str = r#"

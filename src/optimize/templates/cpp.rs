@@ -87,6 +87,27 @@ fn literal(number: f64) -> String {
 /// A function of `math`: name, params, body in f32, body in f64, and what it calls.
 type Function = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
+/// `x` less `|x|` times the share of the normal distribution beyond `|x|`. That share is `exp(-x^2 / 2)` times a function which polynomials in `1 / (1 + p |x|)` come
+/// near to: fitted by least squares with weights that even out relative errors, over `|x|` up to 16, where f32 has long come to zero. Their errors are 3.3e-8 and
+/// 3.5e-5; with rounding the result is right to 4.3e-7 (seen over 400,000 values), and a coarse one to a twelfth of the last place of f16. It takes half the
+/// instructions of `erfcf`.
+const GELU: &str = "const float u = fminf(fabsf(x), 15.0f), square = u * u;
+  float beyond;
+  if constexpr (COARSE) {
+    const float t = __fdividef(1.0f, 1.0f + 0.38f * u);
+    beyond = __expf(-0.5f * square) * t * (0.151225115f + t * (0.157829676f + t * (0.0919791417f + t * (0.18887718f - t * 0.0899286407f))));
+  } else {
+    const float t = __fdividef(1.0f, 1.0f + 0.345f * u), power = expf(-0.5f * square);
+    const float sum = 0.179259933f + t * (-0.26368045f + t * (0.14139307f - t * 0.027529412f));
+    // What the square lost when it was rounded counts far out.
+    beyond = (power - 0.5f * fmaf(u, u, -square) * power) * t *
+             (0.137622218f + t * (0.137964421f + t * (0.117689404f + t * (0.109845142f + t * (-0.0325643099f + t * sum)))));
+  }
+  return (x < 0.0f ? 0.0f : x) - u * beyond";
+
+/// The functions that have a coarse form too, for results that are stored in f16 or bf16: a template argument `COARSE` chooses it.
+const COARSE: [&str; 1] = ["gelu"];
+
 /// Every function that expressions and activations have, callers after what they call. Below the bounds the value is a zero of f32 or f64; without them an
 /// infinite argument would give NaN. 1.5957691216057308 is 2 sqrt(2 / pi).
 const FUNCTIONS: [Function; 31] = [
@@ -110,13 +131,7 @@ const FUNCTIONS: [Function; 31] = [
     ("square", "x", "x * x", "x * x", &[]),
     ("sigmoid", "x", "1.0f / (1.0f + expf(-x))", "1.0 / (1.0 + ::exp(-x))", &[]),
     ("relu", "x", "x < 0.0f ? 0.0f : x", "x < 0.0 ? 0.0 : x", &[]),
-    (
-        "gelu",
-        "x",
-        "x < -15.0f ? -0.0f : 0.5f * x * erfcf(-x * 0.70710678f)",
-        "x < -40.0 ? -0.0 : 0.5 * x * ::erfc(-x * 0.70710678118654752)",
-        &[],
-    ),
+    ("gelu", "x", GELU, "x < -40.0 ? -0.0 : 0.5 * x * ::erfc(-x * 0.70710678118654752)", &[]),
     (
         "gelu_tanh",
         "x",
@@ -151,10 +166,11 @@ pub(super) fn helpers(functions: &[String]) -> String {
     for (name, params, single, double, _) in FUNCTIONS.iter().filter(|f| !f.1.is_empty() && wanted.contains(f.0)) {
         for (kind, body) in [("float", single), ("double", double)] {
             let params: Vec<String> = params.split(", ").map(|p| format!("{kind} {p}")).collect();
-            out.push_str(&format!(
-                "__device__ __forceinline__ {kind} {name}({}) {{ return {body}; }}\n",
-                params.join(", ")
-            ));
+            if COARSE.contains(name) {
+                out.push_str("template <bool COARSE = false> ");
+            }
+            let body = if body.contains('\n') { format!("\n  {body};\n") } else { format!(" return {body}; ") };
+            out.push_str(&format!("__device__ __forceinline__ {kind} {name}({}) {{{body}}}\n", params.join(", ")));
         }
     }
     if out.is_empty() { out } else { format!("namespace math {{\n\n{out}\n}} // namespace math\n") }
