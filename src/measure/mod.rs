@@ -1,4 +1,4 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, rooflines, scores, statistics of pairs, selection, attribution,
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, floors, rates of units, rooflines, scores, statistics of pairs, selection, attribution,
 //! search over tunables. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
@@ -17,3 +17,4 @@ pub mod search;
 pub mod select;
 pub mod signature;
 pub mod stats;
+pub mod units;

@@ -122,6 +122,8 @@ mod tests {
             protocol: 1,
             samples: None,
             only: None,
+            flops_min: None,
+            bytes: None,
         }
     }
 

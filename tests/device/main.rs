@@ -50,6 +50,8 @@ const TESTS: &[Test] = &[
     ("who_gives_up_while_timed_fails", gives_up),
     ("who_finds_an_earlier_answer_gains_nothing", stale),
     ("below_a_floor_nothing_is_believed", impossible),
+    ("stated_arithmetic_is_a_floor_too", unreckoned),
+    ("few_samples_are_few", few),
     ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
 ];
 
@@ -118,6 +120,8 @@ struct Lab {
     threads: u32,
     /// What becomes of the one launch of a variant.
     launches: fn(KernelLaunch) -> Vec<KernelLaunch>,
+    samples: Option<u32>,
+    flops_min: Option<f64>,
 }
 
 struct Seen {
@@ -158,6 +162,8 @@ impl Lab {
             shared: 0,
             threads: 128,
             launches: |launch| vec![launch],
+            samples: None,
+            flops_min: None,
         }
     }
 
@@ -208,8 +214,10 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
-            samples: None,
             only: None,
+            samples: self.samples,
+            flops_min: self.flops_min,
+            bytes: None,
         }
     }
 
@@ -493,6 +501,19 @@ fn timed() {
         assert!(series.samples_ns.len() >= 30 && series.dropped == 0, "{series:?}");
         near(&series.samples_ns, 50_000.0);
     }
+    assert!(observed.took_s.is_some_and(|s| s > 0.0), "{:?}", observed.took_s);
+    // Double data rate over 512 bits at 1000 MHz; four processors at 1000 MHz, each 4096 a clock.
+    let peaks = observed.peaks.unwrap();
+    assert_eq!((peaks.dram_bytes_per_s, peaks.ops_per_s["f16"]), (128e9, 16.384e12));
+}
+
+fn few() {
+    for few in [7, 25] {
+        let observed: BenchObserved = Lab { samples: Some(few), ..Lab::new() }.bench("honest").read("observation");
+        for series in [observed.cold.unwrap(), observed.hot.unwrap()] {
+            assert_eq!(series.samples_ns.len(), few as usize);
+        }
+    }
 }
 
 fn short() {
@@ -522,6 +543,16 @@ fn impossible() {
     let said = matches!(&verdict, Some(Verdict::Fail(why)) if why.contains("clock"))
         || matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(_))));
     assert!(said, "{:?}", seen.response);
+}
+
+fn unreckoned() {
+    // At 16.384 tera-operations a second 1e12 take 61 ms, and 5e8 take 31 us.
+    let of = |least| Lab { flops_min: Some(least), ..Lab::new() }.bench("honest").verdict();
+    assert_eq!(of(5e8), None);
+    let verdict = of(1e12);
+    let said = matches!(&verdict, Some(Verdict::Fail(why)) if why.contains("clock"))
+        || matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(why))) if why.contains("least arithmetic"));
+    assert!(said, "{verdict:?}");
 }
 
 fn paired() {

@@ -270,6 +270,8 @@ impl Bench {
             protocol: 1,
             samples: None,
             only: None,
+            flops_min: None,
+            bytes: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

@@ -107,3 +107,19 @@ fn what_is_provisional_has_no_roofline() {
     assert!(champion(&built).1 && built.finished().all(|s| s["kind"] != "profile" && s["kind"] != "roofline"));
     assert_eq!(lab.target()["rooflines"], Value::Null);
 }
+
+#[test]
+fn the_least_arithmetic_is_part_of_a_benchs_question_where_it_is_stated_and_of_no_other() {
+    let lab = Lab::new(&machine());
+    let asked = |lab: &Lab, step: &str| lab.project.explain(step)["fields"].to_string();
+    let silent = asked(&lab, "p/k/V=2/h/big/bench");
+    assert!(!silent.contains("flops_min"), "{silent}");
+    lab.built(&[]);
+    let lab = lab.manifest("tolerance =", "flops = \"4 * n\"\nflops_min = \"2 * n\"\ntolerance =");
+    let stated = lab.built(&[]);
+    let asked = asked(&lab, "p/k/V=2/h/big/bench");
+    assert!(asked.contains("params.flops_min") && asked.contains("200"), "{asked}");
+    let kinds: std::collections::BTreeSet<&str> =
+        stated.finished().filter(|s| s["outcome"] == "executed").filter_map(|s| s["kind"].as_str()).collect();
+    assert!(kinds.contains("bench") && !kinds.contains("verify") && !kinds.contains("profile"), "{kinds:?}");
+}

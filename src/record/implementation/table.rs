@@ -233,6 +233,7 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/serve", "the table of what does which step; what does them is listed"),
     ("worker/cuda/device", "observes devices: the protocols in the parameters stand for it"),
     ("measure/floor.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/units.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("worker/virtual_device", "only in test builds, with protocols of its own"),
     ("measure/mod.rs", "declares"),

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measure::floor::Peaks;
-use crate::record::DeviceClass;
+use crate::measure::units;
+use crate::record::{DeviceClass, profile};
 
 /// A device as the probe saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +54,14 @@ impl DeviceFacts {
             memory_bytes_ns: f64::from(self.memory_clock_mhz) * 2.0 * f64::from(self.bus_bits) / 8.0 / 1e3,
             l2_bytes_ns: f64::from(self.processors) * 64.0 * f64::from(self.clock_mhz) / 1e3,
             l2_bytes: self.l2,
+            ops_s: units::per_second(&self.arch, self.processors, self.clock_mhz),
         }
+    }
+
+    /// The same as records state them; none where the driver does not say how fast its memory is.
+    pub fn stated(&self) -> Option<profile::Peaks> {
+        let Peaks { memory_bytes_ns, ops_s, .. } = self.peaks();
+        (memory_bytes_ns > 0.0).then_some(profile::Peaks { dram_bytes_per_s: memory_bytes_ns * 1e9, ops_per_s: ops_s })
     }
 }
 
@@ -100,5 +108,15 @@ pub(super) mod tests {
         // 4.8 TB/s in the data sheet, which rounds down.
         assert!((peaks.memory_bytes_ns - 4916.7).abs() < 0.1, "{}", peaks.memory_bytes_ns);
         assert!((peaks.l2_bytes_ns - 16727.0).abs() < 1.0, "{}", peaks.l2_bytes_ns);
+        let stated = facts.stated().unwrap();
+        assert!((stated.dram_bytes_per_s / 4.9167e12 - 1.0).abs() < 1e-4, "{stated:?}");
+        // 989.4 TFLOP/s in the data sheet are at 1830 MHz.
+        assert!((stated.ops_per_s["bf16"] * 1830.0 / 1980.0 / 989.4e12 - 1.0).abs() < 1e-3, "{stated:?}");
+    }
+
+    #[test]
+    fn a_device_that_does_not_say_has_no_peaks() {
+        assert_eq!(DeviceFacts { memory_clock_mhz: 0, ..h200() }.stated(), None);
+        assert!(DeviceFacts { arch: "sm_999".into(), ..h200() }.stated().unwrap().ops_per_s.is_empty());
     }
 }

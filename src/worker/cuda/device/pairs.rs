@@ -329,6 +329,8 @@ mod tests {
             protocol: 1,
             samples: None,
             only: None,
+            flops_min: None,
+            bytes: None,
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
         let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);
