@@ -289,6 +289,7 @@ impl<'a> Bench<'a> {
             // How long a batch is, nobody outside can count on.
             let count =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
+            let count = count.min(stopping.most - taken);
             taken += count;
             match self.batch(cold, (copies, bare), count)? {
                 Ok(ns) => series.samples_ns.extend(ns),
