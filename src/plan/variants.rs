@@ -332,6 +332,7 @@ impl Planner<'_> {
             protocol: VERIFY_PROTOCOL,
             samples: None,
             flops_min: None,
+            bytes: None,
         })
     }
 
@@ -395,6 +396,7 @@ impl Planner<'_> {
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.samples = few;
         params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
+        params.bytes = scope.operator.bytes(scope.choice, shape)?;
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));

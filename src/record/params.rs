@@ -217,6 +217,9 @@ pub struct VerifyParams {
     /// bench only: the least operations that any implementation needs, where the operator states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops_min: Option<f64>,
+    /// bench only: the compulsory bytes, where the operator states them; else every tensor counts that is read, and every one that is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].

@@ -259,6 +259,7 @@ impl Bench {
             protocol: 1,
             samples: None,
             flops_min: None,
+            bytes: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

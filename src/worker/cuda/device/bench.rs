@@ -109,13 +109,21 @@ pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
     provenance.throttle = sampling::names(states.iter().filter_map(|s| s.reasons).fold(0, |all, bits| all | bits));
 }
 
-/// What an operator has to move.
-fn moved(problem: &Problem) -> Moved {
+/// What an operator has to move: as it states it, else every tensor that is read and every one that is written.
+fn moved(problem: &Problem, stated: Option<f64>) -> Moved {
     let sum = |not: Role| {
         let tensors = problem.tensors.iter().filter(|t| t.role != not);
         tensors.map(|t| t.elements() * t.dtype.bytes()).sum()
     };
-    Moved { read: sum(Role::Output), written: sum(Role::Input) }
+    let all = Moved { read: sum(Role::Output), written: sum(Role::Input) };
+    match stated {
+        None => all,
+        // Which of them are written is not said: as many as there are outputs, which are compared whole.
+        Some(bytes) => {
+            let written = all.written.min(bytes as u64);
+            Moved { read: bytes as u64 - written, written }
+        }
+    }
 }
 
 /// Whether outputs are those of the other launch, but for another order of the same additions; else the first that is not.
@@ -303,7 +311,7 @@ impl<'a> Bench<'a> {
 
     /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
     fn plausible(&mut self, candidate: &Candidate<'_>, cold: &Series, hot: &Series) -> Result<Option<Verdict>, Lost> {
-        let (peaks, moved) = (self.rig.client.facts.peaks(), moved(&self.params.problem));
+        let (peaks, moved) = (self.rig.client.facts.peaks(), moved(&self.params.problem, self.params.bytes));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
         let arithmetic = self.params.flops_min.map(|least| Arithmetic { least, read });
         for (what, series) in [("cold", cold), ("hot", hot)] {

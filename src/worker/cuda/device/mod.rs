@@ -9,7 +9,7 @@
 //! | `client` | judge | starts a runner, asks, kills it when its time is over |
 //! | `rig` | judge | what the steps do alike with a runner |
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs` | judge | the steps |
+//! | `verify`, `bench`, `pairs`, `peaks` | judge | the steps |
 //! | `monitor` | judge | clocks, temperature, power |
 
 mod bench;
@@ -24,6 +24,7 @@ mod launch;
 mod monitor;
 mod own;
 mod pairs;
+mod peaks;
 mod probe;
 mod rig;
 mod runner;
@@ -36,6 +37,7 @@ pub use bench::bench;
 pub use client::warm;
 pub use own::checksum;
 pub use pairs::pairs;
+pub use peaks::peaks;
 pub use probe::{probe, probe_main};
 pub use runner::device_runner_main;
 pub use verify::verify;

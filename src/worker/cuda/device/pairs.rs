@@ -254,6 +254,7 @@ mod tests {
             protocol: 1,
             samples: None,
             flops_min: None,
+            bytes: None,
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
         let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);

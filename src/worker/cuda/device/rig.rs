@@ -66,7 +66,8 @@ impl<'a> Rig<'a> {
         share(self.task.left())
     }
 
-    fn ask(&mut self, ask: &Ask) -> Result<Answer, Lost> {
+    /// Asks, and waits for as long as the step may take.
+    pub(super) fn ask(&mut self, ask: &Ask) -> Result<Answer, Lost> {
         let left = self.left();
         self.client.ask(ask, left)
     }
