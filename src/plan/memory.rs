@@ -123,6 +123,7 @@ mod tests {
             samples: None,
             flops_min: None,
             bytes: None,
+            only: None,
         }
     }
 

@@ -34,6 +34,9 @@ use crate::record::search::{Block, SearchParams, SearchSpace, Searched};
 /// Variants that are compiled side by side: as many as keep the processors of a workstation busy. A larger batch would go by older times.
 const BATCH: u32 = 8;
 
+/// The same where no time decides what is visited next.
+const LARGE_BATCH: u32 = 64;
+
 /// Samples of a first, short timing: enough for a median that noise of ten per cent moves by five, few enough to cost a tenth of a full one.
 const FEW: u32 = 5;
 
@@ -191,7 +194,7 @@ impl Planner<'_> {
             strategy: kernel.search.strategy,
             seed: kernel.search.seed,
             budget: kernel.search.budget,
-            batch: BATCH,
+            batch: if kernel.search.strategy == Strategy::Random { LARGE_BATCH } else { BATCH },
             within: WITHIN,
             limits: arch_limits,
             bench: bench.collect(),

@@ -333,6 +333,7 @@ impl Planner<'_> {
             samples: None,
             flops_min: None,
             bytes: None,
+            only: None,
         })
     }
 
@@ -379,7 +380,7 @@ impl Planner<'_> {
         self.timing(scope, build, case, None)
     }
 
-    /// The same with at most `few` samples a series, under an id of its own.
+    /// The same with at most `few` samples of the series that selects, under an id of its own.
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
@@ -397,6 +398,7 @@ impl Planner<'_> {
         params.samples = few;
         params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
         params.bytes = scope.operator.bytes(scope.choice, shape)?;
+        params.only = few.map(|_| scope.kernel.select.metric);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));

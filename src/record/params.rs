@@ -8,7 +8,7 @@ use super::{Unknown, Verdict};
 use crate::base::Digest;
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
-use crate::model::{Compare, Tolerance};
+use crate::model::{Compare, Metric, Tolerance};
 
 /// generate, from files. Inputs `file:NAME` hold every file the source can reach. Output `source`: a [`super::spec::Tree`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -220,6 +220,9 @@ pub struct VerifyParams {
     /// bench only: the compulsory bytes, where the operator states them; else every tensor counts that is read, and every one that is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
+    /// bench only: the one series that is taken, where a few samples are to tell; none for both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<Metric>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].

@@ -143,14 +143,22 @@ API cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
     if (f->name == "kforge_gate") return queue(s, [] { return 0; });
     if (f->name == "kforge_flush") return queue(s, [=] { s->now += 10000; return 0; });
     if (f->name == "kforge_checksum") {
-        auto* area = *(const unsigned**)params[0];
-        u64 words = *(u64*)params[1], *sum = *(u64**)params[2];
-        for (u64 i = 0; i < words; ++i) {
-            u64 z = area[i] + (i + 1) * 0x9e3779b97f4a7c15ull;
+        auto* area = *(const unsigned char**)params[0];
+        u64 bytes = *(u64*)params[1], salt = *(u64*)params[2], *sum = *(u64**)params[3];
+        for (u64 i = 0; i * 4 < bytes; ++i) {
+            u64 word = 0;
+            for (u64 b = i * 4; b < bytes && b < i * 4 + 4; ++b) word |= (u64)area[b] << 8 * (b % 4);
+            u64 z = word + (i + 1) * 0x9e3779b97f4a7c15ull + salt;
             z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
             z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
             *sum += z ^ (z >> 31);
         }
+        return fault;
+    }
+    if (f->name == "kforge_unlike") {
+        auto* area = *(const unsigned char**)params[0];
+        u64 bytes = *(u64*)params[1], *count = *(u64**)params[3];
+        for (u64 i = 0; i < bytes; ++i) *count += area[i] != *(unsigned char*)params[2];
         return fault;
     }
     // Those that measure peaks: 100 bytes a nanosecond read and 80 copied, 1000 multiply-adds, and as many rounds of matrices as microseconds.

@@ -260,6 +260,7 @@ impl Bench {
             samples: None,
             flops_min: None,
             bytes: None,
+            only: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

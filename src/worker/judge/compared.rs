@@ -1,9 +1,14 @@
 //! What runs left in their outputs, against what was expected and against each other: into the observation of a verify step. Knows values, trials and findings;
 //! does not know what ran the candidate, or where its buffers lay.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
 use super::laid;
+use crate::base::Digest;
 use crate::model::{Compare, Tensor};
-use crate::record::params::{Trial, VerifyParams};
+use crate::record::params::{Expected, Trial, VerifyParams};
 use crate::record::{Determinism, Finding, FindingKind, OutputObserved, TrialObserved, VerifyObservation};
 use crate::reference::Values;
 use crate::reference::float::gather_strided;
@@ -22,6 +27,43 @@ pub(in crate::worker) struct Left<'a> {
     /// Each written tensor and its bytes.
     pub(in crate::worker) outputs: Vec<(&'a Tensor, &'a [u8])>,
 }
+
+/// Inputs of a trial, and what is expected of it.
+type Held = (Named, OracleOutput);
+
+/// What outputs of a trial are held against.
+pub(in crate::worker) enum Against<'a> {
+    /// It is there.
+    Made(&'a Named, &'a OracleOutput),
+    /// It is made when an output comes that no step of this process has held against it: what is expected, how it is made, and what was.
+    Later(&'a Expected, &'a dyn Fn() -> Result<Held, Response>, OnceCell<Held>),
+}
+
+impl<'a> Against<'a> {
+    /// Made only if it is needed.
+    pub(in crate::worker) fn later(expected: &'a Expected, make: &'a dyn Fn() -> Result<Held, Response>) -> Self {
+        Against::Later(expected, make, OnceCell::new())
+    }
+
+    fn get(&self) -> Result<(&Named, &OracleOutput), Response> {
+        match self {
+            Against::Made(inputs, expected) => Ok((inputs, expected)),
+            Against::Later(_, make, made) => {
+                if made.get().is_none() {
+                    // Nobody else can have set it: there is one thread here.
+                    let _ = made.set(make()?);
+                }
+                let held = made.get().ok_or_else(|| failed("BUG: what was just made is gone"))?;
+                Ok((&held.0, &held.1))
+            }
+        }
+    }
+}
+
+/// What this process has observed of outputs, by all that enters it: variants of a kernel often leave the very same bytes.
+static OBSERVED: Mutex<BTreeMap<Digest, OutputObserved>> = Mutex::new(BTreeMap::new());
+/// Observations that are kept at most.
+const KEPT: usize = 1024;
 
 /// The observation as it grows.
 pub(in crate::worker) struct Observer<'a> {
@@ -68,8 +110,7 @@ impl<'a> Observer<'a> {
     pub(in crate::worker) fn compare(
         &mut self,
         trial: &Trial,
-        inputs: &Named,
-        expected: &OracleOutput,
+        against: &Against<'_>,
         ended: &[Left<'_>],
     ) -> Result<(), Response> {
         let mut trials: Vec<TrialObserved> = vec![];
@@ -87,14 +128,14 @@ impl<'a> Observer<'a> {
                 if run > 0 && *bytes == first {
                     continue;
                 }
-                let got = gather_strided(tensor, bytes).map_err(failed)?;
-                let seen = self.observe(tensor, inputs, expected, &got)?;
+                let seen = self.observe_bytes(trial, tensor, against, bytes)?;
                 let distribution = format!("{}{}", trial.distribution, ended[run].said);
                 match trials.iter_mut().find(|other| other.distribution == distribution) {
                     Some(other) => other.outputs.push(seen),
                     None => trials.push(TrialObserved { trial: trial.trial, distribution, outputs: vec![seen] }),
                 }
                 if run > 0 && whole {
+                    let got = gather_strided(tensor, bytes).map_err(failed)?;
                     self.differs(tensor, first, &got, trial, ended[run].said)?;
                 }
             }
@@ -104,6 +145,52 @@ impl<'a> Observer<'a> {
         }
         self.seen.trials.extend(trials);
         Ok(())
+    }
+
+    /// One output's bytes against what is expected, or what was found of the same before.
+    fn observe_bytes(
+        &self,
+        trial: &Trial,
+        tensor: &Tensor,
+        against: &Against<'_>,
+        bytes: &[u8],
+    ) -> Result<OutputObserved, Response> {
+        let name = self.name(trial, tensor, against, bytes)?;
+        let lock = || OBSERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = name.as_ref().and_then(|name| lock().get(name).cloned()) {
+            return Ok(known);
+        }
+        let got = gather_strided(tensor, bytes).map_err(failed)?;
+        let (inputs, expected) = against.get()?;
+        let seen = self.observe(tensor, inputs, expected, &got)?;
+        if let Some(name) = name {
+            let mut all = lock();
+            if all.len() >= KEPT {
+                all.clear();
+            }
+            all.insert(name, seen.clone());
+        }
+        Ok(seen)
+    }
+
+    /// A digest of all that enters an observation; none where a function of the package says what may stand, whose file may be another next time.
+    fn name(
+        &self,
+        trial: &Trial,
+        tensor: &Tensor,
+        against: &Against<'_>,
+        bytes: &[u8],
+    ) -> Result<Option<Digest>, Response> {
+        let (Against::Later(expected, ..), of) = (against, &tensor.name) else { return Ok(None) };
+        let compare = self.params.compare.get(of);
+        if matches!(compare, Some(Compare::Python(..))) || self.params.problem.generate_inputs.is_some() {
+            return Ok(None);
+        }
+        let scaled = self.params.scaled.contains(of);
+        let rest = (&self.params.problem, trial, of, compare, scaled, self.params.count_beyond.get(of), expected);
+        let mut all = serde_json::to_vec(&rest).map_err(|e| failed(e.to_string()))?;
+        all.extend(Digest::of(bytes).to_string().as_bytes());
+        Ok(Some(Digest::of(&all)))
     }
 
     /// One output against what is expected.

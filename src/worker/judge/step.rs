@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::buffers::{self, Manner, Placed};
-use super::compared::{Left, Observer};
+use super::compared::{Against, Left, Observer};
 use super::laid::{After, POISONS};
 use super::memory::MemoryFile;
 use super::reports::Heard;
@@ -168,7 +168,9 @@ impl<'a> Judge<'a> {
         self.compare(trial, &inputs, &expected, &ended)?;
         if !self.stop && keeps_state(self.candidate.bytes, self.params.entries.len()) {
             match self.before.take() {
-                None if self.observer.seen.trials.iter().all(|seen| seen.trial == trial.trial) => self.before = Some(inputs),
+                None if self.observer.seen.trials.iter().all(|seen| seen.trial == trial.trial) => {
+                    self.before = Some(inputs)
+                }
                 None => {}
                 Some(before) => self.again(trial, &before, (&inputs, &expected), ended[0])?,
             }
@@ -297,7 +299,7 @@ impl<'a> Judge<'a> {
                 Left { said: run.said, poison: run.manner.poison, outputs: written.collect() }
             })
             .collect();
-        self.observer.compare(trial, inputs, expected, &lefts)
+        self.observer.compare(trial, &Against::Made(inputs, expected), &lefts)
     }
 
     fn finish(mut self) -> Result<Response, Response> {

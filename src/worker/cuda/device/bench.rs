@@ -3,51 +3,54 @@
 //!
 //! | what a kernel might do | what stands against it |
 //! |---|---|
-//! | leave an answer for the next sample to find | outputs and workspaces are poisoned, and inouts restored, before each sample, outside its interval |
-//! | keep answers by address or by how often it ran | sets of buffers take turns, and swap inputs; after the last swap it is timed and its outputs are read |
-//! | answer otherwise when it is timed | outputs are compared with those of a launch that nobody timed, in another process |
+//! | leave an answer for the next sample to find | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
+//! | work only where its outputs will be read | batches have lengths, and are followed by a look at outputs, that nobody outside this process knows |
+//! | keep answers by address, by how often it ran or by content | sets of buffers take turns and swap inputs; the first sample on inputs that never were on the device must take no longer |
+//! | answer otherwise when it is timed | outputs are those of a launch that nobody timed, of a module loaded anew |
 //! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
 //!
 //! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
+//!
+//! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. Where two kernels are compared, pairs does it in a runner of its own.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use super::buffers;
+use super::buffers::Image;
 use super::client::Lost;
 use super::fault::Meaning;
+use super::left::{self, Usual};
+use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
-use super::own;
 use super::rig::{Candidate, Rig};
 use super::wire::Shot;
 use crate::engine::evidence::PROVENANCE;
 use crate::measure::floor::{Arithmetic, Moved};
 use crate::measure::sampling::{self, BENCH, SHORT_NS, Stopping};
 use crate::measure::stats::median;
-use crate::model::{Problem, Role, Tensor};
-use crate::record::params::VerifyParams;
+use crate::model::{Metric, Problem, Role};
+use crate::record::params::{Trial, VerifyParams};
 use crate::record::timing::{BenchObserved, Series};
 use crate::record::{Provenance, Unknown, Verdict};
-use crate::reference::float::gather_strided;
-use crate::worker::compare::spread;
 use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
-use crate::worker::oracle::{Named, Source};
 use crate::worker::task::{Task, failed};
 
 const SLOT: u8 = 0;
 /// Sets of buffers that cold samples take in turn.
 const SETS: u32 = 4;
-/// Samples between two looks at the device's state.
+/// Samples between two looks at the device's state, at most.
 const BATCH: usize = 10;
 /// Batches after which a device that has not settled is measured all the same.
 const WARMING: usize = 20;
-/// Bytes of a set up to which inputs are swapped after every batch; larger ones only before the last.
-const SWAPPED: u64 = 16 << 20;
-/// By how much a sample on fresh inputs may exceed the median before answers are taken for kept ones.
-const FRESH: f64 = 1.25;
-
-/// Each written tensor and its bytes.
-pub(super) type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
+/// Samples before a few count.
+const BRIEFLY: usize = 2;
+/// Of so many batches one is followed by a look at outputs, on average.
+const LOOKS: u64 = 3;
+/// By how much a sample on fresh inputs may exceed the median, as a factor and by nanoseconds beyond, before answers are taken for kept ones.
+const FRESH: (f64, f64) = (1.25, 5000.0);
+/// The byte around buffers.
+const CANARY: u8 = 0xc5;
 
 /// Does a bench step.
 pub fn bench(task: &Task) -> Response {
@@ -58,17 +61,32 @@ fn benched(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
     let candidate = Candidate::new(task, &params, "")?;
     let mut seen = BenchObserved { cold: None, hot: None, verified: false, peaks: None, took_s: None };
-    let mut rig = Rig::new(task, &params.arch, true)?;
+    let mut rig = Rig::new(task, &params.arch, false)?;
     let (sets, mut provenance) = (rig.sets(&params, SETS)?, rig.provenance(params.protocol));
     // Made before anyone is kept waiting.
     let inputs = inputs(task, &params)?;
+    let fresh = match params.samples {
+        Some(_) => None,
+        None => Some(made::inputs(task, &params.problem, &unseen(&params))?),
+    };
     rig.lock(true)?;
-    let held = Instant::now();
+    let began = Instant::now();
     let monitor = Monitor::new(&rig.client.facts.uuid);
-    let mut bench =
-        Bench { params: &params, rig, monitor, sets, turn: 0, inputs: &inputs, untimed: vec![], states: vec![] };
-    let verdict = match bench.all(task, &candidate, &mut seen) {
-        Ok(verdict) => verdict,
+    let untimed = inputs.iter().map(|_| Untimed::default()).collect();
+    let mut bench = Bench {
+        params: &params,
+        candidate: &candidate,
+        rig,
+        monitor,
+        sets,
+        turn: 0,
+        inputs: &inputs,
+        untimed,
+        states: vec![],
+        luck: made::secret(),
+    };
+    let verdict = match bench.all(fresh.as_ref(), &mut seen) {
+        Ok(verdict) => verdict.map(|verdict| (verdict, false)),
         Err(Lost::Fault(fault)) if matches!(fault.meaning(), Meaning::Candidate(_)) => {
             Some((Verdict::Fail(fault.to_string()), fault.passes()))
         }
@@ -78,9 +96,10 @@ fn benched(task: &Task) -> Result<Response, Response> {
         Err(lost) => return Err(lost.response()),
     };
     tell(&mut provenance, &bench.states);
-    seen.peaks = bench.rig.client.facts.stated();
-    seen.took_s = Some(held.elapsed().as_secs_f64());
+    let peaks = bench.rig.client.facts.stated();
     bench.rig.client.keep();
+    seen.took_s = Some(began.elapsed().as_secs_f64());
+    seen.peaks = peaks;
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
     let kept = |series: &Option<Series>| series.as_ref().map_or(0, |s| s.samples_ns.len());
@@ -90,11 +109,16 @@ fn benched(task: &Task) -> Result<Response, Response> {
 }
 
 /// Inputs of the first trials: two, that answers which were kept show.
-pub(super) fn inputs(task: &Task, params: &VerifyParams) -> Result<Vec<Named>, Response> {
+pub(super) fn inputs(task: &Task, params: &VerifyParams) -> Result<Vec<Arc<Inputs>>, Response> {
     let trials = params.trials.iter().take(2);
-    let inputs: Vec<_> =
-        trials.map(|trial| Source::new(task, &params.problem).inputs(trial)).collect::<Result<_, _>>()?;
+    let inputs: Vec<_> = trials.map(|trial| made::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
     if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
+}
+
+/// A trial that no other step has: the first one's distribution, from a seed that nobody outside this process knows.
+fn unseen(params: &VerifyParams) -> Trial {
+    let distribution = params.trials.first().map_or("uniform", |trial| &trial.distribution).to_string();
+    Trial { trial: params.trials.len() as u32, seed: made::secret(), distribution }
 }
 
 /// Writes the states of the device into the provenance: median clocks, highest temperature, all that limited it.
@@ -126,79 +150,93 @@ fn moved(problem: &Problem, stated: Option<f64>) -> Moved {
     }
 }
 
-/// Whether outputs are those of the other launch, but for another order of the same additions; else the first that is not.
-pub(super) fn differing(now: &Outputs<'_>, then: &Outputs<'_>) -> Option<String> {
-    let differs = |tensor: &Tensor, now: &[u8], then: &[u8]| {
-        if now == then {
-            return false;
-        }
-        match (gather_strided(tensor, now), gather_strided(tensor, then)) {
-            (Ok(now), Ok(then)) => spread(tensor.dtype, &now, &then).1 || !tensor.dtype.is_float(),
-            _ => true,
-        }
-    };
-    let wrong = now.iter().zip(then).find(|((tensor, now), (_, then))| differs(tensor, now, then));
-    wrong.map(|((tensor, _), _)| tensor.name.clone())
+/// What launches that nobody timed left, on one of the inputs.
+#[derive(Default)]
+struct Untimed<'a> {
+    sums: Vec<u64>,
+    /// Looked at once sums do not suffice.
+    usual: Option<Usual<'a>>,
 }
 
-/// A verdict, and whether it is not to be remembered.
-type Said = Option<(Verdict, bool)>;
+/// Launches that nobody times, where timed ones left something else.
+const REPEATS: usize = 6;
 
 struct Bench<'a> {
     params: &'a VerifyParams,
+    candidate: &'a Candidate<'a>,
     rig: Rig<'a>,
     monitor: Monitor,
     sets: u32,
     /// How often inputs were swapped.
     turn: u32,
-    inputs: &'a [Named],
+    inputs: &'a [Arc<Inputs>],
     /// What each of the inputs comes to when nobody times it.
-    untimed: Vec<Outputs<'a>>,
+    untimed: Vec<Untimed<'a>>,
     states: Vec<State>,
+    /// What decides when outputs are looked at.
+    luck: u64,
 }
 
 impl<'a> Bench<'a> {
-    fn all(&mut self, task: &'a Task, candidate: &Candidate<'_>, seen: &mut BenchObserved) -> Result<Said, Lost> {
-        self.untimed = self.untimed_launches(task, candidate)?;
-        self.rig.load(SLOT, candidate)?;
+    fn all(&mut self, fresh: Option<&Arc<Inputs>>, seen: &mut BenchObserved) -> Result<Option<Verdict>, Lost> {
+        let images = Rig::images(self.params, &self.inputs[0], POISONS[0]);
         for set in 0..self.sets {
-            let images = Rig::images(self.params, &self.inputs[0], POISONS[0], 0xc5);
             self.rig.allocate(set, &images)?;
         }
-        let cold = self.series(candidate, true)?;
-        let hot = self.series(candidate, false)?;
-        let wrong = self.swapped(candidate, &cold, &hot)?;
-        let said = match wrong {
-            Some(said) => Some((said, false)),
-            None => self.plausible(candidate, &cold, &hot)?.map(|said| (said, false)),
-        };
-        seen.verified = !matches!(said, Some((Verdict::Fail(_), _)));
-        (seen.cold, seen.hot) = (Some(cold), Some(hot));
+        self.rig.load(SLOT, self.candidate)?;
+        for trial in 0..self.inputs.len() {
+            self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], 0)?;
+        }
+        self.reload()?;
+        let said = self.series_and_looks(fresh, seen)?;
+        seen.verified = !matches!(said, Some(Verdict::Fail(_)));
         self.rig.unload(SLOT)?;
         Ok(said)
     }
 
-    /// Outputs of launches that nobody times, in a process of their own.
-    fn untimed_launches(&self, task: &'a Task, candidate: &Candidate<'_>) -> Result<Vec<Outputs<'a>>, Lost> {
-        let refused = |response: Response| match response {
-            Response::Failed { message, .. } => Lost::Refused(message),
-            Response::Unavailable { why } => Lost::Refused(why),
-            Response::Done { summary, .. } => Lost::Refused(summary),
-        };
-        let mut rig = Rig::new(task, &self.params.arch, true).map_err(refused)?;
-        rig.load(SLOT, candidate)?;
-        let mut all = vec![];
-        for inputs in self.inputs {
-            let images = Rig::images(self.params, inputs, POISONS[0], 0xc5);
-            if all.is_empty() {
-                rig.allocate(0, &images)?;
+    fn series_and_looks(
+        &mut self,
+        fresh: Option<&Arc<Inputs>>,
+        seen: &mut BenchObserved,
+    ) -> Result<Option<Verdict>, Lost> {
+        for (metric, place) in [(Metric::Cold, &mut seen.cold), (Metric::Hot, &mut seen.hot)] {
+            if self.params.only.is_some_and(|only| only != metric) {
+                continue;
             }
-            rig.write(0, &images)?;
-            rig.constants(SLOT, candidate, 0)?;
-            rig.run(SLOT, 0)?;
-            all.push(rig.outputs(0, &images)?);
+            let (series, wrong) = self.series(metric == Metric::Cold)?;
+            *place = Some(series);
+            if let Some(wrong) = wrong {
+                return Ok(Some(Verdict::Fail(wrong)));
+            }
         }
-        Ok(all)
+        if let (Some(fresh), Some(cold)) = (fresh, &seen.cold)
+            && let Some(said) = self.fresh(fresh, cold)?
+        {
+            return Ok(Some(said));
+        }
+        self.plausible(seen)
+    }
+
+    /// A number below `below` that nobody outside this process can know.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.luck = made::another(self.luck);
+        self.luck % below
+    }
+
+    /// The module loaded anew: nothing is left of what it kept in globals.
+    fn reload(&mut self) -> Result<(), Lost> {
+        self.rig.unload(SLOT)?;
+        self.rig.load(SLOT, self.candidate)
+    }
+
+    /// Sums of what launches that nobody times leave in a set.
+    fn launch_untimed(&mut self, inputs: &Inputs, set: u32) -> Result<Vec<u64>, Lost> {
+        let images = Rig::images(self.params, inputs, POISONS[0]);
+        self.rig.lay(set, &images, CANARY)?;
+        self.rig.constants(SLOT, self.candidate, set)?;
+        self.rig.run(SLOT, set)?;
+        let shown = self.rig.show(set, images.iter(), CANARY, made::salt())?;
+        Ok(left::sums(&images, &shown))
     }
 
     /// Which inputs a set holds now.
@@ -206,33 +244,97 @@ impl<'a> Bench<'a> {
         (set + self.turn) as usize % self.inputs.len()
     }
 
-    /// Has the sets swap inputs, and poisons the rest.
-    fn swap(&mut self, candidate: &Candidate<'_>) -> Result<(), Lost> {
-        self.turn += 1;
+    fn lay(&mut self, set: u32) -> Result<(), Lost> {
+        let inputs = &self.inputs[self.trial(set)];
+        let images = Rig::images(self.params, inputs, POISONS[self.turn as usize % 2]);
+        self.rig.lay(set, &images, CANARY)
+    }
+
+    /// Lays all sets, and fills constants, which are the module's: the sets that share it hold what the first does.
+    fn lay_all(&mut self) -> Result<(), Lost> {
         for set in 0..self.sets {
-            let inputs = &self.inputs[self.trial(set)];
-            let images = Rig::images(self.params, inputs, POISONS[self.turn as usize % 2], 0xc5);
-            self.rig.write(set, &images)?;
+            self.lay(set)?;
         }
-        // A constant is the module's: the sets that share it hold what the first does.
-        self.rig.constants(SLOT, candidate, 0)
+        self.rig.constants(SLOT, self.candidate, 0)
     }
 
-    fn shots(&self, cold: bool, copies: u32, count: usize) -> Vec<Shot> {
+    /// Has the sets swap inputs, and poisons the rest otherwise.
+    fn swap(&mut self) -> Result<(), Lost> {
+        self.turn += 1;
+        self.lay_all()
+    }
+
+    fn shots(&self, cold: bool, count: usize) -> Vec<Shot> {
         let set = |i: usize| if cold { i as u32 % self.sets } else { 0 };
-        (0..count).map(|i| Shot { slot: SLOT, set: set(i), cold, copies }).collect()
+        (0..count).map(|i| Shot { slot: SLOT, set: set(i), cold, copies: 0, bare: false }).collect()
     }
 
-    /// Samples of one batch, or none under limits that make them worthless.
-    fn batch(&mut self, cold: bool, copies: u32, count: usize) -> Result<Result<Vec<f64>, u32>, Lost> {
+    /// Samples until the median is known well enough, the cap is reached, or half of the time is over; and what was wrong with outputs, if anything was.
+    fn series(&mut self, cold: bool) -> Result<(Series, Option<String>), Lost> {
+        self.swap()?;
+        let half = self.rig.left() / 2;
+        let (stopping, warmings) = match self.params.samples {
+            Some(few) => (Stopping { least: few as usize, most: few as usize, width: 0.0 }, 1),
+            None => (BENCH, WARMING),
+        };
+        let mut warming = vec![];
+        for _ in 0..warmings {
+            let count = if warmings == 1 { BRIEFLY } else { BATCH };
+            warming.extend(self.rig.time(self.shots(cold, count))?);
+            if sampling::settled(&warming) {
+                break;
+            }
+        }
+        let about = median(&warming[warming.len().saturating_sub(BATCH)..]);
+        let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
+        let bare = self.bare(copies)?;
+        let mut series = Series { samples_ns: vec![], dropped: 0 };
+        let mut taken = 0;
+        while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
+            // How long a batch is, nobody outside can count on.
+            let batch =
+                if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
+            let count = batch.min(stopping.most - taken);
+            taken += count;
+            match self.batch(cold, (copies, bare), count)? {
+                Ok(ns) => series.samples_ns.extend(ns),
+                Err(dropped) => series.dropped += dropped,
+            }
+            let last = stopping.enough(&series.samples_ns) || taken >= stopping.most;
+            if last || self.chance(LOOKS) == 0 {
+                // A batch shorter than there are sets left some untouched.
+                let sets = if cold { self.sets.min(count as u32) } else { 1 };
+                if let Some(wrong) = self.look(sets)? {
+                    return Ok((series, Some(wrong)));
+                }
+                self.swap()?;
+            }
+        }
+        Ok((series, None))
+    }
+
+    /// Nanoseconds that one laying of buffers takes in a graph of copies.
+    fn bare(&mut self, copies: u32) -> Result<f64, Lost> {
+        if copies == 0 {
+            return Ok(0.0);
+        }
+        let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: true };
+        let ns = self.rig.time((0..BATCH).flat_map(|_| [shot(1), shot(copies)]).collect())?;
+        let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(copies - 1)).max(0.0);
+        Ok(median(&ns.chunks(2).map(of).collect::<Vec<_>>()))
+    }
+
+    /// Samples of one batch, or how many were taken under limits that make them worthless.
+    fn batch(&mut self, cold: bool, (copies, bare): (u32, f64), count: usize) -> Result<Result<Vec<f64>, u32>, Lost> {
         let before = self.monitor.state();
         let ns = match copies {
-            0 => self.rig.time(self.shots(cold, 0, count))?,
+            0 => self.rig.time(self.shots(cold, count))?,
             many => {
-                let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies };
+                let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: false };
                 let shots = (0..count).flat_map(|_| [shot(1), shot(many)]).collect();
                 let both = self.rig.time(shots)?;
-                both.chunks(2).filter_map(|pair| sampling::slope(pair[0], pair[1], many)).collect()
+                let slopes = both.chunks(2).filter_map(|pair| sampling::slope(pair[0], pair[1], many));
+                slopes.map(|ns| ns - bare).filter(|ns| *ns > 0.0).collect()
             }
         };
         let after = self.monitor.state();
@@ -241,67 +343,59 @@ impl<'a> Bench<'a> {
         Ok(if sampling::dropped(reasons) { Err(ns.len() as u32) } else { Ok(ns) })
     }
 
-    /// Samples until the median is known well enough, the cap is reached, or half of the time is over.
-    fn series(&mut self, candidate: &Candidate<'_>, cold: bool) -> Result<Series, Lost> {
-        self.swap(candidate)?;
-        let half = self.rig.left() / 2;
-        let mut warming = vec![];
-        for _ in 0..WARMING {
-            warming.extend(self.rig.time(self.shots(cold, 0, BATCH))?);
-            if sampling::settled(&warming) {
-                break;
+    /// Whether the first sets hold the outputs of their inputs, and the inputs themselves; else what is wrong.
+    fn look(&mut self, sets: u32) -> Result<Option<String>, Lost> {
+        // Constants are those of the first set's inputs.
+        let sets = if self.params.constants.is_empty() { sets } else { 1 };
+        for set in 0..sets {
+            let trial = self.trial(set);
+            let images = Rig::images(self.params, &self.inputs[trial], POISONS[self.turn as usize % 2]);
+            let shown = self.rig.show(set, images.iter(), CANARY, made::salt())?;
+            if let Some(damage) = left::damage(&images, &shown) {
+                return Ok(Some(damage));
+            }
+            if left::sums(&images, &shown) == self.untimed[trial].sums {
+                continue;
+            }
+            let now = self.rig.outputs(set, &images, CANARY)?;
+            if self.untimed[trial].usual.is_none() {
+                let images = Rig::images(self.params, &self.inputs[trial], POISONS[0]);
+                self.untimed[trial].usual = Some(self.usual(set, &images)?);
+                self.lay(set)?;
+                self.rig.constants(SLOT, self.candidate, 0)?;
+            }
+            let usual = self.untimed[trial].usual.as_ref();
+            if let Some(output) = usual.and_then(|usual| usual.differing(&now)) {
+                return Ok(Some(not_the_same(&output)));
             }
         }
-        let about = median(&warming[warming.len().saturating_sub(BATCH)..]);
-        let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
-        let small = buffers::bytes(&self.params.problem, &self.params.workspaces) <= SWAPPED;
-        let mut series = Series { samples_ns: vec![], dropped: 0 };
-        let mut batches = 0;
-        let stopping = stopping(self.params.samples);
-        while !stopping.enough(&series.samples_ns) && batches * BATCH < stopping.most && self.rig.left() > half {
-            batches += 1;
-            // Of few samples none is taken too many.
-            let count = BATCH.min(stopping.most - series.samples_ns.len());
-            match self.batch(cold, copies, count)? {
-                Ok(ns) => series.samples_ns.extend(ns),
-                Err(dropped) => series.dropped += dropped,
-            }
-            if small {
-                self.swap(candidate)?;
-            }
-        }
-        Ok(series)
+        Ok(None)
     }
 
-    /// One more batch on swapped inputs, after which every set must hold the outputs of its inputs and the inputs themselves, and which must take no longer.
-    fn swapped(&mut self, candidate: &Candidate<'_>, cold: &Series, hot: &Series) -> Result<Option<Verdict>, Lost> {
-        for (is_cold, series) in [(true, cold), (false, hot)] {
-            self.swap(candidate)?;
-            // Constants are those of the first set's inputs.
-            let sets = match (is_cold, self.params.constants.is_empty()) {
-                (true, true) => self.sets,
-                _ => 1,
-            };
-            let shots = (0..BATCH as u32).map(|i| Shot { slot: SLOT, set: i % sets, cold: is_cold, copies: 0 });
-            let first = self.rig.time(shots.collect())?[0];
-            for set in 0..sets {
-                let trial = self.trial(set);
-                let poison = POISONS[self.turn as usize % 2];
-                let images = Rig::images(self.params, &self.inputs[trial], poison, 0xc5);
-                let now = self.rig.outputs(set, &images)?;
-                if let Some(output) = differing(&now, &self.untimed[trial]) {
-                    let message = format!("`{output}` of a timed launch is not that of one that nobody timed");
-                    return Ok(Some(Verdict::Fail(message)));
-                }
-                for image in images.iter().filter(|i| is_input(i.laid.name, &self.params.problem)) {
-                    if self.rig.checksum(set, image)? != own::checksum(&image.whole) {
-                        let message = format!("the input `{}` was changed by timed launches", image.laid.name);
-                        return Ok(Some(Verdict::Fail(message)));
-                    }
-                }
-            }
-            let usual = median(&series.samples_ns);
-            if usual >= SHORT_NS && first > FRESH * usual {
+    fn usual(&mut self, set: u32, images: &[Image<'a>]) -> Result<Usual<'a>, Lost> {
+        self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS)
+    }
+
+    /// A sample on inputs that were never on the device: it must take no longer than others, and leave what launches that nobody times leave.
+    fn fresh(&mut self, inputs: &Arc<Inputs>, cold: &Series) -> Result<Option<Verdict>, Lost> {
+        let images = Rig::images(self.params, inputs, POISONS[1]);
+        self.rig.lay(0, &images, CANARY)?;
+        self.rig.constants(SLOT, self.candidate, 0)?;
+        let first = self.rig.time(self.shots(true, 1))?[0];
+        let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
+        if let Some(damage) = left::damage(&images, &shown) {
+            return Ok(Some(Verdict::Fail(damage)));
+        }
+        let now = self.rig.outputs(0, &images, CANARY)?;
+        // Before launches that nobody times see these inputs: those that see them again.
+        let again = self.rig.time(self.shots(true, 1))?[0];
+        if let Some(output) = self.usual(0, &images)?.differing(&now) {
+            return Ok(Some(Verdict::Fail(not_the_same(&output))));
+        }
+        let usual = median(&cold.samples_ns);
+        if first > FRESH.0 * usual + FRESH.1 {
+            // What takes as long on inputs that are no longer fresh is slow for another reason.
+            if again < first / FRESH.0 {
                 let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on those it had seen");
                 return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
             }
@@ -310,19 +404,21 @@ impl<'a> Bench<'a> {
     }
 
     /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
-    fn plausible(&mut self, candidate: &Candidate<'_>, cold: &Series, hot: &Series) -> Result<Option<Verdict>, Lost> {
+    fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(&self.params.problem, self.params.bytes));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
         let arithmetic = self.params.flops_min.map(|least| Arithmetic { least, read });
-        for (what, series) in [("cold", cold), ("hot", hot)] {
+        let told = |series: &Option<Series>| series.as_ref().map_or(f64::NAN, |series| median(&series.samples_ns));
+        let (cold, hot) = (told(&seen.cold), told(&seen.hot));
+        for (what, told) in [("cold", cold), ("hot", hot)] {
             let floor = peaks.floor(what == "cold", moved, arithmetic.as_ref());
-            let told = median(&series.samples_ns);
             if told.is_nan() || told >= floor.ns {
                 continue;
             }
-            self.swap(candidate)?;
+            self.swap()?;
             let clocked = self.clocked(told)?;
-            let hot = median(&hot.samples_ns);
+            // Hot times are what the clock can see: it sees many copies, of which the first alone is cold.
+            let hot = if hot.is_nan() { told } else { hot };
             if !(0.5..=1.5).contains(&(clocked / hot)) {
                 let message = format!("events say {hot:.0} ns hot, the judge's clock {clocked:.0} ns");
                 return Ok(Some(Verdict::Fail(message)));
@@ -334,54 +430,32 @@ impl<'a> Bench<'a> {
         Ok(None)
     }
 
-    /// Nanoseconds of one hot copy by the judge's clock, as the slope over graphs of one and many: what asking costs cancels out.
+    /// Nanoseconds of one hot copy by the judge's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
     fn clocked(&mut self, about: f64) -> Result<f64, Lost> {
         let many = sampling::copies(about / 20.0);
         let mut slopes = vec![];
         for _ in 0..BATCH {
-            let mut took = |copies| -> Result<f64, Lost> {
+            let mut took = |copies, bare| -> Result<f64, Lost> {
                 let start = Instant::now();
-                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies }])?;
+                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies, bare }])?;
                 Ok(start.elapsed().as_secs_f64() * 1e9)
             };
-            let (one, all) = (took(1)?, took(many)?);
+            let (one, all) = (took(1, false)?, took(many, false)?);
+            let (bare_one, bare_all) = (took(1, true)?, took(many, true)?);
             // The runner runs everything once before, to warm up.
-            slopes.push((all - one) / 2.0 / f64::from(many - 1));
+            slopes.push(((all - one) - (bare_all - bare_one)) / 2.0 / f64::from(many - 1));
         }
         Ok(median(&slopes))
     }
 }
 
-/// When a series ends: of few samples when there are as many as were asked for.
-fn stopping(few: Option<u32>) -> Stopping {
-    Stopping { most: few.map_or(BENCH.most, |few| BENCH.most.min(few as usize)), ..BENCH }
-}
-
-fn is_input(name: &str, problem: &Problem) -> bool {
-    problem.tensor(name).is_some_and(|t| t.role == Role::Input)
+fn not_the_same(output: &str) -> String {
+    format!("`{output}` of a timed launch is not that of one that nobody timed")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DType, Init};
-
-    fn tensor(dtype: DType, role: Role) -> Tensor {
-        Tensor { name: "y".into(), role, dtype, shape: vec![2], strides: vec![1], align: 256, init: Init::Auto }
-    }
-
-    #[test]
-    fn outputs_may_differ_by_an_order_of_additions_and_by_no_more() {
-        let y = tensor(DType::F32, Role::Output);
-        let bytes = |values: [f32; 2]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-        let then: Outputs<'_> = vec![(&y, bytes([1.0, 2.0]))];
-        assert_eq!(differing(&then, &then), None);
-        assert_eq!(differing(&vec![(&y, bytes([1.0, 2.000_001]))], &then), None);
-        assert_eq!(differing(&vec![(&y, bytes([1.0, 3.0]))], &then), Some("y".into()));
-        let i = tensor(DType::I32, Role::Output);
-        let whole = |n: i32| vec![(&i, [n, 0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())];
-        assert_eq!(differing(&whole(1_000_000), &whole(1_000_001)), Some("y".into()));
-    }
 
     #[test]
     fn states_come_to_median_clocks_and_all_that_limited_them() {

@@ -1,45 +1,113 @@
 //! Buffers on a device as a judge lays them out: the kernel's part between canaries, poisoned or filled. Knows tensors and workspaces; asks no device.
 
+use std::sync::Arc;
+
+use super::made::{Inputs, Made};
+use super::wire::{Before, Lay, With};
 use crate::model::bound::{Buffer, Fill};
 use crate::model::{Problem, Role, Tensor};
-use crate::reference::Values;
-use crate::reference::float::encode_strided;
-use crate::worker::judge::laid::{Laid, Use};
-
-use super::wire::Before;
+use crate::worker::judge::laid::{After, Laid, Use};
 
 /// Bytes of canary on either side: a row of sixteen thousand floats. Also a multiple of what any tensor is aligned to.
 const GUARD: usize = 64 << 10;
 /// To what the kernel's part is filled up, with canaries.
 const UNIT: usize = 256;
 
-/// One buffer before a run.
-pub(super) struct Image<'a> {
-    /// What is checked after.
-    pub(super) laid: Laid<'a>,
-    /// Its bytes, canaries included.
-    pub(super) whole: Vec<u8>,
-    /// What happens to it before each sample.
-    pub(super) before: Before,
+/// What the kernel's part of a buffer holds before a run.
+#[derive(Debug, Clone)]
+pub(super) enum Holds {
+    /// These contents.
+    Contents(Arc<Made>),
+    /// One byte over and over.
+    Byte(u8),
 }
 
-impl Image<'_> {
+/// One buffer before a run.
+#[derive(Debug, Clone)]
+pub(super) struct Image<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
+    /// Bytes of an element.
+    element: u64,
+    /// Bytes of the kernel's part.
+    pub(super) own: u64,
+    used: Use<'a>,
+    /// What the kernel's part holds.
+    pub(super) holds: Holds,
+    /// What happens to that before each sample.
+    before: Before,
+}
+
+impl<'a> Image<'a> {
     /// Where the kernel's part begins.
     pub(super) fn offset(&self) -> u64 {
         GUARD as u64
     }
 
-    /// Bytes of the kernel's part.
-    pub(super) fn own(&self) -> u64 {
-        self.laid.before.len() as u64
+    /// Its bytes, canaries included.
+    pub(super) fn whole(&self) -> u64 {
+        whole(self.own)
+    }
+
+    /// How it is laid.
+    pub(super) fn lay(&self) -> Lay {
+        let with = match &self.holds {
+            Holds::Contents(made) => With::Contents(made.name.clone()),
+            Holds::Byte(byte) => With::Byte(*byte),
+        };
+        Lay { name: self.name.to_string(), with, before: self.before }
+    }
+
+    /// The tensor, if a kernel writes it.
+    pub(super) fn written(&self) -> Option<&'a Tensor> {
+        match self.used {
+            Use::Tensor(tensor) if tensor.role != Role::Input => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Whether every byte of it is an element of a tensor: then nothing lies between those that a kernel may not write.
+    pub(super) fn is_dense(&self) -> bool {
+        !matches!(self.used, Use::Tensor(tensor) if !tensor.is_contiguous())
+    }
+
+    /// Whether it must hold after a run what it held before, and what its sum is then.
+    pub(super) fn kept_sum(&self) -> Option<u64> {
+        match (&self.used, &self.holds) {
+            (Use::Tensor(tensor), Holds::Contents(made)) if tensor.role == Role::Input => Some(made.sum),
+            _ => None,
+        }
+    }
+
+    /// Whether only its bytes tell whether all is well with it: a workspace that must be zero again.
+    pub(super) fn must_be_read(&self) -> bool {
+        matches!(self.used, Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce)
+    }
+
+    /// What the whole shows after a run, canaries being `canary`.
+    pub(super) fn after(&self, canary: u8, bytes: &[u8]) -> After {
+        let before = match &self.holds {
+            Holds::Contents(made) => made.bytes.clone(),
+            Holds::Byte(byte) => vec![*byte; self.own as usize],
+        };
+        let used = self.used.clone();
+        Laid { name: self.name, element: self.element, offset: GUARD, before, used, canary }.after(bytes)
     }
 }
 
-/// Bytes that all buffers of a set take on a device, what is restored counted twice.
+fn whole(own: u64) -> u64 {
+    own.next_multiple_of(UNIT as u64) + 2 * GUARD as u64
+}
+
+/// Bytes that all buffers of a set take on a device.
 pub(super) fn bytes(problem: &Problem, workspaces: &[Buffer]) -> u64 {
-    let of = |own: u64| own.next_multiple_of(UNIT as u64) + 2 * GUARD as u64;
-    let tensors = problem.tensors.iter().map(|t| of(t.bytes()) * if t.role == Role::Inout { 2 } else { 1 });
-    tensors.chain(workspaces.iter().map(|w| of(w.elements * w.dtype.bytes()))).sum()
+    let tensors = problem.tensors.iter().map(|t| whole(t.bytes()));
+    tensors.chain(workspaces.iter().map(|w| whole(w.elements * w.dtype.bytes()))).sum()
+}
+
+/// Bytes that the contents of one trial take.
+pub(super) fn contents(problem: &Problem) -> u64 {
+    problem.tensors.iter().filter(|t| t.role != Role::Output).map(Tensor::bytes).sum()
 }
 
 /// A byte for canaries that follows from a seed and is neither zero nor a poison.
@@ -55,42 +123,29 @@ pub(super) fn canary(seed: u64, salt: u64) -> u8 {
 pub(super) fn images<'a>(
     problem: &'a Problem,
     workspaces: &'a [Buffer],
-    inputs: &std::collections::BTreeMap<String, Values>,
+    inputs: &Inputs,
     poison: u8,
-    canary: u8,
 ) -> Vec<Image<'a>> {
     let tensors = problem.tensors.iter().map(|tensor| {
-        let before = match inputs.get(&tensor.name).filter(|_| tensor.role != Role::Output) {
-            Some(values) => encode_strided(tensor, values),
-            None => vec![poison; tensor.bytes() as usize],
-        };
-        image(&tensor.name, tensor.dtype.bytes(), before, Use::Tensor(tensor), canary, of_tensor(tensor, poison))
+        let contents = inputs.get(&tensor.name).filter(|_| tensor.role != Role::Output);
+        Image {
+            name: &tensor.name,
+            element: tensor.dtype.bytes(),
+            own: tensor.bytes(),
+            used: Use::Tensor(tensor),
+            holds: contents.map_or(Holds::Byte(poison), |made| Holds::Contents(Arc::clone(made))),
+            before: if tensor.role == Role::Input { Before::Keep } else { Before::Renew },
+        }
     });
-    let workspaces = workspaces.iter().map(|workspace| {
-        let byte = if workspace.fill == Fill::Poison { poison } else { 0 };
-        let count = workspace.elements * workspace.dtype.bytes();
-        let before = match workspace.fill {
-            Fill::ZeroOnce => Before::Keep,
-            Fill::Poison | Fill::Zero => Before::Set { byte, count },
-        };
-        let used = Use::Workspace(workspace);
-        image(&workspace.name, workspace.dtype.bytes(), vec![byte; count as usize], used, canary, before)
+    let workspaces = workspaces.iter().map(|workspace| Image {
+        name: &workspace.name,
+        element: workspace.dtype.bytes(),
+        own: workspace.elements * workspace.dtype.bytes(),
+        used: Use::Workspace(workspace),
+        holds: Holds::Byte(if workspace.fill == Fill::Poison { poison } else { 0 }),
+        before: if workspace.fill == Fill::ZeroOnce { Before::Keep } else { Before::Renew },
     });
     tensors.chain(workspaces).collect()
-}
-
-fn of_tensor(tensor: &Tensor, poison: u8) -> Before {
-    match tensor.role {
-        Role::Input => Before::Keep,
-        Role::Inout => Before::Restore,
-        Role::Output => Before::Set { byte: poison, count: tensor.bytes() },
-    }
-}
-
-fn image<'a>(name: &'a str, element: u64, before: Vec<u8>, used: Use<'a>, canary: u8, each: Before) -> Image<'a> {
-    let mut whole = vec![canary; 2 * GUARD + before.len().next_multiple_of(UNIT)];
-    whole[GUARD..GUARD + before.len()].copy_from_slice(&before);
-    Image { laid: Laid { name, element, offset: GUARD, before, used, canary }, whole, before: each }
 }
 
 #[cfg(test)]
@@ -119,17 +174,19 @@ mod tests {
             reference: Reference::Cpp { file: String::new(), function: String::new() },
             generate_inputs: None,
         };
-        let images = images(&problem, &[], &BTreeMap::new(), 0xff, canary(1, 0));
-        let image = &images[0];
-        assert_eq!((image.own(), image.before), (12, Before::Set { byte: 0xff, count: 12 }));
-        assert!(image.laid.after(&image.whole).findings.is_empty());
+        let images = images(&problem, &[], &BTreeMap::new(), 0xff);
+        let (image, canary) = (&images[0], canary(1, 0));
+        assert_eq!((image.own, image.lay().with, image.before), (12, With::Byte(0xff), Before::Renew));
+        let mut laid = vec![canary; image.whole() as usize];
+        laid[GUARD..GUARD + 12].fill(0xff);
+        assert!(image.after(canary, &laid).findings.is_empty());
         for (at, index) in [(GUARD - 1, -1), (GUARD + 12, 3)] {
-            let mut whole = image.whole.clone();
+            let mut whole = laid.clone();
             whole[at] ^= 1;
-            let found = image.laid.after(&whole).findings;
+            let found = image.after(canary, &whole).findings;
             assert_eq!((found[0].kind, found[0].index), (FindingKind::Canary, Some(index)));
         }
-        assert_eq!(bytes(&problem, &[]), image.whole.len() as u64);
+        assert_eq!(bytes(&problem, &[]), image.whole());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The judge's side of a device's runner: starts it, asks it, kills it when its time is over, and keeps it warm for the next step. Knows processes and messages;
 //! not what is asked for.
 //!
-//! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no buffer. One that met an error of
+//! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no
+//! buffer, only inputs that the next step may want again. One that met an error of
 //! the driver, ran out of time or died is gone with its group, and the next step gets another.
 
 use std::io;
@@ -27,6 +28,7 @@ struct Idle {
     talker: Talker,
     exchange: Exchange,
     free: u64,
+    contents: Vec<(String, u64)>,
 }
 
 static IDLE: Mutex<Option<Idle>> = Mutex::new(None);
@@ -72,6 +74,8 @@ pub(super) struct Client {
     pub(super) facts: DeviceFacts,
     /// Bytes of device memory that were free when it started.
     pub(super) free: u64,
+    /// Names and bytes of the contents that it keeps, the one that was used longest ago first.
+    pub(super) contents: Vec<(String, u64)>,
 }
 
 /// The devices that the task was told of.
@@ -95,7 +99,8 @@ impl Client {
         let facts = choose(&probed, arch, task.product.as_deref()).ok_or_else(none)?.clone();
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
-            return Ok(Client { talker: Some(idle.talker), exchange: idle.exchange, facts, free: idle.free });
+            let Idle { talker, exchange, free, contents, .. } = idle;
+            return Ok(Client { talker: Some(talker), exchange, facts, free, contents });
         }
         Self::begin(&probed, facts, task).map_err(|lost| match lost {
             // Nothing of the candidate's is there yet.
@@ -122,7 +127,7 @@ impl Client {
             command = command.env("LD_LIBRARY_PATH", path);
         }
         let talker = Talker::start(&command).map_err(system)?;
-        let mut client = Client { talker: Some(talker), exchange, facts, free: 0 };
+        let mut client = Client { talker: Some(talker), exchange, facts, free: 0, contents: vec![] };
         match client.line("", STARTING.min(task.left()))? {
             Answer::Ready { free } => client.free = free,
             other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
@@ -192,7 +197,8 @@ impl Client {
             return;
         }
         let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
-        let idle = Idle { uuid: self.facts.uuid, talker, exchange: self.exchange, free: self.free };
+        let Client { exchange, facts, free, contents, .. } = self;
+        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents };
         *IDLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
     }
 }

@@ -207,7 +207,7 @@ impl Stream {
     }
 
     /// What `queue` queues, as a graph that is not yet run.
-    pub(super) fn capture(&self, queue: impl FnOnce() -> Result<(), Fault>) -> Result<Graph, Fault> {
+    pub(super) fn capture<E: From<Fault>>(&self, queue: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
         let during = "while launching: a graph was made";
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is alive and does not capture.
@@ -223,7 +223,7 @@ impl Stream {
         let made = check(unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, graph, 0) }, during);
         // SAFETY: what runs it no longer needs it.
         let _ = unsafe { sys::cuGraphDestroy(graph) };
-        made.map(|()| Graph(ready))
+        made.map(|()| Graph(ready)).map_err(E::from)
     }
 }
 

@@ -16,7 +16,6 @@ extern "C" __global__ void kforge_gate(volatile u32* word, u64 limit_ns) {
             return;
         }
     }
-
 }
 
 // Reads and writes every word of an area, by which other lines leave the L2 cache.
@@ -25,17 +24,35 @@ extern "C" __global__ void kforge_flush(u32* area, u64 words, u32 value) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride) area[i] = area[i] ^ value;
 }
 
-// Adds to `sum` what each word and its place come to: equal contents give equal sums in whatever order threads come.
-extern "C" __global__ void kforge_checksum(const u32* area, u64 words, u64* sum) {
+static __device__ __forceinline__ u64 mixed(u64 word, u64 place, u64 salt) {
+    u64 z = word + (place + 1) * 0x9e3779b97f4a7c15ull + salt;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+// Adds to `sum` what each word of four bytes and its place come to, the bytes behind the last whole one as a word of their own: equal contents give equal sums in
+// whatever order threads come. `area` is aligned to a word. Who does not know the salt cannot make other contents of the same sum.
+extern "C" __global__ void kforge_checksum(const unsigned char* area, u64 bytes, u64 salt, u64* sum) {
+    u64 words = bytes / 4;
     u64 stride = (u64)gridDim.x * blockDim.x;
+    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     u64 own = 0;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride) {
-        u64 z = (u64)area[i] + (i + 1) * 0x9e3779b97f4a7c15ull;
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-        own += z ^ (z >> 31);
+    for (u64 i = first; i < words; i += stride) own += mixed(((const u32*)area)[i], i, salt);
+    if (first == 0 && bytes % 4 != 0) {
+        u64 last = 0;
+        for (u64 i = words * 4; i < bytes; ++i) last |= (u64)area[i] << 8 * (i % 4);
+        own += mixed(last, words, salt);
     }
     atomicAdd(sum, own);
+}
+
+// Counts bytes that are not `byte`.
+extern "C" __global__ void kforge_unlike(const unsigned char* area, u64 bytes, u32 byte, u64* count) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    u64 own = 0;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) own += area[i] != byte;
+    if (own != 0) atomicAdd(count, own);
 }
 
 // Philox 4x32-10 as in `reference::philox`.
@@ -83,12 +100,4 @@ extern "C" __global__ void kforge_fill(float* out, u64 count, u64 seed, u32 ordi
         }
         out[i] = (float)x;
     }
-}
-
-// Counts words that differ.
-extern "C" __global__ void kforge_differ(const u32* a, const u32* b, u64 words, u64* count) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    u64 own = 0;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride) own += a[i] != b[i];
-    if (own != 0) atomicAdd(count, own);
 }

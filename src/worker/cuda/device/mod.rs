@@ -8,8 +8,10 @@
 //! | `wire`, `exchange`, `fault` | both | what is said, how bytes pass, what errors mean |
 //! | `client` | judge | starts a runner, asks, kills it when its time is over |
 //! | `rig` | judge | what the steps do alike with a runner |
+//! | `made` | judge | inputs as bytes, made once for all variants |
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
 //! | `verify`, `bench`, `pairs`, `peaks` | judge | the steps |
+//! | `left` | judge | what launches left, by sums and by bytes |
 //! | `monitor` | judge | clocks, temperature, power |
 
 mod bench;
@@ -21,6 +23,8 @@ mod exchange;
 pub mod facts;
 pub mod fault;
 mod launch;
+mod left;
+mod made;
 mod monitor;
 mod own;
 mod pairs;

@@ -1,6 +1,7 @@
 //! Clocks, temperature, power and what limits them, as NVML says. Knows its library; decides nothing, and lacks nothing but what it says where there is none.
 
 use std::ffi::OsStr;
+use std::sync::OnceLock;
 
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
@@ -20,13 +21,15 @@ pub(super) struct State {
 
 /// NVML's view of one device.
 pub(super) struct Monitor {
-    nvml: Option<Nvml>,
+    nvml: Option<&'static Nvml>,
     uuid: String,
 }
 
-fn open() -> Option<Nvml> {
+/// The library, opened once a process: starting it takes longer than a sample.
+fn open() -> Option<&'static Nvml> {
+    static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
     // The plain name needs a package for developers; the driver brings the other.
-    Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()
+    NVML.get_or_init(|| Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()).as_ref()
 }
 
 /// The driver's full version: `580.159.04`.
@@ -42,7 +45,7 @@ impl Monitor {
 
     /// Its state now.
     pub(super) fn state(&self) -> State {
-        let Some(device) = self.nvml.as_ref().and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok()) else {
+        let Some(device) = self.nvml.and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok()) else {
             return State::default();
         };
         let clock = |of| device.clock_info(of).ok();

@@ -18,6 +18,7 @@ pub(super) struct Own {
     gate: Function,
     flush: Function,
     checksum: Function,
+    unlike: Function,
     blocks: u32,
     _module: Module,
 }
@@ -32,6 +33,7 @@ impl Own {
             gate: module.function("kforge_gate")?,
             flush: module.function("kforge_flush")?,
             checksum: module.function("kforge_checksum")?,
+            unlike: module.function("kforge_unlike")?,
             blocks: processors.max(1) * 4,
             _module: module,
         })
@@ -51,17 +53,36 @@ impl Own {
         unsafe { self.launch(self.flush, (self.blocks, 512), &values, stream) }
     }
 
-    /// The sum of a buffer, as [`checksum`] has it.
-    pub(super) fn checksum(&self, context: &Rc<Context>, area: &Memory, stream: &Stream) -> Result<u64, Fault> {
-        let sum = Memory::new(context, 8)?;
-        sum.write(&[0; 8])?;
-        let values = [vec![area.at()], vec![area.bytes() / 4], vec![sum.at()]];
-        // SAFETY: the parameters are those in `kernels.cu`, the area has as many words, the sum eight bytes.
-        unsafe { self.launch(self.checksum, (self.blocks, 256), &values, stream) }?;
-        stream.synchronize("while a buffer was summed")?;
-        let mut bytes = [0; 8];
-        sum.read(&mut bytes)?;
-        Ok(u64::from_le_bytes(bytes))
+    /// Adds the sum of a range, as [`checksum`] has it, to the eight bytes at `sum`.
+    ///
+    /// # Safety
+    /// Both ranges must be allocated, the first from a whole word on.
+    pub(super) unsafe fn checksum(
+        &self,
+        (at, bytes): (u64, u64),
+        salt: u64,
+        sum: u64,
+        stream: &Stream,
+    ) -> Result<(), Fault> {
+        let values = [vec![at], vec![bytes], vec![salt], vec![sum]];
+        // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
+        unsafe { self.launch(self.checksum, (self.blocks, 256), &values, stream) }
+    }
+
+    /// Adds how many bytes of a range are not `byte` to the eight bytes at `count`.
+    ///
+    /// # Safety
+    /// Both ranges must be allocated.
+    pub(super) unsafe fn unlike(
+        &self,
+        (at, bytes): (u64, u64),
+        byte: u8,
+        count: u64,
+        stream: &Stream,
+    ) -> Result<(), Fault> {
+        let values = [vec![at], vec![bytes], vec![u64::from(byte)], vec![count]];
+        // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
+        unsafe { self.launch(self.unlike, (16, 256), &values, stream) }
     }
 
     /// # Safety
@@ -79,17 +100,20 @@ impl Own {
     }
 }
 
-/// What `kforge_checksum` computes: words of four bytes, those behind the last whole one left out.
-pub fn checksum(bytes: &[u8]) -> u64 {
-    let (words, _) = bytes.as_chunks::<4>();
-    let of = |(i, word): (usize, &[u8; 4])| {
-        let place = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut z = u64::from(u32::from_le_bytes(*word)).wrapping_add(place);
+/// What `kforge_checksum` computes.
+pub fn checksum(bytes: &[u8], salt: u64) -> u64 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let mixed = |place: usize, word: u64| {
+        let place = (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut z = word.wrapping_add(place).wrapping_add(salt);
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    words.iter().enumerate().map(of).fold(0, u64::wrapping_add)
+    let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let last = if rest.is_empty() { 0 } else { mixed(words.len(), last) };
+    let of = |(place, word): (usize, &[u8; 4])| mixed(place, u64::from(u32::from_le_bytes(*word)));
+    words.iter().enumerate().map(of).fold(last, u64::wrapping_add)
 }
 
 #[cfg(test)]
@@ -98,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_text_has_every_kernel_and_asks_no_more_of_a_driver_than_it_needs() {
-        for name in ["gate", "flush", "checksum", "fill", "differ"] {
+        for name in ["gate", "flush", "checksum", "unlike", "fill"] {
             assert!(TEXT.contains(&format!(".entry kforge_{name}(")), "{name}");
         }
         assert!(TEXT.starts_with(".version 6.3\n.target sm_75"), "{}", &TEXT[..40]);
@@ -106,9 +130,11 @@ mod tests {
 
     #[test]
     fn a_sum_tells_places_and_values_apart() {
-        let sum = |words: &[u32]| checksum(&words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>());
+        let sum = |words: &[u32]| checksum(&words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<_>>(), 7);
         assert_ne!(sum(&[1, 2]), sum(&[2, 1]));
         assert_ne!(sum(&[0]), sum(&[0, 0]));
         assert_ne!(sum(&[1, 0]), sum(&[0, 1]));
+        assert_ne!(checksum(&[1, 2, 3, 4, 5], 7), checksum(&[1, 2, 3, 4, 6], 7));
+        assert_ne!(checksum(&[1, 2, 3, 4], 7), checksum(&[1, 2, 3, 4], 8));
     }
 }

@@ -4,10 +4,14 @@
 //! A block has buffers of its own, at other addresses than the last, and modules loaded in turned order; its samples come in ABBA order. Workspaces of one name are
 //! one buffer, as large as the larger, and zero before each sample whatever their declaration says: poison is for verify.
 
-use super::bench::{Outputs, differing, inputs, tell};
+use std::sync::Arc;
+
+use super::bench::{inputs, tell};
 use super::buffers::Image;
 use super::client::Lost;
 use super::fault::Meaning;
+use super::left::{self, Usual};
+use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::rig::{Candidate, Rig};
 use super::wire::{Set, Shot};
@@ -20,7 +24,6 @@ use crate::record::params::{PairsParams, VerifyParams};
 use crate::record::timing::PairsObserved;
 use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
-use crate::worker::oracle::Named;
 use crate::worker::task::Task;
 
 /// Blocks, and ABBA rounds in each.
@@ -30,6 +33,10 @@ const ROUNDS: usize = 4;
 const WARMING: usize = 5;
 /// The set that holds nothing but what moves the others.
 const PADDING: Set = 99;
+/// The byte around buffers.
+const CANARY: u8 = 0xc5;
+/// Launches that nobody times, where timed ones left something else.
+const REPEATS: usize = 6;
 
 /// Does a pairs step.
 pub fn pairs(task: &Task) -> Response {
@@ -46,7 +53,16 @@ fn paired(task: &Task) -> Result<Response, Response> {
     rig.lock(true)?;
     let mut provenance = rig.provenance(params.protocol);
     let monitor = Monitor::new(&rig.client.facts.uuid);
-    let mut pairs = Pairs { both: &both, cold: !params.hot, rig, monitor, first: vec![], states: vec![], copies: None };
+    let mut pairs = Pairs {
+        both: &both,
+        cold: !params.hot,
+        rig,
+        monitor,
+        first: vec![],
+        states: vec![],
+        copies: None,
+        luck: made::secret(),
+    };
     let mut seen = PairsObserved { blocks: vec![] };
     let verdict = match pairs.all(&candidates, &inputs, &mut seen) {
         Ok(wrong) => wrong.map(|wrong| (Verdict::Fail(wrong), false)),
@@ -87,11 +103,13 @@ struct Pairs<'a> {
     cold: bool,
     rig: Rig<'a>,
     monitor: Monitor,
-    /// What each side made of each of the inputs first.
-    first: Vec<((usize, usize), Outputs<'a>)>,
+    /// What each side made of each of the inputs first: sums, and more once they do not suffice.
+    first: Vec<((usize, usize), Vec<u64>, Option<Usual<'a>>)>,
     states: Vec<State>,
-    /// Copies in a graph, for what is short and hot; decided once.
-    copies: Option<u32>,
+    /// Copies in a graph, for what is short and hot, and what laying buffers takes of each; decided once.
+    copies: Option<(u32, f64)>,
+    /// What decides after which samples outputs are looked at.
+    luck: u64,
 }
 
 fn slot(side: Side) -> u8 {
@@ -106,19 +124,22 @@ impl<'a> Pairs<'a> {
     fn all(
         &mut self,
         candidates: &[Candidate<'_>; 2],
-        inputs: &[Named],
+        inputs: &[Arc<Inputs>],
         seen: &mut PairsObserved,
     ) -> Result<Option<String>, Lost> {
         let reserve = self.rig.left() / 10;
         for block in 0..BLOCKS {
             // Every other pair of blocks the other inputs: then each meets each order.
             let trial = block / 2 % inputs.len();
-            let images = Rig::images(self.both, &inputs[trial], POISONS[0], 0xc5);
+            let images = Rig::images(self.both, &inputs[trial], POISONS[0]);
             self.lay(candidates, block, &images)?;
             if let Some(wrong) = self.check(candidates, trial, &images)? {
                 return Ok(Some(wrong));
             }
-            seen.blocks.push(self.block(block)?);
+            match self.block(candidates, (block, trial), &images)? {
+                Ok(ratios) => seen.blocks.push(ratios),
+                Err(wrong) => return Ok(Some(wrong)),
+            }
             if let Some(wrong) = self.check(candidates, trial, &images)? {
                 return Ok(Some(wrong));
             }
@@ -135,7 +156,7 @@ impl<'a> Pairs<'a> {
         // Moves what comes after by pages of two megabytes and parts of them.
         self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512)?;
         self.rig.allocate(0, images)?;
-        self.rig.write(0, images)?;
+        self.rig.lay(0, images, CANARY)?;
         let order = if block.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for at in order {
             self.rig.load(at as u8, &candidates[at])?;
@@ -152,66 +173,120 @@ impl<'a> Pairs<'a> {
         images: &[Image<'a>],
     ) -> Result<Option<String>, Lost> {
         for side in 0..candidates.len() {
-            self.rig.write(0, images)?;
+            self.rig.lay(0, images, CANARY)?;
             self.rig.run(side as u8, 0)?;
-            let now = self.rig.outputs(0, images)?;
-            match self.first.iter().find(|(of, _)| *of == (side, trial)) {
-                None => self.first.push(((side, trial), now)),
-                Some((_, then)) => {
-                    if let Some(output) = differing(&now, then) {
-                        let side = ["A", "B"][side];
-                        return Ok(Some(format!("`{output}` of {side} is not what it was before it was timed")));
-                    }
-                }
+            if let Some(wrong) = self.look(candidates, (side, trial), images)? {
+                return Ok(Some(wrong));
             }
         }
         Ok(None)
     }
 
-    /// One sample of a side.
-    fn sample(&mut self, side: Side) -> Result<f64, Lost> {
-        let shot = |copies| Shot { slot: slot(side), set: 0, cold: self.cold, copies };
-        match self.copies.unwrap_or(0) {
-            0 => Ok(self.rig.time(vec![shot(0)])?[0]),
-            many => {
-                let ns = self.rig.time(vec![shot(1), shot(many)])?;
+    /// Whether buffers hold what that side made of these inputs before; else what is wrong.
+    fn look(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        (side, trial): (usize, usize),
+        images: &[Image<'a>],
+    ) -> Result<Option<String>, Lost> {
+        let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
+        if let Some(damage) = left::damage(images, &shown) {
+            return Ok(Some(damage));
+        }
+        let sums = left::sums(images, &shown);
+        let Some(at) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
+            self.first.push(((side, trial), sums, None));
+            return Ok(None);
+        };
+        if self.first[at].1 == sums {
+            return Ok(None);
+        }
+        let now = self.rig.outputs(0, images, CANARY)?;
+        if self.first[at].2.is_none() {
+            let usual = self.rig.usual(side as u8, &candidates[side], (0, images, CANARY), REPEATS)?;
+            self.first[at].2 = Some(usual);
+        }
+        let wrong = self.first[at].2.as_ref().and_then(|usual| usual.differing(&now));
+        let side = ["A", "B"][side];
+        Ok(wrong.map(|output| format!("`{output}` of {side} is not what it was before it was timed")))
+    }
+
+    /// A sample of each of these sides, in order.
+    fn samples(&mut self, sides: &[Side]) -> Result<Vec<f64>, Lost> {
+        let cold = self.cold;
+        let shot = |side: Side, copies| Shot { slot: slot(side), set: 0, cold, copies, bare: false };
+        match self.copies.unwrap_or((0, 0.0)) {
+            (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
+            (many, bare) => {
+                let ns = self.rig.time(sides.iter().flat_map(|side| [shot(*side, 1), shot(*side, many)]).collect())?;
                 // What cannot be told from nothing is no sample.
-                Ok(sampling::slope(ns[0], ns[1], many).unwrap_or(0.0))
+                let of = |pair: &[f64]| sampling::slope(pair[0], pair[1], many).map_or(0.0, |ns| (ns - bare).max(0.0));
+                Ok(ns.chunks(2).map(of).collect())
             }
         }
     }
 
-    /// The log-ratios of a block; those under limits or at unlike clocks are left out.
-    fn block(&mut self, block: usize) -> Result<Vec<f64>, Lost> {
+    /// How many copies to put in a graph, and what laying buffers takes of each, from samples of what is not in graphs.
+    fn copies(&mut self, warming: &[f64]) -> Result<(u32, f64), Lost> {
+        let about = median(warming);
+        if self.cold || about >= SHORT_NS {
+            return Ok((0, 0.0));
+        }
+        let many = sampling::copies(about);
+        let shot = |copies| Shot { slot: 0, set: 0, cold: false, copies, bare: true };
+        let ns = self.rig.time((0..2 * WARMING).flat_map(|_| [shot(1), shot(many)]).collect())?;
+        let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(many - 1)).max(0.0);
+        Ok((many, median(&ns.chunks(2).map(of).collect::<Vec<_>>())))
+    }
+
+    /// The log-ratios of a block, without those under limits or at unlike clocks; or what was wrong with the outputs of a timed launch. After which samples they are
+    /// looked at nobody outside this process knows.
+    fn block(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        (block, trial): (usize, usize),
+        images: &[Image<'a>],
+    ) -> Result<Result<Vec<f64>, String>, Lost> {
         let mut warming = vec![];
         for side in [Side::A, Side::B] {
-            for _ in 0..WARMING {
-                let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0 };
-                warming.extend(self.rig.time(vec![shot])?);
-            }
+            let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false };
+            warming.extend(self.rig.time(vec![shot; WARMING])?);
         }
         if self.copies.is_none() {
-            let about = median(&warming);
-            let short = !self.cold && about < SHORT_NS;
-            self.copies = Some(if short { sampling::copies(about) } else { 0 });
+            self.copies = Some(self.copies(&warming)?);
         }
         let mut ratios = vec![];
         for _ in 0..ROUNDS {
             let order = sampling::order(block);
             let before = self.monitor.state();
-            let mut ns = [0.0; 4];
-            for (at, side) in order.into_iter().enumerate() {
-                ns[at] = self.sample(side)?;
+            // Half of the rounds are looked into.
+            let until = self.chance(2 * order.len() as u64) as usize;
+            let mut ns = vec![];
+            if until < order.len() {
+                ns.extend(self.samples(&order[..=until])?);
+                if let Some(wrong) = self.look(candidates, (usize::from(slot(order[until])), trial), images)? {
+                    return Ok(Err(wrong));
+                }
             }
+            ns.extend(self.samples(&order[ns.len()..])?);
             let after = self.monitor.state();
             let limited = sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0));
             let unlike = before.clocks_mhz.zip(after.clocks_mhz).is_some_and(|(b, a)| !sampling::alike(b.0, a.0));
             self.states.extend([before, after]);
-            if !limited && !unlike {
+            if !limited
+                && !unlike
+                && let Ok(ns) = ns.try_into()
+            {
                 ratios.extend(sampling::log_ratio(order, ns));
             }
         }
-        Ok(ratios)
+        Ok(Ok(ratios))
+    }
+
+    /// A number below `below` that nobody outside this process can know.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.luck = made::another(self.luck);
+        self.luck % below
     }
 }
 
@@ -255,6 +330,7 @@ mod tests {
             samples: None,
             flops_min: None,
             bytes: None,
+            only: None,
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
         let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);

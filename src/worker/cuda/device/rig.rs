@@ -1,16 +1,18 @@
 //! A runner with the candidate's buffers on it: what verify, bench and pairs do alike. Knows asks and images; judges nothing.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::buffers::{self, Image};
+use super::buffers::{self, Holds, Image};
 use super::client::{Client, Lost};
-use super::wire::{Answer, Ask, Set, Shot, Slot};
+use super::left::{self, Outputs, Usual};
+use super::made::{self, Inputs, Made};
+use super::wire::{Answer, Ask, Set, Shot, Shown, Slot};
 use crate::engine::lock::{Lock, Mode, Wait};
-use crate::model::Tensor;
 use crate::record::Provenance;
 use crate::record::params::{CompileFacts, VerifyParams};
 use crate::worker::message::Response;
-use crate::worker::oracle::Named;
 use crate::worker::task::{Task, failed};
 
 /// What is launched: a binary and how.
@@ -38,7 +40,14 @@ pub(super) struct Rig<'a> {
     task: &'a Task,
     /// Held while anything runs on the device: nobody measures beside it, or beside whom it measures.
     held: Option<Lock>,
+    /// What each laid buffer was laid with.
+    laid: BTreeMap<(Set, String), String>,
+    /// Contents that were found to be what they were since this step began.
+    trusted: Vec<String>,
 }
+
+/// Bytes of contents that a runner keeps, where the step at hand needs no more.
+const KEPT: u64 = 2 << 30;
 
 /// A little of a step's time is kept for comparing, so that a time-out is told rather than suffered.
 fn share(left: Duration) -> Duration {
@@ -48,7 +57,8 @@ fn share(left: Duration) -> Duration {
 impl<'a> Rig<'a> {
     /// On the device that the task asks for.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
-        Ok(Rig { client: Client::start(task, arch, fresh)?, task, held: None })
+        let client = Client::start(task, arch, fresh)?;
+        Ok(Rig { client, task, held: None, laid: BTreeMap::new(), trusted: vec![] })
     }
 
     /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
@@ -61,9 +71,20 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// How long the runner may take for its next answer.
+    /// Lets others at the device.
+    pub(super) fn unlock(&mut self) {
+        self.held = None;
+    }
+
+    /// How long the step may still take.
     pub(super) fn left(&self) -> Duration {
         share(self.task.left())
+    }
+
+    /// How long the runner may take for its next answer, of which `runs` runs of the candidate are part.
+    fn patience(&self, runs: usize) -> Duration {
+        let runs = u32::try_from(runs).unwrap_or(u32::MAX).max(1);
+        self.left().min(self.task.run_limit.saturating_mul(runs))
     }
 
     /// Asks, and waits for as long as the step may take.
@@ -88,20 +109,92 @@ impl<'a> Rig<'a> {
     /// Has buffers like these in a set, instead of those it had.
     pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
         for image in images {
-            let (name, bytes) = (image.laid.name.to_string(), image.whole.len() as u64);
-            self.ask(&Ask::Allocate { set, name, bytes, offset: image.offset(), own: image.own() })?;
+            let (name, bytes) = (image.name.to_string(), image.whole());
+            self.ask(&Ask::Allocate { set, name, bytes, offset: image.offset(), own: image.own })?;
         }
         Ok(())
     }
 
-    /// Writes every buffer of a set.
-    pub(super) fn write(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
-        for image in images {
-            let left = self.left();
-            let ask = Ask::Write { set, name: image.laid.name.to_string(), before: image.before };
-            self.client.hand(&image.whole, &ask, left)?;
+    /// Lays every buffer of a set.
+    pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
+        self.laid.retain(|(of, _), _| *of != set);
+        let contents = |image: &Image<'_>| match &image.holds {
+            Holds::Contents(made) => Some(Arc::clone(made)),
+            Holds::Byte(_) => None,
+        };
+        let needed: Vec<Arc<Made>> = images.iter().filter_map(contents).collect();
+        for made in &needed {
+            self.keep(made, &needed)?;
+        }
+        for (image, made) in images.iter().filter_map(|image| Some((image, contents(image)?))) {
+            self.laid.insert((set, image.name.to_string()), made.name.clone());
+        }
+        let buffers: Vec<_> = images.iter().map(Image::lay).collect();
+        self.ask(&Ask::Lay { set, canary, buffers: buffers.clone() })?;
+        // What stayed from an earlier step lay where another candidate ran.
+        let doubted: Vec<(&Image<'_>, Arc<Made>)> = images
+            .iter()
+            .filter_map(|image| Some((image, contents(image)?)))
+            .filter(|(_, made)| !self.trusted.contains(&made.name))
+            .collect();
+        if doubted.is_empty() {
+            return Ok(());
+        }
+        let shown = self.show(set, doubted.iter().map(|(image, _)| *image), canary, made::salt())?;
+        let spoilt: Vec<_> = doubted.iter().zip(shown).filter(|((_, made), shown)| shown.sum != made.sum).collect();
+        for ((_, made), _) in &spoilt {
+            self.forget(&made.name)?;
+            self.keep(made, &needed)?;
+        }
+        self.trusted.extend(doubted.iter().map(|(_, made)| made.name.clone()));
+        if !spoilt.is_empty() {
+            self.ask(&Ask::Lay { set, canary, buffers })?;
         }
         Ok(())
+    }
+
+    /// Has contents on the device; others go that were used longest ago and that no buffer is laid with, where there would be too many.
+    fn keep(&mut self, made: &Made, needed: &[Arc<Made>]) -> Result<(), Lost> {
+        let kept = &mut self.client.contents;
+        if let Some(at) = kept.iter().position(|(name, _)| *name == made.name) {
+            let found = kept.remove(at);
+            kept.push(found);
+            return Ok(());
+        }
+        let bytes = made.bytes.len() as u64;
+        let room = KEPT.min(self.client.free / 16);
+        while self.client.contents.iter().map(|(_, bytes)| bytes).sum::<u64>() + bytes > room {
+            let used =
+                |name: &String| self.laid.values().any(|laid| laid == name) || needed.iter().any(|n| n.name == *name);
+            let Some((name, _)) = self.client.contents.iter().find(|(name, _)| !used(name)).cloned() else { break };
+            self.forget(&name)?;
+        }
+        let left = self.left();
+        self.client.hand(&made.bytes, &Ask::Keep { contents: made.name.clone(), bytes }, left)?;
+        self.client.contents.push((made.name.clone(), bytes));
+        self.trusted.push(made.name.clone());
+        Ok(())
+    }
+
+    fn forget(&mut self, name: &str) -> Result<(), Lost> {
+        self.client.contents.retain(|(kept, _)| kept != name);
+        self.ask(&Ask::Drop { contents: name.to_string() }).map(drop)
+    }
+
+    /// What buffers show without being read.
+    pub(super) fn show<'i, 'p: 'i>(
+        &mut self,
+        set: Set,
+        images: impl Iterator<Item = &'i Image<'p>>,
+        canary: u8,
+        salt: u64,
+    ) -> Result<Vec<Shown>, Lost> {
+        let names: Vec<String> = images.map(|image| image.name.to_string()).collect();
+        let asked = names.len();
+        match self.ask(&Ask::Show { set, names, canary, salt })? {
+            Answer::Shown { shown } if shown.len() == asked => Ok(shown),
+            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked what {asked} buffers show"))),
+        }
     }
 
     /// Fills the candidate's constants from a set.
@@ -115,11 +208,11 @@ impl<'a> Rig<'a> {
     }
 
     /// What the launches left in every written tensor.
-    pub(super) fn outputs<'p>(&mut self, set: Set, images: &[Image<'p>]) -> Result<Vec<(&'p Tensor, Vec<u8>)>, Lost> {
+    pub(super) fn outputs<'p>(&mut self, set: Set, images: &[Image<'p>], canary: u8) -> Result<Outputs<'p>, Lost> {
         let mut outputs = vec![];
         for image in images {
-            if let Some(tensor) = image.laid.written() {
-                outputs.push((tensor, image.laid.after(&self.read(set, image)?).bytes));
+            if let Some(tensor) = image.written() {
+                outputs.push((tensor, image.after(canary, &self.read(set, image)?).bytes));
             }
         }
         Ok(outputs)
@@ -127,6 +220,7 @@ impl<'a> Rig<'a> {
 
     /// Frees all buffers and modules.
     pub(super) fn clear(&mut self) -> Result<(), Lost> {
+        self.laid.clear();
         self.ask(&Ask::Clear).map(drop)
     }
 
@@ -137,41 +231,69 @@ impl<'a> Rig<'a> {
 
     /// Runs the launches once.
     pub(super) fn run(&mut self, slot: Slot, set: Set) -> Result<(), Lost> {
-        self.ask(&Ask::Run { slot, set }).map(drop)
+        let patience = self.patience(1);
+        self.client.ask(&Ask::Run { slot, set }, patience).map(drop)
+    }
+
+    /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
+    /// loaded anew once more after them.
+    pub(super) fn usual<'p>(
+        &mut self,
+        slot: Slot,
+        candidate: &Candidate<'_>,
+        (set, images, canary): (Set, &[Image<'p>], u8),
+        times: usize,
+    ) -> Result<Usual<'p>, Lost> {
+        self.unload(slot)?;
+        self.load(slot, candidate)?;
+        let mut all: Vec<Outputs<'p>> = vec![];
+        let mut sums = vec![];
+        for _ in 0..times {
+            self.lay(set, images, canary)?;
+            self.constants(slot, candidate, set)?;
+            self.run(slot, set)?;
+            let shown = self.show(set, images.iter(), canary, made::salt())?;
+            let now = left::sums(images, &shown);
+            // What was left before is not read again.
+            if !sums.contains(&now) {
+                all.push(self.outputs(set, images, canary)?);
+                sums.push(now);
+            }
+        }
+        self.unload(slot)?;
+        self.load(slot, candidate)?;
+        Usual::new(all).ok_or_else(|| Lost::Refused("nothing was launched".into()))
     }
 
     /// Reads a buffer back whole.
     pub(super) fn read(&mut self, set: Set, image: &Image<'_>) -> Result<Vec<u8>, Lost> {
         let left = self.left();
-        let ask = Ask::Read { set, name: image.laid.name.to_string() };
-        self.client.read(&ask, image.whole.len() as u64, left)
-    }
-
-    /// The sum of a buffer, canaries included.
-    pub(super) fn checksum(&mut self, set: Set, image: &Image<'_>) -> Result<u64, Lost> {
-        match self.ask(&Ask::Checksum { set, name: image.laid.name.to_string() })? {
-            Answer::Sum { sum } => Ok(sum),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for a sum"))),
-        }
+        let ask = Ask::Read { set, name: image.name.to_string() };
+        self.client.read(&ask, image.whole(), left)
     }
 
     /// Takes samples.
     pub(super) fn time(&mut self, shots: Vec<Shot>) -> Result<Vec<f64>, Lost> {
         let asked = shots.len();
-        match self.ask(&Ask::Time { shots })? {
+        let runs: usize = shots.iter().map(|shot| 2 * shot.copies.max(1) as usize).sum();
+        let patience = self.patience(runs);
+        match self.client.ask(&Ask::Time { shots }, patience)? {
             Answer::Times { ns } if ns.len() == asked => Ok(ns),
             other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {asked} samples"))),
         }
     }
 
-    /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free.
+    /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free, beside the contents of two trials.
     pub(super) fn sets(&self, params: &VerifyParams, most: u32) -> Result<u32, Response> {
         let each = buffers::bytes(&params.problem, &params.workspaces).max(1);
-        match (self.client.free / 2 / each).min(u64::from(most)) as u32 {
+        let contents = buffers::contents(&params.problem);
+        let free = self.client.free;
+        match ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32 {
+            0 if each + contents < free / 10 * 9 => Ok(1),
             0 => Err(Response::Unavailable {
                 why: format!(
-                    "its buffers take {each} bytes of the device's memory, of which {} are free",
-                    self.client.free
+                    "its buffers take {} bytes of the device's memory, of which {free} are free",
+                    each + contents
                 ),
             }),
             sets => Ok(sets),
@@ -179,8 +301,8 @@ impl<'a> Rig<'a> {
     }
 
     /// Every buffer of a run.
-    pub(super) fn images<'p>(params: &'p VerifyParams, inputs: &Named, poison: u8, canary: u8) -> Vec<Image<'p>> {
-        buffers::images(&params.problem, &params.workspaces, inputs, poison, canary)
+    pub(super) fn images<'p>(params: &'p VerifyParams, inputs: &Inputs, poison: u8) -> Vec<Image<'p>> {
+        buffers::images(&params.problem, &params.workspaces, inputs, poison)
     }
 
     /// Where what is observed comes from, without the state of the device.

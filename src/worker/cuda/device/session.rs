@@ -1,4 +1,4 @@
-//! The runner of a device: one context, kept warm; modules, buffers and launches as the judge asks. Knows the driver through its neighbours; judges nothing, and
+//! The runner of a device: one context, kept warm; modules, contents, buffers and launches as the judge asks. Knows the driver through its neighbours; judges nothing, and
 //! holds no expectation.
 
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use super::fault::Fault;
 use super::launch::{Place, Ready, Unready, symbol};
 use super::own::Own;
 use super::timing::Timer;
-use super::wire::{Answer, Ask, Before, Set, Slot};
+use super::wire::{Answer, Ask, Before, Lay, Set, Shown, Slot, With};
 use crate::model::bound::Launch;
 
 /// Why an ask could not be met.
@@ -43,9 +43,8 @@ struct Held {
     whole: Memory,
     offset: u64,
     own: u64,
-    before: Before,
-    /// What is restored.
-    kept: Option<Memory>,
+    /// What it is laid with, once it is.
+    with: Option<(With, Before)>,
 }
 
 impl Held {
@@ -66,6 +65,8 @@ pub(super) struct Session {
     ready: BTreeMap<(Slot, Set), Rc<Ready>>,
     modules: BTreeMap<Slot, Loaded>,
     buffers: BTreeMap<(Set, String), Held>,
+    /// What buffers are laid with, by name.
+    contents: BTreeMap<String, Memory>,
     /// Borrowed by one sample at a time, which looks at the buffers meanwhile.
     timer: RefCell<Timer>,
     own: Own,
@@ -90,6 +91,7 @@ impl Session {
             ready: BTreeMap::new(),
             modules: BTreeMap::new(),
             buffers: BTreeMap::new(),
+            contents: BTreeMap::new(),
             timer,
             own,
             stream,
@@ -118,9 +120,24 @@ impl Session {
                 }
                 self.forget(|_, of| of == set);
                 let whole = Memory::new(&self.context, bytes)?;
-                self.buffers.insert((set, name), Held { whole, offset, own, before: Before::Keep, kept: None });
+                self.buffers.insert((set, name), Held { whole, offset, own, with: None });
             }
-            Ask::Write { set, name, before } => self.write(set, &name, before)?,
+            Ask::Keep { contents, bytes } => {
+                let given = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
+                let kept = Memory::new(&self.context, bytes)?;
+                kept.write(&given)?;
+                self.contents.insert(contents, kept);
+            }
+            Ask::Drop { contents } => {
+                self.context.synchronize("before contents were freed")?;
+                self.timer.get_mut().forget(|_, _| true);
+                self.contents.remove(&contents);
+            }
+            Ask::Lay { set, canary, buffers } => {
+                // What is captured in a graph has the addresses of what it was laid with.
+                self.timer.get_mut().forget(|_, of| of == set);
+                buffers.into_iter().try_for_each(|lay| self.lay(set, canary, lay))?;
+            }
             Ask::Constant { slot, symbol, set, name, bytes } => self.constant(slot, &symbol, (set, &name), bytes)?,
             Ask::Launches { slot, launches } => {
                 self.forget(|of, _| of == slot);
@@ -138,10 +155,7 @@ impl Session {
                 self.handed.put(&bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
                 return Ok(Answer::Bytes { bytes: bytes.len() as u64 });
             }
-            Ask::Checksum { set, name } => {
-                let whole = &self.held(set, &name)?.whole;
-                return Ok(Answer::Sum { sum: self.own.checksum(&self.context, whole, &self.stream)? });
-            }
+            Ask::Show { set, names, canary, salt } => return self.show(set, &names, canary, salt),
             Ask::Time { shots } => {
                 let mut ns = vec![];
                 for shot in shots {
@@ -191,22 +205,66 @@ impl Session {
         Ok(())
     }
 
-    fn write(&mut self, set: Set, name: &str, before: Before) -> Result<(), Trouble> {
-        let bytes = self.held(set, name)?.whole.bytes();
-        let contents = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
-        let context = Rc::clone(&self.context);
-        let held = self.buffers.get_mut(&(set, name.to_string())).ok_or_else(|| none("such buffer"))?;
-        held.whole.write(&contents)?;
-        held.before = before;
-        if before == Before::Restore {
-            let kept = match held.kept.take() {
-                Some(kept) => kept,
-                None => Memory::new(&context, bytes)?,
-            };
-            kept.write(&contents)?;
-            held.kept = Some(kept);
+    /// Queues canaries around a buffer, and what it is laid with into the kernel's part.
+    #[expect(unsafe_code, reason = "device memory is written by address")]
+    fn lay(&mut self, of: Set, canary: u8, lay: Lay) -> Result<(), Trouble> {
+        let key = (of, lay.name);
+        let held = self.buffers.get(&key).ok_or_else(|| none(&format!("buffer `{}`", key.1)))?;
+        let (at, end) = (held.whole.at(), held.offset + held.own);
+        // SAFETY: both ranges are of the buffer.
+        unsafe {
+            set(at, canary, held.offset, &self.stream)?;
+            set(at + end, canary, held.whole.bytes() - end, &self.stream)?;
+        }
+        self.renew(held.place(), &lay.with)?;
+        let held = self.buffers.get_mut(&key).ok_or_else(|| none("such buffer"))?;
+        held.with = Some((lay.with, lay.before));
+        Ok(())
+    }
+
+    /// Queues what the kernel's part of a buffer is laid with.
+    #[expect(unsafe_code, reason = "device memory is written by address")]
+    fn renew(&self, place: Place, with: &With) -> Result<(), Trouble> {
+        match with {
+            // SAFETY: the range is the kernel's part of a buffer.
+            With::Byte(byte) => unsafe { set(place.at, *byte, place.bytes, &self.stream) }?,
+            With::Contents(name) => {
+                let kept = self.contents.get(name).filter(|kept| kept.bytes() == place.bytes);
+                let kept = kept.ok_or_else(|| none(&format!("contents `{name}` of {} bytes", place.bytes)))?;
+                // SAFETY: both ranges are of as many bytes.
+                unsafe { copy(place.at, kept.at(), place.bytes, &self.stream) }?;
+            }
         }
         Ok(())
+    }
+
+    /// What buffers show: sums of kernels' parts, and how many bytes around them are spoilt.
+    #[expect(unsafe_code, reason = "device memory is read by address")]
+    fn show(&self, of: Set, names: &[String], canary: u8, salt: u64) -> Result<Answer, Trouble> {
+        let found = Memory::new(&self.context, 16 * names.len() as u64)?;
+        // SAFETY: the range is the memory.
+        unsafe { set(found.at(), 0, found.bytes(), &self.stream) }?;
+        for (i, name) in names.iter().enumerate() {
+            let held = self.held(of, name)?;
+            let (place, at) = (held.place(), found.at() + 16 * i as u64);
+            let end = held.offset + held.own;
+            let around = [(held.whole.at(), held.offset), (held.whole.at() + end, held.whole.bytes() - end)];
+            // SAFETY: all ranges are of the buffer; the results have sixteen bytes a buffer.
+            unsafe {
+                self.own.checksum((place.at, place.bytes), salt, at, &self.stream)?;
+                for range in around {
+                    self.own.unlike(range, canary, at + 8, &self.stream)?;
+                }
+            }
+        }
+        self.stream.synchronize("while buffers were looked at")?;
+        let mut bytes = vec![0; 16 * names.len()];
+        found.read(&mut bytes)?;
+        let (eights, _) = bytes.as_chunks::<8>();
+        let (pairs, _) = eights.as_chunks::<2>();
+        let shown =
+            |[sum, spoilt]: &[[u8; 8]; 2]| Shown { sum: u64::from_le_bytes(*sum), spoilt: u64::from_le_bytes(*spoilt) };
+        Ok(Answer::Shown { shown: pairs.iter().map(shown).collect() })
     }
 
     #[expect(unsafe_code, reason = "device memory is copied by address")]
@@ -234,20 +292,10 @@ impl Session {
     }
 
     /// Queues what happens to a set's buffers before a sample.
-    #[expect(unsafe_code, reason = "device memory is written by address")]
-    fn before(&self, set_: Set) -> Result<(), Fault> {
-        for held in self.buffers.iter().filter(|((of, _), _)| *of == set_).map(|(_, held)| held) {
-            match (held.before, &held.kept) {
-                (Before::Set { byte, count }, _) => {
-                    let place = held.place();
-                    // SAFETY: no more than the place has.
-                    unsafe { set(place.at, byte, count.min(place.bytes), &self.stream) }?;
-                }
-                (Before::Restore, Some(kept)) => {
-                    // SAFETY: both are of the same size.
-                    unsafe { copy(held.whole.at(), kept.at(), kept.bytes(), &self.stream) }?;
-                }
-                _ => {}
+    fn before(&self, of: Set) -> Result<(), Trouble> {
+        for held in self.buffers.iter().filter(|((set, _), _)| *set == of).map(|(_, held)| held) {
+            if let Some((with, Before::Renew)) = &held.with {
+                self.renew(held.place(), with)?;
             }
         }
         Ok(())

@@ -4,7 +4,10 @@
 //! |---|---|---|
 //! | cold | buffers as they were, persisting lines reset, twice the L2 cache read and written | the launches |
 //! | hot | the launches once, so that caches hold what they can; buffers as they were | the launches |
-//! | copies | as hot | a graph of so many sequences of the launches |
+//! | copies | as hot | a graph of so many sequences, each of what happens to buffers before a sample and the launches |
+//! | bare copies | as hot | a graph of so many times what happens to buffers before a sample, which is to be taken off |
+//!
+//! Buffers are laid anew before each copy in a graph, or a kernel would find the answer of the copy before.
 //!
 //! The gate waits on a word of device memory, which a copy of one byte on another stream sets: no memory of the host is mapped while a candidate can run.
 #![expect(unsafe_code, reason = "device memory is written by address")]
@@ -22,9 +25,20 @@ use super::wire::{Set, Shot, Slot};
 /// A driver's queue holds about a thousand calls; who queues more behind a shut gate would wait for room that never comes.
 const MOST_CALLS: usize = 256;
 
+/// What a graph holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    /// The launches, once: too many to be queued one by one behind a gate.
+    Launches,
+    /// Copies of what happens before a sample and the launches.
+    Both,
+    /// Copies of what happens before a sample.
+    Bare,
+}
+
 /// What samples are taken with.
 pub(super) struct Timer {
-    graphs: BTreeMap<(Slot, Set, u32), Graph>,
+    graphs: BTreeMap<(Slot, Set, u32, Of), Graph>,
     gate: Memory,
     area: Memory,
     start: Event,
@@ -49,7 +63,7 @@ impl Timer {
 
     /// Forgets graphs of what changes.
     pub(super) fn forget(&mut self, which: impl Fn(Slot, Set) -> bool) {
-        self.graphs.retain(|(slot, set, _), _| !which(*slot, *set));
+        self.graphs.retain(|(slot, set, ..), _| !which(*slot, *set));
     }
 
     /// Takes a sample: nanoseconds.
@@ -60,15 +74,29 @@ impl Timer {
         own: &Own,
         ready: &Ready,
         stream: &Stream,
-        before: &dyn Fn() -> Result<(), Fault>,
+        before: &dyn Fn() -> Result<(), Trouble>,
     ) -> Result<f64, Trouble> {
-        let copies = if ready.calls() > MOST_CALLS { shot.copies.max(1) } else { shot.copies };
-        let key = (shot.slot, shot.set, copies);
-        if copies > 0 && !self.graphs.contains_key(&key) {
-            let queue = || (0..copies).try_for_each(|_| ready.queue(stream));
+        let of = match (shot.copies, shot.bare) {
+            (0, _) if ready.calls() > MOST_CALLS => Some(Of::Launches),
+            (0, _) => None,
+            (_, true) => Some(Of::Bare),
+            (_, false) => Some(Of::Both),
+        };
+        let key = (shot.slot, shot.set, shot.copies, of.unwrap_or(Of::Launches));
+        if let (Some(of), false) = (of, self.graphs.contains_key(&key)) {
+            let one = || {
+                if of != Of::Launches {
+                    before()?;
+                }
+                if of != Of::Bare {
+                    ready.queue(stream)?;
+                }
+                Ok::<(), Trouble>(())
+            };
+            let queue = || (0..shot.copies.max(1)).try_for_each(|_| one());
             self.graphs.insert(key, stream.capture(queue)?);
         }
-        let graph = self.graphs.get(&key);
+        let graph = of.and_then(|_| self.graphs.get(&key));
         let queue = || match graph {
             Some(graph) => graph.launch(stream),
             None => ready.queue(stream),

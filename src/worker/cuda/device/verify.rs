@@ -9,19 +9,25 @@
 //! | again after other inputs | those of the first trial, once all others have run | what is kept in the module's globals |
 //!
 //! All run in one loaded module, whose globals nobody resets: an answer that was kept from an earlier trial is a wrong one now.
+//!
+//! Buffers are read back where something is to be seen in them: outputs of each trial's first run, and whatever a sum on the device shows to be otherwise than it was.
+//! Sums are salted with a number that the candidate cannot know.
+
+use std::sync::Arc;
 
 use super::buffers::{self, Image};
 use super::client::Lost;
 use super::fault::Meaning;
+use super::made::{self, Inputs};
 use super::rig::{Candidate, Rig};
 use crate::engine::evidence::PROVENANCE;
 use crate::model::Tensor;
 use crate::record::params::{Expected, Trial, VerifyParams};
 use crate::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
-use crate::worker::judge::compared::{Left, Observer};
+use crate::worker::judge::compared::{Against, Left, Observer};
 use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
-use crate::worker::oracle::{Named, Source};
+use crate::worker::oracle::Source;
 use crate::worker::task::Task;
 
 /// Where the candidate is loaded.
@@ -44,7 +50,8 @@ const LAST: Run = Run { poison: POISONS[1], said: ", again after other inputs" }
 struct Kept<'a> {
     trial: usize,
     run: &'static Run,
-    outputs: Vec<(&'a Tensor, Vec<u8>)>,
+    /// Each written tensor, the sum of its bytes, and these.
+    outputs: Vec<(&'a Tensor, u64, Arc<Vec<u8>>)>,
 }
 
 /// Does a verify step on a device.
@@ -55,6 +62,7 @@ pub fn verify(task: &Task) -> Response {
 fn verified(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
     let candidate = Candidate::new(task, &params, "")?;
+    // Inputs and outputs of the trial at hand, what is expected of it, and what two trials left.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(params.trials.len() as u64 + 4);
     if most > task.memory_limit {
         let limit = task.memory_limit;
@@ -62,20 +70,40 @@ fn verified(task: &Task) -> Result<Response, Response> {
             format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
-    let mut rig = Rig::new(task, &params.arch, false)?;
-    let (sets, provenance) = (rig.sets(&params, 2)?, rig.provenance(params.protocol));
-    let inputs = params.trials.iter().map(|t| Source::new(task, &params.problem).inputs(t));
-    let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-    rig.lock(false)?;
-    let observer =
-        Observer::new(task, &params, false, provenance.device.to_string(), "something other than its inputs");
-    let mut judge = Judge { task, params: &params, rig, sets, observer, kept: vec![], passing: None };
-    match judge.runs(&candidate, &inputs) {
-        Ok(()) => {}
-        Err(lost) => judge.lost(lost)?,
+    // Others may have taken the memory that it needs: then it is done once more, alone.
+    match observed(task, &params, &candidate, false) {
+        Err(Response::Unavailable { .. }) => observed(task, &params, &candidate, true),
+        other => other,
     }
-    judge.compare(&inputs)?;
+}
+
+fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, alone: bool) -> Result<Response, Response> {
+    let mut rig = Rig::new(task, &params.arch, alone)?;
+    let (sets, provenance) = (rig.sets(params, 2)?, rig.provenance(params.protocol));
+    rig.lock(alone)?;
+    let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
+    let mut judge = Judge { task, params, rig, sets, observer, kept: vec![], passing: None };
+    match judge.runs(candidate) {
+        Ok(()) => {}
+        Err(Trouble::Lost(lost)) => judge.lost(lost)?,
+        Err(Trouble::Answer(response)) => return Err(response),
+    }
+    // What is left to do needs no device.
+    judge.rig.unlock();
+    judge.compare()?;
     judge.finish(provenance)
+}
+
+/// Why not everything ran.
+enum Trouble {
+    Lost(Lost),
+    Answer(Response),
+}
+
+impl From<Lost> for Trouble {
+    fn from(lost: Lost) -> Self {
+        Trouble::Lost(lost)
+    }
 }
 
 struct Judge<'a> {
@@ -92,42 +120,60 @@ struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// Runs every trial, then the first once more; the module is loaded before and unloaded after.
-    fn runs(&mut self, candidate: &Candidate<'_>, inputs: &[Named]) -> Result<(), Lost> {
+    fn runs(&mut self, candidate: &Candidate<'_>) -> Result<(), Trouble> {
+        let params = self.params;
+        let inputs = |trial: &Trial| made::inputs(self.task, &params.problem, trial).map_err(Trouble::Answer);
         self.rig.load(SLOT, candidate)?;
         let mut turn = 0;
-        for (trial, inputs) in inputs.iter().enumerate() {
+        for (at, trial) in params.trials.iter().enumerate() {
+            let inputs = inputs(trial)?;
             for run in &RUNS {
-                self.run(candidate, (trial, run), inputs, turn)?;
+                self.run(candidate, (at, run), &inputs, turn)?;
                 turn += 1;
             }
         }
-        if let (Some(first), 2..) = (inputs.first(), inputs.len()) {
-            self.run(candidate, (0, &LAST), first, turn)?;
+        if let [first, _, ..] = &params.trials[..] {
+            let inputs = made::inputs(self.task, &params.problem, first).map_err(Trouble::Answer)?;
+            self.run(candidate, (0, &LAST), &inputs, turn)?;
         }
-        self.rig.unload(SLOT)
+        Ok(self.rig.unload(SLOT)?)
     }
 
     fn run(
         &mut self,
         candidate: &Candidate<'_>,
         (trial, run): (usize, &'static Run),
-        inputs: &Named,
+        inputs: &Inputs,
         turn: u32,
     ) -> Result<(), Lost> {
         let set = turn % self.sets;
         let canary = buffers::canary(self.params.trials[trial].seed, u64::from(turn));
-        let images: Vec<Image<'a>> = Rig::images(self.params, inputs, run.poison, canary);
+        let images: Vec<Image<'a>> = Rig::images(self.params, inputs, run.poison);
         if turn < self.sets {
             self.rig.allocate(set, &images)?;
         }
-        self.rig.write(set, &images)?;
+        self.rig.lay(set, &images, canary)?;
         self.rig.constants(SLOT, candidate, set)?;
         self.rig.run(SLOT, set)?;
+        let shown = self.rig.show(set, images.iter(), canary, made::salt())?;
+        let first = self.kept.iter().find(|kept| kept.trial == trial).map(|kept| kept.outputs.clone());
         let mut outputs = vec![];
-        for image in &images {
-            let after = image.laid.after(&self.rig.read(set, image)?);
-            after.findings.into_iter().for_each(|finding| self.observer.find(finding));
-            outputs.extend(image.laid.written().map(|tensor| (tensor, after.bytes)));
+        for (image, shown) in images.iter().zip(shown) {
+            let tensor = image.written();
+            let before = tensor.and_then(|tensor| {
+                let same = |(of, sum, _): &&(&Tensor, u64, Arc<Vec<u8>>)| of.name == tensor.name && *sum == shown.sum;
+                first.as_ref()?.iter().find(same).map(|(_, _, bytes)| Arc::clone(bytes))
+            });
+            let changed = image.kept_sum().is_some_and(|sum| sum != shown.sum);
+            let unseen = tensor.is_some() && (before.is_none() || !image.is_dense());
+            let bytes = if shown.spoilt > 0 || changed || unseen || image.must_be_read() {
+                let after = image.after(canary, &self.rig.read(set, image)?);
+                after.findings.into_iter().for_each(|finding| self.observer.find(finding));
+                Arc::new(after.bytes)
+            } else {
+                before.unwrap_or_default()
+            };
+            outputs.extend(tensor.map(|tensor| (tensor, shown.sum, bytes)));
         }
         self.kept.push(Kept { trial, run, outputs });
         Ok(())
@@ -155,24 +201,29 @@ impl<'a> Judge<'a> {
     }
 
     /// Compares what all runs of each trial left.
-    fn compare(&mut self, inputs: &[Named]) -> Result<(), Response> {
+    fn compare(&mut self) -> Result<(), Response> {
         let kept = std::mem::take(&mut self.kept);
         let trials: &'a [Trial] = &self.params.trials;
-        for (at, (trial, inputs)) in trials.iter().zip(inputs).enumerate() {
+        for (at, trial) in trials.iter().enumerate() {
             let runs = kept.iter().filter(|kept| kept.trial == at);
             let ended: Vec<Left<'_>> = runs
                 .map(|kept| Left {
                     said: kept.run.said,
                     poison: kept.run.poison,
-                    outputs: kept.outputs.iter().map(|(tensor, bytes)| (*tensor, bytes.as_slice())).collect(),
+                    outputs: kept.outputs.iter().map(|(tensor, _, bytes)| (*tensor, bytes.as_slice())).collect(),
                 })
                 .collect();
             if ended.is_empty() {
                 continue;
             }
             let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
-            let expected = Source::new(self.task, &self.params.problem).recall(&expected, inputs)?;
-            self.observer.compare(trial, inputs, &expected, &ended)?;
+            let source = Source::new(self.task, &self.params.problem);
+            let make = || {
+                let inputs = source.inputs(trial)?;
+                let expected = source.recall(&expected, &inputs)?;
+                Ok((inputs, expected))
+            };
+            self.observer.compare(trial, &Against::later(&expected, &make), &ended)?;
         }
         Ok(())
     }

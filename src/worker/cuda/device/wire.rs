@@ -31,15 +31,38 @@ pub(super) type Set = u32;
 pub(super) enum Before {
     /// Nothing: no kernel may change it, or none cares.
     Keep,
-    /// What was written is written again.
-    Restore,
-    /// So many bytes from the start of the kernel's part are set to a byte: an answer that an earlier sample left is not there to be found.
-    Set {
-        /// The byte.
-        byte: u8,
-        /// How many.
-        count: u64,
-    },
+    /// What it was laid with is laid again: an answer that an earlier sample left is not there to be found.
+    Renew,
+}
+
+/// What the kernel's part of a buffer is laid with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum With {
+    /// Contents that are kept on the device, by their name.
+    Contents(String),
+    /// A byte over and over.
+    Byte(u8),
+}
+
+/// How one buffer is laid.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Lay {
+    /// Its name.
+    pub(super) name: String,
+    /// What the kernel's part holds.
+    pub(super) with: With,
+    /// What happens to that before each sample.
+    pub(super) before: Before,
+}
+
+/// What a buffer shows without being read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Shown {
+    /// The sum of the kernel's part, salted.
+    pub(super) sum: u64,
+    /// Bytes around it that are not the canary.
+    pub(super) spoilt: u64,
 }
 
 /// How one sample is taken.
@@ -51,8 +74,10 @@ pub(super) struct Shot {
     pub(super) set: Set,
     /// Whether the L2 cache is emptied before.
     pub(super) cold: bool,
-    /// Sequences of launches in one graph; 0 for none: launched one by one.
+    /// Sequences of launches in one graph, each after what happens before a sample; 0 for none: launched one by one.
     pub(super) copies: u32,
+    /// Whether a graph holds what happens before a sample alone, without launches: what is to be taken off.
+    pub(super) bare: bool,
 }
 
 /// What is asked.
@@ -86,14 +111,26 @@ pub(super) enum Ask {
         /// Bytes of the kernel's part.
         own: u64,
     },
-    /// Write a whole buffer from the exchange.
-    Write {
-        /// In which set.
+    /// Keep contents from the exchange on the device, under a name.
+    Keep {
+        /// The name.
+        contents: String,
+        /// Bytes in the exchange.
+        bytes: u64,
+    },
+    /// Give kept contents back.
+    Drop {
+        /// Which.
+        contents: String,
+    },
+    /// Lay buffers of a set: canaries around, and in the kernel's part what is stated.
+    Lay {
+        /// Which set.
         set: Set,
-        /// Its name.
-        name: String,
-        /// What happens to the kernel's part of it before each sample.
-        before: Before,
+        /// The byte around.
+        canary: u8,
+        /// The buffers.
+        buffers: Vec<Lay>,
     },
     /// Fill a `__constant__` symbol from a buffer's own part.
     Constant {
@@ -129,19 +166,23 @@ pub(super) enum Ask {
         /// Its name.
         name: String,
     },
-    /// Sum a whole buffer on the device.
-    Checksum {
+    /// Say of buffers what they show without being read.
+    Show {
         /// In which set.
         set: Set,
-        /// Its name.
-        name: String,
+        /// Their names.
+        names: Vec<String>,
+        /// The byte that should be around them.
+        canary: u8,
+        /// What sums are salted with.
+        salt: u64,
     },
     /// Take samples, one after another.
     Time {
         /// Which.
         shots: Vec<Shot>,
     },
-    /// Free all buffers, and all modules.
+    /// Free all buffers, and all modules; kept contents stay.
     Clear,
 }
 
@@ -161,10 +202,10 @@ pub(super) enum Answer {
         /// How many.
         bytes: u64,
     },
-    /// A sum.
-    Sum {
-        /// The sum.
-        sum: u64,
+    /// What buffers show, in the order asked.
+    Shown {
+        /// One a buffer.
+        shown: Vec<Shown>,
     },
     /// Nanoseconds of each sample, in the order asked.
     Times {

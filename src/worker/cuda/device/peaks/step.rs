@@ -238,7 +238,7 @@ fn run(
     let mut ns = vec![];
     for _ in 0..count.div_ceil(BATCH) {
         let before = monitor.state();
-        let batch = rig.time(vec![Shot { slot: SLOT, set: SET, cold: false, copies: 0 }; BATCH])?;
+        let batch = rig.time(vec![Shot { slot: SLOT, set: SET, cold: false, copies: 0, bare: false }; BATCH])?;
         let after = monitor.state();
         if !sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0)) {
             ns.extend(batch);

@@ -1,0 +1,116 @@
+//! What launches left behind: by sums, and by bytes where sums do not suffice. Knows buffers of written tensors; not who launched, or what is right.
+
+use super::buffers::Image;
+use super::wire::Shown;
+use crate::model::Tensor;
+use crate::reference::float::gather_strided;
+use crate::worker::compare::spread;
+
+/// Each written tensor and its bytes.
+pub(super) type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
+
+/// The sums of written tensors, in the order of the buffers.
+pub(super) fn sums(images: &[Image<'_>], shown: &[Shown]) -> Vec<u64> {
+    images.iter().zip(shown).filter(|(image, _)| image.written().is_some()).map(|(_, shown)| shown.sum).collect()
+}
+
+/// What launches did that none may do, whatever they compute: write an input, or around a buffer.
+pub(super) fn damage(images: &[Image<'_>], shown: &[Shown]) -> Option<String> {
+    images.iter().zip(shown).find_map(|(image, shown)| {
+        let name = image.name;
+        if image.kept_sum().is_some_and(|sum| sum != shown.sum) {
+            return Some(format!("the input `{name}` was changed by timed launches"));
+        }
+        let spoilt = shown.spoilt;
+        (spoilt > 0).then(|| format!("{spoilt} bytes around `{name}` were written by timed launches"))
+    })
+}
+
+/// What launches that nobody times leave on the same inputs.
+pub(super) struct Usual<'a> {
+    /// Of the first.
+    outputs: Outputs<'a>,
+    /// By how much others differed from it, at most, by output; none where all left the same bytes.
+    apart: Option<Vec<f64>>,
+}
+
+/// By how many times what repeated launches differ a timed one may differ: their most is itself a matter of chance.
+const WOBBLE: f64 = 8.0;
+
+impl<'a> Usual<'a> {
+    /// Of the outputs of several launches, one at least.
+    pub(super) fn new(mut all: Vec<Outputs<'a>>) -> Option<Self> {
+        let rest = all.split_off(1.min(all.len()));
+        let outputs = all.pop()?;
+        let same = rest.iter().all(|other| other.iter().zip(&outputs).all(|((_, a), (_, b))| a == b));
+        let most = |at: usize| {
+            let (tensor, first) = &outputs[at];
+            rest.iter().map(|other| distance(tensor, &other[at].1, first).0).fold(0.0, f64::max)
+        };
+        let apart = (!same).then(|| (0..outputs.len()).map(most).collect());
+        Some(Usual { outputs, apart })
+    }
+
+    /// The first output that a launch left otherwise than these do: in any bit where they always leave the same, else by more than they differ among themselves.
+    /// Whole numbers that differ among them may be anything.
+    pub(super) fn differing(&self, now: &Outputs<'_>) -> Option<String> {
+        let wrong = now.iter().enumerate().find(|(at, (tensor, now))| {
+            let then = &self.outputs[*at].1;
+            match &self.apart {
+                _ if now == then => false,
+                None => true,
+                Some(_) if !tensor.dtype.is_float() => false,
+                Some(apart) => {
+                    let (most, gross) = distance(tensor, now, then);
+                    gross || most > WOBBLE * apart[*at]
+                }
+            }
+        });
+        wrong.map(|(_, (tensor, _))| tensor.name.clone())
+    }
+}
+
+/// The largest difference, and whether it is more than another order of the same additions explains.
+fn distance(tensor: &Tensor, a: &[u8], b: &[u8]) -> (f64, bool) {
+    match (gather_strided(tensor, a), gather_strided(tensor, b)) {
+        (Ok(a), Ok(b)) => spread(tensor.dtype, &a, &b),
+        _ => (f64::INFINITY, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{DType, Init, Role};
+
+    fn tensor(dtype: DType, role: Role) -> Tensor {
+        Tensor { name: "y".into(), role, dtype, shape: vec![2], strides: vec![1], align: 256, init: Init::Auto }
+    }
+
+    fn floats(values: [f32; 2]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn who_always_leaves_the_same_may_not_leave_one_bit_otherwise() {
+        let y = tensor(DType::F32, Role::Output);
+        let of = |values| vec![(&y, floats(values))];
+        let usual = Usual::new(vec![of([1.0, 2.0]), of([1.0, 2.0])]).unwrap();
+        assert_eq!(usual.differing(&of([1.0, 2.0])), None);
+        assert_eq!(usual.differing(&of([1.0, 2.000_000_2])), Some("y".into()));
+    }
+
+    #[test]
+    fn who_differs_by_an_order_of_additions_may_go_on_to_and_by_no_more() {
+        let y = tensor(DType::F32, Role::Output);
+        let of = |values| vec![(&y, floats(values))];
+        let usual = Usual::new(vec![of([1.0, 2.0]), of([1.0, 2.000_001])]).unwrap();
+        assert_eq!(usual.differing(&of([1.000_001, 2.0])), None);
+        assert_eq!(usual.differing(&of([1.0, 2.001])), Some("y".into()));
+        assert_eq!(usual.differing(&of([1.0, f32::NAN])), Some("y".into()));
+        let i = tensor(DType::I32, Role::Output);
+        let whole = |n: i32| vec![(&i, [n, 0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())];
+        assert_eq!(Usual::new(vec![whole(1), whole(1)]).unwrap().differing(&whole(2)), Some("y".into()));
+        assert_eq!(Usual::new(vec![whole(1), whole(2)]).unwrap().differing(&whole(3)), None);
+    }
+}

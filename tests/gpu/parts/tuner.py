@@ -1,0 +1,86 @@
+"""kforge beside Kernel Tuner on one space (tests/gpu/tuner), one after the other on the same machine: variants a minute, the best of them, and what is right."""
+
+import json
+import re
+import subprocess
+import sys
+
+from .lab import ROOT
+
+# What a quick run leaves of the space: eight variants.
+FEW = {"TX": [16, 32], "TY": [8], "RX": [4, 8], "RY": [4, 8], "TK": [16]}
+TIMES = 10
+
+
+def tuner(lab, quick):
+    folder = lab.copy("tuner", ROOT / "tests/gpu/tuner")
+    manifest = folder / "kernel.toml"
+    if quick:
+        for name, values in FEW.items():
+            manifest.write_text(re.sub(rf"tune\.{name} = .*", f"tune.{name} = {values}", manifest.read_text()))
+    # The toolchain is there before the clock runs, as Kernel Tuner's is.
+    lab.run(["toolchain", "install"], folder)
+    ours, steps = kforge(lab, folder)
+    lab.figures["tuner"] = {"kforge": ours, "slowest": slowest(steps)}
+    line(lab, ours)
+    theirs = beside(folder)
+    if "missing" in theirs:
+        lab.row("tuner", "Kernel Tuner", None, theirs["missing"])
+        return
+    lab.figures["tuner"]["kernel_tuner"] = theirs
+    line(lab, theirs)
+    ratio = ours["a_minute"] / theirs["a_minute"]
+    lab.row("tuner", f"at least {TIMES} times its variants a minute", ratio >= TIMES, f"{ratio:.1f} times")
+    # Which of two within a per cent is the faster, no two clocks agree on.
+    best = ours["best_ms"] or float("inf")
+    lab.row("tuner", "the same best variant or a faster one", ours["best"] == theirs["best"] or best <= 1.01 * theirs["best_ms"],
+            f"{best:.3f} ms ({ours['best']}), Kernel Tuner {theirs['best_ms']:.3f} ms ({theirs['best']})")
+    missed = sorted(set(theirs["right_variants"]) - set(ours["right_variants"]))
+    lab.row("tuner", "every variant that it calls right is right", not missed, f"{len(missed)} of {theirs['right']} are not; {missed[:3]}")
+
+
+def kforge(lab, folder):
+    done, steps = lab.build(folder, "--target", "gpu")
+    variant = lambda step: step.variant or ""
+    variants = {variant(step) for step in steps if step.kind == "compile"}
+    right = {variant(step) for step in steps if step.kind == "judge" and step.verdict == "pass"}
+    timed = {variant(step) for step in steps if step.kind == "bench" and step.ran() and not step.wrong()}
+    times = {}
+    champion = None
+    for _, target in lab.targets(folder):
+        times |= {time["variant"]: time["hot_ns"] or time["cold_ns"] for time in target.get("times", [])}
+        champion = next((c["variant"] for c in target["champions"]), None)
+    best = champion or min(times, key=times.get, default=None)
+    return {
+        "tool": "kforge",
+        "variants": len(variants),
+        "right": len(right & timed),
+        "seconds": done.seconds,
+        "a_minute": len(variants) / done.seconds * 60,
+        "best_ms": times[best] / 1e6 if best in times else None,
+        "best": best,
+        "right_variants": sorted(right & timed),
+        "exit": done.code,
+    }, steps
+
+
+def slowest(steps):
+    """Seconds in all by kind of step."""
+    kinds = {}
+    for step in steps:
+        kinds[step.kind] = kinds.get(step.kind, 0) + step.seconds
+    return {kind: round(seconds, 2) for kind, seconds in sorted(kinds.items(), key=lambda of: -of[1])}
+
+
+def beside(folder):
+    done = subprocess.run([sys.executable, str(folder / "beside.py"), str(folder / "kernel.toml")], capture_output=True, text=True)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        return {"missing": f"not run: {last[0]} (tests/gpu/tuner/beside.py says what to install)"}
+    said = json.loads(done.stdout.strip().splitlines()[-1])
+    return said | {"a_minute": said["variants"] / said["seconds"] * 60}
+
+
+def line(lab, of):
+    found = f"{of['variants']} variants, {of['right']} right, {of['seconds']:.1f} s, {of['a_minute']:.0f} a minute, best {of['best_ms'] or 0:.3f} ms ({of['best']})"
+    lab.row("tuner", of["tool"], of["right"] > 0, found)
