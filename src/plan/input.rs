@@ -129,6 +129,8 @@ pub struct PlanInput<'a> {
     pub goal: Goal,
     /// Scalar operations beyond which a shape is not emulated.
     pub emulator_limit: f64,
+    /// Scalar operations beyond which expected values are not computed.
+    pub oracle_limit: f64,
     /// Seconds after which one run of a candidate is ended.
     pub time_limit_s: u64,
     /// The devices of this machine.

@@ -121,9 +121,9 @@ mod tests {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            only: None,
             flops_min: None,
             bytes: None,
-            only: None,
         }
     }
 

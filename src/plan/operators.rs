@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner};
+use super::input::Selection;
 use super::make::Make;
 use super::memory;
 use crate::base::{Diagnostic, Digest};
 use crate::measure::calibrate;
-use crate::model::{Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
+use crate::model::{Arch, Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
 use crate::record::event::Labels;
 use crate::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
 use crate::record::spec::Tree;
@@ -72,6 +73,16 @@ impl Planner<'_> {
         Ok(cases)
     }
 
+    /// Whether a device is among the targets of a package that are selected.
+    fn on_devices(&self, package: usize) -> bool {
+        let selected = |name: &String| Selection::takes(&self.input.selection.targets, name);
+        self.package_input(package)
+            .package
+            .targets
+            .iter()
+            .any(|(name, target)| target.arch != Arch::Cpu && selected(name))
+    }
+
     fn case(
         &mut self,
         package: usize,
@@ -108,7 +119,9 @@ impl Planner<'_> {
         tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
         scaleless(operator, shape, &problem, &tolerance)?;
         let nulls = work <= within;
-        let oracles = (work <= self.input.emulator_limit).then(|| {
+        // What the emulator cannot run a device can, and is held against the same values.
+        let limit = if self.on_devices(package) { self.input.oracle_limit } else { self.input.emulator_limit };
+        let oracles = (work <= limit.max(self.input.emulator_limit)).then(|| {
             let compare = if nulls { compare } else { BTreeMap::new() };
             let own = self.own_functions(package, &problem, &compare);
             trials

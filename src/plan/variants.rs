@@ -271,7 +271,8 @@ impl Planner<'_> {
         let mut judge =
             Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
-        if let Some(oracles) = &case.oracles {
+        let within = !emulated || case.work <= self.input.emulator_limit;
+        if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             let needs = memory::verify(&params);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
@@ -331,20 +332,24 @@ impl Planner<'_> {
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
             samples: None,
+            only: None,
             flops_min: None,
             bytes: None,
-            only: None,
         })
     }
 
     /// Why there may be no observation.
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
-            Arch::Cpu if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
+            Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
                 "{:.1e} scalar operations, where the emulator's limit is {:.1e} (setting `emulator.max-work`)",
                 case.work, self.input.emulator_limit
             ))),
             Arch::Cpu => None,
+            Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
+                "{:.1e} scalar operations, where the limit for expected values is {:.1e} (setting `oracle.max-work`)",
+                case.work, self.input.oracle_limit
+            ))),
             // The same on every machine: a judgement must not depend on what is plugged in where it is made.
             Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {}, here or elsewhere", wanted(scope)))),
         }
@@ -396,9 +401,9 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.samples = few;
+        params.only = few.map(|_| scope.kernel.select.metric);
         params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
         params.bytes = scope.operator.bytes(scope.choice, shape)?;
-        params.only = few.map(|_| scope.kernel.select.metric);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));

@@ -214,15 +214,15 @@ pub struct VerifyParams {
     /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,
-    /// bench only: the least operations that any implementation needs, where the operator states them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flops_min: Option<f64>,
-    /// bench only: the compulsory bytes, where the operator states them; else every tensor counts that is read, and every one that is written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<f64>,
     /// bench only: the one series that is taken, where a few samples are to tell; none for both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Metric>,
+    /// bench only: the least operations that any implementation needs, where the operator states them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_min: Option<f64>,
+    /// bench only: compulsory bytes, where the operator states them; else every tensor counts whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<f64>,
 }
 
 /// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].

@@ -26,8 +26,30 @@ impl Matrix<'_> {
     }
 }
 
-/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n.
+/// Multiplications from which on the rows are shared among threads.
+const WORTH_SHARING: f64 = 1e9;
+/// Most threads for one product.
+const MOST_THREADS: usize = 16;
+
+/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n. Large products are shared among the processors, row by row, which changes no bit.
 pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
+    let threads = match (m as f64) * (k as f64) * (n as f64) {
+        work if work < WORTH_SHARING => 1,
+        _ => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MOST_THREADS).min(m),
+    };
+    if threads == 1 {
+        return multiply_here(m, k, n, a, b, c);
+    }
+    let rows = m.div_ceil(threads);
+    std::thread::scope(|scope| {
+        for (part, c) in c.chunks_mut(rows * n).enumerate() {
+            let a = Matrix { start: a.start + part * rows * a.row, ..a };
+            scope.spawn(move || multiply_here(c.len() / n, k, n, a, b, c));
+        }
+    });
+}
+
+fn multiply_here(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
     assert!(c.len() == m * n, "BUG: a product of {m} x {n} into {} values", c.len());
     if m == 0 || n == 0 {
         return;
@@ -98,5 +120,20 @@ mod tests {
         let empty = Matrix { values: &[], start: 0, row: 1, column: 1 };
         multiply(2, 0, 3, empty, empty, &mut c);
         assert_eq!(c, [0.0; 6]);
+    }
+
+    #[test]
+    fn a_product_that_is_shared_among_threads_has_the_bits_of_one_that_is_not() {
+        let (m, k, n) = (1003, 1001, 1009);
+        let values = |count: usize, step: usize| -> Vec<f64> {
+            (0..count).map(|i| ((i * step) % 1000) as f64 * 1e-3 - 0.4).collect()
+        };
+        let (a, b) = (values(m * k, 7919), values(k * n, 104_729));
+        let matrix = |values, row| Matrix { values, start: 0, row, column: 1 };
+        let (mut shared, mut alone) = (vec![0.0; m * n], vec![0.0; m * n]);
+        assert!((m * k * n) as f64 >= WORTH_SHARING);
+        multiply(m, k, n, matrix(&a, k), matrix(&b, n), &mut shared);
+        multiply_here(m, k, n, matrix(&a, k), matrix(&b, n), &mut alone);
+        assert!(shared.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 }

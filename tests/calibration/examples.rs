@@ -56,6 +56,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         selection: Selection { targets: vec!["cpu".into()], ..Selection::default() },
         goal: Goal::Build,
         emulator_limit: SMALL,
+        oracle_limit: SMALL,
         time_limit_s: 60,
         devices: vec![],
         methods: kforge::optimize::methods::signatures(),

@@ -208,10 +208,10 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            only: None,
             samples: self.samples,
             flops_min: self.flops_min,
             bytes: self.bytes,
-            only: None,
         }
     }
 

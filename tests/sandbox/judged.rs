@@ -258,9 +258,9 @@ impl Bench {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            only: None,
             flops_min: None,
             bytes: None,
-            only: None,
         };
         self.step(StepKind::Verify, serde_json::to_value(params).unwrap())
     }

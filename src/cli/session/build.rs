@@ -281,6 +281,7 @@ impl Context {
             },
             goal: asked.goal,
             emulator_limit: self.settings.number("emulator.max-work") as f64,
+            oracle_limit: self.settings.number("oracle.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
             devices: devices.classes.clone(),
             methods: crate::optimize::methods::signatures(),

@@ -28,7 +28,7 @@ use crate::engine::evidence::PROVENANCE;
 use crate::measure::floor::{Arithmetic, Moved};
 use crate::measure::sampling::{self, BENCH, SHORT_NS, Stopping};
 use crate::measure::stats::median;
-use crate::model::{Metric, Problem, Role};
+use crate::model::{Metric, Role};
 use crate::record::params::{Trial, VerifyParams};
 use crate::record::timing::{BenchObserved, Series};
 use crate::record::{Provenance, Unknown, Verdict};
@@ -70,7 +70,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
         None => Some(made::inputs(task, &params.problem, &unseen(&params))?),
     };
     rig.lock(true)?;
-    let began = Instant::now();
+    let held = Instant::now();
     let monitor = Monitor::new(&rig.client.facts.uuid);
     let untimed = inputs.iter().map(|_| Untimed::default()).collect();
     let mut bench = Bench {
@@ -96,10 +96,9 @@ fn benched(task: &Task) -> Result<Response, Response> {
         Err(lost) => return Err(lost.response()),
     };
     tell(&mut provenance, &bench.states);
-    let peaks = bench.rig.client.facts.stated();
+    seen.peaks = bench.rig.client.facts.stated();
+    seen.took_s = Some(held.elapsed().as_secs_f64());
     bench.rig.client.keep();
-    seen.took_s = Some(began.elapsed().as_secs_f64());
-    seen.peaks = peaks;
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
     let kept = |series: &Option<Series>| series.as_ref().map_or(0, |s| s.samples_ns.len());
@@ -133,21 +132,17 @@ pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
     provenance.throttle = sampling::names(states.iter().filter_map(|s| s.reasons).fold(0, |all, bits| all | bits));
 }
 
-/// What an operator has to move: as it states it, else every tensor that is read and every one that is written.
-fn moved(problem: &Problem, stated: Option<f64>) -> Moved {
+/// What an operator has to move. Of bytes that it states itself nobody says which way they go: at least half of them go one way.
+fn moved(params: &VerifyParams) -> Moved {
+    if let Some(stated) = params.bytes {
+        let half = (stated / 2.0) as u64;
+        return Moved { read: half, written: half };
+    }
     let sum = |not: Role| {
-        let tensors = problem.tensors.iter().filter(|t| t.role != not);
+        let tensors = params.problem.tensors.iter().filter(|t| t.role != not);
         tensors.map(|t| t.elements() * t.dtype.bytes()).sum()
     };
-    let all = Moved { read: sum(Role::Output), written: sum(Role::Input) };
-    match stated {
-        None => all,
-        // Which of them are written is not said: as many as there are outputs, which are compared whole.
-        Some(bytes) => {
-            let written = all.written.min(bytes as u64);
-            Moved { read: bytes as u64 - written, written }
-        }
-    }
+    Moved { read: sum(Role::Output), written: sum(Role::Input) }
 }
 
 /// What launches that nobody timed left, on one of the inputs.
@@ -405,7 +400,7 @@ impl<'a> Bench<'a> {
 
     /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
     fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
-        let (peaks, moved) = (self.rig.client.facts.peaks(), moved(&self.params.problem, self.params.bytes));
+        let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
         let arithmetic = self.params.flops_min.map(|least| Arithmetic { least, read });
         let told = |series: &Option<Series>| series.as_ref().map_or(f64::NAN, |series| median(&series.samples_ns));
@@ -456,6 +451,46 @@ fn not_the_same(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_an_operator_states_that_it_moves_counts_before_its_tensors() {
+        let tensor = |role| crate::model::Tensor {
+            name: "x".into(),
+            role,
+            dtype: crate::model::DType::F32,
+            shape: vec![100],
+            strides: vec![1],
+            align: 256,
+            init: crate::model::Init::Auto,
+        };
+        let problem = crate::model::Problem {
+            dims: Default::default(),
+            tensors: vec![tensor(Role::Input), tensor(Role::Inout), tensor(Role::Output)],
+            params: vec![],
+            reference: crate::model::Reference::Cpp { file: String::new(), function: String::new() },
+            generate_inputs: None,
+        };
+        let params = VerifyParams {
+            arch: "sm_90a".into(),
+            compiler: crate::record::params::Compiler::Auto,
+            problem,
+            entries: vec![],
+            launches: vec![],
+            workspaces: vec![],
+            constants: vec![],
+            trials: vec![],
+            compare: Default::default(),
+            scaled: vec![],
+            count_beyond: Default::default(),
+            protocol: 1,
+            samples: None,
+            only: None,
+            flops_min: None,
+            bytes: None,
+        };
+        assert_eq!(moved(&params), Moved { read: 800, written: 800 });
+        assert_eq!(moved(&VerifyParams { bytes: Some(90.0), ..params }), Moved { read: 45, written: 45 });
+    }
 
     #[test]
     fn states_come_to_median_clocks_and_all_that_limited_them() {

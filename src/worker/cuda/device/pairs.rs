@@ -328,9 +328,9 @@ mod tests {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             samples: None,
+            only: None,
             flops_min: None,
             bytes: None,
-            only: None,
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
         let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);
