@@ -17,7 +17,7 @@ use crate::worker::oracle::Source;
 use crate::worker::task::{Task, failed};
 
 /// Bytes that a process keeps at most, beside those of the step at hand.
-const KEPT: u64 = 512 << 20;
+const KEPT: u64 = 2 << 30;
 
 /// The contents of a tensor.
 #[derive(Debug, PartialEq, Eq)]
