@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::DType;
+use super::grid::OpenGrid;
+use super::tensor_map::TensorMap;
 
 /// What a kernel may do with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -274,15 +276,20 @@ pub enum Arg {
     Struct(Vec<StructField>),
     /// The address of a device array of addresses.
     Pointers(Vec<String>),
+    /// A tensor map by value.
+    TensorMap(TensorMap),
 }
 
-/// A kernel launch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+/// A kernel launch. What few launches state is left out of keys where it is not stated.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KernelLaunch {
     /// The entry as C++ spells it, tunables and types filled in: `rms_norm<__half, 256, 4>`.
     pub entry: String,
-    /// Blocks along x, y, z.
+    /// Blocks along x, y, z; 0 where `open_grid` says which.
     pub grid: [u32; 3],
+    /// What the grid is where the device is, where it depends on that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open_grid: Option<OpenGrid>,
     /// Threads of a block along x, y, z.
     pub block: [u32; 3],
     /// Bytes of dynamic shared memory.
@@ -292,6 +299,19 @@ pub struct KernelLaunch {
     /// Whether all blocks must be resident, for grid synchronisation.
     #[serde(default)]
     pub cooperative: bool,
+    /// Blocks of a cluster along x, y, z; none where the launch states none, or clusters of one block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[u32; 3]>,
+    /// Whether it may begin before the kernel launched before it has ended (programmatic dependent launch).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pdl: bool,
+}
+
+impl KernelLaunch {
+    /// Blocks of a cluster; 1 without clusters.
+    pub fn cluster_blocks(&self) -> u64 {
+        self.cluster.iter().flatten().map(|n| u64::from(*n)).product()
+    }
 }
 
 /// One element of a variant's sequence of launches; repeats are spelt out.

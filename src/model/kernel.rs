@@ -11,6 +11,7 @@ use super::generate::Generate;
 use super::method::Method;
 use super::operator::TypeRef;
 use super::search::Search;
+use super::tensor_map::MapDecl;
 use super::variant::TuneValue;
 use super::{Place, Text};
 
@@ -120,6 +121,19 @@ pub enum ArgDecl {
     Struct(Vec<(Expr, Option<TypeRef>)>),
     /// A device array of addresses.
     Pointers(Vec<Text>),
+    /// A tensor map by value.
+    TensorMap(MapDecl),
+}
+
+/// What a launch asks of the device beside its grid and blocks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Attributes {
+    /// Whether all blocks must be resident, for grid synchronisation.
+    pub cooperative: bool,
+    /// Blocks of a cluster along x, y, z; empty where blocks stand alone.
+    pub cluster: Vec<Expr>,
+    /// Where it says that it may begin before the kernel before it has ended, if it does.
+    pub pdl: Option<Place>,
 }
 
 /// What a launch does.
@@ -137,6 +151,8 @@ pub enum LaunchAction {
         shared: Option<Expr>,
         /// Arguments in order.
         args: Vec<ArgDecl>,
+        /// What else it asks for.
+        attributes: Attributes,
     },
     /// Fills a buffer with a byte.
     Memset {

@@ -1,19 +1,23 @@
 //! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; launches nothing.
 
 use super::bind::{count, fit, unbound};
-use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField};
+use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField, contiguous};
 use super::expr::{Expr, Scope, Value};
-use super::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction, LaunchDecl};
+use super::grid::{GRID_LIMITS, OpenGrid, TRIED};
+use super::kernel::{ArgDecl, Attributes, ITERATION, Kernel, LaunchAction, LaunchDecl};
+use super::limits::{self, MOST_OF_A_CLUSTER};
 use super::operator::{TypeChoice, TypeRef};
+use super::target::{Target, capability};
+use super::tensor_map::{self, MapDecl, Mapped};
 use super::variant::Variant;
-use super::{DType, Place, Scalar, Text};
+use super::{Arch, DType, Place, Scalar, Text};
 use crate::base::Diagnostic;
 use crate::base::diag::closest;
 
 /// Threads of a block, along x, y, z and together (CUDA C++ programming guide, compute capabilities).
 pub(crate) const BLOCK_LIMITS: ([u32; 3], u64) = ([1024, 1024, 64], 1024);
-/// Blocks of a grid along x, y, z (ibidem).
-const GRID_LIMITS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+/// To what workspaces are aligned at least, in bytes.
+const WORKSPACE_ALIGN: u64 = 256;
 /// The most launches one sequence may have.
 const MOST_LAUNCHES: u64 = 100_000;
 
@@ -69,10 +73,62 @@ impl Kernel {
         choice: &TypeChoice,
         problem: &Problem,
     ) -> Result<Vec<Launch>, Diagnostic> {
+        Ok(self.launched(variant, choice, problem)?.into_iter().map(|(_, launch)| launch).collect())
+    }
+
+    /// As [`Kernel::launches`]; fails also where one asks for what the target's architecture does not have.
+    pub(crate) fn launches_on(
+        &self,
+        target: &Target,
+        variant: &Variant,
+        choice: &TypeChoice,
+        problem: &Problem,
+    ) -> Result<(), Diagnostic> {
+        let Arch::Sm(arch) = &target.arch else { return self.launched(variant, choice, problem).map(drop) };
+        let Ok((capability, _)) = capability(arch) else { return Ok(()) };
+        for (decl, launch) in self.launched(variant, choice, problem)? {
+            let (Launch::Kernel(launch), LaunchAction::Kernel { attributes, args, .. }) = (launch, &decl.action) else {
+                continue;
+            };
+            let map = args.iter().find_map(|arg| if let ArgDecl::TensorMap(map) = arg { Some(map) } else { None });
+            if let Some(map) = map.filter(|_| capability < tensor_map::LEAST) {
+                let message = format!("a tensor map on target `{}`", target.name);
+                let error = map.buffer.place.error("manifest.tensor-map", message);
+                let error = error.expected(format!("sm_{} or newer, not {arch}", tensor_map::LEAST));
+                return Err(error.hint("name other `targets`"));
+            }
+            let most = limits::blocks_of_a_cluster(capability);
+            if launch.cluster.is_some() && launch.cluster_blocks() > most {
+                let place = whole(&attributes.cluster).unwrap_or_else(|| decl.place.clone());
+                let (blocks, target) = (launch.cluster_blocks(), &target.name);
+                let error =
+                    place.error("manifest.launch-limit", format!("a cluster of {blocks} blocks on target `{target}`"));
+                let error = error.expected(match most {
+                    0 => format!("no clusters: {arch} has none, they came with sm_90"),
+                    most => format!("at most {most} blocks on {arch}"),
+                });
+                return Err(error.hint("leave the variant out on this target with `where`, or name other `targets`"));
+            }
+            if let Some(place) = attributes.pdl.as_ref().filter(|_| capability < limits::DEPENDENT_LAUNCH) {
+                let error = place.error("manifest.launch-limit", format!("`pdl` on target `{}`", target.name));
+                let error = error.expected(format!("sm_{} or newer, not {arch}", limits::DEPENDENT_LAUNCH));
+                return Err(error.hint("name other `targets`"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The launches, each with where it is declared.
+    fn launched(
+        &self,
+        variant: &Variant,
+        choice: &TypeChoice,
+        problem: &Problem,
+    ) -> Result<Vec<(&LaunchDecl, Launch)>, Diagnostic> {
         let buffers = self.workspaces(variant, choice, problem)?;
         let scope = self.launch_scope(variant, choice, problem);
         let mut names = Names { kernel: self, choice, problem, buffers: &buffers, scope };
-        let mut out = vec![];
+        let mut out: Vec<(&LaunchDecl, Launch)> = vec![];
         for decl in &self.launches {
             let times = match &decl.repeat {
                 Some(repeat) => count(repeat, &names.scope, "repeat")?,
@@ -87,9 +143,9 @@ impl Kernel {
                     names.scope.insert(ITERATION.into(), Value::Int(iteration.cast_signed()));
                 }
                 if decl.when.as_ref().map_or(Ok(true), |when| when.truth(&names.scope))? {
-                    out.push(
-                        names.launch(decl, variant).map_err(|e| e.note(format!("for variant `{}`", variant.label)))?,
-                    );
+                    let after_kernel = matches!(out.last(), Some((_, Launch::Kernel(_))));
+                    let launch = names.launch(decl, variant, after_kernel);
+                    out.push((decl, launch.map_err(|e| e.note(format!("for variant `{}`", variant.label)))?));
                 }
             }
             names.scope.remove(ITERATION);
@@ -99,42 +155,77 @@ impl Kernel {
 }
 
 impl Names<'_> {
-    fn launch(&self, decl: &LaunchDecl, variant: &Variant) -> Result<Launch, Diagnostic> {
+    /// A launch bound; whether a kernel is launched right before it.
+    fn launch(&self, decl: &LaunchDecl, variant: &Variant, after_kernel: bool) -> Result<Launch, Diagnostic> {
         match &decl.action {
             LaunchAction::Memset { buffer, value } => {
                 self.element_bytes(buffer)?;
                 Ok(Launch::Memset { buffer: buffer.value.clone(), value: *value })
             }
-            LaunchAction::Kernel { entry, grid, block, shared, args } => {
-                let grid = self.extents(grid, GRID_LIMITS, "blocks")?;
-                let threads = self.extents(block, BLOCK_LIMITS.0, "threads")?;
+            LaunchAction::Kernel { entry, grid, block, shared, args, attributes } => {
+                let open_grid = OpenGrid::of(grid, &self.scope);
+                let blocks = match &open_grid {
+                    None => extents(grid, &self.scope, GRID_LIMITS, "blocks")?,
+                    Some(_) => {
+                        // What holds for a device of some size is as near to it as can be known here.
+                        let scope = self.scope.clone().into_iter().chain(TRIED.names()).collect();
+                        extents(grid, &scope, GRID_LIMITS, "blocks")?;
+                        [0; 3]
+                    }
+                };
+                let cluster = self.cluster(attributes, grid, blocks)?;
+                let threads = extents(block, &self.scope, BLOCK_LIMITS.0, "threads")?;
                 let all: u64 = threads.iter().map(|n| u64::from(*n)).product();
                 if all > BLOCK_LIMITS.1 {
                     return Err(block_too_large(block, all));
                 }
                 Ok(Launch::Kernel(KernelLaunch {
                     entry: self.kernel.substitute(&entry.value, variant, self.choice),
-                    grid,
+                    grid: blocks,
+                    open_grid,
                     block: threads,
                     shared: shared.as_ref().map_or(Ok(0), |s| count(s, &self.scope, "shared memory"))?,
                     args: args.iter().map(|a| self.arg(a)).collect::<Result<_, _>>()?,
-                    cooperative: false,
+                    cooperative: attributes.cooperative,
+                    cluster,
+                    // What waits for no kernel of the sequence begins after whatever was before it.
+                    pdl: attributes.pdl.is_some() && after_kernel,
                 }))
             }
         }
     }
 
-    fn extents(&self, exprs: &[Expr], limits: [u32; 3], what: &str) -> Result<[u32; 3], Diagnostic> {
-        let mut out = [1; 3];
-        for (axis, expr) in exprs.iter().take(3).enumerate() {
-            let value = expr.int(&self.scope)?;
-            out[axis] = u32::try_from(value).ok().filter(|n| (1..=limits[axis]).contains(n)).ok_or_else(|| {
-                let error = expr.place().error("manifest.launch-limit", format!("`{}` is {value} {what}", expr.text()));
-                let error = error.expected(format!("1 to {} {what} along {}", limits[axis], ["x", "y", "z"][axis]));
-                error.hint("leave a launch out with `when`, a variant with `where`, or a shape with `requires`")
-            })?;
+    /// The blocks of a cluster, which divide those of the grid; none for clusters of one block, which every block is.
+    fn cluster(
+        &self,
+        attributes: &Attributes,
+        grid: &[Expr],
+        blocks: [u32; 3],
+    ) -> Result<Option<[u32; 3]>, Diagnostic> {
+        let most = [MOST_OF_A_CLUSTER as u32; 3];
+        let cluster = extents(&attributes.cluster, &self.scope, most, "blocks of a cluster")?;
+        let all: u64 = cluster.iter().map(|n| u64::from(*n)).product();
+        if let Some(place) = whole(&attributes.cluster).filter(|_| all > MOST_OF_A_CLUSTER) {
+            let error = place.error("manifest.launch-limit", format!("a cluster of {all} blocks"));
+            return Err(error.expected(format!("at most {MOST_OF_A_CLUSTER} blocks, on any architecture")));
         }
-        Ok(out)
+        for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
+            if blocks[axis].is_multiple_of(cluster[axis]) {
+                continue;
+            }
+            // An axis that the grid does not state has one block.
+            let place = grid.get(axis).or(attributes.cluster.get(axis)).map(|e| e.place().clone());
+            let message =
+                format!("{} blocks along {name} are no multiple of the cluster's {}", blocks[axis], cluster[axis]);
+            let error = place.map_or_else(
+                || Diagnostic::error("manifest.launch-limit", message.clone()),
+                |place| place.error("manifest.launch-limit", message.clone()),
+            );
+            let hint =
+                format!("round up, as `ceil_div(n, {0}) * {0}`, and let blocks without work return", cluster[axis]);
+            return Err(error.expected("a grid of whole clusters").hint(hint));
+        }
+        Ok((all > 1).then_some(cluster))
     }
 
     fn element_bytes(&self, name: &Text) -> Result<u64, Diagnostic> {
@@ -186,6 +277,7 @@ impl Names<'_> {
                 };
                 Ok(Arg::Struct(fields.iter().map(field).collect::<Result<_, _>>()?))
             }
+            ArgDecl::TensorMap(map) => Ok(Arg::TensorMap(map.bind(&self.mapped(map)?, &self.scope)?)),
             ArgDecl::Pointers(names) => {
                 for name in names {
                     self.element_bytes(name)?;
@@ -193,6 +285,21 @@ impl Names<'_> {
                 Ok(Arg::Pointers(names.iter().map(|n| n.value.clone()).collect()))
             }
         }
+    }
+
+    /// What a tensor map is of.
+    fn mapped(&self, map: &MapDecl) -> Result<Mapped, Diagnostic> {
+        if let Some(tensor) = self.problem.tensor(&map.buffer.value) {
+            let (shape, strides) = (tensor.shape.clone(), tensor.strides.clone());
+            return Ok(Mapped { dtype: tensor.dtype, shape, strides, align: tensor.align });
+        }
+        let decl = self.kernel.workspace.iter().find(|b| b.name.value == map.buffer.value);
+        let (decl, dtype) = decl
+            .zip(self.workspace(&map.buffer.value))
+            .map(|(decl, bound)| (decl, bound.dtype))
+            .ok_or_else(|| self.no_buffer(&map.buffer))?;
+        let shape = decl.shape.iter().map(|e| count(e, &self.scope, "extent")).collect::<Result<Vec<_>, _>>()?;
+        Ok(Mapped { dtype, strides: contiguous(&shape), shape, align: WORKSPACE_ALIGN })
     }
 
     /// A scalar's type and value: the stated dtype, else the param's own, else `bool` for truth values, else i32.
@@ -215,14 +322,30 @@ impl Names<'_> {
 
 /// The error for a block of `all` threads.
 pub(crate) fn block_too_large(block: &[Expr], all: u64) -> Diagnostic {
-    let first = block.first().map(Expr::place);
-    let last = block.last().map(Expr::place);
     let message = format!("a block of {all} threads");
-    let error = match (first, last) {
-        (Some(first), Some(last)) => {
-            Place::new(&first.file, first.span.start..last.span.end).error("manifest.block-too-large", message)
-        }
-        _ => Diagnostic::error("manifest.block-too-large", message),
+    let error = match whole(block) {
+        Some(place) => place.error("manifest.block-too-large", message),
+        None => Diagnostic::error("manifest.block-too-large", message),
     };
     error.expected(format!("at most {} threads", BLOCK_LIMITS.1)).hint("exclude the variant with `where`")
+}
+
+/// One to three extents, each from 1 to its limit; 1 along axes that are left out.
+fn extents(exprs: &[Expr], scope: &Scope, limits: [u32; 3], what: &str) -> Result<[u32; 3], Diagnostic> {
+    let mut out = [1; 3];
+    for (axis, expr) in exprs.iter().take(3).enumerate() {
+        let value = expr.int(scope)?;
+        out[axis] = u32::try_from(value).ok().filter(|n| (1..=limits[axis]).contains(n)).ok_or_else(|| {
+            let error = expr.place().error("manifest.launch-limit", format!("`{}` is {value} {what}", expr.text()));
+            let error = error.expected(format!("1 to {} {what} along {}", limits[axis], ["x", "y", "z"][axis]));
+            error.hint("leave a launch out with `when`, a variant with `where`, or a shape with `requires`")
+        })?;
+    }
+    Ok(out)
+}
+
+/// From the first expression of a list to its last; none for an empty one.
+fn whole(list: &[Expr]) -> Option<Place> {
+    let (first, last) = (list.first()?.place(), list.last()?.place());
+    Some(Place::new(&first.file, first.span.start..last.span.end))
 }

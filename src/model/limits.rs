@@ -16,6 +16,24 @@ pub fn shared_of_a_block(capability: u32) -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// The most blocks of a cluster on any architecture.
+pub const MOST_OF_A_CLUSTER: u64 = 16;
+
+/// The most blocks of a cluster that run everywhere; a kernel has to be told where it is launched with more.
+pub const PORTABLE_CLUSTER: u64 = 8;
+
+/// The most blocks of a cluster; 0 before clusters, which came with compute capability 9.0. More than 8 are a matter of the GPU: 16 on those of data centres.
+pub fn blocks_of_a_cluster(capability: u32) -> u64 {
+    match capability {
+        ..90 => 0,
+        90 | 100 | 103 => MOST_OF_A_CLUSTER,
+        _ => PORTABLE_CLUSTER,
+    }
+}
+
+/// The least capability whose kernels may begin before the one before them has ended.
+pub const DEPENDENT_LAUNCH: u32 = 90;
+
 /// Registers of a block, of every architecture that can be compiled for.
 pub const REGISTERS_OF_A_BLOCK: u64 = 65536;
 
@@ -92,6 +110,11 @@ mod tests {
         assert_eq!(CAPABILITIES.into_iter().filter(|c| shared_of_a_block(*c).is_none()).collect::<Vec<_>>(), [88]);
         assert_eq!(CAPABILITIES.into_iter().filter(|c| limits(*c).is_none()).collect::<Vec<_>>(), [88]);
         assert_eq!([registers_taken(33, 32), registers_taken(40, 33)], [40 * 32, 40 * 64]);
+    }
+
+    #[test]
+    fn clusters_came_with_hopper() {
+        assert_eq!([89, 90, 103, 120].map(blocks_of_a_cluster), [0, 16, 16, 8]);
     }
 
     #[test]

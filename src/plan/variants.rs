@@ -10,6 +10,7 @@ use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
+use crate::model::tensor_map::TensorMap;
 use crate::model::{Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Scalar, Shape, StructField, Tolerance, Variant};
 use crate::record::event::Labels;
 use crate::record::params::{
@@ -229,12 +230,14 @@ impl Planner<'_> {
                 Arg::Struct(fields.into_iter().map(|f| StructField { value: Scalar::Int(0), ..f }).collect())
             }
             Arg::Pointers(buffers) => Arg::Pointers(buffers),
+            Arg::TensorMap(map) => Arg::TensorMap(TensorMap { extents: vec![], strides: vec![], ..map }),
         };
         let mut out: Vec<Launch> = launches
             .into_iter()
             .filter_map(|l| match l {
                 Launch::Kernel(k) => Some(Launch::Kernel(KernelLaunch {
                     grid: [1; 3],
+                    open_grid: None,
                     shared: 0,
                     args: k.args.into_iter().map(plain).collect(),
                     ..k

@@ -5,6 +5,13 @@
 
 #![expect(unsafe_code, reason = "matrixmultiply takes raw pointers; bounds are checked here")]
 
+use rayon::prelude::*;
+
+/// Products of fewer multiply-adds are not shared out: handing them over would take longer.
+const SHARED: usize = 1 << 22;
+/// Rows that are shared out together: few enough to keep many processors busy, enough for a tile of the library's to be full.
+const ROWS: usize = 64;
+
 /// A matrix within a slice: element (i, j) lies at `start + i * row + j * column`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Matrix<'a> {
@@ -59,7 +66,18 @@ fn multiply_here(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: 
     }
     a.assert_within(m, k);
     b.assert_within(k, n);
-    // SAFETY: every element that the strides reach lies within its slice, as asserted above; `c` is a distinct mutable slice of m * n
+    if m.saturating_mul(k).saturating_mul(n) < SHARED {
+        return rows(m, k, n, a, b, c);
+    }
+    c.par_chunks_mut(ROWS * n).enumerate().for_each(|(at, c)| {
+        let a = Matrix { start: a.start + at * ROWS * a.row, ..a };
+        rows(c.len() / n, k, n, a, b, c);
+    });
+}
+
+/// The product of some rows, on this thread and those that the library adds.
+fn rows(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
+    // SAFETY: every element that the strides reach lies within its slice, as `multiply` asserted for all rows; `c` is a distinct mutable slice of m * n
     // values with row stride n; no stride or offset exceeds isize, as slices are smaller than that.
     unsafe {
         matrixmultiply::dgemm(
@@ -96,7 +114,7 @@ mod tests {
         if !is_x86_feature_detected!("fma") {
             return;
         }
-        for (m, k, n) in [(1, 1, 1), (3, 5, 2), (17, 600, 13), (70, 256, 33), (9, 1030, 40)] {
+        for (m, k, n) in [(1, 1, 1), (3, 5, 2), (17, 600, 13), (70, 256, 33), (9, 1030, 40), (150, 300, 100)] {
             let (a, b) = (values(m * k), values(k * n + 5));
             let mut c = vec![f64::NAN; m * n];
             let left = Matrix { values: &a, start: 0, row: 1, column: m };

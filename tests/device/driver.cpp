@@ -18,7 +18,7 @@ typedef unsigned long long u64;
 struct Module { void* library; bool own; };
 struct Graph { std::vector<std::function<int()>> nodes; };
 struct Stream { double now; Graph* capture; };
-struct Function { std::string name; double (*run)(void**, const unsigned*); size_t shared; };
+struct Function { std::string name; double (*run)(void**, const unsigned*); size_t shared; bool large_clusters; };
 struct Event { double at; };
 static int fault = 0;
 static u64 used = 0, luck = 12345;
@@ -47,7 +47,7 @@ API cuInit(unsigned) {
 }
 API cuGetErrorName(int e, const char** s) {
     static std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {500, "CUDA_ERROR_NOT_FOUND"},
-        {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {716, "CUDA_ERROR_MISALIGNED_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"}};
+        {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"}, {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {716, "CUDA_ERROR_MISALIGNED_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"}};
     *s = names.count(e) ? names[e] : nullptr;
     return *s ? 0 : 1;
 }
@@ -105,7 +105,7 @@ API cuModuleUnload(Module* m) { if (m->library) dlclose(m->library); delete m; r
 API cuModuleGetFunction(Function** f, Module* m, const char* name) {
     void* run = m->own ? nullptr : dlsym(m->library, name);
     if (!m->own && !run) return 500;
-    *f = new Function{name, (double (*)(void**, const unsigned*))run, 0};
+    *f = new Function{name, (double (*)(void**, const unsigned*))run, 0, false};
     return 0;
 }
 API cuModuleGetGlobal_v2(u64* at, size_t* n, Module* m, const char* name) {
@@ -113,7 +113,14 @@ API cuModuleGetGlobal_v2(u64* at, size_t* n, Module* m, const char* name) {
     *n = 64;
     return *at ? 0 : 500;
 }
-API cuFuncSetAttribute(Function* f, int what, int v) { if (what != 8 || v > 232448) return 1; f->shared = v; return 0; }
+API cuFuncSetAttribute(Function* f, int what, int v) {
+    if (what == 14) { f->large_clusters = v; return 0; }
+    if (what != 8 || v > 232448) return 1;
+    f->shared = v;
+    return 0;
+}
+static unsigned resident(unsigned threads) { return 2048 / threads; }
+API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function*, int threads, size_t) { *n = resident(threads); return 0; }
 API cuStreamCreate(Stream** s, unsigned flags) { *s = new Stream{0, nullptr}; return flags == 1 ? 0 : 1; }
 API cuStreamDestroy_v2(Stream*) { return 0; }
 API cuStreamSynchronize(Stream* s) { return s->capture ? 1 : fault; }
@@ -132,13 +139,49 @@ API cuEventDestroy_v2(Event*) { return 0; }
 API cuEventRecord(Event* e, Stream* s) { e->at = s->now; return fault; }
 API cuEventElapsedTime_v2(float* ms, Event* a, Event* b) { *ms = (float)((b->at - a->at) / 1e6); return fault; }
 
+// Writes down what it was asked to encode, and refuses what the real one is documented to refuse first of all: a map that is not aligned.
+API cuTensorMapEncodeTiled(u64* map, int type, unsigned rank, void* at, const u64* dims, const u64* strides, const unsigned* box, const unsigned* steps,
+                           int interleave, int swizzle, int promotion, int fill) {
+    if ((u64)map % 64 || (u64)at % 16 || rank < 1 || rank > 5 || interleave) return 1;
+    FILE* log = fopen(beside("maps").c_str(), "a");
+    fprintf(log, "type %d rank %u", type, rank);
+    for (unsigned i = 0; i < rank; ++i) fprintf(log, " %llu:%u:%u", dims[i], box[i], steps[i]);
+    for (unsigned i = 0; i + 1 < rank; ++i) fprintf(log, " +%llu", strides[i]);
+    fprintf(log, " swizzle %d promotion %d fill %d\n", swizzle, promotion, fill);
+    fclose(log);
+    for (int i = 0; i < 16; ++i) map[i] = 1000 + i;
+    return 0;
+}
+
 struct Config { unsigned grid[3], block[3], shared; Stream* stream; void* attributes; unsigned count; };
-struct Attribute { int id; char pad[4]; union { char bytes[64]; int cooperative; } value; };
+struct Attribute { int id; char pad[4]; union { char bytes[64]; int yes; unsigned cluster[3]; } value; };
+// What a launch asks for, a line each, for the test to read.
+static int asked(const Config* c, const Function* f) {
+    unsigned cluster[3] = {1, 1, 1};
+    bool cooperative = false, dependent = false;
+    for (unsigned i = 0; i < c->count; ++i) {
+        const Attribute& a = ((Attribute*)c->attributes)[i];
+        if (a.id == 2) cooperative = a.value.yes == 1;
+        else if (a.id == 4) memcpy(cluster, a.value.cluster, sizeof cluster);
+        else if (a.id == 6) dependent = a.value.yes == 1;
+        else return 1;
+    }
+    for (int i = 0; i < 3; ++i) if (!cluster[i] || c->grid[i] % cluster[i]) return 1;
+    if (cluster[0] * cluster[1] * cluster[2] > (f->large_clusters ? 16 : 8)) return 912;
+    // The device has four multiprocessors.
+    if (cooperative && c->grid[0] * c->grid[1] * c->grid[2] > 4 * resident(c->block[0] * c->block[1] * c->block[2])) return 720;
+    if (!f->run) return 0;
+    FILE* log = fopen(beside("launches").c_str(), "a");
+    fprintf(log, "%s grid %u,%u,%u cluster %u,%u,%u%s%s\n", f->name.c_str(), c->grid[0], c->grid[1], c->grid[2], cluster[0], cluster[1], cluster[2],
+        cooperative ? " cooperative" : "", dependent ? " dependent" : "");
+    fclose(log);
+    return 0;
+}
 // As many parameters as kforge's own kernels have at most; what a candidate's point at is copied as a real driver does.
 API cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
     if (c->block[0] * c->block[1] * c->block[2] > 1024) return 1;
     if (c->shared > 48u << 10 && c->shared > f->shared) return 1;
-    if (c->count && (((Attribute*)c->attributes)->id != 2 || ((Attribute*)c->attributes)->value.cooperative != 1)) return 1;
+    if (int refused = asked(c, f)) return refused;
     Stream* s = c->stream;
     if (f->name == "kforge_gate") return queue(s, [] { return 0; });
     if (f->name == "kforge_flush") return queue(s, [=] { s->now += 10000; return 0; });
@@ -173,6 +216,11 @@ API cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
     // The test's kernels take four parameters of eight bytes.
     std::vector<u64> values;
     for (int i = 0; i < 4; ++i) values.push_back(*(u64*)params[i]);
+    // One of them takes a tensor map too.
+    if (f->name == "mapped") {
+        if ((u64)params[4] % 64) return 1;
+        for (int i = 0; i < 16; ++i) if (((u64*)params[4])[i] != 1000u + i) return 1;
+    }
     return queue(s, [=]() mutable {
         void* at[4] = {&values[0], &values[1], &values[2], &values[3]};
         double ns = f->run(at, shape.data());

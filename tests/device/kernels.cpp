@@ -4,6 +4,7 @@
 #define ARGS const float* x = *(const float**)p[0]; float* y = *(float**)p[1]; float* w = *(float**)p[2]; long long n = *(long long*)p[3]; (void)x; (void)y; (void)w; (void)shape
 static void work(const float* x, float* y, long long n) { for (long long i = 0; i < n; ++i) y[i] = x[i] + x[i]; }
 KERNEL(honest) { ARGS; *w = 1; work(x, y, n); return 50000; }
+KERNEL(mapped) { ARGS; *w = 1; work(x, y, n); return 50000; }
 KERNEL(slower) { ARGS; *w = 2; work(x, y, n); return 52500; }
 KERNEL(brief) { ARGS; work(x, y, n); return 2000; }
 KERNEL(wrong) { ARGS; work(x, y, n); y[n - 1] += 1; return 50000; }

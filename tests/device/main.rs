@@ -1,5 +1,5 @@
 //! Verify, bench and pairs on a device, with a driver of the test's own in place of NVIDIA's: everything but the device is what `kforge worker` runs, cudarc
-//! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show is listed in `docs/gpu-plan.md`.
+//! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show `tests/gpu/run` asks.
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use std::time::Duration;
 use kforge::base::Digest;
 use kforge::measure::stats::{Paired, decide};
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
+use kforge::model::grid::{Known, OpenGrid};
+use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
@@ -40,6 +42,10 @@ const TESTS: &[Test] = &[
     ("a_runner_is_kept_from_step_to_step", warm),
     ("what_a_machine_lacks_is_unavailable", lacking),
     ("shared_memory_beyond_the_least_is_asked_for", shared_memory),
+    ("clusters_cooperation_and_dependence_reach_the_driver", attributes),
+    ("a_launch_that_a_device_cannot_hold_at_once_is_the_candidates_failure", too_large),
+    ("a_grid_of_the_devices_size_is_launched_on_it", sized),
+    ("a_tensor_map_is_encoded_and_passed_by_value", mapped),
     ("an_honest_kernel_is_timed_cold_and_hot", timed),
     ("what_is_short_is_timed_by_slope", short),
     ("who_gives_up_while_timed_fails", gives_up),
@@ -117,6 +123,8 @@ struct Lab {
     samples: Option<u32>,
     flops_min: Option<f64>,
     bytes: Option<f64>,
+    /// What becomes of the one launch of a variant.
+    launches: fn(KernelLaunch) -> Vec<KernelLaunch>,
 }
 
 struct Seen {
@@ -159,6 +167,7 @@ impl Lab {
             samples: None,
             flops_min: None,
             bytes: None,
+            launches: |launch| vec![launch],
         }
     }
 
@@ -192,6 +201,7 @@ impl Lab {
             shared: self.shared,
             args: vec![pointer("x"), pointer("y"), pointer("w"), count],
             cooperative: true,
+            ..KernelLaunch::default()
         };
         let trial =
             |trial, distribution: &str| Trial { trial, seed: 7 + u64::from(trial), distribution: distribution.into() };
@@ -200,7 +210,7 @@ impl Lab {
             compiler: Compiler::Auto,
             problem,
             entries: vec![entry.into()],
-            launches: vec![Launch::Kernel(launch)],
+            launches: (self.launches)(launch).into_iter().map(Launch::Kernel).collect(),
             workspaces: vec![Buffer { name: "w".into(), dtype: DType::F32, elements: 1, fill: Fill::Poison }],
             constants: vec![],
             trials: vec![trial(0, "normal"), trial(1, "uniform")],
@@ -273,6 +283,12 @@ impl Lab {
         let params = PairsParams { arch: "sm_90a".into(), hot, a: self.params(a), b: self.params(b), protocol: 1 };
         let inputs = [self.candidate(a, ":a"), self.candidate(b, ":b")].concat();
         self.run(StepKind::Pairs, serde_json::to_value(&params).unwrap(), inputs)
+    }
+
+    /// What was asked of the driver, a line a launch of a candidate.
+    fn asked(&self) -> Vec<String> {
+        let all = fs::read_to_string(self.dir.path().join("launches")).unwrap_or_default();
+        all.lines().map(String::from).collect()
     }
 
     /// How often a driver was initialised.
@@ -394,6 +410,85 @@ fn shared_memory() {
     let too_many = Lab { threads: 2048, ..Lab::new() }.verify("honest").observed();
     assert_eq!(too_many.findings[0].kind, FindingKind::LaunchRefused, "{too_many:?}");
     assert!(too_many.findings[0].message.contains("block 2048,1,1"), "{too_many:?}");
+}
+
+fn attributes() {
+    let three = |launch: KernelLaunch| {
+        let plain = KernelLaunch { cooperative: false, ..launch };
+        let clusters = KernelLaunch { cluster: Some([4, 1, 1]), pdl: true, ..plain.clone() };
+        let large = KernelLaunch { cluster: Some([16, 1, 1]), cooperative: true, grid: [32, 1, 1], ..plain.clone() };
+        vec![plain, clusters, large]
+    };
+    let lab = Lab { launches: three, ..Lab::new() };
+    let observed = lab.verify("honest").observed();
+    assert!(observed.findings.is_empty(), "{observed:?}");
+    assert_eq!(
+        lab.asked()[..3],
+        [
+            "honest grid 8,1,1 cluster 1,1,1",
+            "honest grid 8,1,1 cluster 4,1,1 dependent",
+            "honest grid 32,1,1 cluster 16,1,1 cooperative",
+        ]
+    );
+    // Graphs hold the same.
+    assert_eq!(lab.bench("brief").verdict(), None);
+}
+
+fn too_large() {
+    // Four multiprocessors hold sixteen blocks of 128 threads each.
+    let full = Lab { launches: |launch| vec![KernelLaunch { grid: [64, 1, 1], ..launch }], ..Lab::new() };
+    assert!(full.verify("honest").observed().findings.is_empty());
+    let more = Lab { launches: |launch| vec![KernelLaunch { grid: [65, 1, 1], ..launch }], ..Lab::new() };
+    let seen = more.verify("honest");
+    let found = &seen.observed().findings[0];
+    assert_eq!(found.kind, FindingKind::LaunchRefused);
+    for part in ["CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "grid 65,1,1", "16 blocks of it fit a multiprocessor"] {
+        assert!(found.message.contains(part), "{}", found.message);
+    }
+    assert!(!seen.forgotten());
+}
+
+fn of_the_device(launch: KernelLaunch, extent: &str) -> Vec<KernelLaunch> {
+    let names = [("tiles".to_string(), Known::Int(1000))].into();
+    let open_grid = Some(OpenGrid { extents: vec![extent.into(), "2".into()], names });
+    vec![KernelLaunch { grid: [0; 3], open_grid, cooperative: false, ..launch }]
+}
+
+fn sized() {
+    // Four multiprocessors hold sixteen blocks of 128 threads each.
+    let lab = Lab { launches: |launch| of_the_device(launch, "min(sm_count * occupancy, tiles)"), ..Lab::new() };
+    assert!(lab.verify("honest").observed().findings.is_empty());
+    assert_eq!(lab.asked()[0], "honest grid 64,2,1 cluster 1,1,1");
+    let none = Lab { launches: |launch| of_the_device(launch, "sm_count // 5"), ..Lab::new() };
+    let observed = none.verify("honest").observed();
+    assert_eq!(observed.findings[0].kind, FindingKind::LaunchRefused, "{observed:?}");
+    let said = &observed.findings[0].message;
+    assert!(said.contains("`sm_count // 5` is 0 blocks along x, with sm_count = 4 and occupancy = 16"), "{said}");
+    assert!(none.asked().is_empty());
+}
+
+fn mapped() {
+    let with_map = |launch: KernelLaunch| {
+        let map = TensorMap {
+            buffer: "x".into(),
+            dtype: DType::F32,
+            extents: vec![20, 50],
+            strides: vec![80],
+            tile: vec![8, 25],
+            swizzle: 32,
+            nan: true,
+            l2_promotion: 128,
+        };
+        let mut args = launch.args.clone();
+        args.push(Arg::TensorMap(map));
+        vec![KernelLaunch { args, ..launch }]
+    };
+    let lab = Lab { launches: with_map, ..Lab::new() };
+    let observed = lab.verify("mapped").observed();
+    assert!(observed.findings.is_empty() && differing(&observed) == 0, "{observed:?}");
+    let maps = fs::read_to_string(lab.dir.path().join("maps")).unwrap();
+    // CU_TENSOR_MAP_DATA_TYPE_FLOAT32, SWIZZLE_32B, L2_PROMOTION_L2_128B, FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA.
+    assert_eq!(maps.lines().next(), Some("type 7 rank 2 20:8:1 50:25:1 +80 swizzle 1 promotion 2 fill 1"));
 }
 
 fn near(samples: &[f64], ns: f64) {

@@ -122,7 +122,7 @@ pub(crate) fn float(value: f64) -> Arg {
 }
 
 pub(crate) fn launch(entry: &str, grid: u32, block: u32, args: Vec<Arg>) -> KernelLaunch {
-    KernelLaunch { entry: entry.into(), grid: [grid, 1, 1], block: [block, 1, 1], shared: 0, args, cooperative: false }
+    KernelLaunch { entry: entry.into(), grid: [grid, 1, 1], block: [block, 1, 1], args, ..KernelLaunch::default() }
 }
 
 /// How to run.

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
 use kforge::model::bound::{Arg, Buffer, Fill, contiguous};
+use kforge::model::grid::OpenGrid;
+use kforge::model::tensor_map::TensorMap;
 use kforge::model::{Compare, DType, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, Tensor};
 use kforge::record::params::{CompileParams, Compiler, Expected, OracleParams, Trial, VerifyParams};
 use kforge::record::{Determinism, FindingKind, Form, Input, Spec, StepKind, Verdict, VerifyObservation};
@@ -38,6 +40,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_run_reaches_nothing_of_another", runs_apart),
     ("threads_that_left_before_a_barrier_stop_no_comparison", left_early),
     ("what_is_not_emulated_is_neither_pass_nor_fail", not_emulated),
+    ("a_grid_of_the_devices_size_has_the_emulators", sized),
+    ("only_a_cooperative_grid_can_wait_for_itself", cooperative),
     ("a_kernel_that_reaches_out_is_reported_though_its_values_are_right", reaches_out),
     ("buffers_beyond_the_memory_limit_are_unavailable", too_large),
     ("expectations_that_were_lost_are_made_again", lost_scratch),
@@ -120,6 +124,10 @@ struct Bench {
     run: Duration,
     time: Duration,
     memory: u64,
+    /// Passed behind the other arguments.
+    map: Option<TensorMap>,
+    /// What becomes of the launch.
+    launch: fn(KernelLaunch) -> KernelLaunch,
 }
 
 impl Bench {
@@ -134,6 +142,8 @@ impl Bench {
             run: Duration::from_secs(60),
             time: Duration::from_secs(60),
             memory: 1 << 30,
+            map: None,
+            launch: |launch| launch,
         };
         bench.file("in/tree-reference/ref.cpp", REFERENCE.as_bytes());
         bench.file("in/toolchain", toolchain());
@@ -236,14 +246,15 @@ impl Bench {
         args.extend([ROWS, COLS].map(|dim| scalar(DType::I32, Scalar::Int(dim as i64))));
         args.push(scalar(DType::F32, Scalar::Float(1.0)));
         args.extend(self.workspaces.iter().map(|workspace| pointer(&workspace.name)));
+        args.extend(self.map.clone().map(Arg::TensorMap));
         let launch = KernelLaunch {
             entry: "k".into(),
             grid: [ROWS as u32, 1, 1],
             block: [64, 1, 1],
-            shared: 0,
             args,
-            cooperative: false,
+            ..KernelLaunch::default()
         };
+        let launch = (self.launch)(launch);
         let params = VerifyParams {
             arch: "cpu".into(),
             compiler: self.compiler(),
@@ -548,6 +559,56 @@ fn not_emulated() {
     let seen = Bench::new().see(&format!("asm volatile(\"bar.sync 0;\"); {GOOD}"));
     assert_eq!((kinds(&seen), seen.trials.len()), (vec![], 0), "{:?}", seen.findings);
     assert!(seen.not_emulated.as_ref().unwrap().starts_with("bar.sync at "), "{:?}", seen.not_emulated);
+    // A tensor map is the driver's to make: the kernel is not run, so nothing it would do counts.
+    let map = TensorMap {
+        buffer: "x".into(),
+        dtype: DType::F32,
+        extents: vec![COLS, ROWS],
+        strides: vec![COLS * 4],
+        tile: vec![4, 1],
+        swizzle: 0,
+        nan: false,
+        l2_promotion: 0,
+    };
+    let source = "#include <cuda.h>\n__global__ void k(const float*, const float*, float*, int, int, float, const __grid_constant__ CUtensorMap map) { __trap(); }\n";
+    let mut bench = Bench::new();
+    bench.map = Some(map);
+    let seen = bench.see_source(source);
+    assert_eq!((kinds(&seen), seen.trials.len()), (vec![], 0), "{:?}", seen.findings);
+    assert_eq!(seen.not_emulated.as_deref(), Some("a tensor map, argument 7 of `k`"));
+}
+
+/// Rows by turns, whatever the grid is.
+const STRIDING: &str = "for (; row < rows; row += gridDim.x) for (int i = threadIdx.x; i < cols; i += blockDim.x) y[row * cols + i] = x[row * cols + i] * w[i] + bias;";
+
+fn open(extent: &str, launch: KernelLaunch) -> KernelLaunch {
+    let open_grid = Some(OpenGrid { extents: vec![extent.into()], names: BTreeMap::new() });
+    KernelLaunch { grid: [0; 3], open_grid, ..launch }
+}
+
+fn sized() {
+    let grid = "if (threadIdx.x == 0 && row == 0) printf(\"%d blocks\", gridDim.x); ";
+    let bench = Bench { launch: |launch| open("sm_count * occupancy", launch), ..Bench::new() };
+    let seen = bench.see(&format!("{grid}{STRIDING}"));
+    assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
+    let Response::Done { notes, .. } = bench.verify() else { panic!("done") };
+    assert!(notes.iter().any(|note| note.message.contains("16 blocks")), "{notes:?}");
+
+    let none = Bench { launch: |launch| open("sm_count // 100", launch), ..Bench::new() }.see(STRIDING);
+    assert_eq!((kinds(&none), none.trials.len()), (vec![FindingKind::LaunchRefused], 0));
+    assert!(none.findings[0].message.contains("with sm_count = 8 and occupancy = 2"), "{:?}", none.findings);
+}
+
+fn cooperative() {
+    let source = format!(
+        "#include <cooperative_groups.h>\n{}",
+        kernel(&format!("{STRIDING} cooperative_groups::this_grid().sync(); if (row == 0) y[0] += 0.0f;"))
+    );
+    let together = Bench { launch: |launch| KernelLaunch { cooperative: true, ..launch }, ..Bench::new() };
+    assert_eq!(kinds(&together.see_source(&source)), []);
+    let apart = Bench::new().see_source(&source);
+    assert_eq!(kinds(&apart), [FindingKind::LaunchRefused], "{:?}", apart.findings);
+    assert!(apart.findings[0].message.contains("in a launch that is not cooperative"), "{:?}", apart.findings);
 }
 
 fn reaches_out() {

@@ -212,7 +212,7 @@ impl Expr {
         if matches!(name, "sm_count" | "occupancy") {
             return error
                 .expected("names that are known before a device is")
-                .hint(format!("this version of kforge does not do `{name}` in expressions yet"));
+                .hint(format!("`{name}` is known in the `grid` of a launch only"));
         }
         let error = if known.is_empty() {
             error.expected("no names")

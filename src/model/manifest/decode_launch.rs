@@ -7,8 +7,9 @@ use super::check::misspelt;
 use super::fields::LAUNCH;
 use super::read::{Reader, integer};
 use crate::model::expr::{Expr, Want};
-use crate::model::kernel::{ArgDecl, LaunchAction, LaunchDecl};
+use crate::model::kernel::{ArgDecl, Attributes, LaunchAction, LaunchDecl};
 use crate::model::operator::TypeRef;
+use crate::model::tensor_map::MapDecl;
 use crate::model::{DType, Place, Text};
 
 impl Reader<'_> {
@@ -40,7 +41,7 @@ impl Reader<'_> {
         let memset = self.text(table, "memset");
         let beside = |key: &str| {
             if memset.is_some() {
-                matches!(key, "entry" | "grid" | "block" | "shared" | "args")
+                matches!(key, "entry" | "grid" | "block" | "shared" | "args" | "cluster" | "cooperative" | "pdl")
             } else {
                 key == "value"
             }
@@ -91,28 +92,36 @@ impl Reader<'_> {
         let shared = self.expr_of(table, "shared", Want::Int);
         let args = table.get("args").and_then(|v| v.get_ref().as_array());
         let args = args.into_iter().flat_map(|a| a.iter()).filter_map(|v| self.arg(v, uses)).collect();
-        Some(LaunchAction::Kernel { entry, grid, block, shared, args })
+        let attributes = self.attributes(table);
+        Some(LaunchAction::Kernel { entry, grid, block, shared, args, attributes })
+    }
+
+    fn attributes(&mut self, table: &DeTable<'_>) -> Attributes {
+        let stated = |key: &str| table.get_key_value(key).filter(|(_, value)| value.get_ref().as_bool() == Some(true));
+        Attributes {
+            cooperative: stated("cooperative").is_some(),
+            pdl: stated("pdl").map(|(key, _)| self.place(key.span())),
+            cluster: self.exprs(table, "cluster", Want::Int),
+        }
     }
 
     fn arg(&mut self, value: &Spanned<DeValue<'_>>, uses: &mut Vec<Text>) -> Option<ArgDecl> {
         let Some(table) = value.get_ref().as_table() else {
             return self.expr(value, Want::Any).map(ArgDecl::Plain);
         };
-        let forms = ["value", "ptr", "struct", "pointers"];
+        let forms = ["value", "ptr", "struct", "pointers", "tensormap"];
         let stated: Vec<&str> = forms.into_iter().filter(|f| table.contains_key(*f)).collect();
         let [form] = stated.as_slice() else {
-            let later = ["tensormap", "box", "swizzle", "oob"].iter().any(|k| table.contains_key(*k));
-            if !later {
-                self.wrong(
-                    "manifest.arg",
-                    format!("an argument states {} of its forms", stated.len()),
-                    value.span(),
-                    "one of `value`, `ptr`, `struct`, `pointers`",
-                );
-            }
+            self.wrong(
+                "manifest.arg",
+                format!("an argument states {} of its forms", stated.len()),
+                value.span(),
+                "one of `value`, `ptr`, `struct`, `pointers`, `tensormap`",
+            );
             return None;
         };
-        for (key, of) in [("dtype", "value"), ("offset", "ptr")] {
+        let beside = ["box", "swizzle", "oob", "l2_promotion"].map(|key| (key, "tensormap"));
+        for (key, of) in [("dtype", "value"), ("offset", "ptr")].into_iter().chain(beside) {
             if let Some((at, _)) = table.get_key_value(key)
                 && *form != of
             {
@@ -136,12 +145,36 @@ impl Reader<'_> {
                 let offset = self.expr_of(table, "offset", Want::Int);
                 self.text(table, "ptr").map(|buffer| ArgDecl::Ptr { buffer, offset })
             }
+            "tensormap" => self.tensor_map(table),
             "pointers" => Some(ArgDecl::Pointers(self.texts(table, "pointers"))),
             _ => {
                 let fields = self.texts(table, "struct");
                 Some(ArgDecl::Struct(fields.into_iter().filter_map(|f| self.field(&f, uses)).collect()))
             }
         }
+    }
+
+    fn tensor_map(&mut self, table: &DeTable<'_>) -> Option<ArgDecl> {
+        let buffer = self.text(table, "tensormap")?;
+        let Some(tile) = table.get("box") else {
+            let span = buffer.place.span.clone();
+            self.wrong(
+                "manifest.missing-key",
+                "a tensor map lacks `box`".into(),
+                span,
+                "`box`: elements that one copy moves",
+            );
+            return None;
+        };
+        let nan = table.get("oob").filter(|v| v.get_ref().as_str() == Some("nan")).map(|v| self.place(v.span()));
+        Some(ArgDecl::TensorMap(MapDecl {
+            buffer,
+            tile_place: self.place(tile.span()),
+            tile: self.exprs(table, "box", Want::Int),
+            swizzle: self.expr_of(table, "swizzle", Want::Int),
+            nan,
+            l2_promotion: self.expr_of(table, "l2_promotion", Want::Int),
+        }))
     }
 
     /// `M:i32`, or `M` alone.

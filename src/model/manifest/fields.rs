@@ -257,6 +257,9 @@ static TUNE: Spec = Spec {
     rest: Some(("tunable", Ty::Some(&Ty::Any(&[Ty::Int, Ty::Bool, STR]), 1, usize::MAX))),
 };
 
+/// The words of `oob`.
+pub(super) const OUTSIDE: [&str; 2] = ["zero", "nan"];
+
 static ARG: Spec = Spec {
     doc: "An argument that is not just a name.",
     fields: &[
@@ -266,10 +269,19 @@ static ARG: Spec = Spec {
         opt("offset", INT_EXPR, "elements past its start"),
         opt("struct", Ty::List(&Ty::Str("a field, as `M:i32`")), "a struct by value"),
         opt("pointers", Ty::List(&NAME), "a device array of addresses"),
-        opt("tensormap", Ty::Later, "a tensor map"),
-        opt("box", Ty::Later, "the box of a tensor map"),
-        opt("swizzle", Ty::Later, "the swizzle of a tensor map"),
-        opt("oob", Ty::Later, "what a tensor map reads out of bounds"),
+        opt("tensormap", NAME, "a tensor map of a tensor or workspace, by value; from sm_90"),
+        opt("box", Ty::Some(&INT_EXPR, 1, 5), "elements that one copy moves along each axis, the innermost first"),
+        opt(
+            "swizzle",
+            INT_EXPR,
+            "bytes over which rows are swizzled in shared memory: 0 (if not given), 32, 64 or 128",
+        ),
+        opt("oob", Ty::Words(&OUTSIDE, &[]), "what lies outside the tensor reads as; zero if not given"),
+        opt(
+            "l2_promotion",
+            INT_EXPR,
+            "bytes to which fetches are widened in the L2 cache: 0 (if not given), 64, 128 or 256",
+        ),
     ],
     rest: None,
 };
@@ -291,9 +303,9 @@ pub(super) static LAUNCH: Spec = Spec {
         opt("repeat", INT_EXPR, "how often; `iteration` counts from 0"),
         opt("memset", NAME, "fill this buffer instead of launching"),
         opt("value", Ty::Int, "the byte of a memset; 0 if not given"),
-        opt("cluster", Ty::Later, "blocks of a cluster"),
-        opt("cooperative", Ty::Later, "all blocks resident"),
-        opt("pdl", Ty::Later, "programmatic dependent launch"),
+        opt("cluster", Ty::Some(&INT_EXPR, 1, 3), "blocks of a cluster along x, y, z; from sm_90"),
+        opt("cooperative", Ty::Bool, "all blocks are resident at once, so that the grid can synchronise"),
+        opt("pdl", Ty::Bool, "may begin before the kernel launched before it has ended; from sm_90"),
     ],
     rest: None,
 };

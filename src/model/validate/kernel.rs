@@ -4,14 +4,15 @@ use super::operator::{declared, duplicates, identifier};
 use crate::base::{Diagnostic, Severity};
 use crate::model::agent::RULES;
 use crate::model::expr::{Expr, Value, list};
-use crate::model::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction, Per};
+use crate::model::grid::{OCCUPANCY, SM_COUNT};
+use crate::model::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction, LaunchDecl, Per};
 use crate::model::launch::{BLOCK_LIMITS, block_too_large};
 use crate::model::operator::{Operator, Shape, TypeChoice};
 use crate::model::package::Package;
 use crate::model::search::Strategy;
 use crate::model::target::Target;
 use crate::model::variant::Variant;
-use crate::model::{Role, Text};
+use crate::model::{Place, Role, Text};
 
 /// Operators and targets a kernel names that are not there.
 pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
@@ -158,7 +159,8 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
         .map(|t| t.name.as_str())
         .chain(kernel.workspace.iter().map(|b| b.name.as_str()))
         .collect();
-    for launch in &kernel.launches {
+    let before = |at: usize| at.checked_sub(1).and_then(|at| kernel.launches.get(at));
+    for (launch, before) in kernel.launches.iter().enumerate().map(|(at, launch)| (launch, before(at))) {
         let mut known = scope.clone();
         found.extend(launch.repeat.iter().flat_map(|e| e.check_names(&known)));
         if launch.repeat.is_some() {
@@ -174,8 +176,12 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
                     found.push(error.expected("an output, an inout or a workspace"));
                 }
             }
-            LaunchAction::Kernel { grid, block, shared, args, .. } => {
-                found.extend(grid.iter().chain(block).chain(shared).flat_map(|e| e.check_names(&known)));
+            LaunchAction::Kernel { grid, block, shared, args, attributes, .. } => {
+                let of_grid: Vec<&str> = known.iter().copied().chain([SM_COUNT, OCCUPANCY]).collect();
+                found.extend(grid.iter().flat_map(|e| e.check_names(&of_grid)));
+                let extents = block.iter().chain(shared).chain(&attributes.cluster);
+                found.extend(extents.flat_map(|e| e.check_names(&known)));
+                found.extend(attributes.pdl.as_ref().and_then(|place| waits_for_none(place, launch, before)));
                 literal_block(block, found);
                 for arg in args {
                     argument(arg, &known, &buffers, found);
@@ -183,6 +189,18 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
             }
         }
     }
+}
+
+/// A launch that is to begin before a kernel ends where no kernel is launched right before it.
+fn waits_for_none(place: &Place, launch: &LaunchDecl, before: Option<&LaunchDecl>) -> Option<Diagnostic> {
+    let why = match before {
+        _ if launch.repeat.is_some() => return None,
+        None => "no kernel is launched before it",
+        Some(LaunchDecl { action: LaunchAction::Memset { .. }, when: None, .. }) => "a memset is launched before it",
+        Some(_) => return None,
+    };
+    let error = place.error("manifest.conflict", format!("`pdl` has no effect here: {why}"));
+    Some(error.expected("`pdl` on the launch that follows a kernel"))
 }
 
 /// Blocks that are numbers are checked here; those of expressions for each variant.
@@ -212,6 +230,11 @@ fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Dia
         ArgDecl::Struct(fields) => found.extend(
             fields.iter().flat_map(|(e, _)| e.check_names(known).into_iter().map(|d| as_argument(d, e, buffers))),
         ),
+        ArgDecl::TensorMap(map) => {
+            found.extend(no_buffer(&map.buffer, buffers));
+            let numbers = map.tile.iter().chain(&map.swizzle).chain(&map.l2_promotion);
+            found.extend(numbers.flat_map(|e| e.check_names(known)));
+        }
         ArgDecl::Pointers(names) => found.extend(names.iter().filter_map(|n| no_buffer(n, buffers))),
     }
 }
@@ -277,7 +300,7 @@ fn serves_all(
         let mut unserved = vec![];
         for shape in left {
             if kernel.serves(&variant, operator, choice, shape)? {
-                binds(kernel, operator, &variant, choice, shape)?;
+                binds(kernel, operator, target, &variant, choice, shape)?;
             } else {
                 unserved.push(shape);
             }
@@ -311,13 +334,14 @@ fn serves_all(
 fn binds(
     kernel: &Kernel,
     operator: &Operator,
+    target: &Target,
     variant: &Variant,
     choice: &TypeChoice,
     shape: &Shape,
 ) -> Result<(), Diagnostic> {
     let problem = operator.bind(choice, shape)?;
     let for_shape = |e| crate::model::bind::in_shape(e, shape);
-    kernel.launches(variant, choice, &problem).map_err(for_shape)?;
+    kernel.launches_on(target, variant, choice, &problem).map_err(for_shape)?;
     kernel.class_of(operator, choice, shape)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::base::{Diagnostic, Severity};
 use crate::model::expr::{Expr, list};
+use crate::model::grid::{OCCUPANCY, SM_COUNT};
 use crate::model::operator::{InitDecl, Operator, TensorDecl, ToleranceDecl, TypeRef};
 use crate::model::{Compare, DType, Reference, Text};
 
@@ -9,7 +10,7 @@ use crate::model::{Compare, DType, Reference, Text};
 const CHECK_NAMES: [&str; 2] = ["got", "want"];
 
 /// Names that mean something in expressions beside those an operator declares.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 17] = [
     "and",
     "or",
     "not",
@@ -24,6 +25,8 @@ const RESERVED: [&str; 15] = [
     "target",
     "arch",
     "role",
+    SM_COUNT,
+    OCCUPANCY,
     "tolerance",
 ];
 

@@ -39,7 +39,15 @@ pub const PARTS: &[Part] = &[
     ),
     part(
         "problems",
-        &["model/bound.rs", "model/dtype.rs", "model/operator.rs", "model/tolerance.rs", "model/launch.rs"],
+        &[
+            "model/bound.rs",
+            "model/dtype.rs",
+            "model/grid.rs",
+            "model/operator.rs",
+            "model/tensor_map.rs",
+            "model/tolerance.rs",
+            "model/launch.rs",
+        ],
         &[],
     ),
     part("pure steps", &["step/io.rs"], &[]),
@@ -144,10 +152,18 @@ pub const PARTS: &[Part] = &[
         ],
         &["addr2line", "libloading", "object"],
     ),
+    // With the language of expressions: grids that depend on the device are computed where they are launched.
     part(
         "judging process",
-        &["worker/judge", "worker/runner.rs", "worker/compilers.rs", "worker/confine.rs", "worker/confine"],
-        &[],
+        &[
+            "worker/judge",
+            "worker/runner.rs",
+            "worker/compilers.rs",
+            "worker/confine.rs",
+            "worker/confine",
+            "model/expr",
+        ],
+        &["minijinja"],
     ),
     part(
         "CUDA compilers and inspection",

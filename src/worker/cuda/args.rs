@@ -4,6 +4,7 @@
 use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
 use crate::model::limits;
 use crate::model::target::capability;
+use crate::model::tensor_map;
 use crate::record::{Finding, FindingKind, FunctionFacts, Inspection};
 
 /// What is wrong with the launches' arguments, one finding an entry at most; empty where every count and size is the binary's. A kernel that misses an
@@ -67,6 +68,19 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
             launch.shared
         ));
     }
+    let (blocks, most) = (launch.cluster_blocks(), limits::blocks_of_a_cluster(capability));
+    if launch.cluster.is_some() && blocks > most {
+        return Some(format!(
+            "a cluster has {blocks} blocks, {name} allows {}",
+            if most == 0 { "none".into() } else { most.to_string() }
+        ));
+    }
+    if launch.args.iter().any(|arg| matches!(arg, Arg::TensorMap(_))) && capability < tensor_map::LEAST {
+        return Some(format!("tensor maps need sm_{} or newer, this is {name}", tensor_map::LEAST));
+    }
+    if launch.pdl && capability < limits::DEPENDENT_LAUNCH {
+        return Some(format!("`pdl` needs sm_{} or newer, this is {name}", limits::DEPENDENT_LAUNCH));
+    }
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
     let registers = limits::registers_taken(function.registers?, threads);
     (registers > limits::REGISTERS_OF_A_BLOCK).then(|| {
@@ -87,6 +101,7 @@ fn size_of(arg: &Arg) -> u64 {
         Arg::Pointer { .. } | Arg::Pointers(_) => 8,
         Arg::Scalar { dtype, .. } => dtype.bytes(),
         Arg::Struct(fields) => struct_size(fields),
+        Arg::TensorMap(_) => tensor_map::BYTES,
     }
 }
 
@@ -103,6 +118,7 @@ fn name_of(arg: &Arg) -> String {
         Arg::Scalar { dtype, .. } => format!("{dtype}"),
         Arg::Struct(_) => "a struct".into(),
         Arg::Pointers(_) => "an array of pointers".into(),
+        Arg::TensorMap(map) => format!("a tensor map of `{}`", map.buffer),
     }
 }
 
@@ -111,10 +127,11 @@ mod tests {
     use super::*;
     use crate::model::DType;
     use crate::model::bound::Scalar;
+    use crate::model::tensor_map::TensorMap;
 
     fn launch(args: Vec<Arg>) -> Vec<Launch> {
         let kernel =
-            KernelLaunch { entry: "k".into(), grid: [1; 3], block: [64, 2, 1], shared: 0, args, cooperative: false };
+            KernelLaunch { entry: "k".into(), grid: [1; 3], block: [64, 2, 1], args, ..KernelLaunch::default() };
         vec![Launch::Kernel(kernel.clone()), Launch::Memset { buffer: "y".into(), value: 0 }, Launch::Kernel(kernel)]
     }
 
@@ -159,6 +176,25 @@ mod tests {
     }
 
     #[test]
+    fn a_tensor_map_is_a_parameter_of_its_size_where_there_are_such() {
+        let map = Arg::TensorMap(TensorMap {
+            buffer: "x".into(),
+            dtype: DType::F16,
+            extents: vec![],
+            strides: vec![],
+            tile: vec![64, 64],
+            swizzle: 128,
+            nan: false,
+            l2_promotion: 0,
+        });
+        assert_eq!(check(&launch(vec![map.clone()]), &inspection(&[(0, 128)], None)), []);
+        let findings = check(&launch(vec![map.clone()]), &inspection(&[(0, 8)], None));
+        assert!(findings[0].message.contains("(a tensor map of `x`) has 128 bytes"), "{findings:?}");
+        let old = Inspection { architectures: vec!["sm_89".into()], ..inspection(&[(0, 128)], None) };
+        assert!(check(&launch(vec![map]), &old)[0].message.contains("tensor maps need sm_90 or newer, this is sm_89"));
+    }
+
+    #[test]
     fn launch_bounds_are_held() {
         let findings = check(&launch(vec![pointer()]), &inspection(&[(0, 8)], Some(64)));
         assert!(
@@ -185,9 +221,20 @@ mod tests {
         );
         assert_eq!(check(&launches, &of("sm_89", shared(1400))).len(), 1);
 
+        let plain = || FunctionFacts::default();
+        let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
+        (first.shared, first.cluster) = (0, Some([4, 4, 1]));
+        assert_eq!(check(&launches, &of("sm_90a", plain())), []);
+        assert!(check(&launches, &of("sm_120a", plain()))[0].message.contains("16 blocks, sm_120a allows 8"));
+        assert!(check(&launches, &of("sm_89", plain()))[0].message.contains("16 blocks, sm_89 allows none"));
+        let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
+        (first.cluster, first.pdl) = (None, true);
+        assert_eq!(check(&launches, &of("sm_90", plain())), []);
+        assert!(check(&launches, &of("sm_80", plain()))[0].message.contains("`pdl` needs sm_90 or newer"));
+
         let registers = |a_thread| FunctionFacts { registers: Some(a_thread), ..Default::default() };
         let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };
-        (first.shared, first.block) = (0, [512, 1, 1]);
+        (first.pdl, first.block) = (false, [512, 1, 1]);
         assert_eq!(check(&launches, &of("sm_90a", registers(128))), []);
         let refused = &check(&launches, &of("sm_90a", registers(129)))[0].message;
         assert!(refused.contains("takes 69632 registers, sm_90a has 65536"), "{refused}");

@@ -3,6 +3,7 @@
 use super::image::{Parameter, ParameterKind};
 use crate::model::DType;
 use crate::model::bound::{Arg, Scalar, StructField};
+use crate::model::tensor_map;
 use crate::reference::{Values, float};
 
 /// Checks count, sizes and kinds; says what is wrong, or nothing.
@@ -22,6 +23,10 @@ pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Resu
                 (format!("a scalar of type {dtype}"), dtype.bytes(), scalar_fits(*dtype, parameter.kind))
             }
             Arg::Struct(fields) => ("a struct".to_owned(), layout(fields).1, parameter.kind == ParameterKind::Struct),
+            Arg::TensorMap(map) => {
+                let what = format!("a tensor map of `{}`", map.buffer);
+                (what, tensor_map::BYTES, parameter.kind == ParameterKind::Struct)
+            }
         };
         if size != u64::from(parameter.size) || !fits {
             let expected = match parameter.kind {
@@ -81,7 +86,8 @@ pub fn bytes(arg: &Arg) -> Vec<u8> {
             }
             all
         }
-        Arg::Pointer { .. } | Arg::Pointers(_) => Vec::new(),
+        // What a tensor map is, is the driver's own.
+        Arg::Pointer { .. } | Arg::Pointers(_) | Arg::TensorMap(_) => Vec::new(),
     }
 }
 

@@ -25,6 +25,9 @@
 //! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) on which threads poll | they need nothing of the scheduler, and their hand-overs are fences and atomics like any other |
 //! | `cuda::std` | the host's standard library by another name | the same specification |
 //! | shared memory's size | 48 KiB static in one function, else it does not compile; 227 KiB dynamic, else the launch is refused | what CUDA has everywhere; the most that any target has. A smaller target refuses by itself |
+//! | dependent launches | begin when the kernel before them has ended | one of the orders CUDA allows; a kernel that does not wait for what it needs is not found |
+//! | grids of the device's size | 8 multiprocessors that hold 2 blocks each ([`crate::model::grid::EMULATED`]) | few blocks, so that each takes several turns |
+//! | tensor maps | not emulated, whatever the kernel does with them: it is not run | the driver encodes them |
 //! | host code, kernel launches | compile, are never run, and say so if a kernel executes them | a source may hold its launcher |
 //! | what does not compile here but does with CUDA | a binary whose entries say what is missing, and where (`foreign`) | unknown, not an error; a source's own mistakes stay errors |
 //! | threads that spin | give way after some polls, or when a time slice ends inside the binary's own code | plain builds see no loads; nothing is called stuck for having run long |

@@ -10,7 +10,8 @@ use super::memory::MemoryFile;
 use super::reports::Heard;
 use super::runs::{Candidate, run_candidate};
 use crate::base::Severity;
-use crate::model::bound::Launch;
+use crate::model::bound::{Arg, Launch};
+use crate::model::grid;
 use crate::record::params::{Compiler, Expected, Trial, VerifyParams};
 use crate::record::{Determinism, Finding, FindingKind, Note, TrialObserved, Verdict};
 use crate::reference::float::gather_strided;
@@ -87,24 +88,44 @@ fn verify(task: &Task) -> Result<Response, Response> {
     }
     compilers::permitted(task, "kernels")?;
     let binary = task.read("binary")?;
+    let launches = grid::emulated(&params.launches);
     let candidate = Candidate {
         binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
         bytes: &binary,
         entries: &params.entries,
         check,
-        launches: &params.launches,
+        launches: launches.as_deref().unwrap_or_default(),
         constants: &params.constants,
-        threads: threads(&params.launches),
+        threads: threads(launches.as_deref().unwrap_or_default()),
         memory: task.memory_limit,
     };
     let mut judge = Judge::new(task, &params, candidate);
+    if let Some(what) = unemulated(&params.launches) {
+        judge.observer.seen.not_emulated = Some(what);
+        judge.stop = true;
+    }
+    if let Err(why) = &launches {
+        judge.observer.find(Finding::new(FindingKind::LaunchRefused, why.clone()));
+        judge.stop = true;
+    }
     for trial in &params.trials {
-        judge.trial(trial)?;
         if judge.stop {
             break;
         }
+        judge.trial(trial)?;
     }
     judge.finish()
+}
+
+/// What of the launches no emulator does, whatever the kernel's code is.
+fn unemulated(launches: &[Launch]) -> Option<String> {
+    launches.iter().find_map(|launch| match launch {
+        Launch::Kernel(k) => {
+            let at = k.args.iter().position(|arg| matches!(arg, Arg::TensorMap(_)))?;
+            Some(format!("a tensor map, argument {} of `{}`", at + 1, k.entry))
+        }
+        Launch::Memset { .. } => None,
+    })
 }
 
 fn threads(launches: &[Launch]) -> u32 {

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use crate::model::bound::Launch;
+use crate::model::grid;
 use crate::record::DeviceClass;
 use crate::record::peaks::PeaksObserved;
 use crate::record::profile::Peaks;
@@ -136,7 +137,8 @@ impl Scenario {
     /// Of launches on a product: times add up, the largest error counts, the first fault ends it, metrics are those of the launch that takes longest.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, String> {
         let (mut all, mut longest) = (Behaviour::default(), 0.0);
-        for launch in launches {
+        // A simulated device has the emulator's size.
+        for launch in &grid::emulated(launches)? {
             let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
             let (rule, factor) = loop {

@@ -61,20 +61,21 @@ class Lab:
         return done, [Step(line) for line in lines(done.out) if line.get("reason") == "step-finished"]
 
     def copy(self, name, source, ready=True):
-        """A package of the repository in a folder of its own; `ready` for the architecture at hand, else with the targets that it has."""
+        """A package of the repository in a folder of its own; `ready` for the architecture at hand, else with the targets that it has. Where it has no lockfile it
+        gets the wheels of the examples, so that no network is asked for versions."""
         to = self.folder / name
         shutil.copytree(source, to, ignore=shutil.ignore_patterns("target"))
         if ready:
             self.ready(to)
+        if not (to / "kforge.lock").exists():
+            shutil.copy(ROOT / "examples/quickstart/kforge.lock", to)
         return to
 
     def ready(self, folder):
-        """Has `[targets.gpu]` in place of `[targets.cpu]`, the architecture at hand, and the wheels of the examples: no network is asked for versions."""
+        """Has `[targets.gpu]` in place of `[targets.cpu]`, for the architecture at hand."""
         manifest = folder / "kernel.toml"
         ours = f'[targets.gpu]\narch = "{self.arch}"\n'
         manifest.write_text(re.sub(r"\[targets\.(cpu|gpu)\]\n(arch = .*\n)?", lambda _: ours, manifest.read_text(), count=1))
-        if not (folder / "kforge.lock").exists():
-            shutil.copy(ROOT / "examples/quickstart/kforge.lock", folder)
 
     def report(self, folder):
         return json.loads((folder / "target/kforge/report.json").read_text())

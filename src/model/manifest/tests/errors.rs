@@ -166,17 +166,10 @@ const VALUES: [Case; 34] = [
     ("VEC = [1, 4]", "VEC = [1, 4, 1]", "manifest.duplicate-name", "1", "each value once"),
     ("VEC = [1, 4]", "VEC = [1, true]", "manifest.kind", "true", "values of one kind"),
     ("language = \"cuda\"", "language = \"triton\"", "manifest.not-yet", "\"triton\"", "a later version"),
-    ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncluster = [2]", "manifest.not-yet", "cluster", "a later version"),
+    ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
-const NAMES: [Case; 28] = [
-    (
-        "\"cols\", \"eps\"]",
-        "\"cols\", { tensormap = \"x\", box = [8] }]",
-        "manifest.not-yet",
-        "tensormap",
-        "a later version",
-    ),
+const NAMES: [Case; 29] = [
     (
         "source = \"rms_norm.cu\"",
         "source = \"rms_norm.cu\"\nhost = \"launch.cu::run\"",
@@ -184,7 +177,21 @@ const NAMES: [Case; 28] = [
         "host",
         "a later version",
     ),
-    ("grid = [\"rows\"]", "grid = [\"sm_count * 2\"]", "manifest.unknown-name", "sm_count", "does not do `sm_count`"),
+    (
+        "block = [\"BLOCK\"]",
+        "block = [\"sm_count * 2\"]",
+        "manifest.unknown-name",
+        "sm_count",
+        "in the `grid` of a launch only",
+    ),
+    (
+        "grid = [\"rows\"]",
+        "grid = [\"sm_count * 10000000\", \"sm_count * 512\"]",
+        "manifest.launch-limit",
+        "\"sm_count * 512\"",
+        "1 to 65535",
+    ),
+    ("grid = [\"rows\"]", "grid = [\"sm_count / 3\"]", "manifest.remainder", "/", "`ceil_div(a, b)`"),
     ("grid = [\"rows\"]", "grid = [\"rowz\"]", "manifest.unknown-name", "rowz", "did you mean `rows`"),
     ("grid = [\"rows\"]", "grid = [\"rows *\"]", "manifest.expression", "*", "an expression"),
     ("grid = [\"rows\"]", "grid = [\"ceil_dv(rows, 2)\"]", "manifest.expression", "ceil_dv", "did you mean `ceil_div`"),

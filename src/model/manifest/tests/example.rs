@@ -96,7 +96,6 @@ fn its_launch_is_what_the_author_would_write() {
         entry: "rms_norm<__half, 256, 4>".into(),
         grid: [8192, 1, 1],
         block: [256, 1, 1],
-        shared: 0,
         args: vec![
             pointer("x"),
             pointer("w"),
@@ -105,7 +104,7 @@ fn its_launch_is_what_the_author_would_write() {
             i32(4096),
             Arg::Scalar { dtype: DType::F32, value: Scalar::Float(1e-6) },
         ],
-        cooperative: false,
+        ..KernelLaunch::default()
     });
     assert_eq!(kernel.launches(variant, choice, &problem).unwrap(), [expected]);
 }

@@ -6,7 +6,9 @@ mod errors;
 mod example;
 mod fuzz;
 mod inherit;
+mod launches;
 mod limits;
+mod tensor_maps;
 
 use std::sync::Arc;
 

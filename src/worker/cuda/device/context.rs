@@ -4,12 +4,12 @@
 //! fail, and the process ends with it.
 #![expect(unsafe_code, reason = "the driver's C interface is called")]
 
-use std::ffi::{CString, c_void};
+use std::ffi::CString;
 use std::rc::Rc;
 
 use cudarc::driver::sys::{
-    self, CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraphExec, CUmodule, CUstream,
-    CUstreamCaptureMode,
+    self, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUfunction, CUfunction_attribute, CUgraphExec,
+    CUmodule, CUstream, CUstreamCaptureMode,
 };
 
 use super::driver::check;
@@ -31,6 +31,12 @@ impl Context {
         // SAFETY: the context was retained above.
         check(unsafe { sys::cuCtxSetCurrent(context) }, during)?;
         Ok(Rc::new(own))
+    }
+
+    /// Its device's multiprocessors.
+    pub(super) fn processors(&self) -> Result<u32, Fault> {
+        let what = CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
+        Ok(u32::try_from(super::driver::attribute(self.device, what)?).unwrap_or(0))
     }
 
     /// Waits until everything is done.
@@ -185,6 +191,23 @@ impl Function {
         // SAFETY: the function's module is loaded.
         check(unsafe { sys::cuFuncSetAttribute(self.0, what, value) }, "while launching: shared memory was asked for")
     }
+
+    /// Permits clusters of more blocks than every device has.
+    pub(super) fn permit_clusters(self) -> Result<(), Fault> {
+        let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        // SAFETY: the function's module is loaded.
+        check(unsafe { sys::cuFuncSetAttribute(self.0, what, 1) }, "while launching: large clusters were asked for")
+    }
+
+    /// How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds at once.
+    pub(super) fn resident(self, threads: u64, shared: u64) -> Result<u32, Fault> {
+        let (mut blocks, threads) = (0, i32::try_from(threads).unwrap_or(i32::MAX));
+        // SAFETY: the function's module is loaded, `blocks` lives across the call.
+        let asked =
+            unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.0, threads, shared as usize) };
+        check(asked, "while launching: the occupancy was asked for")?;
+        Ok(u32::try_from(blocks).unwrap_or(0))
+    }
 }
 
 /// A stream that waits for no other.
@@ -284,38 +307,4 @@ impl Drop for Event {
         // SAFETY: it was made here and is destroyed once.
         let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
     }
-}
-
-/// Queues a kernel with values for its parameters.
-///
-/// # Safety
-/// `values` must be the parameters that the kernel takes, in order, each as long as it takes; addresses among them must be of memory that lives until it has run.
-pub(super) unsafe fn launch(
-    function: Function,
-    shape: ([u32; 3], [u32; 3], u32, bool),
-    values: &[Vec<u64>],
-    stream: &Stream,
-    during: &str,
-) -> Result<(), Fault> {
-    let (grid, block, shared, cooperative) = shape;
-    let mut addresses: Vec<*mut c_void> = values.iter().map(|v| v.as_ptr().cast_mut().cast()).collect();
-    let mut cooperate = sys::CUlaunchAttribute {
-        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
-        pad: [0; 4],
-        value: sys::CUlaunchAttributeValue { cooperative: 1 },
-    };
-    let config = sys::CUlaunchConfig {
-        gridDimX: grid[0],
-        gridDimY: grid[1],
-        gridDimZ: grid[2],
-        blockDimX: block[0],
-        blockDimY: block[1],
-        blockDimZ: block[2],
-        sharedMemBytes: shared,
-        hStream: stream.0,
-        attrs: &mut cooperate,
-        numAttrs: u32::from(cooperative),
-    };
-    // SAFETY: parameters as the caller promises; the driver copies them, and the configuration, before it returns.
-    check(unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) }, during)
 }

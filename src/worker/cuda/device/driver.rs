@@ -2,7 +2,7 @@
 //!
 //! cudarc looks the library up by names on the loader's path and panics where there is none, so it is opened here first: by the place that the probe found, or by
 //! those names. Once it is loaded the loader gives cudarc the same by its own name (`libcuda.so.1` is among the names it tries; that it is not a file of another
-//! name that wins is what `docs/gpu-plan.md` lists to check).
+//! name that wins was seen on an H200).
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::CStr;

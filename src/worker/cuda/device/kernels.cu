@@ -1,5 +1,6 @@
 // kforge's own kernels on a device: what holds a stream until everything is queued, what empties the L2 cache, what makes inputs and sums bytes. They know nothing
-// of candidates. `kernels.ptx` is made of this file (docs/gpu-plan.md says how); the host's counterparts are in `own.rs` and `reference::philox`.
+// of candidates. `kernels.ptx` is made of this file by NVRTC with `--gpu-architecture=compute_75 -std=c++17
+// --fmad=false`, what stands before `.version` left out and that line lowered to 6.3; the host's counterparts are in `own.rs` and `reference::philox`.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

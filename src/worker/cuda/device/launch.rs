@@ -4,9 +4,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::context::{Context, Function, Memory, Stream, launch, set};
+use super::call::{Parameter, Shape, launch};
+use super::context::{Context, Function, Memory, Stream, set};
 use super::fault::Fault;
+use super::tensor::encode;
 use crate::model::bound::{Arg, KernelLaunch, Launch};
+use crate::model::grid::Room;
+use crate::model::limits::PORTABLE_CLUSTER;
 use crate::worker::emulator::argument_bytes;
 
 /// The kernel's part of a buffer.
@@ -34,7 +38,7 @@ impl From<Fault> for Unready {
 }
 
 enum Step {
-    Kernel { function: Function, shape: ([u32; 3], [u32; 3], u32, bool), values: Vec<Vec<u64>>, during: String },
+    Kernel { function: Function, shape: Shape, values: Vec<Parameter>, during: String },
     Set { place: Place, byte: u8 },
 }
 
@@ -68,10 +72,13 @@ impl Ready {
                     if kernel.shared > 0 {
                         function.permit_shared(kernel.shared)?;
                     }
+                    if kernel.cluster_blocks() > PORTABLE_CLUSTER {
+                        function.permit_clusters()?;
+                    }
                     let mut values = vec![];
                     for arg in &kernel.args {
                         values.push(match arg {
-                            Arg::Pointer { buffer, offset } => vec![find(buffer)?.at + offset],
+                            Arg::Pointer { buffer, offset } => (find(buffer)?.at + offset).into(),
                             Arg::Pointers(buffers) => {
                                 let at: Vec<Place> = buffers.iter().map(|b| find(b)).collect::<Result<_, _>>()?;
                                 let bytes: Vec<u8> = at.iter().flat_map(|place| place.at.to_le_bytes()).collect();
@@ -79,12 +86,18 @@ impl Ready {
                                 array.write(&bytes)?;
                                 let at = array.at();
                                 arrays.push(array);
-                                vec![at]
+                                at.into()
                             }
-                            by_value => words(&argument_bytes(by_value)),
+                            Arg::TensorMap(map) => {
+                                let during = format!("while launching `{}`", kernel.entry);
+                                Parameter::words(encode(map, find(&map.buffer)?.at, &during)?)
+                            }
+                            by_value => Parameter::new(&argument_bytes(by_value)),
                         });
                     }
-                    Step::Kernel { function, shape: shape(kernel), values, during: during(kernel) }
+                    let known = known(context, kernel, function)?;
+                    let during = during(&known, function)?;
+                    Step::Kernel { function, shape: shape(&known), values, during }
                 }
             });
         }
@@ -113,25 +126,48 @@ impl Ready {
     }
 }
 
-fn shape(kernel: &KernelLaunch) -> ([u32; 3], [u32; 3], u32, bool) {
-    (kernel.grid, kernel.block, u32::try_from(kernel.shared).unwrap_or(u32::MAX), kernel.cooperative)
+/// The launch with the grid that it has on this device.
+fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result<KernelLaunch, Fault> {
+    if kernel.open_grid.is_none() {
+        return Ok(kernel.clone());
+    }
+    let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
+    let room = Room { processors: context.processors()?, occupancy: function.resident(threads, kernel.shared)? };
+    // No driver takes a grid without blocks or of broken clusters, and that is how it says so.
+    let grid = kernel.grid_in(room).map_err(|text| Fault {
+        code: 1,
+        name: "CUDA_ERROR_INVALID_VALUE".into(),
+        text,
+        during: format!("while launching `{}`", kernel.entry),
+    })?;
+    Ok(KernelLaunch { grid, open_grid: None, ..kernel.clone() })
 }
 
-fn during(kernel: &KernelLaunch) -> String {
+fn shape(kernel: &KernelLaunch) -> Shape {
+    Shape {
+        grid: kernel.grid,
+        block: kernel.block,
+        shared: u32::try_from(kernel.shared).unwrap_or(u32::MAX),
+        cooperative: kernel.cooperative,
+        cluster: kernel.cluster,
+        pdl: kernel.pdl,
+    }
+}
+
+/// What is being done when a launch fails: all that it asks for.
+fn during(kernel: &KernelLaunch, function: Function) -> Result<String, Fault> {
     let dims = |d: [u32; 3]| d.map(|n| n.to_string()).join(",");
-    format!(
-        "while launching `{}` (grid {}, block {}, {} bytes of shared memory)",
-        kernel.entry,
-        dims(kernel.grid),
-        dims(kernel.block),
-        kernel.shared
-    )
-}
-
-/// Bytes in whole words: the driver copies as many as the parameter has, from memory that is aligned for any.
-fn words(bytes: &[u8]) -> Vec<u64> {
-    let word = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-    bytes.chunks(8).map(word).collect()
+    let mut asked = format!("grid {}, block {}", dims(kernel.grid), dims(kernel.block));
+    if let Some(cluster) = kernel.cluster {
+        asked += &format!(", clusters of {}", dims(cluster));
+    }
+    asked += &format!(", {} bytes of shared memory", kernel.shared);
+    if kernel.cooperative {
+        let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
+        let resident = function.resident(threads, kernel.shared)?;
+        asked += &format!(", cooperative: {resident} blocks of it fit a multiprocessor");
+    }
+    Ok(format!("while launching `{}` ({asked})", kernel.entry))
 }
 
 /// The symbol of a variable as C++ spells it: `c_w` is itself, `ops::c_w` is `_ZN3ops3c_wE` (Itanium C++ ABI, 5.1.2 "nested names").
@@ -146,13 +182,6 @@ pub(super) fn symbol(spelt: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_come_in_whole_words_lowest_byte_first() {
-        assert_eq!(words(&[1, 2]), [0x0201]);
-        assert_eq!(words(&[1, 0, 0, 0, 0, 0, 0, 0, 7]), [1, 7]);
-        assert!(words(&[]).is_empty());
-    }
 
     #[test]
     fn variables_in_name_spaces_have_the_symbol_of_the_abi() {

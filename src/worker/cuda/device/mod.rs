@@ -3,7 +3,7 @@
 //! | file | side | does |
 //! |---|---|---|
 //! | `probe`, `facts` | a child | what devices there are |
-//! | `driver`, `context`, `launch`, `own`, `timing` | runner | the driver's calls |
+//! | `driver`, `context`, `call`, `launch`, `tensor`, `own`, `timing` | runner | the driver's calls |
 //! | `session`, `runner` | runner | meets asks with a context that stays |
 //! | `wire`, `exchange`, `fault` | both | what is said, how bytes pass, what errors mean |
 //! | `client` | judge | starts a runner, asks, kills it when its time is over |
@@ -16,6 +16,7 @@
 
 mod bench;
 mod buffers;
+mod call;
 mod client;
 mod context;
 mod driver;
@@ -33,6 +34,7 @@ mod probe;
 mod rig;
 mod runner;
 mod session;
+mod tensor;
 mod timing;
 mod verify;
 mod wire;

@@ -4,7 +4,8 @@
 
 use std::rc::Rc;
 
-use super::context::{Context, Function, Memory, Module, Stream, launch};
+use super::call::{Parameter, Shape, launch};
+use super::context::{Context, Function, Memory, Module, Stream};
 use super::fault::Fault;
 
 /// `kernels.cu` as PTX, which any driver compiles for its device; version 6.3 of its language, which is what the oldest architecture needs.
@@ -41,14 +42,14 @@ impl Own {
 
     /// Holds a stream until the word at `gate` is not zero. The word after it is set if it opened by itself.
     pub(super) fn hold(&self, gate: &Memory, stream: &Stream) -> Result<(), Fault> {
-        let values = [vec![gate.at()], vec![LONGEST_NS]];
+        let values = [gate.at().into(), LONGEST_NS.into()];
         // SAFETY: the parameters are those in `kernels.cu`; the memory is of eight bytes and lives as long as the streams.
         unsafe { self.launch(self.gate, (1, 1), &values, stream) }
     }
 
     /// Reads and writes every word of an area.
     pub(super) fn flush(&self, area: &Memory, value: u32, stream: &Stream) -> Result<(), Fault> {
-        let values = [vec![area.at()], vec![area.bytes() / 4], vec![u64::from(value)]];
+        let values = [area.at().into(), (area.bytes() / 4).into(), u64::from(value).into()];
         // SAFETY: the parameters are those in `kernels.cu`, and the area has as many words.
         unsafe { self.launch(self.flush, (self.blocks, 512), &values, stream) }
     }
@@ -64,7 +65,7 @@ impl Own {
         sum: u64,
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let values = [vec![at], vec![bytes], vec![salt], vec![sum]];
+        let values = [at, bytes, salt, sum].map(Parameter::from);
         // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
         unsafe { self.launch(self.checksum, (self.blocks, 256), &values, stream) }
     }
@@ -80,7 +81,7 @@ impl Own {
         count: u64,
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let values = [vec![at], vec![bytes], vec![u64::from(byte)], vec![count]];
+        let values = [at, bytes, u64::from(byte), count].map(Parameter::from);
         // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
         unsafe { self.launch(self.unlike, (16, 256), &values, stream) }
     }
@@ -91,10 +92,10 @@ impl Own {
         &self,
         function: Function,
         (blocks, threads): (u32, u32),
-        values: &[Vec<u64>],
+        values: &[Parameter],
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let shape = ([blocks, 1, 1], [threads, 1, 1], 0, false);
+        let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], ..Shape::default() };
         // SAFETY: as the caller promises.
         unsafe { launch(function, shape, values, stream, "while kforge's own kernels were launched") }
     }

@@ -258,7 +258,17 @@ fn load(rig: &mut Rig<'_>, text: &str, entry: &str) -> Result<(), Lost> {
 }
 
 fn launch(entry: &str, blocks: u32, shared: u64, args: Vec<Arg>) -> KernelLaunch {
-    KernelLaunch { entry: entry.into(), grid: [blocks, 1, 1], block: [THREADS, 1, 1], shared, args, cooperative: false }
+    KernelLaunch {
+        entry: entry.into(),
+        grid: [blocks, 1, 1],
+        open_grid: None,
+        block: [THREADS, 1, 1],
+        shared,
+        args,
+        cooperative: false,
+        cluster: None,
+        pdl: false,
+    }
 }
 
 fn pointer(buffer: &str) -> Arg {
