@@ -15,6 +15,7 @@ use crate::record::StepKind;
 /// two, measuring some hundred milliseconds, judging next to nothing.
 fn usual_ms(kind: StepKind) -> u64 {
     match kind {
+        StepKind::Peaks => 4000,
         StepKind::Compile => 1500,
         StepKind::Verify | StepKind::Pairs | StepKind::Profile => 800,
         StepKind::Bench => 500,

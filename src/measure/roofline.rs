@@ -12,6 +12,8 @@
 //! counters says that everything is to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor takes in its pipes, so the compute gap is
 //! known by it alone, and is not known by pipes alone: another might be busier. A share of waiting is known once the causes that no kind of GPU lacks are.
 //!
+//! A peak is the one that was measured on the device, where it was; else the theoretical one.
+//!
 //! A gap is a distance for compute and memory, a severity for latency: 0 is good on every axis.
 
 use std::collections::BTreeMap;
@@ -19,7 +21,8 @@ use std::collections::BTreeMap;
 use super::derived::{Work, derived};
 use super::stats::median;
 use crate::model::Axis;
-use crate::record::profile::{Gaps, Peaks, ProfileObserved, Roofline, RooflineCase, RooflineParams};
+use crate::record::peaks::PeaksObserved;
+use crate::record::profile::{Achieved, Gaps, Peaks, ProfileObserved, Roofline, RooflineCase, RooflineParams, Share};
 use crate::record::timing::BenchObserved;
 
 /// A kernel all of whose gaps are smaller has nothing left that is worth a round.
@@ -37,13 +40,15 @@ const CAUSES: [&str; 3] = ["stall_long_scoreboard", "stall_short_scoreboard", "s
 const CAUSE: &str = "stall_";
 /// How a gap's source is called.
 const COUNTERS: &str = "counters";
-const TIMING: &str = "timing";
+const MEASURED: &str = "timing of measured peaks";
+const THEORETICAL: &str = "timing of theoretical peaks";
 
-/// The roofline of a variant from what was seen at each bench shape, by position. It is that of the shape that takes longest.
+/// The roofline of a variant from what was seen at each bench shape, by position, and what was measured of the device. It is that of the shape that takes longest.
 pub fn roofline(
     params: &RooflineParams,
     bench: &BTreeMap<u32, BenchObserved>,
     profiles: &BTreeMap<u32, ProfileObserved>,
+    measured: Option<&PeaksObserved>,
 ) -> Roofline {
     let time = |seen: &BenchObserved| {
         let series = if params.hot { seen.hot.as_ref() } else { seen.cold.as_ref() };
@@ -61,11 +66,18 @@ pub fn roofline(
     let seen = Seen {
         profile: profile.unwrap_or(&none),
         taken: profile.is_some(),
-        peaks: bench.get(&shape).and_then(|b| b.peaks.as_ref()),
+        peaks: Known { measured, stated: bench.get(&shape).and_then(|b| b.peaks.as_ref()) },
         case,
         seconds: time_ns * 1e-9,
     };
     let mut out = Roofline { shape: Some(shape), time_ns: Some(time_ns), ..Roofline::default() };
+    for (at, case) in &params.cases {
+        let seen = bench.get(at);
+        if let Some(time) = seen.and_then(time) {
+            let peaks = Known { measured, stated: seen.and_then(|b| b.peaks.as_ref()) };
+            out.achieved.insert(*at, achieved(case, time, peaks));
+        }
+    }
     for axis in Axis::ALL {
         let found = match axis {
             Axis::Compute => seen.compute(),
@@ -97,11 +109,62 @@ fn of(gaps: &mut Gaps, axis: Axis) -> &mut Option<f64> {
     }
 }
 
+/// What is known of what a device does at most.
+#[derive(Clone, Copy)]
+struct Known<'s> {
+    measured: Option<&'s PeaksObserved>,
+    stated: Option<&'s Peaks>,
+}
+
+impl Known<'_> {
+    /// A peak, and whether it was measured.
+    fn choose(measured: Option<f64>, stated: Option<f64>) -> Option<(f64, bool)> {
+        let known = |peak: Option<f64>| peak.filter(|p| *p > 0.0 && p.is_finite());
+        known(measured).map(|p| (p, true)).or(known(stated).map(|p| (p, false)))
+    }
+
+    /// Bytes a second of the memory.
+    fn memory(self) -> Option<(f64, bool)> {
+        Self::choose(self.measured.and_then(PeaksObserved::dram), self.stated.map(|p| p.dram_bytes_per_s))
+    }
+
+    /// Operations a second of a unit.
+    fn ops(self, unit: &str) -> Option<(f64, bool)> {
+        let stated = self.stated.and_then(|p| p.ops_per_s.get(unit).copied());
+        Self::choose(self.measured.and_then(|m| m.ops(unit)), stated)
+    }
+
+    fn is_silent(self) -> bool {
+        self.measured.is_none() && self.stated.is_none()
+    }
+}
+
+fn from(measured: bool) -> &'static str {
+    if measured { MEASURED } else { THEORETICAL }
+}
+
+/// What is reached at a shape in so many nanoseconds.
+fn achieved(case: &RooflineCase, time_ns: f64, peaks: Known<'_>) -> Achieved {
+    let share = |rate: f64, peak: Option<(f64, bool)>| {
+        peak.map(|(peak_per_s, measured)| Share { share: rate / peak_per_s, peak_per_s, measured })
+    };
+    let bytes_per_s = case.bytes / time_ns * 1e9;
+    let ops_per_s = case.flops.filter(|f| *f > 0.0).map(|f| f / time_ns * 1e9);
+    Achieved {
+        time_ns,
+        bytes_per_s,
+        memory: share(bytes_per_s, peaks.memory()),
+        ops_per_s,
+        unit: case.unit.clone(),
+        compute: ops_per_s.and_then(|ops| share(ops, peaks.ops(&case.unit))),
+    }
+}
+
 /// Everything that is known of the shape.
 struct Seen<'s> {
     profile: &'s ProfileObserved,
     taken: bool,
-    peaks: Option<&'s Peaks>,
+    peaks: Known<'s>,
     case: &'s RooflineCase,
     seconds: f64,
 }
@@ -120,10 +183,12 @@ impl Seen<'_> {
         let unit = &self.case.unit;
         let flops = self.case.flops.filter(|f| *f > 0.0).ok_or("the operator states no arithmetic");
         let timed = flops.map_err(String::from).and_then(|flops| {
-            let peak = self.peaks.ok_or("the device does not say its peaks")?.ops_per_s.get(unit).copied();
-            let peak =
-                peak.filter(|p| *p > 0.0).ok_or_else(|| format!("the device does not say its peak for {unit}"))?;
-            Ok((distance(flops / (self.seconds * peak)), TIMING))
+            if self.peaks.is_silent() {
+                return Err("the device does not say its peaks".into());
+            }
+            let peak = self.peaks.ops(unit);
+            let (peak, measured) = peak.ok_or_else(|| format!("the device does not say its peak for {unit}"))?;
+            Ok((distance(flops / (self.seconds * peak)), from(measured)))
         });
         timed.map_err(|why| format!("{counters}; {why}"))
     }
@@ -132,8 +197,8 @@ impl Seen<'_> {
         if let Some(throughput) = MEMORY.iter().find_map(|name| self.metric(name)) {
             return Ok((distance(throughput / 100.0), COUNTERS));
         }
-        match self.peaks.map(|p| p.dram_bytes_per_s).filter(|p| *p > 0.0) {
-            Some(peak) => Ok((distance(self.case.bytes / (self.seconds * peak)), TIMING)),
+        match self.peaks.memory() {
+            Some((peak, measured)) => Ok((distance(self.case.bytes / (self.seconds * peak)), from(measured))),
             None => Err(format!("{}; the device does not say its memory's peak", self.without(&[MEMORY[0]]))),
         }
     }
@@ -188,6 +253,7 @@ fn bound(gaps: &Gaps) -> Option<Axis> {
 mod tests {
     use super::*;
     use crate::record::Unknown;
+    use crate::record::peaks::Rate;
     use crate::record::timing::Series;
 
     fn series(ns: f64) -> Option<Series> {
@@ -227,7 +293,7 @@ mod tests {
 
     fn at(seen: Option<ProfileObserved>, peaks: Option<Peaks>) -> Roofline {
         let profiles = seen.map(|p| (0, p)).into_iter().collect();
-        roofline(&params(), &[(0, bench(4000.0, 3000.0, peaks))].into(), &profiles)
+        roofline(&params(), &[(0, bench(4000.0, 3000.0, peaks))].into(), &profiles, None)
     }
 
     #[track_caller]
@@ -270,7 +336,7 @@ mod tests {
         let refused = ProfileObserved { metrics: BTreeMap::new(), ..refused };
         let found = at(Some(refused), Some(peaks()));
         gaps(&found, [Some(0.975), Some(0.5), None]);
-        assert!(found.from.values().all(|from| from == "timing"));
+        assert!(found.from.values().all(|from| from == "timing of theoretical peaks"));
         assert_eq!(found.missing[&Axis::Latency], "no counters: ERR_NVGPUCTRPERM");
         assert_eq!((found.bound, found.near_peak), (Some(Axis::Memory), false));
         assert_eq!(at(None, Some(peaks())).missing[&Axis::Latency], "no profile was taken");
@@ -309,7 +375,7 @@ mod tests {
             let mut params = params();
             let case = params.cases.get_mut(&0).unwrap();
             (case.flops, case.unit) = (flops, unit.into());
-            roofline(&params, &[(0, bench(4000.0, 3000.0, peaks))].into(), &BTreeMap::new())
+            roofline(&params, &[(0, bench(4000.0, 3000.0, peaks))].into(), &BTreeMap::new(), None)
         };
         for (flops, unit, peaks, why) in [
             (None, "f32", Some(peaks()), "states no arithmetic"),
@@ -328,12 +394,12 @@ mod tests {
         let case = params.cases[&0].clone();
         params.cases.insert(3, RooflineCase { bytes: 4e6, ..case });
         let benches = [(0, bench(9000.0, 3000.0, Some(peaks()))), (3, bench(8000.0, 5000.0, Some(peaks())))].into();
-        let cold = roofline(&params, &benches, &BTreeMap::new());
+        let cold = roofline(&params, &benches, &BTreeMap::new(), None);
         params.hot = true;
-        let hot = roofline(&params, &benches, &BTreeMap::new());
+        let hot = roofline(&params, &benches, &BTreeMap::new(), None);
         assert_eq!((cold.shape, cold.time_ns, hot.shape, hot.time_ns), (Some(0), Some(9000.0), Some(3), Some(5000.0)));
         gaps(&hot, [Some(0.98), Some(0.2), None]);
-        let nothing = roofline(&params, &BTreeMap::new(), &[(0, full())].into());
+        let nothing = roofline(&params, &BTreeMap::new(), &[(0, full())].into(), None);
         gaps(&nothing, [None, None, None]);
         assert_eq!((nothing.shape, nothing.bound, nothing.near_peak), (None, None, false));
     }
@@ -367,5 +433,33 @@ mod tests {
         let found = at(Some(seen), None);
         assert_eq!((found.metrics["traffic_excess"], found.metrics["write_excess"]), (2.5, 2.0));
         assert_eq!(found.metrics["pipe_fp32"], 5.0);
+    }
+
+    #[test]
+    fn measured_peaks_come_before_theoretical_ones_and_each_says_which_it_is() {
+        let rate = |per_s| Rate { per_s, sustained_per_s: per_s, with: "x".into() };
+        let memory = |per_s| PeaksObserved {
+            dram_bytes_per_s: [("read".to_string(), rate(per_s))].into(),
+            ..PeaksObserved::default()
+        };
+        let of = |measured: Option<&PeaksObserved>, stated| {
+            roofline(&params(), &[(0, bench(4000.0, 3000.0, stated))].into(), &BTreeMap::new(), measured)
+        };
+        // 5e11 bytes a second of 8e11.
+        let found = of(Some(&memory(8e11)), Some(peaks()));
+        gaps(&found, [Some(0.975), Some(0.375), None]);
+        assert_eq!(found.from[&Axis::Memory], "timing of measured peaks");
+        assert_eq!(found.from[&Axis::Compute], "timing of theoretical peaks");
+        let reached = &found.achieved[&0];
+        assert_eq!((reached.time_ns, reached.bytes_per_s, reached.ops_per_s), (4000.0, 5e11, Some(2.5e11)));
+        let shares = (reached.memory.unwrap(), reached.compute.unwrap());
+        assert!((shares.0.share - 0.625).abs() < 1e-9 && shares.0.measured, "{shares:?}");
+        assert!((shares.1.share - 0.025).abs() < 1e-9 && !shares.1.measured, "{shares:?}");
+        let alone = of(Some(&memory(8e11)), None);
+        gaps(&alone, [None, Some(0.375), None]);
+        assert!(alone.missing[&Axis::Compute].contains("does not say its peak for f32"));
+        let nothing = of(Some(&PeaksObserved::default()), Some(peaks()));
+        gaps(&nothing, [Some(0.975), Some(0.5), None]);
+        assert_eq!(of(None, None).achieved[&0].memory, None);
     }
 }

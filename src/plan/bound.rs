@@ -1,4 +1,4 @@
-//! What bounds a champion: a profile of it at each of its bench shapes, and one roofline over all of them. Knows the operator's cost and the metrics that are wanted;
+//! What bounds a champion: a profile of it at each of its bench shapes, what the device does at most, and one roofline over all of them. Knows the operator's cost and the metrics that are wanted;
 //! does not know which kernel is champion.
 
 use std::collections::BTreeMap;
@@ -11,12 +11,17 @@ use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::model::{DType, Metric, Problem, Role};
 use crate::record::StepKind;
+use crate::record::event::Labels;
 use crate::record::metric::{METRICS, Set};
+use crate::record::peaks::PeaksParams;
 use crate::record::profile::{ProfileParams, RooflineCase, RooflineParams};
 use crate::reference::cost;
 
 /// Version of the profiling protocol: raised when how metrics are taken changes.
 pub const PROFILE_PROTOCOL: u32 = 1;
+
+/// Version of the protocol by which a device's peaks are measured: raised when kernels or samples change.
+pub const PEAKS_PROTOCOL: u32 = 1;
 
 impl Planner<'_> {
     /// The profiles of a variant at these bench shapes, by position, and the roofline that reads them; nothing where it is timed nowhere.
@@ -42,11 +47,29 @@ impl Planner<'_> {
         let mut node = Make::new(StepKind::Roofline, &parts, self.labels(scope, build, None), &params)
             .phase(ABLATION)
             .round(scope.round);
+        inputs.push(("peaks".into(), self.peaks(scope)));
         for (name, from) in &inputs {
             node = node.optional(name, from, "observation");
         }
         self.add(node.done());
         Ok(())
+    }
+
+    /// The step that measures what the device of a target does at most: one for all that is timed there, as its question is of the device alone. Gives its id.
+    fn peaks(&mut self, scope: Scope<'_>) -> String {
+        let params = PeaksParams { arch: scope.target.arch.name().into(), protocol: PEAKS_PROTOCOL };
+        let package = self.package_input(scope.package).package.name.clone();
+        let round = if scope.round == 0 { String::new() } else { format!("r{}", scope.round) };
+        let target = Some(scope.target.name.clone());
+        let labels = Labels { package: package.clone(), target, ..Labels::default() };
+        let node = Make::new(StepKind::Peaks, &[&package, &scope.target.name, &round], labels, &params)
+            .phase(ABLATION)
+            .round(scope.round)
+            .memory(memory::CONTEXT)
+            .device(&scope.target.name, self.product(scope), true)
+            .unless(self.no_device(scope))
+            .done();
+        self.add(node)
     }
 
     /// The profile step of a variant on a bench shape. Gives its id.

@@ -17,8 +17,8 @@ const MIB: u64 = 1 << 20;
 /// A process of ours with nothing to do but small things.
 const PROCESS: u64 = 32;
 
-/// The host's side of a CUDA context.
-const CONTEXT: u64 = 512;
+/// The host's side of a CUDA context, in MiB.
+pub const CONTEXT: u64 = 512;
 
 /// A float64.
 const F64: u64 = 8;

@@ -12,6 +12,7 @@ use super::params::{
     AttributeParams, CalibrateParams, CompileParams, GenerateParams, InspectParams, JudgeParams, MatchParams,
     OracleParams, PairsParams, SelectParams, VerifyParams,
 };
+use super::peaks::PeaksParams;
 use super::profile::{ProfileParams, RooflineParams};
 use super::round::RoundParams;
 use super::search::SearchParams;
@@ -46,6 +47,7 @@ fn the_key_of_each_kind_is_what_it_was() {
             StepKind::Oracle => today::<OracleParams>(&golden.params),
             StepKind::Calibrate => today::<CalibrateParams>(&golden.params),
             StepKind::Verify | StepKind::Bench => today::<VerifyParams>(&golden.params),
+            StepKind::Peaks => today::<PeaksParams>(&golden.params),
             StepKind::Judge => today::<JudgeParams>(&golden.params),
             StepKind::Match => today::<MatchParams>(&golden.params),
             StepKind::Search => today::<SearchParams>(&golden.params),

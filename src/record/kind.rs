@@ -17,6 +17,7 @@ pub enum StepKind {
     Calibrate,
     Verify,
     Bench,
+    Peaks,
     Judge,
     Match,
     Search,
@@ -30,7 +31,7 @@ pub enum StepKind {
 
 impl StepKind {
     /// Every kind, in the order in which one may read another within a phase.
-    pub const ALL: [StepKind; 16] = [
+    pub const ALL: [StepKind; 17] = [
         StepKind::Generate,
         StepKind::Compile,
         StepKind::Inspect,
@@ -38,6 +39,7 @@ impl StepKind {
         StepKind::Calibrate,
         StepKind::Verify,
         StepKind::Bench,
+        StepKind::Peaks,
         StepKind::Judge,
         StepKind::Match,
         StepKind::Search,
@@ -59,6 +61,7 @@ impl StepKind {
             StepKind::Calibrate => "calibrate",
             StepKind::Verify => "verify",
             StepKind::Bench => "bench",
+            StepKind::Peaks => "peaks",
             StepKind::Judge => "judge",
             StepKind::Match => "match",
             StepKind::Search => "search",
@@ -91,7 +94,7 @@ impl StepKind {
 
     /// Whether steps of this kind measure a device, so that their results are observations valid for a device class.
     pub fn observes_device(self) -> bool {
-        matches!(self, StepKind::Verify | StepKind::Bench | StepKind::Pairs | StepKind::Profile)
+        matches!(self, StepKind::Verify | StepKind::Bench | StepKind::Peaks | StepKind::Pairs | StepKind::Profile)
     }
 
     /// Whether it is a pure function of its inputs that runs in the coordinator.
@@ -119,6 +122,7 @@ impl StepKind {
             StepKind::Calibrate => "Calibrating",
             StepKind::Verify => "Verifying",
             StepKind::Bench => "Timing",
+            StepKind::Peaks => "Measuring",
             StepKind::Judge => "Judging",
             StepKind::Match => "Matching",
             StepKind::Search => "Searching",

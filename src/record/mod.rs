@@ -12,6 +12,7 @@ pub mod kind;
 pub mod metric;
 pub mod observation;
 pub mod params;
+pub mod peaks;
 pub mod profile;
 pub mod result;
 pub mod round;

@@ -59,8 +59,8 @@ pub struct RooflineCase {
     pub unit: String,
 }
 
-/// roofline. Inputs: `bench:S` (a [`super::timing::BenchObserved`]) and `profile:S` (a [`ProfileObserved`]) of each bench shape S, absent where there are
-/// none. Output `roofline`: a [`Roofline`].
+/// roofline. Inputs: `bench:S` (a [`super::timing::BenchObserved`]) and `profile:S` (a [`ProfileObserved`]) of each bench shape S, and `peaks` (a
+/// [`super::peaks::PeaksObserved`]), absent where there are none. Output `roofline`: a [`Roofline`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RooflineParams {
     /// By position of the shape.
@@ -105,7 +105,7 @@ pub struct Roofline {
     pub time_ns: Option<f64>,
     /// The gaps.
     pub gaps: Gaps,
-    /// Where each known gap comes from: `counters` or `timing`.
+    /// Where each known gap comes from: `counters`, `timing of measured peaks` or `timing of theoretical peaks`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub from: BTreeMap<Axis, String>,
     /// Why an unknown gap is unknown.
@@ -118,6 +118,72 @@ pub struct Roofline {
     /// The metrics that were taken at this shape and those made of them, for triggers and prompts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
+    /// What is reached at each bench shape that was timed, by position.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub achieved: BTreeMap<u32, Achieved>,
+}
+
+/// What a kernel reaches at a shape: the operator's bytes and operations, not those that it takes, over its time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Achieved {
+    /// Its median time in nanoseconds, cold or hot as the kernel selects.
+    pub time_ns: f64,
+    /// Compulsory bytes a second.
+    pub bytes_per_s: f64,
+    /// That as a share of the memory's peak; none where no peak is known.
+    pub memory: Option<Share>,
+    /// Operations a second; none where the operator states none.
+    pub ops_per_s: Option<f64>,
+    /// The unit that its arithmetic may use.
+    pub unit: String,
+    /// The operations as a share of that unit's peak; none where no peak is known.
+    pub compute: Option<Share>,
+}
+
+/// A share of a peak.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Share {
+    /// The share: 1 at the peak. More where a cache served what memory need not, or a faster unit did the arithmetic.
+    pub share: f64,
+    /// The peak, a second.
+    pub peak_per_s: f64,
+    /// Whether the peak was measured; else it is the theoretical one.
+    pub measured: bool,
+}
+
+impl Achieved {
+    /// Share of the roofline: of what either memory or arithmetic permits at most, whichever is nearer; none where neither peak is known.
+    pub fn roofline(&self) -> Option<Share> {
+        [self.memory, self.compute].into_iter().flatten().reduce(|a, b| if b.share > a.share { b } else { a })
+    }
+
+    /// In a line: `4.05 TB/s, 86 % of measured 4.69 TB/s; 1.01 T/s of f32, 2 % of measured 66.1 T/s`.
+    pub fn line(&self) -> String {
+        let of = |share: Option<Share>, per: fn(f64) -> String| match share {
+            None => ", of a peak that is not known".to_string(),
+            Some(Share { share, peak_per_s, measured }) => {
+                let which = if measured { "measured" } else { "theoretical" };
+                format!(", {:.0} % of {which} {}", 100.0 * share, per(peak_per_s))
+            }
+        };
+        let bytes = format!("{}{}", bytes_a_second(self.bytes_per_s), of(self.memory, bytes_a_second));
+        match self.ops_per_s {
+            None => bytes,
+            Some(ops) => {
+                format!("{bytes}; {} of {}{}", ops_a_second(ops), self.unit, of(self.compute, ops_a_second))
+            }
+        }
+    }
+}
+
+/// `4.05 TB/s`, `12.3 GB/s`.
+fn bytes_a_second(rate: f64) -> String {
+    if rate >= 1e12 { format!("{:.2} TB/s", rate / 1e12) } else { format!("{:.1} GB/s", rate / 1e9) }
+}
+
+/// `66.1 T/s`, `12.3 G/s`.
+fn ops_a_second(rate: f64) -> String {
+    if rate >= 1e12 { format!("{:.1} T/s", rate / 1e12) } else { format!("{:.1} G/s", rate / 1e9) }
 }
 
 impl Roofline {
@@ -149,5 +215,22 @@ mod tests {
         assert_eq!(found.summary(), "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)");
         let unknown = "bound unknown: gaps compute unknown, memory unknown, latency unknown";
         assert_eq!(Roofline::default().summary(), unknown);
+    }
+
+    #[test]
+    fn what_is_reached_stands_beside_the_peak_that_it_is_a_share_of() {
+        let share = |share, peak_per_s, measured| Some(Share { share, peak_per_s, measured });
+        let mut reached = Achieved {
+            time_ns: 1000.0,
+            bytes_per_s: 4.05e12,
+            memory: share(0.864, 4.69e12, true),
+            ops_per_s: Some(5.1e11),
+            unit: "f32".into(),
+            compute: share(0.0077, 66.1e12, false),
+        };
+        let line = "4.05 TB/s, 86 % of measured 4.69 TB/s; 510.0 G/s of f32, 1 % of theoretical 66.1 T/s";
+        assert_eq!((reached.line().as_str(), reached.roofline()), (line, reached.memory));
+        (reached.ops_per_s, reached.memory) = (None, None);
+        assert_eq!(reached.line(), "4.05 TB/s, of a peak that is not known");
     }
 }

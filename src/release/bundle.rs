@@ -23,6 +23,7 @@ use crate::base::Digest;
 use crate::engine::action::asks_device;
 use crate::engine::evidence::{PROVENANCE, Record};
 use crate::record::event::Labels;
+use crate::record::peaks::PeaksObserved;
 use crate::record::profile::ProfileObserved;
 use crate::record::timing::{BenchObserved, PairsObserved};
 use crate::record::{Provenance, Spec, StepKind, VerifyObservation};
@@ -224,6 +225,7 @@ impl Bundle {
         let read = match kind {
             StepKind::Verify => serde_json::from_slice::<VerifyObservation>(observation).map(drop),
             StepKind::Bench => serde_json::from_slice::<BenchObserved>(observation).map(drop),
+            StepKind::Peaks => serde_json::from_slice::<PeaksObserved>(observation).map(drop),
             StepKind::Pairs => serde_json::from_slice::<PairsObserved>(observation).map(drop),
             StepKind::Profile => serde_json::from_slice::<ProfileObserved>(observation).map(drop),
             _ => serde_json::from_slice::<Value>(observation).map(drop),

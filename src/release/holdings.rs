@@ -58,8 +58,9 @@ impl Holding {
     fn subject(&self) -> String {
         let name = |step: &Step| {
             let labels = &step.labels;
-            let what = labels.kernel.as_ref().or(labels.operator.as_ref()).map_or("", String::as_str);
-            format!("{}/{what} on {}", labels.package, labels.target.as_deref().unwrap_or("a device"))
+            // What is asked of the device alone is about no kernel.
+            let what = labels.kernel.as_ref().or(labels.operator.as_ref()).map_or(String::new(), |w| format!("/{w}"));
+            format!("{}{what} on {}", labels.package, labels.target.as_deref().unwrap_or("a device"))
         };
         let names: BTreeSet<String> = self.steps.iter().map(name).collect();
         match names.is_empty() {

@@ -131,12 +131,16 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         let types = types_of(variant);
         file(target_of(package, kernel, &operator, target, types), step, reader);
         if step.kind == StepKind::Roofline
-            && let Some(roofline) = reader.document::<Roofline>(step.result, "roofline")
+            && let Some(mut roofline) = reader.document::<Roofline>(step.result, "roofline")
         {
             let named = shapes.get(&place_of(step.labels, types));
-            let shape = roofline.shape.and_then(|at| named?.get(at as usize).cloned());
+            let name = |at: u32| named?.get(at as usize).cloned();
+            let shape = roofline.shape.and_then(name);
+            // By name, and not by position too.
+            let achieved = std::mem::take(&mut roofline.achieved);
+            let achieved = achieved.into_iter().filter_map(|(at, reached)| Some((name(at)?, reached))).collect();
             let report = target_of(package, kernel, &operator, target, types);
-            report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline });
+            report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline, achieved });
         }
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);

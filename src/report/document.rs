@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use crate::record::params::{Attribution, Matched};
-use crate::record::profile::Roofline;
+use crate::record::profile::{Achieved, Roofline};
 use crate::record::{FunctionFacts, Verdict};
 
 /// What a build found.
@@ -162,6 +162,9 @@ pub struct RooflineReport {
     pub shape: Option<String>,
     /// Gaps, what bounds it, and the metrics by which that is told. Its own `shape` is the position of the shape.
     pub roofline: Roofline,
+    /// What it reaches at each bench shape that was timed, by the shape's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub achieved: BTreeMap<String, Achieved>,
 }
 
 /// How the times of a kernel on a target are to be compared.

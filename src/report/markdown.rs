@@ -129,6 +129,26 @@ pub fn markdown(report: &Report) -> String {
                 );
             }
         }
+        if targets().any(|(_, t)| t.rooflines.iter().any(|r| !r.achieved.is_empty())) {
+            let _ =
+                writeln!(out, "\n| kernel | target | variant | shape | time | reaches |\n|---|---|---|---|---|---|");
+        }
+        for (kernel, target) in targets() {
+            for found in &target.rooflines {
+                for (shape, reached) in &found.achieved {
+                    let _ = writeln!(
+                        out,
+                        "| {} | {} | {} | {} | {} | {} |",
+                        cell(&kernel.name),
+                        cell(&target.target),
+                        cell(&found.variant),
+                        cell(shape),
+                        told_rounds::duration(reached.time_ns),
+                        reached.line()
+                    );
+                }
+            }
+        }
         for (kernel, target) in targets() {
             if let Some(rounds) = &target.rounds {
                 let types = if target.types.is_empty() { String::new() } else { format!(" ({})", target.types) };

@@ -251,7 +251,7 @@ fn write_method(out: &mut String, method: &MethodReport) {
     out.push('\n');
 }
 
-/// What bounds a champion: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
+/// What bounds a champion, and what it reaches at each shape: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
 fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
     let _ = write!(out, "    {}", found.roofline.summary());
     if let Some(shape) = &found.shape {
@@ -261,4 +261,13 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
         let _ = write!(out, "  ({})", variant(&found.variant));
     }
     out.push('\n');
+    let width = found.achieved.keys().map(String::len).max().unwrap_or(0);
+    for (shape, reached) in &found.achieved {
+        let _ = writeln!(
+            out,
+            "    {shape:width$}  {}  {}",
+            told_rounds::duration(reached.time_ns),
+            paint(DIM, &reached.line())
+        );
+    }
 }

@@ -358,6 +358,7 @@ fn color(kind: StepKind) -> &'static str {
         StepKind::Verify => "#2f8f5b",
         StepKind::Judge => "#5f9440",
         StepKind::Bench => "#c4622d",
+        StepKind::Peaks => "#a8522a",
         StepKind::Pairs => "#b8862b",
         StepKind::Profile => "#c04f6e",
         StepKind::Match => "#4c8a8a",

@@ -8,7 +8,7 @@ use crate::model::Axis;
 use crate::record::profile::Gaps;
 
 /// Nanoseconds for people.
-fn duration(ns: f64) -> String {
+pub(super) fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
         ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),

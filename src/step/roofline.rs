@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::roofline::roofline;
+use crate::record::peaks::PeaksObserved;
 use crate::record::profile::RooflineParams;
 
 use super::io;
@@ -12,7 +13,8 @@ use super::io;
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: RooflineParams = io::params(job)?;
     let (mut bench, mut profiles) = (BTreeMap::new(), BTreeMap::new());
-    for name in job.spec.inputs.keys() {
+    let measured: Option<PeaksObserved> = io::document(job, "peaks")?;
+    for name in job.spec.inputs.keys().filter(|name| *name != "peaks") {
         let parts = name.split_once(':').and_then(|(kind, at)| Some((kind, at.parse::<u32>().ok()?)));
         match parts {
             Some(("bench", at)) => drop(io::document(job, name)?.map(|d| bench.insert(at, d))),
@@ -20,7 +22,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
             _ => return Err(io::failed(format!("BUG: roofline does not know input `{name}`"))),
         }
     }
-    let found = roofline(&params, &bench, &profiles);
+    let found = roofline(&params, &bench, &profiles, measured.as_ref());
     // How far a kernel is from a peak is no verdict on it.
     let summary = found.summary();
     io::one(job, "roofline", &found, summary)

@@ -34,6 +34,7 @@ impl<R: Remote> Runner for Runners<R> {
             | StepKind::Oracle
             | StepKind::Verify
             | StepKind::Bench
+            | StepKind::Peaks
             | StepKind::Pairs
             | StepKind::Profile => self.workers.execute(job),
         }

@@ -24,6 +24,7 @@ use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, Init, Problem, Reference, Role, Sanitizer, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
+use kforge::record::peaks::{PeaksObserved, PeaksParams};
 use kforge::record::timing::{BenchObserved, PairsObserved};
 use kforge::record::{
     Determinism, FindingKind, Form, Input, Provenance, Spec, StepKind, Unknown, Verdict, VerifyObservation,
@@ -62,6 +63,7 @@ const TESTS: &[Test] = &[
     ("a_sanitizer_that_fails_or_hangs_gives_no_verdict", sanitized::failing),
     ("stated_arithmetic_is_a_floor_too", unreckoned),
     ("few_samples_are_few", few),
+    ("peaks_are_those_of_the_kernels_that_ran_and_what_was_refused_is_missing", reckoned),
     ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
 ];
 
@@ -131,6 +133,7 @@ struct Lab {
     sanitize: Vec<Sanitizer>,
     samples: Option<u32>,
     flops_min: Option<f64>,
+    bytes: Option<f64>,
     /// What becomes of the one launch of a variant.
     launches: fn(KernelLaunch) -> Vec<KernelLaunch>,
 }
@@ -175,6 +178,7 @@ impl Lab {
             sanitize: vec![],
             samples: None,
             flops_min: None,
+            bytes: None,
             launches: |launch| vec![launch],
         }
     }
@@ -230,7 +234,7 @@ impl Lab {
             only: None,
             samples: self.samples,
             flops_min: self.flops_min,
-            bytes: None,
+            bytes: self.bytes,
         }
     }
 
@@ -559,6 +563,8 @@ fn impossible() {
     let said = matches!(&verdict, Some(Verdict::Fail(why)) if why.contains("clock"))
         || matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(_))));
     assert!(said, "{:?}", seen.response);
+    // Who need not read them all says so.
+    assert_eq!(Lab { bytes: Some(4096.0), ..lab }.bench("impossible").verdict(), None);
 }
 
 fn unreckoned() {
@@ -569,6 +575,28 @@ fn unreckoned() {
     let said = matches!(&verdict, Some(Verdict::Fail(why)) if why.contains("clock"))
         || matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(why))) if why.contains("least arithmetic"));
     assert!(said, "{verdict:?}");
+}
+
+fn reckoned() {
+    let lab = Lab::new();
+    let params = PeaksParams { arch: "sm_90a".into(), protocol: 1 };
+    let seen = lab.run(StepKind::Peaks, serde_json::to_value(&params).unwrap(), vec![]);
+    assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+    let observed: PeaksObserved = seen.read("observation");
+    let close = |rate: f64, wanted: f64| assert!((rate / wanted - 1.0).abs() < 1e-3, "{rate} for {wanted}");
+    close(observed.dram_bytes_per_s["read"].per_s, 100e9);
+    close(observed.dram_bytes_per_s["copy"].sustained_per_s, 80e9);
+    close(observed.ops("f32").unwrap(), 2e12);
+    // Four processors, each 32 times 2 x 64 x 256 x 16 in a microsecond.
+    close(observed.ops("bf16").unwrap(), 4.0 * 16_777_216.0 * 1e6);
+    assert_eq!(observed.ops_per_s["bf16"].with, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16");
+    close(observed.ops("i8").unwrap(), 8.0 * 16_777_216.0 * 1e6);
+    let missing: Vec<(&String, &String)> = observed.missing.iter().collect();
+    let [(unit, why)] = missing[..] else { panic!("{missing:?}") };
+    assert!(unit == "f8" && why.contains("CUDA_ERROR_UNSUPPORTED_PTX_VERSION (222)"), "{unit}: {why}");
+    let provenance: Provenance = seen.read("provenance");
+    assert_eq!((provenance.protocol, provenance.device.product.as_str()), (1, "NVIDIA Test"));
+    assert!(lab.verify("honest").observed().findings.is_empty(), "the next step finds a runner");
 }
 
 fn paired() {

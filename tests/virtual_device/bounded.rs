@@ -65,7 +65,10 @@ fn where_counters_are_refused_timing_tells_two_gaps_and_the_build_ends_well() {
     assert_eq!((built.count("unavailable"), built.count("skipped")), (0, 0));
     let found = roofline(&lab);
     assert_eq!((gaps(&found), &found["roofline"]["bound"]), ([92, 57, -1], &json!("memory")));
-    assert_eq!(found["roofline"]["from"], json!({ "compute": "timing", "memory": "timing" }));
+    assert_eq!(
+        found["roofline"]["from"],
+        json!({ "compute": "timing of theoretical peaks", "memory": "timing of theoretical peaks" })
+    );
     assert_eq!(found["roofline"]["near_peak"], false);
     let line = "bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)";
     assert!(told(&lab, &["report"]).contains(line));
@@ -122,4 +125,39 @@ fn the_least_arithmetic_is_part_of_a_benchs_question_where_it_is_stated_and_of_n
     let kinds: std::collections::BTreeSet<&str> =
         stated.finished().filter(|s| s["outcome"] == "executed").filter_map(|s| s["kind"].as_str()).collect();
     assert!(kinds.contains("bench") && !kinds.contains("verify") && !kinds.contains("profile"), "{kinds:?}");
+}
+
+/// Measured at just over half of the memory's peak, and two fifths of the arithmetic's.
+const MEASURED: &str = "peaks = { dram-bytes-per-s = 1.8604651162790698e9, ops-per-s = { f32 = 2.5e9 } }\n\
+    measured = { dram-bytes-per-s = { copy = { per_s = 9e8, sustained_per_s = 9e8, with = 'copy' }, read = { per_s = 1e9, sustained_per_s = 9e8, with = 'read' } }, \
+    ops-per-s = { f32 = { per_s = 1e9, sustained_per_s = 9e8, with = 'fma' } } }\nrefused = \"ERR_NVGPUCTRPERM\"\n";
+
+#[test]
+fn what_a_device_does_at_most_is_measured_once_and_rooflines_are_of_that() {
+    let lab = Lab::new(&Machine { says: MEASURED, ..machine() });
+    let built = lab.built(&[]);
+    assert_eq!(steps(&built, "peaks", "executed"), ids(&["p/h/peaks"]));
+    let found = roofline(&lab);
+    assert_eq!(gaps(&found), [80, 20, -1]);
+    let measured = "timing of measured peaks";
+    assert_eq!(found["roofline"]["from"], json!({ "compute": measured, "memory": measured }));
+    let reached = &found["achieved"]["big"];
+    assert_eq!((&reached["time_ns"], &reached["bytes_per_s"]), (&json!(1000.0), &json!(8e8)), "{found}");
+    assert_eq!(reached["memory"], json!({ "share": 0.8, "peak_per_s": 1e9, "measured": true }));
+    assert_eq!(found["roofline"]["achieved"], Value::Null, "shapes have names");
+    let line = "0.8 GB/s, 80 % of measured 1.0 GB/s; 0.2 G/s of f32, 20 % of measured 1.0 G/s";
+    for format in ["text", "markdown"] {
+        let told = told(&lab, &["report", "--format", format]);
+        assert!(told.contains(line), "{told}");
+    }
+    // The question is of the device alone: no kernel, and nothing of it, has it asked again.
+    let records = lab.records();
+    let lab = lab.manifest("tune.V = [1, 2, 4]", "tune.V = [1, 4]");
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built).0, "V=4");
+    assert!(lab.records() > records && steps(&built, "peaks", "executed").is_empty());
+    // And it travels as evidence does.
+    lab.on(&Machine { device: None, says: MEASURED, ..machine() });
+    assert_eq!(lab.built(&["--require-evidence"]).count("unavailable"), 0);
+    assert_eq!(roofline(&lab)["roofline"]["from"]["memory"], measured);
 }

@@ -164,7 +164,7 @@ fn an_interrupted_search_goes_on_where_it_was() {
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
     let records = lab.records();
     let built = lab.built(&[]);
-    let profiled = steps(&built, "profile", "executed").len();
+    let profiled = ["profile", "peaks"].map(|kind| steps(&built, kind, "executed").len()).iter().sum::<usize>();
     assert_eq!(lab.records(), records + asked(&built).len() + profiled, "each is asked once");
     assert!(steps(&built, "search", "fresh").contains("p/k/h/wave-4/search"));
     let clean = lab.anew("clean");

@@ -23,7 +23,11 @@ fn the_fastest_by_far_stands_by_evidence_and_needs_no_pairs() {
     assert_eq!(champion(&built), ("V=2".into(), false));
     assert_eq!(lab.target()["champions"][0]["because"], "faster than every other by more than the margin");
     assert_eq!(steps(&built, "pairs", "executed"), ids(&[]));
-    assert_eq!(lab.records(), 6 + 3 + 1, "verifications, benches and the profile of the champion");
+    assert_eq!(
+        lab.records(),
+        6 + 3 + 1 + 1,
+        "verifications, benches, the profile of the champion and the device's peaks"
+    );
     assert_eq!(lab.target()["variants"], serde_json::json!([3, 3, 0]));
 }
 

@@ -461,8 +461,8 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
 fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
-    // A profile decides neither a verdict nor a champion nor what a method buys: without one it is only not known what bounds a kernel.
-    let decides = |n: &engine::Node| on_device(n) && n.kind != StepKind::Profile;
+    // A profile decides neither a verdict nor a champion nor what a method buys, and a device's peaks do not: without them it is only not known what bounds a kernel.
+    let decides = |n: &engine::Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
     let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
         // A kernel that nobody has written yet has no evidence of anything.
         (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),

@@ -28,6 +28,7 @@ pub const PARTS: &[Part] = &[
             "record/inspection.rs",
             "record/observation.rs",
             "record/params.rs",
+            "record/peaks.rs",
             "record/profile.rs",
             "record/result.rs",
             "record/spec.rs",

@@ -47,6 +47,8 @@ pub const TABLE: &[Row] = &[
     #[cfg(feature = "virtual-device")]
     Row { kind: StepKind::Bench, on: On::Device, run: virtual_device::bench },
     #[cfg(feature = "virtual-device")]
+    Row { kind: StepKind::Peaks, on: On::Device, run: virtual_device::peaks },
+    #[cfg(feature = "virtual-device")]
     Row { kind: StepKind::Pairs, on: On::Device, run: virtual_device::pairs },
     #[cfg(feature = "virtual-device")]
     Row { kind: StepKind::Profile, on: On::Device, run: virtual_device::profile },
@@ -58,6 +60,7 @@ pub const TABLE: &[Row] = &[
     Row { kind: StepKind::Verify, on: On::Cpu, run: judge::run },
     Row { kind: StepKind::Verify, on: On::Device, run: device::verify },
     Row { kind: StepKind::Bench, on: On::Device, run: device::bench },
+    Row { kind: StepKind::Peaks, on: On::Device, run: device::peaks },
     Row { kind: StepKind::Pairs, on: On::Device, run: device::pairs },
     Row { kind: StepKind::Profile, on: On::Device, run: device::profile },
 ];

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `scenario` | reads what the device is and how launches behave there |
 //! | `clock` | times, noise and drift: functions of seed and step |
-//! | `steps` | answers verify, bench, pairs and profile |
+//! | `steps` | answers verify, bench, peaks, pairs and profile |
 //! | `compiler` | stands in for NVRTC and the disassembler, so that tests need no toolchain |
 
 mod clock;
@@ -15,7 +15,7 @@ mod steps;
 
 pub use compiler::{compile, inspect};
 pub use scenario::{Device, Fault, Rule, Scenario};
-pub use steps::{bench, pairs, profile, verify};
+pub use steps::{bench, pairs, peaks, profile, verify};
 
 /// The name under which a worker is told where the scenario lies.
 pub const TOOL: &str = "virtual-device";

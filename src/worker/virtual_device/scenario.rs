@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::model::bound::Launch;
 use crate::model::grid;
 use crate::record::DeviceClass;
+use crate::record::peaks::PeaksObserved;
 use crate::record::profile::Peaks;
 
 /// A scenario.
@@ -60,6 +61,8 @@ pub struct Device {
     pub driver: String,
     /// What it can do at most; none where it does not say.
     pub peaks: Option<Peaks>,
+    /// What is measured of that; nothing where it is not given.
+    pub measured: Option<PeaksObserved>,
     /// Why its counters cannot be read, if they cannot.
     pub refused: Option<String>,
 }

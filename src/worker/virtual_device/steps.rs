@@ -1,4 +1,4 @@
-//! verify, bench, pairs and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
+//! verify, bench, peaks, pairs and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
 
 use super::TOOL;
 use super::clock::Clock;
@@ -6,6 +6,7 @@ use super::scenario::{Behaviour, Device, Fault, Scenario};
 use crate::measure::compare::Comparison;
 use crate::model::{Role, Tensor};
 use crate::record::params::{PairsParams, VerifyParams};
+use crate::record::peaks::{PeaksObserved, PeaksParams};
 use crate::record::profile::{Peaks, ProfileObserved, ProfileParams};
 use crate::record::timing::{BenchObserved, PairsObserved, Series};
 use crate::record::{
@@ -27,6 +28,7 @@ struct At {
     provenance: Provenance,
     clock: Clock,
     peaks: Option<Peaks>,
+    measured: PeaksObserved,
     refused: Option<String>,
 }
 
@@ -49,7 +51,8 @@ impl At {
         };
         let clock = Clock::new(scenario.seed, task.spec.key().hash(), scenario.noise, scenario.drift);
         let (peaks, refused) = (device.peaks.clone(), device.refused.clone());
-        Ok(At { scenario, provenance, clock, peaks, refused })
+        let measured = device.measured.clone().unwrap_or_default();
+        Ok(At { scenario, provenance, clock, peaks, measured, refused })
     }
 
     fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
@@ -157,6 +160,17 @@ pub fn bench(task: &Task) -> Response {
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
         at.done(task, &seen, behaviour.fault, format!("{kept} samples"))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// Does a peaks step.
+pub fn peaks(task: &Task) -> Response {
+    let run = || {
+        let params: PeaksParams = task.params()?;
+        let at = At::new(task, params.protocol)?;
+        let seen = at.measured.clone();
+        at.done(task, &seen, None, seen.summary())
     };
     run().unwrap_or_else(|response: Response| response)
 }

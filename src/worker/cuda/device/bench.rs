@@ -287,9 +287,9 @@ impl<'a> Bench<'a> {
         let mut taken = 0;
         while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
             // How long a batch is, nobody outside can count on.
-            let count =
+            let batch =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
-            let count = count.min(stopping.most - taken);
+            let count = batch.min(stopping.most - taken);
             taken += count;
             match self.batch(cold, (copies, bare), count)? {
                 Ok(ns) => series.samples_ns.extend(ns),

@@ -10,7 +10,7 @@
 //! | `rig` | judge | what the steps do alike with a runner |
 //! | `made` | judge | inputs as bytes, made once for all variants |
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs`, `profile` | judge | the steps |
+//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | judge | the steps |
 //! | `left` | judge | what launches left, by sums and by bytes |
 //! | `sanitize` | judge | what verify does under Compute Sanitizer |
 //! | `monitor` | judge | clocks, temperature, power |
@@ -30,6 +30,7 @@ mod made;
 mod monitor;
 mod own;
 mod pairs;
+mod peaks;
 mod probe;
 mod profile;
 mod rig;
@@ -45,6 +46,7 @@ pub use bench::bench;
 pub use client::warm;
 pub use own::checksum;
 pub use pairs::pairs;
+pub use peaks::peaks;
 pub use probe::{probe, probe_main};
 pub use profile::{counters, profile};
 pub use runner::device_runner_main;

@@ -98,13 +98,16 @@ fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
     VerifyParams { workspaces, ..a.clone() }
 }
 
+/// Which side and inputs, the sums of what was left there, and what is usual there where it was asked for.
+type First<'a> = ((usize, usize), Vec<u64>, Option<Usual<'a>>);
+
 struct Pairs<'a> {
     both: &'a VerifyParams,
     cold: bool,
     rig: Rig<'a>,
     monitor: Monitor,
     /// What each side made of each of the inputs first: sums, and more once they do not suffice.
-    first: Vec<((usize, usize), Vec<u64>, Option<Usual<'a>>)>,
+    first: Vec<First<'a>>,
     states: Vec<State>,
     /// Copies in a graph, for what is short and hot, and what laying buffers takes of each; decided once.
     copies: Option<(u32, f64)>,

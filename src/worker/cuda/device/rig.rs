@@ -95,7 +95,8 @@ impl<'a> Rig<'a> {
         self.left().min(self.task.run_limit.saturating_add(self.took.saturating_mul(others).saturating_mul(2)))
     }
 
-    fn ask(&mut self, ask: &Ask) -> Result<Answer, Lost> {
+    /// Asks, and waits for as long as the step may take.
+    pub(super) fn ask(&mut self, ask: &Ask) -> Result<Answer, Lost> {
         let left = self.left();
         self.client.ask(ask, left)
     }
