@@ -154,7 +154,7 @@ impl<'a> Judge<'a> {
         turn: u32,
     ) -> Result<(), Lost> {
         // 0, 1 1, 1 0 0, 0 1 1: each run but the first of a kind lies where the one before it lay, with the same inputs or with others.
-        let set = (turn + 2) / 3 % self.sets;
+        let set = turn.div_ceil(3) % self.sets;
         let canary = buffers::canary(self.params.trials[trial].seed, u64::from(turn));
         let images: Vec<Image<'a>> = Rig::images(self.params, inputs, run.poison);
         if turn == 0 {
