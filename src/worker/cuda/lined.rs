@@ -104,7 +104,7 @@ fn timeless(mut tables: &mut [u8]) {
 fn times(table: &mut [u8]) -> Option<()> {
     // Lengths and version, four numbers of a byte each, then how many opcodes there are, the first of which is 1, and a byte for each.
     let mut at = 15 + usize::from(*table.get(14)?).checked_sub(1)?;
-    let text = |table: &[u8], at: usize| Some(table.get(at..)?.iter().position(|byte| *byte == 0)?);
+    let text = |table: &[u8], at: usize| table.get(at..)?.iter().position(|byte| *byte == 0);
     let number = |table: &[u8], at: usize| Some(table.get(at..)?.iter().position(|byte| byte & 0x80 == 0)? + 1);
     loop {
         let folder = text(table, at)?;
