@@ -21,7 +21,7 @@ use crate::record::spec::Tree;
 pub const CHECK_WORK: f64 = 3e6;
 
 /// Scalar operations up to which Compute Sanitizer watches a verification, for kernels that ask for it: it slows a kernel down a hundred times and more.
-pub const SANITIZE_WORK: f64 = 1e8;
+pub const SANITIZE_WORK: f64 = 1e6;
 
 /// The plan in the making, and, once made, what expansion reads.
 pub struct Planner<'a> {

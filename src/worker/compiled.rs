@@ -11,9 +11,6 @@ use crate::record::{Note, Verdict};
 /// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
 pub const NEEDS_NVCC: &str = "nvcc is needed: ";
 
-/// The flag of both compilers that puts line tables into machine code and leaves the code as it is.
-const LINED: &str = "-lineinfo";
-
 /// Compiles machine code.
 pub fn compile(task: &Task) -> Response {
     confined(task, |bounds| compile_for_device(task, bounds)).unwrap_or_else(|r| r)
@@ -29,13 +26,7 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
     let within = Within { scratch: scratch.path(), ..Within::of(task, bounds) };
     let compiled = cuda::compile_within(&params, &source, &shim, &task.places.tools, &within);
     let lined = match (&compiled, params.lined) {
-        (Ok(_), true) => {
-            let mut params = params.clone();
-            if !params.flags.iter().any(|flag| flag == LINED) {
-                params.flags.push(LINED.into());
-            }
-            cuda::compile_within(&params, &source, &shim, &task.places.tools, &within).map(Some)
-        }
+        (Ok(_), true) => cuda::compile_lined(&params, &source, &shim, &task.places.tools, &within),
         _ => Ok(None),
     };
     drop(scratch);
@@ -43,7 +34,7 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
     match compiled {
         Ok((compiled, lined)) => {
             if let Some(lined) = lined {
-                task.write("lined", &lined.cubin)?;
+                task.write("lined", &lined)?;
             }
             task.write("binary", &compiled.cubin)?;
             task.write_document("facts", &compiled.facts)?;

@@ -81,6 +81,10 @@ pub(crate) fn failing() {
     assert!(why("\"$@\"\n").contains("wrote what is not understood"));
     let told = failure(&Lab { seconds: 2, ..lab("tail -f /dev/null\n", &[Sanitizer::Memcheck]) }.verify("honest"));
     assert!(told.starts_with("memcheck: the device's runner gave no answer within"), "{told}");
+    // What leads to a fault is listed once the runner has ended by it.
+    let late = lab("\"$@\"\ncp \"$here/racecheck.xml\" \"$save\"\n", &[Sanitizer::Racecheck]);
+    let observed = late.verify("illegal").observed();
+    assert!(observed.findings.iter().any(|f| f.kind == FindingKind::Race), "{:?}", observed.findings);
     // What the launches did without the tool is a finding all the same, and the driver's error under it says no more.
     let observed = lab(NORMAL, &[Sanitizer::Memcheck]).verify("illegal").observed();
     assert!(observed.findings.iter().all(|f| f.kind == FindingKind::OutOfBounds), "{:?}", observed.findings);

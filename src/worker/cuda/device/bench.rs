@@ -483,6 +483,7 @@ mod tests {
             scaled: vec![],
             count_beyond: Default::default(),
             protocol: 1,
+            sanitize: vec![],
             samples: None,
             only: None,
             flops_min: None,

@@ -24,6 +24,9 @@ use crate::worker::task::{Task, failed};
 /// How long a context may take to be made: a driver that wakes a device takes some seconds.
 const STARTING: Duration = Duration::from_secs(60);
 
+/// How long a tool may take to write what it saw once the runner has ended.
+pub(super) const WRITING: Duration = Duration::from_secs(30);
+
 /// A runner that nobody uses.
 struct Idle {
     uuid: String,
@@ -98,6 +101,8 @@ pub(super) struct Client {
     pub(super) facts: DeviceFacts,
     /// Bytes of device memory that were free when it started.
     pub(super) free: u64,
+    /// Whether a tool started it.
+    is_under: bool,
     /// Names and bytes of the contents that it keeps, the one that was used longest ago first.
     pub(super) contents: Vec<(String, u64)>,
 }
@@ -130,7 +135,7 @@ impl Client {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
             let Idle { talker, exchange, free, contents, .. } = idle;
-            return Ok(Client { talker: Some(talker), exchange, facts, free, contents });
+            return Ok(Client { talker: Some(talker), exchange, facts, free, is_under: false, contents });
         }
         Self::begin(&probed, facts, task.left(), None).map_err(|lost| match lost {
             // Nothing of the candidate's is there yet.
@@ -170,7 +175,8 @@ impl Client {
             command = command.env("LD_LIBRARY_PATH", path);
         }
         let talker = Talker::start(&command).map_err(system)?;
-        let mut client = Client { talker: Some(talker), exchange, facts, free: 0, contents: vec![] };
+        let mut client =
+            Client { talker: Some(talker), exchange, facts, free: 0, is_under: under.is_some(), contents: vec![] };
         match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,
             other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
@@ -223,8 +229,13 @@ impl Client {
             |_| Lost::Died(format!("answered what is no answer: {}", text.chars().take(200).collect::<String>()));
         let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
-            // It ends itself; dropping it makes sure.
-            Answer::Fault(fault) => Err(Lost::Fault(fault)),
+            // It ends itself; dropping it makes sure. A tool around it has something to write first.
+            Answer::Fault(fault) => {
+                if self.is_under {
+                    drop(talker.dismiss(WRITING));
+                }
+                Err(Lost::Fault(fault))
+            }
             Answer::Refused { why } => {
                 self.talker = Some(talker);
                 Err(Lost::Refused(why))

@@ -39,7 +39,7 @@ use std::time::Duration;
 
 use self::combine::combine;
 use self::log::Log;
-use super::client::{Client, Lost, Under};
+use super::client::{Client, Lost, Under, WRITING};
 use super::made;
 use super::rig::{Candidate, Rig, provenance};
 use crate::engine::evidence::PROVENANCE;
@@ -57,8 +57,6 @@ const NCU: &str = "ncu";
 const SLOT: u8 = 0;
 /// How long a profile may take. Each kernel runs about ten to twenty times; a start costs two seconds.
 const LONGEST: Duration = Duration::from_secs(300);
-/// How long `ncu` may take to write its file once the runner has ended.
-const WRITING: Duration = Duration::from_secs(30);
 /// Launches of a variant that are replayed at most.
 const MOST_LAUNCHES: usize = 64;
 /// What a profiler says that may not read counters.

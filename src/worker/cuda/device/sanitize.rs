@@ -16,9 +16,8 @@ mod report;
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::time::Duration;
 
-use super::client::{Client, Lost, Under};
+use super::client::{Client, Lost, Under, WRITING};
 use super::fault::Meaning;
 use super::made::{self, Inputs};
 use super::profile::folder;
@@ -35,8 +34,6 @@ const TOOL: &str = "compute-sanitizer";
 const SLOT: u8 = 0;
 /// The input that is the binary with line tables.
 const LINED: &str = "lined";
-/// How long the tool may take to write its file once the runner has ended.
-const WRITING: Duration = Duration::from_secs(30);
 
 /// Whether the tool is there, where it is asked for.
 pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Response> {
@@ -127,6 +124,8 @@ fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::super::fault::Fault;
     use super::*;
     use crate::record::FindingKind;

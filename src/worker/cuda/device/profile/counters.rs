@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::client::{Client, Under};
+use super::super::client::{Client, Under, WRITING};
 use super::super::facts::Probed;
 use super::super::wire::Ask;
-use super::{WRITING, args, judged};
+use super::{args, judged};
 
 /// What is launched.
 const KERNEL: &str = "kforge_checksum";

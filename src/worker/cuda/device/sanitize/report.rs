@@ -15,6 +15,7 @@
 
 use crate::model::Sanitizer;
 use crate::record::{Finding, FindingKind, Space};
+use crate::worker::cuda::lined::FOLDER;
 
 /// An element: no attributes, and either text or other elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,10 +131,10 @@ fn line(place: &Element) -> Option<(String, u32)> {
     Some((relative(place.text(&["path"])?), line))
 }
 
-/// A path as the package has it: sources are compiled in a folder `source` of their step's, or by names that are relative already.
+/// A path as the package has it.
 fn relative(path: &str) -> String {
-    let inner = path.rsplit_once("/source/").map_or(path, |(_, inner)| inner);
-    inner.trim_start_matches("./").trim_start_matches("source/").to_string()
+    let inner = path.strip_prefix(FOLDER).map_or(path, |inner| inner.trim_start_matches('/'));
+    inner.trim_start_matches("./").to_string()
 }
 
 /// The one element of a document.
@@ -261,9 +262,12 @@ mod tests {
 
     #[test]
     fn paths_are_those_of_the_package() {
-        for (path, want) in
-            [("/x/in/tree-source/k.cu", "/x/in/tree-source/k.cu"), ("/x/source/a/k.cu", "a/k.cu"), ("./k.cu", "k.cu")]
-        {
+        for (path, want) in [
+            ("/kforge-source/././src/k.cu", "src/k.cu"),
+            ("/kforge-source/src/source/k.cu", "src/source/k.cu"),
+            ("/usr/include/k.cuh", "/usr/include/k.cuh"),
+            ("./k.cu", "k.cu"),
+        ] {
             assert_eq!(relative(path), want);
         }
     }
