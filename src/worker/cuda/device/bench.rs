@@ -488,7 +488,6 @@ mod tests {
             only: None,
             flops_min: None,
             bytes: None,
-            sanitize: Default::default(),
         };
         assert_eq!(moved(&params), Moved { read: 800, written: 800 });
         assert_eq!(moved(&VerifyParams { bytes: Some(90.0), ..params }), Moved { read: 45, written: 45 });
