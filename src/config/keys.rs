@@ -63,13 +63,13 @@ pub const KEYS: &[Key] = &[
         "20000000000",
         "scalar operations beyond which a bench shape is unknown on `cpu`",
     ),
+    key("net.offline", Kind::Bool, "false", "never use the network"),
     key(
         "oracle.max-work",
         Kind::Integer,
         "2000000000000",
         "scalar operations beyond which expected values are not computed, so that a shape is unknown on any target",
     ),
-    key("net.offline", Kind::Bool, "false", "never use the network"),
     key(
         "sandbox.required",
         Kind::Bool,
