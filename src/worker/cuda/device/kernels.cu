@@ -1,6 +1,6 @@
-// kforge's own kernels on a device: what holds a stream until everything is queued, what empties the L2 cache, what makes inputs and sums bytes. They know nothing
+// kforge's own kernels on a device: what holds a stream until everything is queued, what empties the L2 cache, what sums and counts bytes. They know nothing
 // of candidates. `kernels.ptx` is made of this file by NVRTC with `--gpu-architecture=compute_75 -std=c++17
-// --fmad=false`, what stands before `.version` left out and that line lowered to 6.3; the host's counterparts are in `own.rs` and `reference::philox`.
+// --fmad=false`, what stands before `.version` left out and that line lowered to 6.3; the host's counterparts are in `own.rs`.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -54,51 +54,4 @@ extern "C" __global__ void kforge_unlike(const unsigned char* area, u64 bytes, u
     u64 own = 0;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) own += area[i] != byte;
     if (own != 0) atomicAdd(count, own);
-}
-
-// Philox 4x32-10 as in `reference::philox`.
-static __device__ __forceinline__ void philox(u32* c, u32 k0, u32 k1) {
-    for (int round = 0; round < 10; ++round) {
-        u64 p0 = 0xD2511F53ull * c[0];
-        u64 p1 = 0xCD9E8D57ull * c[2];
-        u32 c1 = c[1];
-        u32 c3 = c[3];
-        c[0] = (u32)(p1 >> 32) ^ c1 ^ k0;
-        c[1] = (u32)p1;
-        c[2] = (u32)(p0 >> 32) ^ c3 ^ k1;
-        c[3] = (u32)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-}
-
-static __device__ __forceinline__ void block_of(u64 seed, u32 ordinal, u64 index, u32 draw, u32* c) {
-    c[0] = (u32)index;
-    c[1] = (u32)(index >> 32);
-    c[2] = ordinal;
-    c[3] = draw;
-    philox(c, (u32)seed, (u32)(seed >> 32));
-}
-
-// Elements of a contiguous float tensor as `reference::generate` draws them: rule 0 uniform, 1 normal, 2 positive, 3 large. Every step but the last rounding to
-// float is exact in double precision, so the host's bits come out.
-extern "C" __global__ void kforge_fill(float* out, u64 count, u64 seed, u32 ordinal, u32 rule) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
-        u32 c[4];
-        block_of(seed, ordinal, i, 0, c);
-        double x;
-        if (rule == 1) {
-            long long sum = (long long)c[0] + c[1] + c[2] + c[3];
-            block_of(seed, ordinal, i, 1, c);
-            sum += (long long)c[0] + c[1] + c[2] + c[3];
-            // 4 * (2^32 - 1); the factor is sqrt(12 / 8) / 2^32 as the host rounds it.
-            x = (double)(sum - 17179869180ll) * (1.224744871391589 * 0x1p-32);
-        } else {
-            double unit = (double)(((u64)c[0] | (u64)c[1] << 32) >> 11) * 0x1p-53;
-            x = rule == 2 ? 1.0 - unit : 2.0 * unit - 1.0;
-            if (rule == 3) x *= 128.0;
-        }
-        out[i] = (float)x;
-    }
 }
