@@ -18,7 +18,6 @@ use std::time::Instant;
 
 use super::buffers::Image;
 use super::client::Lost;
-use super::fault::Meaning;
 use super::left::{self, Usual};
 use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
@@ -87,13 +86,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     };
     let verdict = match bench.all(fresh.as_ref(), &mut seen) {
         Ok(verdict) => verdict.map(|verdict| (verdict, false)),
-        Err(Lost::Fault(fault)) if matches!(fault.meaning(), Meaning::Candidate(_)) => {
-            Some((Verdict::Fail(fault.to_string()), fault.passes()))
-        }
-        Err(Lost::TimedOut(limit)) => {
-            Some((Verdict::Fail(format!("timed out after {} s", limit.as_secs_f64().round())), true))
-        }
-        Err(lost) => return Err(lost.response()),
+        Err(lost) => Some(lost.verdict()?),
     };
     tell(&mut provenance, &bench.states);
     seen.peaks = bench.rig.client.facts.stated();

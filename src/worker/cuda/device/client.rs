@@ -18,6 +18,7 @@ use super::facts::{DeviceFacts, Probed};
 use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
 use crate::process::{Command, End, Talker};
+use crate::record::Verdict;
 use crate::worker::message::Response;
 use crate::worker::task::{Task, failed};
 
@@ -58,6 +59,22 @@ pub(super) enum Lost {
 }
 
 impl Lost {
+    /// What this says of a candidate that was being timed: a failing verdict, and whether it may be another next time.
+    ///
+    /// # Errors
+    /// The step's response, where the candidate did not do it.
+    pub(super) fn verdict(self) -> Result<(Verdict, bool), Response> {
+        match self {
+            Lost::Fault(fault) if matches!(fault.meaning(), Meaning::Candidate(_)) => {
+                Ok((Verdict::Fail(fault.to_string()), fault.passes()))
+            }
+            Lost::TimedOut(limit) => {
+                Ok((Verdict::Fail(format!("timed out after {} s", limit.as_secs_f64().round())), true))
+            }
+            lost => Err(lost.response()),
+        }
+    }
+
     /// The response of a step that can say nothing but this. What the candidate did is not among it.
     pub(super) fn response(self) -> Response {
         match self {
@@ -279,6 +296,16 @@ mod tests {
         assert_eq!(of("sm_80", None), Some("GPU-1"));
         assert_eq!(of("sm_80", Some("NVIDIA H200")), None);
         assert_eq!(of("sm_100", None), None);
+    }
+
+    #[test]
+    fn what_the_candidate_did_is_a_verdict_and_the_rest_the_steps_end() {
+        let fault =
+            |name: &str| Lost::Fault(Fault { code: 2, name: name.into(), text: String::new(), during: "x".into() });
+        assert!(matches!(fault("CUDA_ERROR_ILLEGAL_ADDRESS").verdict(), Ok((Verdict::Fail(_), false))));
+        let late = Lost::TimedOut(Duration::from_secs(5)).verdict();
+        assert!(matches!(late, Ok((Verdict::Fail(why), true)) if why == "timed out after 5 s"));
+        assert!(fault("CUDA_ERROR_UNKNOWN").verdict().is_err());
     }
 
     #[test]

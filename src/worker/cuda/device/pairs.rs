@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::bench::{inputs, tell};
 use super::buffers::Image;
 use super::client::Lost;
-use super::fault::Meaning;
 use super::left::{self, Usual};
 use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
@@ -66,13 +65,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
     let mut seen = PairsObserved { blocks: vec![] };
     let verdict = match pairs.all(&candidates, &inputs, &mut seen) {
         Ok(wrong) => wrong.map(|wrong| (Verdict::Fail(wrong), false)),
-        Err(Lost::Fault(fault)) if matches!(fault.meaning(), Meaning::Candidate(_)) => {
-            Some((Verdict::Fail(fault.to_string()), fault.passes()))
-        }
-        Err(Lost::TimedOut(limit)) => {
-            Some((Verdict::Fail(format!("timed out after {} s", limit.as_secs_f64().round())), true))
-        }
-        Err(lost) => return Err(lost.response()),
+        Err(lost) => Some(lost.verdict()?),
     };
     tell(&mut provenance, &pairs.states);
     pairs.rig.client.keep();
