@@ -20,6 +20,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+use std::thread;
 use std::time::Duration;
 
 use kforge::worker::message::Places;
@@ -43,23 +44,34 @@ fn main() -> ExitCode {
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let confinement = [confined::TESTS, compilers::TESTS].concat();
-    let tests: Vec<Test> = match words.iter().any(|word| word == AS_USER) {
-        true => confinement,
-        false => [confinement, pooled::TESTS.to_vec(), judged::TESTS.to_vec()].concat(),
+    let judging: Vec<Test> = match words.iter().any(|word| word == AS_USER) {
+        true => vec![],
+        false => [pooled::TESTS, judged::TESTS].concat(),
     };
     if words.iter().any(|word| word == "--list") {
-        tests.iter().for_each(|(name, _)| println!("{name}: test"));
+        confinement.iter().chain(&judging).for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
+    let once_more = !words.iter().any(|word| word == AS_USER) && rustix::process::geteuid().is_root();
+    // Those of candidates and judges beside those of confinement, which the superuser makes twice.
+    let passed = thread::scope(|scope| {
+        let judging = scope.spawn(|| made(&judging, &words));
+        let confined = made(&confinement, &words) && (!once_more || as_user(&words));
+        judging.join().is_ok_and(|judged| judged && confined)
+    });
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Makes those of the tests that the words ask for, one after another; tells whether all passed.
+fn made(tests: &[Test], words: &[String]) -> bool {
     let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut failed = 0;
+    let mut all = true;
     for (name, test) in tests.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
         let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += u8::from(!passed);
+        all &= passed;
     }
-    let passed = failed == 0 && (!rustix::process::geteuid().is_root() || as_user(&words));
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    all
 }
 
 /// Says that this is the superuser's run of these tests as somebody else.
