@@ -19,8 +19,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
-use std::thread;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use kforge::worker::message::Places;
@@ -43,23 +42,33 @@ fn main() -> ExitCode {
         return worker_main(&args[1..], &parts, Places::default, limits);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let confinement = [confined::TESTS, compilers::TESTS].concat();
-    let judging: Vec<Test> = match words.iter().any(|word| word == AS_USER) {
-        true => vec![],
-        false => [pooled::TESTS, judged::TESTS].concat(),
-    };
-    if words.iter().any(|word| word == "--list") {
+    let asked = |word: &str| words.iter().any(|w| w == word);
+    let (confinement, judging) =
+        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, judged::TESTS].concat());
+    let passed = if asked("--list") {
         confinement.iter().chain(&judging).for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    let once_more = !words.iter().any(|word| word == AS_USER) && rustix::process::geteuid().is_root();
-    // Those of candidates and judges beside those of confinement, which the superuser makes twice.
-    let passed = thread::scope(|scope| {
-        let judging = scope.spawn(|| made(&judging, &words));
-        let confined = made(&confinement, &words) && (!once_more || as_user(&words));
-        judging.join().is_ok_and(|judged| judged && confined)
-    });
+        true
+    } else if asked(AS_USER) {
+        made(&confinement, &words)
+    } else if asked(CONFINEMENT) {
+        made(&confinement, &words) && (!rustix::process::geteuid().is_root() || as_user(&words))
+    } else if asked(JUDGING) {
+        made(&judging, &words)
+    } else {
+        halves(&words)
+    };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The half of these tests that is of confinement, which the superuser makes twice.
+const CONFINEMENT: &str = "--confinement";
+/// The other half: candidates, workers and judges.
+const JUDGING: &str = "--judging";
+
+/// Makes both halves at once, each in a process of its own, because some of them count what their process has started.
+fn halves(words: &[String]) -> bool {
+    let half = |which| Command::new(std::env::current_exe().unwrap()).args(words).arg(which).spawn().unwrap();
+    [CONFINEMENT, JUDGING].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
 }
 
 /// Makes those of the tests that the words ask for, one after another; tells whether all passed.
@@ -87,7 +96,6 @@ fn as_user(words: &[String]) -> bool {
     let program = folder.path().join("sandbox");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     println!("once more, as an ordinary user:");
-    let run =
-        std::process::Command::new(program).args(words).arg(AS_USER).uid(NOBODY).gid(NOBODY).current_dir("/").status();
+    let run = Command::new(program).args(words).arg(AS_USER).uid(NOBODY).gid(NOBODY).current_dir("/").status();
     run.unwrap().success()
 }
