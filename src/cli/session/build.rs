@@ -269,7 +269,7 @@ impl Context {
             let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;
             Some((t.name.clone(), device.to_string()))
         };
-        let behind = targets().filter_map(behind).collect();
+        let behind: BTreeMap<String, String> = targets().filter_map(behind).collect();
         // A device that is there may be gone next time, so nothing is certified beside it.
         decided &= devices.classes.is_empty() && devices.tools.is_empty();
         let mut planner = Planner::plan(PlanInput {
@@ -332,6 +332,7 @@ impl Context {
                 cpus: jobs as u32,
                 memory_mib: super::memory::capacity_mib(&self.settings),
                 devices: behind,
+                alike: devices.alike(),
                 ..Capacity::default()
             },
             interrupted: interrupted.clone(),
