@@ -15,13 +15,23 @@ pub struct Capacity {
     pub devices: BTreeMap<String, String>,
     /// How many steps may share a device that none has for itself; at least one.
     pub shared: u32,
+    /// Whether steps that need a device for themselves wait for it on their own, with all made ready that needs none: then they are let to it as those that
+    /// share it are, and only what they do there is one after another.
+    pub takes_turns: bool,
     /// Whether steps that load the processors wait while a device measures, and measuring waits until they have ended.
     pub quiet: bool,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Capacity { cpus: 1, memory_mib: u64::MAX, devices: BTreeMap::new(), shared: 1, quiet: false }
+        Capacity {
+            cpus: 1,
+            memory_mib: u64::MAX,
+            devices: BTreeMap::new(),
+            shared: 1,
+            takes_turns: false,
+            quiet: false,
+        }
     }
 }
 
@@ -86,6 +96,11 @@ impl Pool {
         }
     }
 
+    /// Whether a step keeps all others from its device for as long as it runs.
+    fn excludes(&self, need: &Need) -> bool {
+        need.exclusive && !self.capacity.takes_turns
+    }
+
     /// Takes what is needed if it is free and nobody more urgent wants it; else notes in `wanted` what it waits for.
     pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Wanted) -> bool {
         let mut lacks = false;
@@ -100,7 +115,7 @@ impl Pool {
         }
         if let Some(device) = &need.device {
             let now = self.devices.get(device).copied().unwrap_or_default();
-            let full = if need.exclusive { now.sharing > 0 } else { now.sharing >= self.capacity.shared };
+            let full = if self.excludes(need) { now.sharing > 0 } else { now.sharing >= self.capacity.shared };
             if now.exclusive || full || wanted.devices.contains(device) {
                 wanted.devices.insert(device.clone());
                 lacks = true;
@@ -124,10 +139,11 @@ impl Pool {
         self.memory_mib -= need.memory_mib;
         self.loading += u32::from(loads(need));
         self.measuring += u32::from(need.exclusive);
+        let excludes = self.excludes(need);
         if let Some(device) = &need.device {
             let use_ = self.devices.entry(device.clone()).or_default();
-            use_.exclusive = need.exclusive;
-            use_.sharing += u32::from(!need.exclusive);
+            use_.exclusive = excludes;
+            use_.sharing += u32::from(!excludes);
         }
     }
 
@@ -138,9 +154,10 @@ impl Pool {
         self.memory_mib += need.memory_mib;
         self.loading -= u32::from(loads(need));
         self.measuring -= u32::from(need.exclusive);
+        let excludes = self.excludes(need);
         if let Some(use_) = need.device.as_ref().and_then(|d| self.devices.get_mut(d)) {
             use_.exclusive = false;
-            use_.sharing -= u32::from(!need.exclusive);
+            use_.sharing -= u32::from(!excludes);
         }
     }
 }
@@ -216,6 +233,20 @@ mod tests {
         assert!(!take(&mut pool, &verify), "shares what another has for itself");
         pool.release(&bench);
         assert!(take(&mut pool, &verify));
+    }
+
+    #[test]
+    fn where_steps_take_turns_by_themselves_those_that_measure_are_made_ready_beside_others() {
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, takes_turns: true, ..Capacity::default() });
+        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
+        let bench = need(&pool, StepKind::Bench, 0, Some("h200"), true);
+        assert!(take(&mut pool, &bench) && take(&mut pool, &bench));
+        assert!(!take(&mut pool, &verify), "a third");
+        pool.release(&bench);
+        assert!(take(&mut pool, &verify) && !take(&mut pool, &bench));
+        pool.release(&verify);
+        pool.release(&bench);
+        assert!(take(&mut pool, &verify) && take(&mut pool, &verify) && !take(&mut pool, &bench));
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl At {
             clocks_mhz: None,
             temperature_c: None,
             throttle: vec![],
+            spent_us: Default::default(),
         };
         let clock = Clock::new(scenario.seed, task.spec.key().hash(), scenario.noise, scenario.drift);
         let (peaks, refused) = (device.peaks.clone(), device.refused.clone());
@@ -151,11 +152,25 @@ pub fn bench(task: &Task) -> Response {
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
         let seen = match behaviour.fault {
-            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone(), took_s },
+            Some(_) => BenchObserved {
+                cold: None,
+                hot: None,
+                verified: false,
+                peaks: at.peaks.clone(),
+                few: params.samples.is_some(),
+                took_s,
+            },
             None => {
                 let cold = Some(at.series(&behaviour, samples));
                 let hot = Some(at.series(&behaviour, samples));
-                BenchObserved { cold, hot, verified: true, peaks: at.peaks.clone(), took_s }
+                BenchObserved {
+                    cold,
+                    hot,
+                    verified: true,
+                    peaks: at.peaks.clone(),
+                    few: params.samples.is_some(),
+                    took_s,
+                }
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
