@@ -89,6 +89,7 @@ impl At {
         let verdict = match fault {
             Some(Fault::TimeOut) => Some(Verdict::Fail("timed out".into())),
             Some(Fault::Crash) => Some(Verdict::Fail(CRASHED.into())),
+            Some(Fault::Evades) => Some(Verdict::Fail("an output of a timed launch is wrong".into())),
             None => None,
         };
         Ok(Response::Done { verdict, notes: vec![], summary, forget: fault == Some(Fault::TimeOut) })
@@ -100,7 +101,9 @@ pub fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let at = At::new(task, params.protocol)?;
-        let behaviour = at.behaviour(&params)?;
+        let mut behaviour = at.behaviour(&params)?;
+        // What is not timed shows nothing of it.
+        behaviour.fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
         let written = || params.problem.tensors.iter().filter(|t| t.role != Role::Input);
         let trials = params.trials.iter().map(|trial| TrialObserved {
             trial: trial.trial,
@@ -151,7 +154,8 @@ pub fn bench(task: &Task) -> Response {
         let behaviour = at.behaviour(&params)?;
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
-        let seen = match behaviour.fault {
+        let fault = behaviour.fault.filter(|fault| *fault != Fault::Evades || params.samples.is_none());
+        let seen = match fault {
             Some(_) => BenchObserved {
                 cold: None,
                 hot: None,
@@ -174,7 +178,7 @@ pub fn bench(task: &Task) -> Response {
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
-        at.done(task, &seen, behaviour.fault, format!("{kept} samples"))
+        at.done(task, &seen, fault, format!("{kept} samples"))
     };
     run().unwrap_or_else(|response: Response| response)
 }
