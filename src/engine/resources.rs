@@ -17,6 +17,9 @@ pub struct Capacity {
     pub alike: BTreeMap<String, u32>,
     /// How many steps may share a device that none has for itself; at least one.
     pub shared: u32,
+    /// Whether steps that need a device for themselves wait for it on their own, with all made ready that needs none: then they are let to it as those that
+    /// share it are, and only what they do there is one after another.
+    pub takes_turns: bool,
     /// Whether steps that load the processors wait while a device measures, and measuring waits until they have ended.
     pub quiet: bool,
 }
@@ -29,6 +32,7 @@ impl Default for Capacity {
             devices: BTreeMap::new(),
             alike: BTreeMap::new(),
             shared: 1,
+            takes_turns: false,
             quiet: false,
         }
     }
@@ -104,6 +108,11 @@ impl Pool {
         }
     }
 
+    /// Whether a step keeps all others from its device for as long as it runs.
+    fn excludes(&self, need: &Need) -> bool {
+        need.exclusive && !self.capacity.takes_turns
+    }
+
     /// Takes what is needed if it is free and nobody more urgent wants it; else notes in `wanted` what it waits for.
     pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Wanted) -> Option<Taken> {
         let mut lacks = false;
@@ -118,7 +127,7 @@ impl Pool {
         }
         let mut unit = 0;
         if let Some(device) = &need.device {
-            match self.free(device, need.exclusive).filter(|_| !wanted.devices.contains(device)) {
+            match self.free(device, self.excludes(need)).filter(|_| !wanted.devices.contains(device)) {
                 Some(free) => unit = free,
                 None => {
                     wanted.devices.insert(device.clone());
@@ -155,12 +164,13 @@ impl Pool {
         self.memory_mib -= need.memory_mib;
         self.loading += u32::from(loads(need));
         self.measuring += u32::from(need.exclusive);
+        let excludes = self.excludes(need);
         if let Some(device) = &need.device {
             let alike = self.devices.entry(device.clone()).or_default();
             alike.resize(alike.len().max(unit as usize + 1), InUse::default());
             let use_ = &mut alike[unit as usize];
-            use_.exclusive = need.exclusive;
-            use_.sharing += u32::from(!need.exclusive);
+            use_.exclusive = excludes;
+            use_.sharing += u32::from(!excludes);
         }
     }
 
@@ -171,10 +181,11 @@ impl Pool {
         self.memory_mib += need.memory_mib;
         self.loading -= u32::from(loads(need));
         self.measuring -= u32::from(need.exclusive);
+        let excludes = self.excludes(need);
         let alike = need.device.as_ref().and_then(|d| self.devices.get_mut(d));
         if let Some(use_) = alike.and_then(|alike| alike.get_mut(*unit as usize)) {
             use_.exclusive = false;
-            use_.sharing -= u32::from(!need.exclusive);
+            use_.sharing -= u32::from(!excludes);
         }
     }
 }
@@ -279,6 +290,20 @@ mod tests {
         next(&mut pool, &verify);
         pool.release(&second);
         assert_eq!(units, [Some(0), Some(1), None, Some(1), None, Some(0)]);
+    }
+
+    #[test]
+    fn where_steps_take_turns_by_themselves_those_that_measure_are_made_ready_beside_others() {
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, takes_turns: true, ..Capacity::default() });
+        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
+        let bench = need(&pool, StepKind::Bench, 0, Some("h200"), true);
+        assert!(take(&mut pool, &bench) && take(&mut pool, &bench));
+        assert!(!take(&mut pool, &verify), "a third");
+        release(&mut pool, &bench);
+        assert!(take(&mut pool, &verify) && !take(&mut pool, &bench));
+        release(&mut pool, &verify);
+        release(&mut pool, &bench);
+        assert!(take(&mut pool, &verify) && take(&mut pool, &verify) && !take(&mut pool, &bench));
     }
 
     #[test]
