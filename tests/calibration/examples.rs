@@ -85,6 +85,7 @@ fn nulls(node: &Node) -> NullsObserved {
         allow_unconfined: false,
         started: Instant::now(),
         product: None,
+        unit: 0,
     };
     let response = perform(&task, TABLE);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);

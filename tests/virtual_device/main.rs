@@ -17,6 +17,8 @@ mod growth;
 #[cfg(feature = "virtual-device")]
 mod lab;
 #[cfg(feature = "virtual-device")]
+mod many;
+#[cfg(feature = "virtual-device")]
 mod products;
 #[cfg(feature = "virtual-device")]
 #[path = "../e2e/project.rs"]
