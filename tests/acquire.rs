@@ -51,6 +51,7 @@ fn params(entries: &[&str]) -> CompileParams {
         flags: vec![],
         candidate: false,
         lined: false,
+        host: None,
     }
 }
 

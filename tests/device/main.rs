@@ -230,6 +230,7 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            host: None,
             sanitize: self.sanitize.clone(),
             only: None,
             samples: self.samples,

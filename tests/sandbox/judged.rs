@@ -235,6 +235,7 @@ impl Bench {
             flags: vec![],
             candidate: false,
             lined: false,
+            host: None,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);
