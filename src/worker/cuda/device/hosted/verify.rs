@@ -15,8 +15,8 @@ use crate::engine::evidence::PROVENANCE;
 use crate::engine::lock::{Lock, Mode, Wait};
 use crate::model::Tensor;
 use crate::process::{Command, Limits, run};
-use crate::record::params::{Expected, HostLaunch, Trial, VerifyParams};
 use crate::record::observation::HOST_LAUNCHED;
+use crate::record::params::{Expected, HostLaunch, Trial, VerifyParams};
 use crate::record::{Determinism, Verdict};
 use crate::worker::compilers;
 use crate::worker::confine::{self, Confinement};
@@ -204,7 +204,9 @@ impl<'a> Judge<'a> {
             runs: runs.iter().map(|placed| placed.handed()).collect(),
         };
         let files = || runs.iter().flat_map(|placed| &placed.files).flat_map(|(a, b)| [a, b]).chain([&library]);
+        // A little of the step's time is kept, so that a time-out is told rather than suffered.
         let time = STARTING + self.task.run_limit.saturating_mul(runs.len() as u32);
+        let time = time.min(self.task.left() / 10 * 9).max(Duration::from_millis(10));
         let keep = self.confinement(files().map(MemoryFile::number).collect(), time);
         let start = Start { libcuda: self.probed.libcuda.clone(), keep };
         let start = serde_json::to_string(&start).map_err(|e| cannot("describe the run", &e))?;
@@ -289,7 +291,9 @@ fn devices() -> Vec<PathBuf> {
         let name = entry.file_name();
         name.to_string_lossy().starts_with("nvidia") || name == "dxg"
     });
-    let mut all: Vec<PathBuf> = named.map(|entry| entry.path()).collect();
+    // One that is there wherever there is a driver: who has files of devices is known to have a driver.
+    let mut all: Vec<PathBuf> = named.map(|entry| entry.path()).chain(["/dev/nvidiactl".into()]).collect();
     all.sort();
+    all.dedup();
     all
 }
