@@ -19,7 +19,7 @@ NAMED = {
     "writes_files": r"`run` returned 13",
     "opens_sockets": r"tried to open a socket",
     "starts_processes": r"tried to start a process",
-    "forges_reports": r"ended the process before it was done|tampered with",
+    "forges_reports": r"ended the process before it was done|tampered with|bytes before `x` were written",
 }
 GOOD = ("two_steps", "own_stream")
 
