@@ -51,6 +51,7 @@ fn params(entries: &[&str]) -> CompileParams {
         flags: vec![],
         candidate: false,
         lined: false,
+        host: None,
     }
 }
 
@@ -87,6 +88,7 @@ fn seen(params: &CompileParams, made: &CudaCompiled) -> Inspection {
         entries: params.entries.clone(),
         disassemble: true,
         launches: vec![],
+        host: params.host.is_some(),
     };
     inspect(&asked, &made.cubin, &made.facts, Some(&tools()["nvdisasm"])).unwrap()
 }
@@ -273,6 +275,47 @@ fn another_nvrtc_wants_another_process() {
     other.insert("nvrtc".into(), copy);
     let error = compile_with(&params(&["row<float,64>"]), &[("norms/main.cu", ROW)], &other).unwrap_err();
     assert!(matches!(error, CudaCompileError::NeedsFreshProcess { .. }), "{error:?}");
+}
+
+const LAUNCHER: &str = "#include <vector>\n#include \"kforge_host.h\"\n#include \"row.h\"\nnamespace { __global__ void hidden(int* p) { p[0] = 1; } }\n\
+    extern \"C\" int run(const kforge_call* call) {\n  std::vector<int> sizes(SIZE);\n  auto y = (float*)kforge_data(call, \"y\");\n\
+    row<float, SIZE><<<1, 128, 0, (cudaStream_t)call->stream>>>(y, y, sizes.size());\n  hidden<<<1, 1>>>((int*)y);\n  return cudaGetLastError();\n}\n";
+
+#[test]
+fn a_launcher_of_a_kernels_own_becomes_a_library_whose_kernels_are_inspected() {
+    let hosted = CompileParams {
+        compiler: Compiler::Nvcc,
+        host: Some("run".into()),
+        defines: [("SIZE".to_string(), "64".to_string())].into(),
+        ..params(&[])
+    };
+    let tools = with_nvcc();
+    let make = |params: &CompileParams, text: &str| {
+        compile_with(params, &[("norms/main.cu", text), ("common/row.h", ROW)], &tools)
+    };
+    let one = make(&hosted, LAUNCHER).unwrap_or_else(|e| panic!("{e}: {e:?}"));
+    let inspected = seen(&hosted, &one);
+    assert_eq!((&inspected.architectures[..], inspected.disassembled), (&["sm_90a".to_string()][..], true));
+    let [hidden, row] = &inspected.functions[..] else { panic!("{inspected:?}") };
+    assert!(hidden.entry.contains("hidden") && row.entry == "_Z3rowIfLi64EEvPT_PKS0_i", "{inspected:?}");
+    assert_eq!((row.shared, row.max_threads), (Some(256), Some(128)));
+    assert!(row.registers.is_some() && row.opcodes.keys().any(|o| o.starts_with("LDS")), "{row:?}");
+    // Elsewhere, and with another comment, it is the same to the last byte.
+    let other = make(&hosted, &LAUNCHER.replace("return", "/* all is queued */ return")).unwrap();
+    assert!(one.cubin == other.cubin);
+    for (text, says) in [
+        (LAUNCHER.replace("extern \"C\"", ""), "has no function `run`"),
+        (LAUNCHER.replace("sizes.size()", "sizes.large()"), "norms/main.cu:8"),
+        (LAUNCHER.replace("return cuda", "void gone(); gone(); return cuda"), "undefined"),
+    ] {
+        match make(&hosted, &text) {
+            Err(CudaCompileError::Failed { message, log }) => assert!(message.contains(says), "{message}\n{log}"),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+    let without = tools.iter().filter(|(name, _)| *name != "nvcc").map(|(n, p)| (n.clone(), p.clone())).collect();
+    let files = [("norms/main.cu", LAUNCHER), ("common/row.h", ROW)];
+    assert!(matches!(compile_with(&hosted, &files, &without), Err(CudaCompileError::NeedsNvcc { .. })));
 }
 
 #[test]

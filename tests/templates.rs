@@ -88,6 +88,7 @@ fn compiled(
         flags: vec![],
         candidate: false,
         lined: false,
+        host: None,
     };
     let made = compile(&params, &folder, &dir.join("shim"), tools, &scratch);
     made.map(|made| (made.cubin, made.facts)).map_err(|error| format!("{} for {arch}: {error}: {error:?}", kernel.name))
@@ -144,7 +145,13 @@ fn shown(kernel: &str, arch: &str, like: &[&str]) -> BTreeSet<String> {
     distinct.sort();
     distinct.dedup();
     let (cubin, facts) = compiled(kernel, arch, distinct.clone(), &tools, dir.path()).unwrap();
-    let asked = InspectParams { arch: arch.into(), entries: distinct.clone(), disassemble: true, launches: vec![] };
+    let asked = InspectParams {
+        arch: arch.into(),
+        entries: distinct.clone(),
+        disassemble: true,
+        launches: vec![],
+        host: false,
+    };
     let seen = inspect(&asked, &cubin, &facts, Some(&tools["nvdisasm"])).unwrap();
     let of = |entry: &String| {
         let symbol = &facts.symbols[distinct.iter().position(|e| e == entry).unwrap()];

@@ -210,6 +210,15 @@ pub struct LaunchDecl {
     pub action: LaunchAction,
 }
 
+/// `host`: a function of the kernel's own on the host's side launches what there is to launch, in place of `[[launch]]`. The file it is in is the kernel's source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostDecl {
+    /// The `extern "C"` function.
+    pub function: String,
+    /// Where it is declared.
+    pub place: Place,
+}
+
 /// The name that counts the iterations of `repeat`.
 pub const ITERATION: &str = "iteration";
 
@@ -246,8 +255,10 @@ pub struct Kernel {
     pub(crate) conditions: Vec<Expr>,
     /// How the space of its tunables is searched.
     pub search: Search,
-    /// What runs, in order.
+    /// What runs, in order; nothing where `host` launches.
     pub launches: Vec<LaunchDecl>,
+    /// What launches in their place, where the kernel keeps that to itself.
+    pub host: Option<HostDecl>,
     /// Its methods in declared order.
     pub methods: Vec<Method>,
     /// How champions are selected.

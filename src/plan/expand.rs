@@ -9,7 +9,7 @@ use super::kernels::{Nominated, Selected};
 use super::make::{ABLATION, Make, PAIRING};
 use super::operators::Case;
 use super::search::Searching;
-use super::variants::Build;
+use super::variants::{Build, is_timed};
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
 use crate::model::kernel::{LaunchAction, LaunchDecl};
@@ -52,7 +52,8 @@ impl<'a> Expander<'a> {
         let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
         Some(About {
             shapes: selected.cases.iter().enumerate().map(shape).collect(),
-            timed: found.target.arch != Arch::Cpu,
+            timed: is_timed(found.scope(&selected.choice, 0)),
+            host: found.kernel.host.as_ref().map(|host| format!("{}::{}", found.kernel.source, host.function)),
             hot: found.kernel.select.metric == Metric::Hot,
             whole: found.kernel.launches.iter().all(own),
         })
@@ -65,6 +66,8 @@ pub struct About {
     pub shapes: Vec<(String, String)>,
     /// Whether anything is timed on its target.
     pub timed: bool,
+    /// The launcher of its own, where it has one: `launch.cu::run`.
+    pub host: Option<String>,
     /// Whether hot times count rather than cold ones.
     pub hot: bool,
     /// Whether it launches nothing but code of its own.
@@ -207,6 +210,7 @@ impl<'a> Planner<'a> {
             entries: scope.kernel.entries(&build.variant, scope.choice),
             disassemble: true,
             launches: vec![],
+            host: scope.kernel.host.is_some(),
         };
         let mut parts = self.parts(scope, build);
         parts.push("sass");

@@ -19,8 +19,9 @@ use super::kernels::{Field, Stage};
 use super::make::Make;
 use super::operators::Case;
 use super::search::FEW;
+use super::variants::is_timed;
 use crate::base::Diagnostic;
-use crate::model::{Arch, TypeChoice};
+use crate::model::TypeChoice;
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::{Finals, Nomination, SelectParams};
@@ -54,7 +55,7 @@ pub struct Contest {
 impl Planner<'_> {
     /// How many samples the variants of a kernel are timed with first; none where all are timed in full at once.
     pub(super) fn few(&self, scope: Scope<'_>, variants: usize) -> Option<u32> {
-        let timed = scope.target.arch != Arch::Cpu && scope.kernel.rounds.is_none();
+        let timed = is_timed(scope) && scope.kernel.rounds.is_none();
         (timed && self.input.goal == Goal::Build && variants > MANY).then_some(FEW)
     }
 

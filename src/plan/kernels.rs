@@ -7,7 +7,7 @@ use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::make::{DECISION, MAIN, Make};
 use super::operators::Case;
-use super::variants::Build;
+use super::variants::{Build, is_timed};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
 use crate::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
@@ -323,7 +323,7 @@ impl Planner<'_> {
             pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,
-            timed: target.arch != Arch::Cpu,
+            timed: is_timed(scope),
             answers: kernel.rounds.is_some() && is_last,
             shortlist: None,
             finals: None,

@@ -16,12 +16,15 @@ use crate::model::{
 };
 use crate::record::event::Labels;
 use crate::record::params::{
-    CompileParams, Compiler, GenerateParams, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
+    CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
 };
 use crate::record::{DeviceClass, StepKind, Unknown};
 
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
+
+/// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
+pub const HOST_PROTOCOL: u32 = 1;
 
 /// Version of the pairing protocol: raised when how pairs are taken changes.
 pub const PAIRS_PROTOCOL: u32 = 1;
@@ -175,6 +178,7 @@ impl Planner<'_> {
             flags,
             candidate: build.round > 0,
             lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
+            host: kernel.host.as_ref().map(|host| host.function.clone()),
         };
         let mut parts = self.parts(scope, build);
         parts.push(plain);
@@ -196,7 +200,13 @@ impl Planner<'_> {
             StepKind::Inspect,
             &parts,
             self.labels(scope, build, None),
-            &InspectParams { arch, entries, disassemble: false, launches: self.checked(scope, build) },
+            &InspectParams {
+                arch,
+                entries,
+                disassemble: false,
+                launches: self.checked(scope, build),
+                host: kernel.host.is_some(),
+            },
         )
         .phase(phase)
         .round(scope.round);
@@ -257,6 +267,8 @@ impl Planner<'_> {
         match (&scope.target.arch, scope.kernel.compiler) {
             (Arch::Cpu, _) if work <= CHECK_WORK => Compiler::EmulatorCheck,
             (Arch::Cpu, _) => Compiler::EmulatorPlain,
+            // NVRTC compiles no host code.
+            (Arch::Sm(_), _) if scope.kernel.host.is_some() => Compiler::Nvcc,
             (Arch::Sm(_), Choice::Auto) => Compiler::Auto,
             (Arch::Sm(_), Choice::Nvrtc) => Compiler::Nvrtc,
             (Arch::Sm(_), Choice::Nvcc) => Compiler::Nvcc,
@@ -341,6 +353,10 @@ impl Planner<'_> {
             scaled: scaled(tolerance),
             count_beyond: count_beyond(tolerance),
             protocol: VERIFY_PROTOCOL,
+            host: kernel
+                .host
+                .as_ref()
+                .map(|host| HostLaunch { function: host.function.clone(), protocol: HOST_PROTOCOL }),
             sanitize: vec![],
             samples: None,
             only: None,
@@ -391,7 +407,7 @@ impl Planner<'_> {
         Some(format!("no {wanted} here but {}", here.join(", ")))
     }
 
-    /// The bench step of a variant on a bench shape of a device target; none on `cpu`, which does not time.
+    /// The bench step of a variant on a bench shape of a device target; none where nothing is timed.
     pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
         self.timing(scope, build, case, None)
     }
@@ -405,7 +421,7 @@ impl Planner<'_> {
         few: Option<u32>,
     ) -> Result<Option<String>, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
-        if scope.target.arch == Arch::Cpu || !is_benched(shape) || self.input.goal < Goal::Bench {
+        if !is_timed(scope) || !is_benched(shape) || self.input.goal < Goal::Bench {
             return Ok(None);
         }
         let compiler = Self::compiler(scope, case.work);
@@ -468,6 +484,12 @@ impl Planner<'_> {
         }
         Ok(self.add(node.done()))
     }
+}
+
+/// Whether a kernel is timed on a target. A launcher of its own shares the process, the context and the clock of whoever would take its times, so that none could be
+/// believed (design, section 5).
+pub fn is_timed(scope: Scope<'_>) -> bool {
+    scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
 }
 
 /// What a target runs on, for people.

@@ -263,6 +263,16 @@ pub struct VerifyObservation {
     /// What the system could not do to confine the candidate, a sentence each; empty where it was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// How it was run: `check`, `plain`, or the device's class.
+    /// How it was run: `check`, `plain`, or the device's class, after [`HOST_LAUNCHED`] where a launcher of the kernel's own ran it.
     pub ran_as: String,
+}
+
+/// How [`VerifyObservation::ran_as`] begins where a launcher of the kernel's own ran it.
+pub const HOST_LAUNCHED: &str = "host-launched, ";
+
+impl VerifyObservation {
+    /// Whether a launcher of the kernel's own ran it, in a process that is trusted with nothing.
+    pub fn is_host_launched(&self) -> bool {
+        self.ran_as.starts_with(HOST_LAUNCHED)
+    }
 }

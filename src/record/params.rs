@@ -59,6 +59,9 @@ pub struct CompileParams {
     /// Whether it is compiled once more, with line tables, into the output `lined`: for what Compute Sanitizer finds. Not on `cpu`, where they are always kept apart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lined: bool,
+    /// The function that launches, where the kernel has a launcher of its own: the binary is then a shared library of host code with machine code in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 /// What a toolchain is, by content: what enters keys.
@@ -77,7 +80,7 @@ pub struct Toolchain {
 pub struct CompileFacts {
     /// The compiler that made the binary, where `auto` had to choose: `nvrtc` or `nvcc`.
     pub compiler: String,
-    /// The symbol of each entry, in the order of the entries.
+    /// The symbol of each entry, in the order of the entries; where the kernel has a launcher of its own, of each kernel in the binary.
     pub symbols: Vec<String>,
     /// Bytes of spill stores and loads by symbol.
     pub spills: BTreeMap<String, (u64, u64)>,
@@ -94,6 +97,18 @@ pub struct InspectParams {
     pub disassemble: bool,
     /// The variant's launches, for their arguments and blocks: counts and sizes are checked against the binary. Values and grids are left out.
     pub launches: Vec<Launch>,
+    /// Whether the binary is a library with a launcher of its own: then every kernel in it is inspected, by its symbol.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub host: bool,
+}
+
+/// A launcher of a kernel's own, as it is run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostLaunch {
+    /// The `extern "C"` function of the library.
+    pub function: String,
+    /// Version of what it is handed and of how it is run: raised when either changes.
+    pub protocol: u32,
 }
 
 /// One trial of a verification: which inputs.
@@ -214,6 +229,9 @@ pub struct VerifyParams {
     pub count_beyond: BTreeMap<String, Tolerance>,
     /// Version of the verification protocol.
     pub protocol: u32,
+    /// What launches, where the kernel has a launcher of its own: there are no entries and launches then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostLaunch>,
     /// verify only: what Compute Sanitizer watches the launches for besides, on the inputs of the first trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sanitize: Vec<Sanitizer>,

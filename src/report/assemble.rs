@@ -50,6 +50,8 @@ pub struct Names {
     pub types: String,
     /// Whether the lockfile's variants alone take part.
     pub accepted: bool,
+    /// The launcher of its own, where it has one.
+    pub host: Option<String>,
 }
 
 /// Reads documents of results.
@@ -254,6 +256,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     }
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
     report.accepted = names.accepted;
+    report.host.clone_from(&names.host);
     for champion in selection.champions {
         report.champions.push(ChampionReport {
             class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),

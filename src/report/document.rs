@@ -65,6 +65,9 @@ pub struct TargetReport {
     /// Whether kforge.lock holds what was accepted, so that no other variant was built.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
+    /// The launcher of its own, where it has one: `launch.cu::run`. What its verdicts are on is then host-launched, and its times are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The search over its tunables; none where every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::document::Report;
-use super::text::{ACCEPTED, facts};
+use super::text::{ACCEPTED, facts, host_launched};
 use super::told_rounds;
 use crate::record::params::Shown;
 
@@ -27,6 +27,11 @@ pub fn markdown(report: &Report) -> String {
         }
         for (kernel, target) in targets().filter(|(_, t)| t.accepted) {
             let _ = writeln!(out, "* `{}` on `{}`: {ACCEPTED}", kernel.name, target.target);
+        }
+        for (kernel, target) in targets() {
+            if let Some(host) = &target.host {
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, host_launched(host));
+            }
         }
         for (kernel, target) in targets() {
             if let Some(search) = &target.search {

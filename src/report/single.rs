@@ -34,7 +34,12 @@ pub fn text(single: &Single<'_>) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}", single.heading);
     let judgement = single.judgement;
-    let witness = if judgement.emulated { " (emulated)" } else { "" };
+    let hosted = single.observation.is_some_and(VerifyObservation::is_host_launched);
+    let witness = match judgement.emulated {
+        true => " (emulated)",
+        false if hosted => " (host-launched)",
+        false => "",
+    };
     let _ = match &judgement.verdict {
         Verdict::Pass => writeln!(out, "  {GOOD}pass{GOOD:#}{witness}"),
         Verdict::Fail(why) => writeln!(out, "  {BAD}fail{BAD:#}{witness}: {why}"),

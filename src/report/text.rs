@@ -70,6 +70,13 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
 pub(super) const ACCEPTED: &str =
     "accepted: only what kforge.lock pins is built; `kforge accept KERNEL --undo` frees it";
 
+/// What is said of a kernel with a launcher of its own.
+pub(super) fn host_launched(host: &str) -> String {
+    format!(
+        "host-launched by `{host}`: its times are unknown, since its own host code would share the process that takes them"
+    )
+}
+
 fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     if !target.observed_on.is_empty() {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
@@ -79,6 +86,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
     if target.accepted {
         let _ = writeln!(out, "    {}", paint(DIM, ACCEPTED));
+    }
+    if let Some(host) = &target.host {
+        let _ = writeln!(out, "    {}", paint(OPEN, &host_launched(host)));
     }
     for champion in &target.champions {
         let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };

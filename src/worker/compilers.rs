@@ -71,6 +71,7 @@ impl Bounds {
         Confinement {
             scratch: Some(folder.to_path_buf()),
             read: self.read.clone(),
+            devices: vec![],
             programs: true,
             keep: vec![],
             limits,
@@ -111,7 +112,7 @@ pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
     read.sort();
     read.dedup();
     let limits = Limits { address_space: Some(memory), file_size: Some(FILE), ..Limits::default() };
-    Confinement { scratch: Some(steps.to_path_buf()), read, programs: true, keep: vec![], limits }
+    Confinement { scratch: Some(steps.to_path_buf()), read, devices: vec![], programs: true, keep: vec![], limits }
 }
 
 /// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain.

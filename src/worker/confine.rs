@@ -42,6 +42,10 @@ pub struct Confinement {
     pub scratch: Option<PathBuf>,
     /// Files and folders it may read, besides system libraries.
     pub read: Vec<PathBuf>,
+    /// Files of devices that it may control: through these it calls a driver, whose threads are there before calls are refused, and which writes to descriptors of its
+    /// own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<PathBuf>,
     /// Whether it may start processes and programs (a Python interpreter, a compiler). These are confined as it is.
     pub programs: bool,
     /// Descriptors it keeps, besides the three standard ones.
@@ -61,15 +65,24 @@ pub struct Report {
 
 /// Gives up everything else. Must come before this process starts threads or opens what it does not name.
 pub fn confine(keep: &Confinement) -> io::Result<Report> {
-    let mut report = Report::default();
+    let mut report = confine_files(keep)?;
+    report.missing.extend(calls::restrict(keep)?);
+    Ok(report)
+}
+
+/// The part of [`confine`] that a driver of devices can be started after: all but refused calls, which are [`watch_all`]'s.
+pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
     descriptors::close_all_but(&keep.keep)?;
     keep.limits.apply()?;
     rustix::thread::set_no_new_privs(true)?;
-    let files = files::restrict(keep)?;
-    report.missing.extend(files.missing);
-    report.weaker.extend(files.weaker);
-    report.missing.extend(calls::restrict(keep)?);
-    Ok(report)
+    files::restrict(keep)
+}
+
+/// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Gives what the system could not do. What such a process
+/// writes to files is Landlock's alone to refuse: a driver opens its devices for writing, and writes to descriptors.
+pub fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<Vec<String>> {
+    attempts::watch_all(keep, report)?;
+    Ok(calls::missing_here())
 }
 
 /// Confines this thread only, and those that it starts later, as far as files go; where it may not start programs, by refused calls too, which fail. What it may

@@ -7,6 +7,7 @@
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--device-runner START` | holds a device's context for a judge ([`super::cuda::device`]) |
+//! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`super::cuda::device`]) |
 //! | `--probe-devices` | says what devices there are |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`crate::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
@@ -51,6 +52,7 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
         (Some("--device-runner"), rest) => device::device_runner_main(rest),
+        (Some("--host-runner"), rest) => device::host_runner_main(rest),
         (Some("--probe-devices"), rest) => device::probe_main(rest),
         (Some("--exec"), rest) => refuse(&limits::exec_main(rest)),
         (Some("--confined"), rest) => refuse(&become_confined(rest)),

@@ -2,6 +2,7 @@
 //! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show `tests/gpu/run` asks.
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
+mod hosted;
 mod profiled;
 mod sanitized;
 
@@ -61,6 +62,10 @@ const TESTS: &[Test] = &[
     ("what_a_sanitizer_lists_is_a_finding_with_its_lines", sanitized::found),
     ("without_a_sanitizer_that_is_asked_for_verification_is_unavailable", sanitized::without),
     ("a_sanitizer_that_fails_or_hangs_gives_no_verdict", sanitized::failing),
+    ("a_launcher_of_a_kernels_own_is_right_and_labelled", hosted::right),
+    ("what_a_launcher_must_not_do_is_named", hosted::wrong),
+    ("a_launcher_that_hangs_times_out_and_is_not_remembered", hosted::endless),
+    ("a_launcher_reaches_no_file_of_the_users", hosted::files),
     ("stated_arithmetic_is_a_floor_too", unreckoned),
     ("few_samples_are_few", few),
     ("peaks_are_those_of_the_kernels_that_ran_and_what_was_refused_is_missing", reckoned),
@@ -106,7 +111,9 @@ fn built() -> &'static Path {
         .get_or_init(|| {
             let dir = tempfile::tempdir().unwrap();
             let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device");
-            for (source, out) in [("driver.cpp", "libcuda.so.1"), ("kernels.cpp", "kernels.so")] {
+            for (source, out) in
+                [("driver.cpp", "libcuda.so.1"), ("kernels.cpp", "kernels.so"), ("launchers.cpp", "launchers.so")]
+            {
                 let status = System::new("/usr/bin/g++")
                     .args(["-shared", "-fPIC", "-O1", "-std=c++17", "-w"])
                     .arg(format!("-Wl,-soname,{out}"))
@@ -230,6 +237,7 @@ impl Lab {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            host: None,
             sanitize: self.sanitize.clone(),
             only: None,
             samples: self.samples,
@@ -279,8 +287,11 @@ impl Lab {
     }
 
     fn verify(&self, entry: &str) -> Seen {
-        let params = self.params(entry);
-        let mut inputs = self.candidate(entry, "");
+        self.verify_on(&self.params(entry), self.candidate(entry, ""))
+    }
+
+    /// Verifies a binary as the parameters say.
+    fn verify_on(&self, params: &VerifyParams, mut inputs: Vec<(String, Vec<u8>)>) -> Seen {
         for trial in &params.trials {
             let values = generate::inputs(&params.problem, trial).unwrap();
             let expected = oracle::expected(&params.problem, &values, false).unwrap();

@@ -236,6 +236,7 @@ impl Bench {
             flags: vec![],
             candidate: false,
             lined: false,
+            host: None,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);
@@ -265,6 +266,7 @@ impl Bench {
             launches: vec![Launch::Kernel(launch)],
             workspaces: self.workspaces.clone(),
             constants: vec![],
+            host: None,
             trials: vec![trial()],
             compare: self.compare.clone(),
             scaled: vec!["y".into()],

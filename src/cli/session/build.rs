@@ -591,6 +591,7 @@ impl Ready<'_> {
             }),
             types: selected.choice.label.clone(),
             accepted: selected.accepted,
+            host: about.host,
         })
     }
 }

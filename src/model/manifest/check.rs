@@ -37,7 +37,6 @@ impl Check<'_> {
         for (key, at, value) in entries(table) {
             let path = if name.is_empty() { key.to_string() } else { format!("{name}.{key}") };
             match (spec.fields.iter().find(|f| f.name == key), &spec.rest) {
-                (Some(field), _) if matches!(field.ty, Ty::Later) => self.later(key, at),
                 (Some(field), _) => self.value(&field.ty, value, &path, &at),
                 (None, Some((_, ty))) if admits(ty, value.get_ref()) => self.value(ty, value, &path, &at),
                 // A free key of the wrong kind is likely one of the fixed ones, misspelt.
@@ -211,7 +210,6 @@ fn admits(ty: &Ty, value: &DeValue<'_>) -> bool {
         Ty::List(_) | Ty::Some(..) => value.is_array(),
         Ty::Table(_) | Ty::Map(..) | Ty::Tolerance => value.is_table(),
         Ty::Any(options) => options.iter().any(|o| admits(o, value)),
-        Ty::Later => true,
     }
 }
 
@@ -232,6 +230,5 @@ pub(super) fn describe(ty: &Ty) -> String {
         Ty::Map(what, _) => format!("a table by {what}"),
         Ty::Tolerance => "a table such as `{ atol = 1e-5, rtol = 1e-5 }`".into(),
         Ty::Any(options) => options.iter().map(describe).collect::<Vec<_>>().join(", or "),
-        Ty::Later => "nothing yet".into(),
     }
 }

@@ -35,7 +35,9 @@ impl Reader<'_> {
         let errors = self.errors();
         let mut uses = vec![];
         let stated = |text: Option<Text>| text.unwrap_or(Text { value: String::new(), place: name.place.clone() });
-        let (operator, source) = (stated(self.text(table, "operator")), stated(self.text(table, "source")));
+        let (operator, own) = (stated(self.text(table, "operator")), self.text(table, "source"));
+        let (host, hosted) = self.host(&name, table, own.as_ref()).unzip();
+        let source = stated(own.or(hosted));
         let targets = self.texts(table, "targets");
         let workspace = self.buffers(table, &mut uses);
         let launches = self.launches(table, &mut uses);
@@ -77,6 +79,7 @@ impl Reader<'_> {
             tune,
             search,
             launches,
+            host,
             workspace,
             type_uses: uses,
             partial: strange(&KERNEL, table)
@@ -104,8 +107,11 @@ impl Reader<'_> {
         kernel
     }
 
-    /// A kernel has a source and launches, or a template that makes both, or an agent to begin from nothing.
+    /// A kernel has a source and launches, or a launcher of its own, or a template that makes both, or an agent to begin from nothing.
     fn made_one_way(&mut self, name: &Text, table: &DeTable<'_>) {
+        if table.contains_key("host") {
+            return;
+        }
         let own = ["source", "launch", "workspace", "constants"];
         let generate = sub(table, "generate");
         if generate.is_some_and(|g| g.contains_key("template")) || generate.is_some_and(|g| g.is_empty()) {

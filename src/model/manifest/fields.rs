@@ -506,7 +506,7 @@ pub(super) static KERNEL: Spec = Spec {
         DEFINES,
         opt("workspace", Ty::Map("buffer", &Ty::Table(&BUFFER)), "scratch buffers"),
         opt("constants", Ty::Map("symbol", &NAME), "`__constant__` symbols and the inputs that fill them"),
-        opt("host", Ty::Later, "a host launcher"),
+        opt("host", STR, "a function that launches, in place of `source` and `launch`: `launch.cu::run`"),
     ],
     rest: None,
 };

@@ -17,7 +17,7 @@ pub fn schema() -> Value {
 
 fn table(spec: &Spec) -> Value {
     let mut properties = Map::new();
-    for field in spec.fields.iter().filter(|f| !matches!(f.ty, Ty::Later)) {
+    for field in spec.fields.iter() {
         let mut value = of(&field.ty);
         if let Some(object) = value.as_object_mut() {
             object.insert("description".into(), json!(field.doc));
@@ -57,6 +57,5 @@ fn of(ty: &Ty) -> Value {
         Ty::Tolerance => {
             json!({"anyOf": [table(&TOLERANCE), {"type": "object", "additionalProperties": table(&TOLERANCE)}]})
         }
-        Ty::Later => json!(false),
     }
 }

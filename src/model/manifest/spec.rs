@@ -29,8 +29,6 @@ pub(super) enum Ty {
     Any(&'static [Ty]),
     /// A tolerance table, or a table of those by dtype or written tensor.
     Tolerance,
-    /// What this version refuses.
-    Later,
 }
 
 /// A table.

@@ -12,7 +12,7 @@ use crate::model::package::Package;
 use crate::model::search::Strategy;
 use crate::model::target::Target;
 use crate::model::variant::Variant;
-use crate::model::{Place, Role, Text};
+use crate::model::{Arch, Place, Role, Text};
 
 /// Operators and targets a kernel names that are not there.
 pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
@@ -48,6 +48,7 @@ pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<D
         return found;
     }
     names(kernel, operator, &mut found);
+    found.extend(emulated_host(package, kernel));
     launches(kernel, operator, &mut found);
     methods(kernel, &mut found);
     if kernel.broken || operator.broken || found.iter().any(|d| d.severity == Severity::Error) {
@@ -61,6 +62,16 @@ pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<D
         }
     }
     found
+}
+
+/// A launcher of its own calls CUDA's runtime, which no emulator stands for.
+fn emulated_host(package: &Package, kernel: &Kernel) -> Option<Diagnostic> {
+    let host = kernel.host.as_ref()?;
+    let named = |name: &&String| package.targets.get(*name).is_some_and(|target| target.arch == Arch::Cpu);
+    let target = kernel.targets.iter().find(named)?;
+    let message = format!("kernel `{}` has a launcher of its own, and target `{target}` is emulated", kernel.name);
+    let error = host.place.error("manifest.host", message).expected("targets with a GPU's architecture");
+    Some(error.hint("name the others in `targets`"))
 }
 
 fn targets(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use libc as c;
 use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
+use super::calls::Threads;
 use super::{Confinement, calls, table};
 
 /// The descriptor of the report, for the handler.
@@ -32,6 +33,22 @@ pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
     if keep.programs || !calls::missing_here().is_empty() {
         return Ok(());
     }
+    let refused = refused(keep, report)?;
+    tell(Threads::Own, report, refused)
+}
+
+/// As [`watch`], for every thread of a process that has a driver's; calls that are refused to all confined processes are refused here too.
+pub(super) fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<()> {
+    if !calls::missing_here().is_empty() {
+        return Ok(());
+    }
+    calls::refuse_to(Threads::All, keep, SeccompAction::Trap)?;
+    let refused = refused(keep, report)?;
+    tell(Threads::All, report, refused)
+}
+
+/// Has every refused call told to `report`, and refuses these too.
+fn tell(threads: Threads, report: RawFd, refused: calls::Rules) -> io::Result<()> {
     REPORT.store(report, Ordering::Relaxed);
     // SAFETY: `told` makes system calls only, on memory of its own.
     let installed = unsafe {
@@ -43,17 +60,23 @@ pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
     if installed != 0 {
         return Err(io::Error::last_os_error());
     }
-    calls::install([(LAST, vec![])].into(), SeccompAction::KillProcess)?;
+    calls::install(threads, [(LAST, vec![])].into(), SeccompAction::KillProcess)?;
     // Last, because it refuses to install filters.
-    calls::install(refused(keep, report)?, SeccompAction::Trap)
+    calls::install(threads, refused, SeccompAction::Trap)
 }
 
 fn refused(keep: &Confinement, report: RawFd) -> io::Result<calls::Rules> {
     let is = |argument, value: i32| calls::when(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()));
     let mut rules: calls::Rules = table::numbers(table::DESCRIPTORS).map(|call| (call, vec![])).collect();
+    // A driver has two descriptors for what it opened once; neither stands in the place of another.
+    let driven = !keep.devices.is_empty();
+    let duplicates: &[i32] = if driven { &[] } else { &[c::F_DUPFD, c::F_DUPFD_CLOEXEC] };
+    if driven {
+        rules.remove(&c::SYS_dup);
+    }
     // A descriptor can be made to send any signal to any process when bytes come; Landlock knows of that since version 6 only.
-    let commands = [c::F_DUPFD, c::F_DUPFD_CLOEXEC, c::F_SETPIPE_SZ, c::F_SETOWN, F_SETOWN_EX];
-    rules.insert(c::SYS_fcntl, commands.into_iter().map(|command| is(1, command)).collect::<Result<_, _>>()?);
+    let commands = duplicates.iter().chain(&[c::F_SETPIPE_SZ, c::F_SETOWN, F_SETOWN_EX]);
+    rules.insert(c::SYS_fcntl, commands.map(|command| is(1, *command)).collect::<Result<_, _>>()?);
     // Its own limits too, which the superuser could raise; to be asked for they leave out what to set.
     let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).map_err(io::Error::other)?;
     rules.insert(c::SYS_prlimit64, vec![SeccompRule::new(vec![sets]).map_err(io::Error::other)?]);
@@ -61,13 +84,15 @@ fn refused(keep: &Confinement, report: RawFd) -> io::Result<calls::Rules> {
     rules.insert(c::SYS_rt_sigaction, vec![is(0, c::SIGSYS)?]);
     rules.insert(c::SYS_prctl, vec![is(0, c::PR_SET_SECCOMP)?]);
     if keep.scratch.is_none() {
+        rules.extend(table::numbers(table::FILES).map(|call| (call, vec![])));
+    }
+    if keep.scratch.is_none() && !driven {
         let other = |fd: RawFd| calls::condition(0, SeccompCmpOp::Ne, u64::from(fd.unsigned_abs()));
         for call in table::numbers(table::WRITES) {
             let others = [c::STDOUT_FILENO, c::STDERR_FILENO, report].map(other);
             let others = others.into_iter().collect::<Result<_, _>>()?;
             rules.insert(call, vec![SeccompRule::new(others).map_err(io::Error::other)?]);
         }
-        rules.extend(table::numbers(table::FILES).map(|call| (call, vec![])));
         for (call, argument) in [(c::SYS_open, 1), (c::SYS_openat, 2)] {
             let any = [c::O_WRONLY, c::O_RDWR, c::O_CREAT, c::O_TRUNC].map(|flag| {
                 let flag = u64::from(flag.unsigned_abs());

@@ -10,7 +10,7 @@ use std::io;
 use libc as c;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    apply_filter,
+    apply_filter, apply_filter_all_threads,
 };
 
 use super::{Confinement, table};
@@ -19,6 +19,15 @@ use super::{Confinement, table};
 pub(super) const X32: i64 = 0x4000_0000;
 
 pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// To whom calls are refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Threads {
+    /// This thread and those that it starts later.
+    Own,
+    /// Every thread of this process, and those that they start later.
+    All,
+}
 
 /// Restricts this thread and its future ones. Gives what the kernel could not do.
 pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
@@ -34,16 +43,21 @@ pub(super) fn fails() -> SeccompAction {
 
 /// Has the calls refused by `refusal`, where the kernel can.
 pub(super) fn refuse(keep: &Confinement, refusal: SeccompAction) -> io::Result<()> {
+    refuse_to(Threads::Own, keep, refusal)
+}
+
+/// The same to these threads.
+pub(super) fn refuse_to(threads: Threads, keep: &Confinement, refusal: SeccompAction) -> io::Result<()> {
     if !missing_here().is_empty() {
         return Ok(());
     }
-    install(refused(keep)?, refusal)?;
+    install(threads, refused(keep)?, refusal)?;
     if keep.programs {
         let done = SeccompAction::Errno(0);
-        install(table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done)?;
+        install(threads, table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done)?;
     }
     // The arguments of clone3 lie in memory, where no filter can look: a C library that is told there is no such call uses clone.
-    install([(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
+    install(threads, [(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
 }
 
 fn refused(keep: &Confinement) -> io::Result<Rules> {
@@ -76,13 +90,17 @@ pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> io::Resul
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is, value).map_err(io::Error::other)
 }
 
-pub(super) fn install(rules: Rules, refusal: SeccompAction) -> io::Result<()> {
+pub(super) fn install(threads: Threads, rules: Rules, refusal: SeccompAction) -> io::Result<()> {
     let arch = std::env::consts::ARCH.try_into().map_err(io::Error::other)?;
     let x32 = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect::<Vec<_>>();
     let rules = rules.into_iter().chain(x32).collect();
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refusal, arch);
     let program: BpfProgram = filter.and_then(TryInto::try_into).map_err(io::Error::other)?;
-    apply_filter(&program).map_err(io::Error::other)
+    match threads {
+        Threads::Own => apply_filter(&program),
+        Threads::All => apply_filter_all_threads(&program),
+    }
+    .map_err(io::Error::other)
 }
 
 /// What [`restrict`] would give, without restricting.

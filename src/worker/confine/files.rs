@@ -42,6 +42,23 @@ const PROGRAMS: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
+/// What a GPU's driver reads, as it was seen to: what the machine is, and what it is to be like.
+const DRIVER: &[&str] = &[
+    "/proc/cpuinfo",
+    "/proc/devices",
+    "/proc/driver",
+    "/proc/meminfo",
+    "/proc/modules",
+    "/proc/sys/vm",
+    "/sys/bus",
+    "/sys/devices",
+    "/sys/module",
+    "/etc/localtime",
+    "/etc/nvidia",
+    "/usr/share/nvidia",
+    "/usr/share/zoneinfo",
+];
+
 /// The rights we know how to ask for. Older kernels enforce those they know.
 const WANTED: ABI = ABI::V6;
 
@@ -67,6 +84,18 @@ fn enforce(keep: &Confinement) -> Result<RestrictionStatus, Box<dyn std::error::
     }
     if keep.programs {
         rules = allow(rules, Path::new("/dev/null"), AccessFs::from_read(WANTED) | AccessFs::WriteFile)?;
+    }
+    if !keep.devices.is_empty() {
+        for path in DRIVER {
+            rules = allow(rules, Path::new(path), AccessFs::from_read(WANTED))?;
+        }
+        // It names its threads, which makes the difference between a driver that starts and one that does not.
+        let named = AccessFs::from_read(WANTED) | AccessFs::WriteFile | AccessFs::Truncate;
+        rules = allow(rules, Path::new("/proc/self"), named)?;
+        let controlled = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
+        for device in &keep.devices {
+            rules = allow(rules, device, controlled)?;
+        }
     }
     if let Some(scratch) = &keep.scratch {
         rules = allow(rules, scratch, AccessFs::from_all(WANTED) & !AccessFs::MakeChar & !AccessFs::MakeBlock)?;

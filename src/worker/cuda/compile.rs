@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::load::Made;
-use super::{elf, log, nvcc, nvrtc};
+use super::{elf, fatbin, log, nvcc, nvrtc};
 use crate::model::target::capability;
 use crate::record::Note;
 use crate::record::params::{CompileFacts, CompileParams, Compiler};
@@ -14,7 +14,7 @@ use crate::worker::compilers::Within;
 /// A compiled source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaCompiled {
-    /// Machine code for one architecture: the step's `binary`.
+    /// Machine code for one architecture, or the library that holds it beside a launcher of its own: the step's `binary`.
     pub cubin: Vec<u8>,
     /// What only the compiler knows: the step's `facts`.
     pub facts: CompileFacts,
@@ -96,6 +96,17 @@ pub fn compile_within(
     capability(&params.arch).map_err(|expected| {
         CudaCompileError::failed(format!("`{}` is not an architecture: expected {expected}", params.arch))
     })?;
+    if let Some(function) = &params.host {
+        let Some(nvcc) = tools.get("nvcc") else {
+            let why = "the kernel has a launcher of its own, which is host code".to_string();
+            return Err(CudaCompileError::NeedsNvcc { why, log: String::new() });
+        };
+        return finish_library(
+            params,
+            function,
+            nvcc::compile_library(params, source, nvcc, tool(tools, "c++")?, within)?,
+        );
+    }
     if params.entries.is_empty() {
         return Err(CudaCompileError::failed(format!("no launch names an entry of `{}`", params.main)));
     }
@@ -149,6 +160,28 @@ fn by_nvcc(
         return Err(CudaCompileError::NeedsNvcc { why: why.to_string(), log: said.to_string() });
     };
     nvcc::compile(params, source, nvcc, tool(tools, "c++")?, within)
+}
+
+/// Checks that the launcher is there and puts together what is told of the kernels beside it.
+fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<CudaCompiled, CudaCompileError> {
+    let messages = log::messages(&made.log);
+    let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log) };
+    let Some((library, _)) = &made.result else {
+        let message = log::first_error(&messages, &[]).or_else(|| log::linkers_error(&made.log));
+        return Err(failed(message.unwrap_or_else(|| format!("`{}` does not compile", params.main))));
+    };
+    if !fatbin::exports(library, function).map_err(CudaCompileError::failed)? {
+        return Err(failed(format!("`{}` has no function `{function}`: is it `extern \"C\"`?", params.main)));
+    }
+    let mut symbols = vec![];
+    for cubin in fatbin::cubins(library).map_err(CudaCompileError::failed)? {
+        symbols.extend(elf::kernels(cubin).map_err(CudaCompileError::failed)?);
+    }
+    symbols.sort();
+    let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log) };
+    let (notes, log) = (log::warnings(&messages), log::timeless(&made.log));
+    let library = made.result.map(|(library, _)| library).unwrap_or_default();
+    Ok(CudaCompiled { cubin: library, facts, log, notes })
 }
 
 /// Checks that every entry has machine code and puts together what is told of it.

@@ -66,6 +66,17 @@ pub(super) fn functions(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
     Ok(names.collect())
 }
 
+/// What the other information of a symbol says of a kernel, as against a function that kernels call (`STO_CUDA_ENTRY`).
+const ENTRY: u8 = 0x10;
+
+/// The symbols of kernels that have code, in order.
+pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
+    let elf = parse(bytes)?;
+    let coded = functions(bytes)?;
+    let kernels = elf.symbols().filter(|symbol| symbol.elf_symbol().st_other.0 & ENTRY != 0);
+    Ok(kernels.filter_map(|symbol| Some(symbol.name().ok()?.to_string())).filter(|name| coded.contains(name)).collect())
+}
+
 /// All that the sections say.
 pub(super) fn read(bytes: &[u8]) -> Result<Cubin, String> {
     let elf = parse(bytes)?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::elf;
+use super::{elf, fatbin};
 use crate::record::params::{CompileFacts, InspectParams};
 use crate::record::{FunctionFacts, Inspection};
 use crate::worker::compilers::{Within, ended};
@@ -45,6 +45,9 @@ pub fn inspect_within(
     nvdisasm: Option<&Path>,
     within: &Within<'_>,
 ) -> Result<Inspection, String> {
+    if params.host {
+        return inspect_library(params, cubin, facts, nvdisasm, within);
+    }
     let read = elf::read(cubin)?;
     if facts.symbols.len() != params.entries.len() {
         return Err(format!("{} symbols are recorded for {} entries", facts.symbols.len(), params.entries.len()));
@@ -56,27 +59,69 @@ pub fn inspect_within(
     };
     let mut functions = vec![];
     for (entry, symbol) in params.entries.iter().zip(&facts.symbols) {
-        let function = read
-            .functions
-            .get(symbol)
-            .ok_or_else(|| format!("the binary has no function `{symbol}`, which is entry `{entry}`"))?;
-        let spills = facts.spills.get(symbol);
-        let (from, reserved) = elf::RESERVED_SHARED;
-        let reserved = if read.capability >= from { reserved } else { 0 };
-        functions.push(FunctionFacts {
-            entry: entry.clone(),
-            symbol: symbol.clone(),
-            registers: function.registers,
-            spill_stores: spills.map(|s| s.0),
-            spill_loads: spills.map(|s| s.1),
-            stack: function.stack,
-            shared: Some(function.shared.saturating_sub(reserved)),
-            params: function.params.clone(),
-            max_threads: function.max_threads,
-            opcodes: opcodes.remove(symbol).unwrap_or_default(),
-        });
+        let opcodes = opcodes.remove(symbol).unwrap_or_default();
+        let function = function(&read, symbol, facts, opcodes);
+        let mut function =
+            function.ok_or_else(|| format!("the binary has no function `{symbol}`, which is entry `{entry}`"))?;
+        function.entry.clone_from(entry);
+        functions.push(function);
     }
     Ok(Inspection { architectures: vec![read.architecture], functions, disassembled: params.disassemble })
+}
+
+/// Inspects the machine code of every kernel in a library with a launcher of its own, each by its symbol. Where there is none, nothing was disassembled: what such a
+/// launcher runs comes from elsewhere.
+fn inspect_library(
+    params: &InspectParams,
+    library: &[u8],
+    facts: &CompileFacts,
+    nvdisasm: Option<&Path>,
+    within: &Within<'_>,
+) -> Result<Inspection, String> {
+    let mut found = Inspection::default();
+    for cubin in fatbin::cubins(library)? {
+        let (read, kernels) = (elf::read(cubin)?, elf::kernels(cubin)?);
+        if kernels.is_empty() {
+            continue;
+        }
+        let mut opcodes = match (params.disassemble, nvdisasm) {
+            (false, _) => BTreeMap::new(),
+            (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin, within)?,
+            (true, None) => return Err("the toolchain has no nvdisasm here".into()),
+        };
+        found.disassembled = params.disassemble;
+        if !found.architectures.contains(&read.architecture) {
+            found.architectures.push(read.architecture.clone());
+        }
+        let of = |symbol: &String| function(&read, symbol, facts, opcodes.remove(symbol).unwrap_or_default());
+        found.functions.extend(kernels.iter().filter_map(of));
+    }
+    Ok(found)
+}
+
+/// The facts of one function of a cubin, called by its symbol; none where it has no code.
+fn function(
+    read: &elf::Cubin,
+    symbol: &str,
+    facts: &CompileFacts,
+    opcodes: BTreeMap<String, u64>,
+) -> Option<FunctionFacts> {
+    let function = read.functions.get(symbol)?;
+    let spills = facts.spills.get(symbol);
+    let (from, reserved) = elf::RESERVED_SHARED;
+    let reserved = if read.capability >= from { reserved } else { 0 };
+    Some(FunctionFacts {
+        entry: symbol.to_string(),
+        symbol: symbol.to_string(),
+        registers: function.registers,
+        spill_stores: spills.map(|s| s.0),
+        spill_loads: spills.map(|s| s.1),
+        stack: function.stack,
+        shared: Some(function.shared.saturating_sub(reserved)),
+        params: function.params.clone(),
+        max_threads: function.max_threads,
+        opcodes,
+    })
 }
 
 /// Opcodes with their modifiers, counted, by function.

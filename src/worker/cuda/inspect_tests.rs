@@ -14,6 +14,7 @@ fn params(disassemble: bool) -> InspectParams {
         entries: vec!["plain".into(), "row<float, 64>".into()],
         disassemble,
         launches: vec![],
+        host: false,
     }
 }
 

@@ -93,6 +93,14 @@ pub(super) fn first_error(messages: &[Message], entries: &[String]) -> Option<St
     })
 }
 
+/// What a linker says is missing, or else wrong, in one line; its messages have the linker's name for a place.
+pub(super) fn linkers_error(log: &str) -> Option<String> {
+    let said = |line: &str| Some(line.split_once("ld: ")?.1.trim().to_string());
+    let about = |line: &&str| line.contains("undefined reference") || line.contains("cannot find");
+    let mut lines = log.lines().filter(|line| line.contains("ld: "));
+    log.lines().filter(about).find_map(said).or_else(|| lines.find_map(said))
+}
+
 fn entry_of(error: &Message) -> Option<String> {
     let (file, _) = error.place.as_ref()?;
     if file != "__nv_name_map" {

@@ -5,12 +5,14 @@
 //! templates and namespaces. The second makes the cubin. Both see the source by relative names in a folder of their own and an environment of two
 //! variables.
 //!
+//! A kernel with a launcher of its own is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
+//!
 //! Kernels in anonymous namespaces have a hash of the folder's absolute path in their symbols, whatever seed nvcc is given; it is overwritten with zeros,
 //! which is what NVRTC has there.
 
 use std::cell::Cell;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::compile::CudaCompileError;
 use super::load::Made;
@@ -24,8 +26,109 @@ use crate::worker::compilers::{Within, advice, ended};
 const FOLDER: &str = "@unit";
 const UNIT: &str = "./@unit/kforge.cu";
 
+/// Where the header of launchers is seen.
+const OWN: &str = "@kforge";
+
+/// What a launcher of a kernel's own is handed: a header for C and C++, by the name it is included by.
+pub const HOST_HEADER: (&str, &str) = ("kforge_host.h", include_str!("kforge_host.h"));
+
 /// What the tables' lines are called in messages.
 const ENTRIES: &str = "@entries";
+
+/// A unit laid out for nvcc, and how nvcc is run on it.
+struct Unit<'a> {
+    params: &'a CompileParams,
+    nvcc: &'a Path,
+    cxx: &'a Path,
+    within: &'a Within<'a>,
+    stage: Stage,
+    /// The source, each line of it under its own name and number.
+    text: Vec<u8>,
+    path: String,
+    temporary: PathBuf,
+    /// Whether nvcc takes a seed: not before 12.9.
+    seeded: Cell<bool>,
+}
+
+impl<'a> Unit<'a> {
+    fn new(
+        params: &'a CompileParams,
+        source: &Path,
+        nvcc: &'a Path,
+        cxx: &'a Path,
+        within: &'a Within<'a>,
+    ) -> Result<Self, CudaCompileError> {
+        let (_, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
+        let stage = Stage::new(source, &root(nvcc)?.join("include"), None, within.scratch).map_err(unavailable)?;
+        let temporary = stage.path().join("@tmp");
+        fs::create_dir(&temporary).map_err(unavailable)?;
+        fs::create_dir(stage.path().join(FOLDER)).map_err(unavailable)?;
+        let name = params.main.replace('\\', "\\\\").replace('"', "\\\"");
+        let text = [format!("#line 1 \"{name}\"\n").as_bytes(), &text].concat();
+        let (path, seeded) = (search_path(cxx), Cell::new(true));
+        Ok(Unit { params, nvcc, cxx, within, stage, text, path, temporary, seeded })
+    }
+
+    /// Lays out the source with more text behind it.
+    fn lay_out(&self, tail: &str) -> Result<(), CudaCompileError> {
+        fs::write(self.stage.path().join(UNIT), [&self.text, tail.as_bytes()].concat()).map_err(unavailable)
+    }
+
+    /// Runs nvcc with these arguments and those that are there always; says whether it succeeded, and what it said.
+    fn run(&self, args: &[&str]) -> Result<(bool, String), CudaCompileError> {
+        let (succeeded, log) = self.once(args)?;
+        if !succeeded && self.seeded.get() && log.contains("nknown option") && log.contains("-frandom-seed") {
+            self.seeded.set(false);
+            return self.once(args);
+        }
+        Ok((succeeded, log))
+    }
+
+    fn once(&self, args: &[&str]) -> Result<(bool, String), CudaCompileError> {
+        let cannot = |e: std::io::Error| CudaCompileError::Unavailable {
+            why: format!("could not run `{}`: {e}", self.nvcc.display()),
+        };
+        let (params, stage) = (self.params, &self.stage);
+        let command = self
+            .within
+            .command(self.nvcc, stage.path())
+            .map_err(cannot)?
+            .args(args)
+            .args(self.seeded.get().then_some("-frandom-seed=kforge"))
+            .arg(UNIT)
+            .arg(format!("-std={}", params.std))
+            .arg("-ccbin")
+            .arg(self.cxx)
+            .args(stage::defines(params))
+            .args(Stage::own_includes(params).iter().map(|folder| format!("-I{folder}")))
+            .args(stage.cuda_includes().iter().map(|folder| format!("-isystem={folder}")))
+            .args(stage::flags(params).map_err(CudaCompileError::failed)?)
+            .env("PATH", &self.path)
+            .env("TMPDIR", &self.temporary);
+        let finished = self.within.run(&command).map_err(cannot)?;
+        let text = finished.stdout.text() + &finished.stderr.text();
+        let log = text.replace(&*stage.path().to_string_lossy(), ".");
+        match finished.end {
+            End::Exited(0) => Ok((true, log)),
+            End::Exited(_) => Ok((false, log.clone() + advice(&log))),
+            end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log }),
+        }
+    }
+
+    fn made(&self, name: &str) -> Result<Vec<u8>, CudaCompileError> {
+        fs::read(self.stage.path().join(name)).map_err(unavailable)
+    }
+}
+
+fn unavailable(e: std::io::Error) -> CudaCompileError {
+    CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") }
+}
+
+/// The folder of the CUDA that an nvcc is part of.
+fn root(nvcc: &Path) -> Result<&Path, CudaCompileError> {
+    let root = nvcc.parent().and_then(Path::parent);
+    root.ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })
+}
 
 /// Compiles; the log is that of the second run, or of the first if it failed.
 pub(super) fn compile(
@@ -35,86 +138,64 @@ pub(super) fn compile(
     cxx: &Path,
     within: &Within<'_>,
 ) -> Result<Made, CudaCompileError> {
-    let unavailable =
-        |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") };
-    let (_, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
-    let include = nvcc
-        .parent()
-        .and_then(Path::parent)
-        .map(|root| root.join("include"))
-        .ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })?;
-    let stage = Stage::new(source, &include, None, within.scratch).map_err(unavailable)?;
-    let path = search_path(cxx);
-    let temporary = stage.path().join("@tmp");
-    fs::create_dir(&temporary).map_err(unavailable)?;
-    fs::create_dir(stage.path().join(FOLDER)).map_err(unavailable)?;
+    let unit = Unit::new(params, source, nvcc, cxx, within)?;
+    let arch = format!("-arch={}", params.arch);
     let (host, device) = tables(&params.entries);
-    let name = params.main.replace('\\', "\\\\").replace('"', "\\\"");
-    let unit = [format!("#line 1 \"{name}\"\n").as_bytes(), &text, host.as_bytes()].concat();
-    let lay_out =
-        |tail: &str| fs::write(stage.path().join(UNIT), [&unit, tail.as_bytes()].concat()).map_err(unavailable);
-
-    let seeded = Cell::new(true);
-    let run = |args: &[&str]| -> Result<(bool, String), CudaCompileError> {
-        let cannot = |e: std::io::Error| CudaCompileError::Unavailable {
-            why: format!("could not run `{}`: {e}", nvcc.display()),
-        };
-        let command = within
-            .command(nvcc, stage.path())
-            .map_err(cannot)?
-            .args(args)
-            .args(seeded.get().then_some("-frandom-seed=kforge"))
-            .arg(UNIT)
-            .arg(format!("-arch={}", params.arch))
-            .arg(format!("-std={}", params.std))
-            .arg("-ccbin")
-            .arg(cxx)
-            .args(stage::defines(params))
-            .args(Stage::own_includes(params).iter().map(|folder| format!("-I{folder}")))
-            .args(stage.cuda_includes().iter().map(|folder| format!("-isystem={folder}")))
-            .args(stage::flags(params).map_err(CudaCompileError::failed)?)
-            .env("PATH", &path)
-            .env("TMPDIR", &temporary);
-        let finished = within.run(&command).map_err(cannot)?;
-        let text = finished.stdout.text() + &finished.stderr.text();
-        let log = text.replace(&*stage.path().to_string_lossy(), ".");
-        match finished.end {
-            End::Exited(0) => Ok((true, log)),
-            End::Exited(_) => Ok((false, log.clone() + advice(&log))),
-            end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log }),
-        }
-    };
-    lay_out(&device)?;
-    let names = ["-ptx", "-o", "@names.ptx"];
-    let (mut named, mut log) = run(&names)?;
-    if !named && log.contains("nknown option") && log.contains("-frandom-seed") {
-        // Before 12.9.
-        seeded.set(false);
-        (named, log) = run(&names)?;
-    }
+    unit.lay_out(&(host.clone() + &device))?;
+    let (named, log) = unit.run(&["-ptx", "-o", "@names.ptx", &arch])?;
     if !named {
         return Ok(Made { result: None, log: blame(&log, params) });
     }
-    let ptx = fs::read_to_string(stage.path().join("@names.ptx")).map_err(unavailable)?;
+    let ptx = String::from_utf8_lossy(&unit.made("@names.ptx")?).into_owned();
     let symbols: Option<Vec<String>> = (0..params.entries.len()).map(|i| symbol(&ptx, i)).collect();
     let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
         message: format!("nvcc does not say the symbols of the entries of `{}`", params.main),
         log: log.clone(),
     })?;
-    lay_out("")?;
-    let (made, log) = run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin"])?;
+    unit.lay_out(&host)?;
+    let (made, log) = unit.run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin", &arch])?;
     let log = blame(&log, params);
     if !made {
         return Ok(Made { result: None, log });
     }
-    let mut cubin = fs::read(stage.path().join("@unit.cubin")).map_err(unavailable)?;
+    let mut cubin = unit.made("@unit.cubin")?;
     forget_folder(&mut cubin);
-    let forgotten = |text: String| {
-        let mut bytes = text.into_bytes();
-        forget_folder(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
     Ok(Made { result: Some((cubin, symbols.into_iter().map(forgotten).collect())), log: forgotten(log) })
+}
+
+/// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as it is, for
+/// one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none where it runs.
+pub(super) fn compile_library(
+    params: &CompileParams,
+    source: &Path,
+    nvcc: &Path,
+    cxx: &Path,
+    within: &Within<'_>,
+) -> Result<Made, CudaCompileError> {
+    let unit = Unit::new(params, source, nvcc, cxx, within)?;
+    let folder = unit.stage.path().join(OWN);
+    fs::create_dir(&folder).map_err(unavailable)?;
+    fs::write(folder.join(HOST_HEADER.0), HOST_HEADER.1).map_err(unavailable)?;
+    unit.lay_out("")?;
+    let virtual_arch = params.arch.replacen("sm_", "compute_", 1);
+    let (arch, own) = (format!("-gencode=arch={virtual_arch},code={}", params.arch), format!("-isystem={OWN}"));
+    // Wheels have one folder for libraries, of which their nvcc does not know.
+    let libraries = format!("-L{}", root(nvcc)?.join("lib").display());
+    let args = ["-shared", "-o", "@unit.so", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
+    let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
+    let (made, log) = unit.run(&args)?;
+    if !made {
+        return Ok(Made { result: None, log });
+    }
+    let mut library = unit.made("@unit.so")?;
+    forget_folder(&mut library);
+    Ok(Made { result: Some((library, vec![])), log: forgotten(log) })
+}
+
+fn forgotten(text: String) -> String {
+    let mut bytes = text.into_bytes();
+    forget_folder(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The tables of the entries' addresses, a line an entry: on the host's side, and on the device's.
@@ -181,6 +262,7 @@ mod tests {
             flags: vec![],
             candidate: false,
             lined: false,
+            host: None,
         }
     }
 

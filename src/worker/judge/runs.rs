@@ -68,6 +68,7 @@ pub fn run_candidate(
     };
     let all = || files.iter().chain([&binary]);
     let keep = Confinement {
+        devices: vec![],
         scratch: None,
         read: vec!["/proc/sys/vm/max_map_count".into()],
         programs: false,

@@ -122,6 +122,7 @@ impl Call {
             ..Limits::default()
         };
         let keep = Confinement {
+            devices: vec![],
             scratch: Some(self.dir.path().to_path_buf()),
             read: read.iter().map(|path| path.to_path_buf()).collect(),
             programs: true,

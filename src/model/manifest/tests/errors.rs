@@ -169,14 +169,7 @@ const VALUES: [Case; 34] = [
     ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
-const NAMES: [Case; 29] = [
-    (
-        "source = \"rms_norm.cu\"",
-        "source = \"rms_norm.cu\"\nhost = \"launch.cu::run\"",
-        "manifest.not-yet",
-        "host",
-        "a later version",
-    ),
+const NAMES: [Case; 28] = [
     (
         "block = [\"BLOCK\"]",
         "block = [\"sm_count * 2\"]",

@@ -5,6 +5,7 @@ mod constructs;
 mod errors;
 mod example;
 mod fuzz;
+mod hosts;
 mod inherit;
 mod launches;
 mod limits;

@@ -522,6 +522,7 @@ mod tests {
             scaled: vec![],
             count_beyond: Default::default(),
             protocol: 1,
+            host: None,
             sanitize: vec![],
             samples: None,
             only: None,

@@ -154,6 +154,12 @@ fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>, unit: u32) 
     alike.take(unit as usize + 1).last()
 }
 
+/// The file whose lock says who uses a device: beside the list of devices.
+pub(super) fn lock_file(task: &Task, facts: &DeviceFacts) -> Option<PathBuf> {
+    let folder = task.tool(TOOL).ok()?.parent()?;
+    Some(folder.join("locks").join(format!("device-{}", facts.uuid)))
+}
+
 impl Client {
     /// The device that the task asks for, among those that it was told of.
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
@@ -236,10 +242,9 @@ impl Client {
         Ok(client)
     }
 
-    /// The file whose lock says who uses the device: beside the list of devices.
+    /// The file whose lock says who uses the device.
     pub(super) fn lock_file(&self, task: &Task) -> Option<PathBuf> {
-        let folder = task.tool(TOOL).ok()?.parent()?;
-        Some(folder.join("locks").join(format!("device-{}", self.facts.uuid)))
+        lock_file(task, &self.facts)
     }
 
     /// Asks, and waits for `limit` at most. After any loss but a refusal the runner is gone.

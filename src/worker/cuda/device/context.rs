@@ -226,6 +226,11 @@ impl Stream {
         Ok(Stream(stream))
     }
 
+    /// What CUDA's runtime calls it too.
+    pub(super) fn handle(&self) -> *mut std::ffi::c_void {
+        self.0.cast()
+    }
+
     /// Waits until all that is queued is done.
     pub(super) fn synchronize(&self, during: &str) -> Result<(), Fault> {
         // SAFETY: the stream is alive.

@@ -12,6 +12,7 @@
 //! | `buffers` | judge | what buffers hold before, what must be true of them after |
 //! | `verify`, `bench`, `pairs`, `profile`, `peaks` | judge | the steps |
 //! | `left` | judge | what launches left, by sums and by bytes |
+//! | `hosted` | both | what verify does with a launcher of a kernel's own, in a process of its own that is trusted with nothing |
 //! | `sanitize` | judge | what verify does under Compute Sanitizer |
 //! | `monitor` | judge | clocks, temperature, power |
 
@@ -24,6 +25,7 @@ mod driver;
 mod exchange;
 pub mod facts;
 pub mod fault;
+mod hosted;
 mod launch;
 mod left;
 mod made;
@@ -44,6 +46,7 @@ mod wire;
 
 pub use bench::bench;
 pub use client::warm;
+pub use hosted::host_runner_main;
 pub use own::checksum;
 pub use pairs::pairs;
 pub use peaks::peaks;

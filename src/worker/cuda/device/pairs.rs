@@ -325,6 +325,7 @@ mod tests {
             scaled: vec![],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            host: None,
             sanitize: vec![],
             samples: None,
             only: None,

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::buffers::{self, Image};
 use super::client::Lost;
 use super::fault::Meaning;
+use super::hosted;
 use super::left::{self, Known};
 use super::made::{self, Inputs};
 use super::rig::{Candidate, Rig};
@@ -64,6 +65,9 @@ pub fn verify(task: &Task) -> Response {
 
 fn verified(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
+    if params.host.is_some() {
+        return hosted::verify(task, &params);
+    }
     let candidate = Candidate::new(task, &params, "")?;
     sanitize::possible(task, &params)?;
     // Inputs and outputs of the trial at hand, what is expected of it, and what two trials left.
