@@ -158,6 +158,7 @@ fn every_architecture_compiles_and_says_the_same_of_parameters_and_shared_memory
                 entries: params.entries.clone(),
                 disassemble: false,
                 launches: vec![],
+                host: false,
             };
             let seen = inspect(&asked, &made.cubin, &made.facts, None).unwrap();
             assert_eq!(seen.architectures.join(" "), params.arch);
