@@ -158,6 +158,7 @@ fn every_architecture_compiles_and_says_the_same_of_parameters_and_shared_memory
                 entries: params.entries.clone(),
                 disassemble: false,
                 launches: vec![],
+                host: false,
             };
             let seen = inspect(&asked, &made.cubin, &made.facts, None).unwrap();
             assert_eq!(seen.architectures.join(" "), params.arch);
@@ -296,7 +297,7 @@ fn a_launcher_of_a_kernels_own_becomes_a_library_whose_kernels_are_inspected() {
     let one = make(&hosted, LAUNCHER).unwrap_or_else(|e| panic!("{e}: {e:?}"));
     let inspected = seen(&hosted, &one);
     assert_eq!((&inspected.architectures[..], inspected.disassembled), (&["sm_90a".to_string()][..], true));
-    let [hidden, row] = &inspected.functions[..] else { panic!("{inspected:?}") };
+    let [row, hidden] = &inspected.functions[..] else { panic!("{inspected:?}") };
     assert!(hidden.entry.contains("hidden") && row.entry == "_Z3rowIfLi64EEvPT_PKS0_i", "{inspected:?}");
     assert_eq!((row.shared, row.max_threads), (Some(256), Some(128)));
     assert!(row.registers.is_some() && row.opcodes.keys().any(|o| o.starts_with("LDS")), "{row:?}");

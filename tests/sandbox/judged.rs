@@ -272,6 +272,7 @@ impl Bench {
             scaled: vec!["y".into()],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            host: None,
             sanitize: vec![],
             samples: None,
             only: None,

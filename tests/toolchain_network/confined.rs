@@ -99,8 +99,13 @@ fn what_is_compiled_confined_can_be_inspected() {
         for name in ["binary", "facts"] {
             std::fs::copy(steps.path("out").join(name), steps.path("in").join(name)).unwrap();
         }
-        let asked =
-            InspectParams { arch: "sm_90a".into(), entries: vec!["plain".into()], disassemble: true, launches: vec![] };
+        let asked = InspectParams {
+            arch: "sm_90a".into(),
+            entries: vec!["plain".into()],
+            disassemble: true,
+            launches: vec![],
+            host: false,
+        };
         let response = steps.run(StepKind::Inspect, serde_json::to_value(asked).unwrap(), &["binary", "facts"]);
         assert!(matches!(response, Response::Done { .. }), "{response:?}");
         let seen: Inspection = serde_json::from_slice(&std::fs::read(steps.path("out/inspection")).unwrap()).unwrap();
