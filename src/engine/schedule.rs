@@ -30,7 +30,7 @@ fn usual_ms(kind: StepKind) -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Urgency {
     feeds_device: bool,
-    /// How many steps lie between it and the first that uses a device.
+    /// How many steps lie between it and those that use a device, where they are most: what a device is asked waits for the longest way to it.
     before: Reverse<u32>,
     path_ms: u64,
 }
@@ -52,10 +52,9 @@ impl Urgencies {
         for index in backwards(graph, fresh) {
             let node = graph.node(index);
             let after = graph.dependents(index).map(|d| self.all[d as usize]);
-            let none = Urgency { before: Reverse(u32::MAX), ..Urgency::default() };
-            let best = after.fold(none, |a, b| Urgency {
+            let best = after.fold(Urgency::default(), |a, b| Urgency {
                 feeds_device: a.feeds_device | b.feeds_device,
-                before: a.before.max(b.before),
+                before: if b.feeds_device { a.before.min(b.before) } else { a.before },
                 path_ms: a.path_ms.max(b.path_ms),
             });
             let own = memory.duration(&node.id, node.kind).unwrap_or_else(|| usual_ms(node.kind)).max(1);
@@ -176,7 +175,8 @@ mod tests {
     #[test]
     fn what_is_nearest_to_a_device_comes_first() {
         let inspect = |id: &str, of: &str| node(id, StepKind::Inspect, &[("binary", output(of, true))]);
-        let mut bench = node("bench", StepKind::Bench, &[("inspection", output("i", true))]);
+        let reads = [("inspection", output("i", true)), ("binary", output("c", true))];
+        let mut bench = node("bench", StepKind::Bench, &reads);
         bench.resources.device = Some("h200".into());
         let nodes = vec![
             node("c", StepKind::Compile, &[]),
