@@ -258,6 +258,7 @@ impl Lab {
             output: output.clone(),
             places: Places { tools: self.tools(), read: vec![], scratch: None },
             product: None,
+            unit: 0,
             time_limit_s: self.seconds,
             run_limit_s: self.seconds,
             memory_limit: 1 << 30,

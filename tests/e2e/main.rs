@@ -13,11 +13,14 @@ mod hostile;
 mod keys;
 mod killed;
 mod machine;
+mod memory;
 mod processes;
 mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+#[path = "../installed/remembered.rs"]
+mod remembered;
 mod rounds;
 mod sample;
 mod searched;

@@ -30,6 +30,9 @@ mod property;
 #[path = "../e2e/random.rs"]
 mod random;
 #[cfg(feature = "virtual-device")]
+#[path = "../installed/remembered.rs"]
+mod remembered;
+#[cfg(feature = "virtual-device")]
 mod rounds;
 #[cfg(feature = "virtual-device")]
 mod scored;

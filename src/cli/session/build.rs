@@ -273,7 +273,7 @@ impl Context {
             let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;
             Some((t.name.clone(), device.to_string()))
         };
-        let behind = targets().filter_map(behind).collect();
+        let behind: BTreeMap<String, String> = targets().filter_map(behind).collect();
         // A device that is there may be gone next time, so nothing is certified beside it.
         decided &= devices.classes.is_empty() && devices.tools.is_empty();
         let mut planner = Planner::plan(PlanInput {
@@ -336,6 +336,7 @@ impl Context {
                 cpus: jobs as u32,
                 memory_mib: super::memory::capacity_mib(&self.settings),
                 devices: behind,
+                alike: devices.alike(),
                 shared: AT_A_DEVICE,
                 // Where locks hold nothing the steps of this build take turns all the same.
                 takes_turns: locks.iter().all(Lock::is_held),

@@ -145,9 +145,13 @@ fn probed(task: &Task) -> Result<Probed, Response> {
     serde_json::from_slice(&bytes).map_err(|e| none(format!("`{}` lists no devices: {e}", place.display())))
 }
 
-/// The device for code of this architecture, of the product that is asked for, if any is.
-fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>) -> Option<&'a DeviceFacts> {
-    probed.devices.iter().find(|d| d.class().runs(arch) && product.is_none_or(|p| p == d.product))
+/// The device for code of this architecture, of the product that is asked for, if any is: of those that are of the class of the first the one with number `unit`,
+/// or the last where there are fewer by now.
+fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>, unit: u32) -> Option<&'a DeviceFacts> {
+    let does = |d: &&DeviceFacts| d.class().runs(arch) && product.is_none_or(|p| p == d.product);
+    let first = probed.devices.iter().find(does)?;
+    let alike = probed.devices.iter().filter(|d| d.class() == first.class());
+    alike.take(unit as usize + 1).last()
 }
 
 impl Client {
@@ -155,7 +159,7 @@ impl Client {
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
         let none = || Response::Unavailable { why: format!("no device here runs `{arch}`") };
-        let facts = choose(&probed, arch, task.product.as_deref()).ok_or_else(none)?.clone();
+        let facts = choose(&probed, arch, task.product.as_deref(), task.unit).ok_or_else(none)?.clone();
         Ok((probed, facts))
     }
 
@@ -336,11 +340,21 @@ mod tests {
     fn the_device_runs_the_code_and_is_the_product_that_is_asked_for() {
         let other = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
         let probed = Probed { devices: vec![other, h200()], ..Probed::default() };
-        let of = |arch: &str, product: Option<&str>| choose(&probed, arch, product).map(|d| d.uuid.as_str());
+        let of = |arch: &str, product: Option<&str>| choose(&probed, arch, product, 0).map(|d| d.uuid.as_str());
         assert_eq!(of("sm_90a", None), Some("GPU-0"));
         assert_eq!(of("sm_80", None), Some("GPU-1"));
         assert_eq!(of("sm_80", Some("NVIDIA H200")), None);
         assert_eq!(of("sm_100", None), None);
+    }
+
+    #[test]
+    fn of_devices_alike_each_number_is_another_and_none_is_of_another_class() {
+        let a100 = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
+        let second = DeviceFacts { uuid: "GPU-2".into(), ..h200() };
+        let probed = Probed { devices: vec![h200(), a100, second], ..Probed::default() };
+        let of = |arch: &str, unit| choose(&probed, arch, None, unit).map(|d| d.uuid.as_str());
+        assert_eq!([0, 1, 2].map(|unit| of("sm_90a", unit)), [Some("GPU-0"), Some("GPU-2"), Some("GPU-2")]);
+        assert_eq!([0, 1].map(|unit| of("sm_80", unit)), [Some("GPU-1"), Some("GPU-1")]);
     }
 
     #[test]
