@@ -8,14 +8,15 @@
 //!
 //! A binary that came with observations stands here too, under the key of its compilation ([`Brought`]).
 //!
-//! Unlike all else in the home a record cannot be made again without the device, so it and its outputs are synced, and one that is damaged is passed over
-//! but left where it is.
+//! Unlike all else in the home a record cannot be made again without the device, so what a build adds is synced when it ends: one by one, hundreds of them would
+//! keep the device waiting for the disk. A power cut before that costs the records of one build. One that is damaged is passed over but left where it is.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -81,9 +82,15 @@ impl Index {
         Index { beside, ..self }
     }
 
-    /// Adds a record that was observed here; its outputs are in the store already. Gives the digest that names it.
+    /// Adds a record that was observed here; its outputs are in the store already. Gives the digest that names it. [`Index::sync`] has it outlast a power cut.
     pub fn add(&self, record: &Record) -> io::Result<Digest> {
-        self.keep(record, "", true).map(|kept| kept.0)
+        self.keep(record, "").map(|kept| kept.0)
+    }
+
+    /// Has the disk hold what was added.
+    pub fn sync(&self) -> io::Result<()> {
+        let root = File::open(&self.root).map_err(|e| named(e, "sync", &self.root))?;
+        rustix::fs::syncfs(&root).map_err(|e| named(e.into(), "sync", &self.root))
     }
 
     /// Adds records from the bundle of that name (letters, digits, `.`, `-` and `_`; others are replaced by `_`); their outputs are in the store already.
@@ -95,15 +102,14 @@ impl Index {
         let suffix = format!("@{}", bundle.chars().map(plain).collect::<String>());
         let mut added = 0;
         for record in records {
-            added += u64::from(self.keep(record, &suffix, false)?.1);
+            added += u64::from(self.keep(record, &suffix)?.1);
         }
-        let root = File::open(&self.root).map_err(|e| named(e, "sync", &self.root))?;
-        rustix::fs::syncfs(&root).map_err(|e| named(e.into(), "sync", &self.root))?;
+        self.sync()?;
         Ok(added)
     }
 
-    /// Keeps a record; says what names it, and whether it is new. `sync` has it on disk before this returns.
-    fn keep(&self, record: &Record, suffix: &str, sync: bool) -> io::Result<(Digest, bool)> {
+    /// Keeps a record; says what names it, and whether it is new.
+    fn keep(&self, record: &Record, suffix: &str) -> io::Result<(Digest, bool)> {
         let bytes = serde_json::to_vec(record)?;
         let digest = Digest::of(&bytes);
         let folder = self.root.join(record.question.hex());
@@ -111,28 +117,20 @@ impl Index {
             return Ok((digest, false));
         }
         for output in record.result.outputs.values() {
-            let path = self.blobs.path(output)?.ok_or_else(|| {
+            self.blobs.path(output)?.ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::NotFound,
                     format!("the observation's output {output} is not in the store"),
                 )
             })?;
-            if sync {
-                File::open(&path).and_then(|file| file.sync_data()).map_err(|e| named(e, "sync", &path))?;
-            }
         }
         let place = folder.join(format!("{}{suffix}.json", digest.hex()));
         let mut temp = tempfile::Builder::new()
             .prefix(TEMP_PREFIX)
             .tempfile_in(&self.tmp)
             .map_err(|e| named(e, "write in", &self.tmp))?;
-        io::Write::write_all(&mut temp, &bytes)
-            .and_then(|()| if sync { temp.as_file().sync_data() } else { Ok(()) })
-            .map_err(|e| named(e, "write", &place))?;
+        io::Write::write_all(&mut temp, &bytes).map_err(|e| named(e, "write", &place))?;
         persist(temp, &place)?;
-        if sync {
-            File::open(&folder).and_then(|folder| folder.sync_all()).map_err(|e| named(e, "sync", &folder))?;
-        }
         Ok((digest, true))
     }
 
@@ -203,6 +201,7 @@ type Wants = dyn Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync;
 pub struct EvidenceCache {
     index: Index,
     wanted: Box<Wants>,
+    added: AtomicBool,
 }
 
 impl EvidenceCache {
@@ -211,7 +210,12 @@ impl EvidenceCache {
         index: Index,
         wanted: impl Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync + 'static,
     ) -> EvidenceCache {
-        EvidenceCache { index, wanted: Box::new(wanted) }
+        EvidenceCache { index, wanted: Box::new(wanted), added: AtomicBool::new(false) }
+    }
+
+    /// Has the disk hold what was added since the last time, if anything was.
+    pub fn sync(&self) -> io::Result<()> {
+        if self.added.swap(false, Ordering::Relaxed) { self.index.sync() } else { Ok(()) }
     }
 }
 
@@ -305,6 +309,7 @@ impl Cache for EvidenceCache {
         };
         let bytes = bytes.ok_or_else(|| wrong("is missing: what was observed cannot be kept as evidence"))?;
         let provenance = serde_json::from_slice(&bytes).map_err(|e| wrong(&format!("is not a provenance: {e}")))?;
+        self.added.store(true, Ordering::Relaxed);
         self.index.add(&Record { question: *key, provenance, result: result.clone() }).map(drop)
     }
 }

@@ -1,7 +1,8 @@
 //! Which ready step comes next. Knows durations and resources; does not know states or keys.
 //!
-//! First the steps on whose way to an end a device is used, so that it does not stand idle; among them the one from which the longest way leads to an end by
-//! past durations; ties by id, so that the order is the same on every machine.
+//! First the steps on whose way to an end a device is used, those first that are fewest steps away from it, so that it does not stand idle while all that it could
+//! be asked is made ready; among them the one from which the longest way leads to an end by past durations; ties by id, so that the order is the same on every
+//! machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -29,6 +30,8 @@ fn usual_ms(kind: StepKind) -> u64 {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Urgency {
     feeds_device: bool,
+    /// How many steps lie between it and those that use a device, where they are most: what a device is asked waits for the longest way to it.
+    before: Reverse<u32>,
     path_ms: u64,
 }
 
@@ -51,12 +54,16 @@ impl Urgencies {
             let after = graph.dependents(index).map(|d| self.all[d as usize]);
             let best = after.fold(Urgency::default(), |a, b| Urgency {
                 feeds_device: a.feeds_device | b.feeds_device,
+                before: if b.feeds_device { a.before.min(b.before) } else { a.before },
                 path_ms: a.path_ms.max(b.path_ms),
             });
             let own = memory.duration(&node.id, node.kind).unwrap_or_else(|| usual_ms(node.kind)).max(1);
             let device = node.resources.device.is_some() && node.unavailable.is_none();
-            self.all[index as usize] =
-                Urgency { feeds_device: best.feeds_device || device, path_ms: best.path_ms.saturating_add(own) };
+            self.all[index as usize] = Urgency {
+                feeds_device: best.feeds_device || device,
+                before: if device { Reverse(0) } else { Reverse(best.before.0.saturating_add(1)) },
+                path_ms: best.path_ms.saturating_add(own),
+            };
         }
     }
 
@@ -163,6 +170,27 @@ mod tests {
         }
         assert_eq!(order, ["b", "c", "a", "a2"]);
         assert!(ready.is_empty());
+    }
+
+    #[test]
+    fn what_is_nearest_to_a_device_comes_first() {
+        let inspect = |id: &str, of: &str| node(id, StepKind::Inspect, &[("binary", output(of, true))]);
+        let reads = [("inspection", output("i", true)), ("binary", output("c", true))];
+        let mut bench = node("bench", StepKind::Bench, &reads);
+        bench.resources.device = Some("h200".into());
+        let nodes = vec![
+            node("c", StepKind::Compile, &[]),
+            inspect("i", "c"),
+            bench,
+            node("d", StepKind::Compile, &[]),
+            inspect("j", "d"),
+        ];
+        let graph = Graph::new(nodes).unwrap();
+        let mut urgencies = Urgencies::default();
+        urgencies.update(&graph, &FakeMemory::default());
+        let of = |id: &str| urgencies.of(graph.find(id).unwrap());
+        assert!(of("bench") > of("i") && of("i") > of("c"), "though the way from `c` is longer");
+        assert!(of("c") > of("d") && of("d") > of("j"), "where no device is, the longest way comes first");
     }
 
     #[test]

@@ -29,9 +29,9 @@ use crate::record::params::{Finals, Nomination, SelectParams};
 /// From how many variants on few samples come first: as many are timed in full within seconds, and their times are worth having.
 const MANY: usize = 8;
 
-/// Who is timed in full: those whose fastest of few samples is within ten per cent of the best. Medians of separate runs of one binary differ by up to five per cent
-/// as clocks and temperatures do, and five samples leave some per cent of noise; of a slower variant that could win each of them would have been unlucky.
-const FINALS: Finals = Finals { within: 0.1 };
+/// Who is timed in full: those whose fastest of few samples is within seven per cent of the best. Medians of separate runs of one binary differ by up to five per cent
+/// as clocks and temperatures do, and samples of one run by two; of a slower variant that could win each sample would have been unlucky.
+const FINALS: Finals = Finals { within: 0.07 };
 
 /// What a step that names finalists is expanded with.
 #[derive(Clone)]

@@ -67,8 +67,8 @@ pub struct Provenance {
     /// NVML's event reasons, by name.
     #[serde(default)]
     pub throttle: Vec<String>,
-    /// Microseconds that the step spent on each thing that it did, as far as it counted them: `wait` for its turn at the device, `device` from then on, and within
-    /// that what was asked of the device's runner.
+    /// Microseconds that the step spent on each thing that it did, as far as it counted them: the `whole` in its worker, of that `wait` for its turn at the device
+    /// and `device` from then on, and of that what was asked of the device's runner.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent_us: BTreeMap<String, u64>,
 }

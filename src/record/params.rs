@@ -364,7 +364,7 @@ pub struct SelectParams {
 /// Who is near enough to the fastest after few samples to be timed in full.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Finals {
-    /// Share by which a variant's fastest sample may be slower than the best's median (0.1: ten per cent).
+    /// Share by which a variant's fastest sample may be slower than the best's median (0.07: seven per cent).
     pub within: f64,
 }
 

@@ -72,7 +72,15 @@ API cuCtxSetCurrent(void*) { return 0; }
 API cuCtxSynchronize() { return fault; }
 API cuCtxResetPersistingL2Cache() { return fault; }
 API cuMemGetInfo_v2(size_t* f, size_t* t) { *t = 1u << 30; *f = *t - used; return fault; }
+// What is large enough to be a buffer of a candidate's.
+static void moved(const char* how, size_t n) {
+    if (n < 4000) return;
+    FILE* log = fopen(beside("moved").c_str(), "a");
+    fprintf(log, "%s %zu\n", how, n);
+    fclose(log);
+}
 API cuMemAlloc_v2(u64* at, size_t n) {
+    moved("allocated", n);
     if (used + n > (1u << 30)) return 2;
     *at = (u64)aligned_alloc(512, (n + 511) / 512 * 512);
     sizes[*at] = n;
@@ -81,7 +89,7 @@ API cuMemAlloc_v2(u64* at, size_t n) {
 }
 API cuMemFree_v2(u64 at) { used -= sizes[at]; sizes.erase(at); free((void*)at); return fault; }
 API cuMemcpyHtoD_v2(u64 to, const void* from, size_t n) { memcpy((void*)to, from, n); return fault; }
-API cuMemcpyDtoH_v2(void* to, u64 from, size_t n) { memcpy(to, (void*)from, n); return fault; }
+API cuMemcpyDtoH_v2(void* to, u64 from, size_t n) { moved("read", n); memcpy(to, (void*)from, n); return fault; }
 API cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, Stream* s) {
     return queue(s, [=] { memcpy((void*)to, (void*)from, n); return 0; });
 }

@@ -22,7 +22,7 @@ use kforge::measure::stats::{Paired, decide};
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
 use kforge::model::grid::{Known, OpenGrid};
 use kforge::model::tensor_map::TensorMap;
-use kforge::model::{DType, Init, Problem, Reference, Role, Sanitizer, Tensor};
+use kforge::model::{DType, Init, Metric, Problem, Reference, Role, Sanitizer, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
 use kforge::record::peaks::{PeaksObserved, PeaksParams};
@@ -68,6 +68,8 @@ const TESTS: &[Test] = &[
     ("a_launcher_reaches_no_file_of_the_users", hosted::files),
     ("stated_arithmetic_is_a_floor_too", unreckoned),
     ("few_samples_are_few", few),
+    ("few_samples_take_few_launches", few_launches),
+    ("outputs_that_were_seen_before_are_not_read_back_and_memory_is_kept", kept),
     ("peaks_are_those_of_the_kernels_that_ran_and_what_was_refused_is_missing", reckoned),
     ("five_per_cent_are_seen_in_pairs_and_nothing_is_not", paired),
 ];
@@ -139,6 +141,7 @@ struct Lab {
     threads: u32,
     sanitize: Vec<Sanitizer>,
     samples: Option<u32>,
+    only: Option<Metric>,
     flops_min: Option<f64>,
     bytes: Option<f64>,
     /// What becomes of the one launch of a variant.
@@ -184,6 +187,7 @@ impl Lab {
             threads: 128,
             sanitize: vec![],
             samples: None,
+            only: None,
             flops_min: None,
             bytes: None,
             launches: |launch| vec![launch],
@@ -239,7 +243,7 @@ impl Lab {
             protocol: 1,
             host: None,
             sanitize: self.sanitize.clone(),
-            only: None,
+            only: self.only,
             samples: self.samples,
             flops_min: self.flops_min,
             bytes: self.bytes,
@@ -546,6 +550,41 @@ fn few() {
             assert_eq!(series.samples_ns.len(), few as usize);
         }
     }
+}
+
+fn few_launches() {
+    let lab = Lab { samples: Some(5), only: Some(Metric::Hot), ..Lab::new() };
+    let launched = |step: &dyn Fn() -> Seen| {
+        let before = lab.asked().len();
+        let seen = step();
+        assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+        lab.asked().len() - before
+    };
+    // Two that warm up, five samples, and one that nobody times, where no verification has shown what is left.
+    assert_eq!(launched(&|| lab.bench("honest")), 8);
+    launched(&|| lab.verify("honest"));
+    assert_eq!(launched(&|| lab.bench("honest")), 7);
+    let observed: BenchObserved = lab.bench("slower").read("observation");
+    assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
+    assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
+}
+
+fn kept() {
+    let lab = Lab::new();
+    let moved = |how: &str| {
+        let all = fs::read_to_string(lab.dir.path().join("moved")).unwrap_or_default();
+        all.lines().filter(|line| line.starts_with(how)).count()
+    };
+    lab.verify("honest");
+    let (read, allocated) = (moved("read"), moved("allocated"));
+    assert_eq!(read, 2, "the output of each trial");
+    let observed = lab.verify("slower").observed();
+    assert_eq!((observed.findings.len(), observed.trials.len(), differing(&observed)), (0, 2, 0), "{observed:?}");
+    assert_eq!((moved("read"), moved("allocated")), (read, allocated));
+    assert!(differing(&lab.verify("wrong").observed()) > 0, "other outputs are other ones");
+    assert!(moved("read") > read);
+    let spent = lab.verify("honest").read::<Provenance>("provenance").spent_us;
+    assert!(["whole", "wait", "device", "run", "show"].iter().all(|phase| spent.contains_key(*phase)), "{spent:?}");
 }
 
 fn short() {

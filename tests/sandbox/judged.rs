@@ -272,7 +272,6 @@ impl Bench {
             scaled: vec!["y".into()],
             count_beyond: BTreeMap::new(),
             protocol: 1,
-            host: None,
             sanitize: vec![],
             samples: None,
             only: None,

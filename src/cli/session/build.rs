@@ -515,7 +515,10 @@ impl Ready<'_> {
             locks: &self.actions,
             expand: &self.expander,
         };
-        with(&services)
+        let done = with(&services);
+        // It is in the store whatever comes of this; a disk that cannot keep it says so to whoever writes next.
+        let _ = evidence.sync();
+        done
     }
 
     /// What answers questions to devices: the home's index, with the bundles in the repository beside it.

@@ -35,13 +35,13 @@ impl Known {
 /// Outputs that were read back, by their sums, the one that was wanted longest ago first.
 static KNOWN: Mutex<Vec<(u64, Arc<Known>)>> = Mutex::new(vec![]);
 
-fn all_known() -> MutexGuard<'static, Vec<(u64, Arc<Known>)>> {
+fn lock() -> MutexGuard<'static, Vec<(u64, Arc<Known>)>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// So many bytes with that sum, salted with [`super::made::salt`], if this process has read such back.
 pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<Known>> {
-    let mut all = all_known();
+    let mut all = lock();
     let at = all.iter().position(|(of, known)| *of == sum && known.bytes.len() as u64 == bytes)?;
     let found = all.remove(at);
     let bytes = Arc::clone(&found.1);
@@ -49,9 +49,15 @@ pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<Known>> {
     Some(bytes)
 }
 
+/// Whether this process has read back, in a verification, all that buffers show of written tensors.
+pub(super) fn all_known(images: &[Image<'_>], shown: &[Shown]) -> bool {
+    let mut written = images.iter().zip(shown).filter(|(image, _)| image.written().is_some());
+    written.all(|(image, shown)| known(shown.sum, image.own).is_some())
+}
+
 /// Keeps bytes by their sum.
 pub(super) fn know(sum: u64, known: &Arc<Known>) {
-    let mut all = all_known();
+    let mut all = lock();
     all.retain(|(of, other)| *of != sum || other.bytes.len() != known.bytes.len());
     all.push((sum, Arc::clone(known)));
     while all.iter().map(|(_, known)| known.bytes.len()).sum::<usize>() > KEPT {

@@ -116,7 +116,8 @@ impl<'a> Rig<'a> {
     pub(super) fn leave(mut self, provenance: &mut Provenance) {
         self.release();
         let phases = self.client.spent.iter().map(|(phase, spent)| (*phase, *spent));
-        let all = phases.chain([("wait", self.waited), ("device", self.on_device)]);
+        let whole = self.task.started.elapsed();
+        let all = phases.chain([("wait", self.waited), ("device", self.on_device), ("whole", whole)]);
         provenance.spent_us = all.map(|(phase, spent)| (phase.to_string(), spent.as_micros() as u64)).collect();
         self.client.keep();
     }

@@ -78,17 +78,18 @@ fn verified(task: &Task) -> Result<Response, Response> {
             format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
-    // Others may have taken the memory that it needs: then it is done once more, alone.
+    // What an earlier step left in the runner may have taken the memory that it needs: then it is done once more, in a fresh one.
     match observed(task, &params, &candidate, false) {
         Err(Response::Unavailable { .. }) => observed(task, &params, &candidate, true),
         other => other,
     }
 }
 
-fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, alone: bool) -> Result<Response, Response> {
-    let mut rig = Rig::new(task, &params.arch, alone)?;
+fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, fresh: bool) -> Result<Response, Response> {
+    let mut rig = Rig::new(task, &params.arch, fresh)?;
     let (sets, provenance) = (rig.sets(params, 2)?, rig.provenance(params.protocol));
-    rig.lock(alone)?;
+    // Beside others each would wait for the device's turns between them, which takes longer than one after another.
+    rig.lock(true)?;
     let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
     let mut judge = Judge { task, params, rig, sets, observer, kept: vec![], passing: None };
     match judge.runs(candidate) {
@@ -96,11 +97,16 @@ fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, alone
         Err(Trouble::Lost(lost)) => judge.lost(lost)?,
         Err(Trouble::Answer(response)) => return Err(response),
     }
-    let sanitized = match judge.passing {
-        None => sanitize::sanitize(task, params)?,
-        Some(_) => vec![],
-    };
     judge.rig.unlock();
+    let sanitized = match judge.passing {
+        None if !params.sanitize.is_empty() => {
+            judge.rig.lock(false)?;
+            let found = sanitize::sanitize(task, params)?;
+            judge.rig.unlock();
+            found
+        }
+        _ => vec![],
+    };
     judge.compare()?;
     sanitized.into_iter().for_each(|finding| judge.observer.find(finding));
     judge.finish(provenance)
