@@ -21,7 +21,7 @@ use super::lock::{Lock, LockError, Mode, Wait};
 use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks};
 use crate::base::Digest;
 use crate::record::event::CacheOrigin;
-use crate::record::{Spec, StepResult};
+use crate::record::{Spec, StepKind, StepResult};
 
 /// The version of an entry's form.
 const VERSION: u32 = 1;
@@ -32,6 +32,11 @@ const TOUCH: Duration = Duration::from_secs(24 * 3600);
 /// Whether a step asks a real device, so that its result is valid only for a class of devices and its key is a question.
 pub fn asks_device(spec: &Spec) -> bool {
     spec.kind.observes_device() && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
+}
+
+/// Whether a step makes what devices are asked about: the binary of a target with devices.
+pub fn makes_binary(spec: &Spec) -> bool {
+    spec.kind == StepKind::Compile && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
 /// Keeps the fields that were hashed into a spec's key, for a later `kforge explain`. Gives where they are.

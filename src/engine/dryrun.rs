@@ -12,12 +12,13 @@
 
 use std::collections::BTreeSet;
 
+use super::action::makes_binary;
 use super::explain::{Explanation, Standing, chain, plain};
 use super::services::{Because, BuildOptions, Services};
 use super::state::{Checked, Done, State, Walk};
 use super::{Graph, Index, Node, NodeId, Source};
 use crate::record::event::Why;
-use crate::record::{Outcome, Spec, StepResult};
+use crate::record::{Outcome, Spec, StepKind, StepResult};
 
 /// What a build would do.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -104,6 +105,8 @@ pub struct Questions {
     pub open: Vec<NodeId>,
     /// Steps whose results add steps, with these results.
     pub decided: Vec<(Node, StepResult)>,
+    /// Compilations for devices, with what they made: what the questions are about.
+    pub made: Vec<Made>,
 }
 
 /// A step that asks a device.
@@ -115,6 +118,17 @@ pub struct Question {
     pub spec: Option<Spec>,
     /// Whether it has been answered.
     pub answered: bool,
+}
+
+/// A compilation for a device that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Made {
+    /// The step.
+    pub node: Node,
+    /// All that it saw.
+    pub spec: Spec,
+    /// What it made.
+    pub result: StepResult,
 }
 
 /// What that graph asks of devices.
@@ -129,10 +143,14 @@ pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) 
             let answered = matches!(&walk.states[index], State::Done(Done { result: Some(_), .. }));
             out.asked.push(Question { node: node.clone(), spec: walk.spec(index as Index), answered });
         }
-        if let State::Done(Done { result: Some(result), .. }) = &walk.states[index]
-            && node.expands
-        {
+        let State::Done(Done { result: Some(result), .. }) = &walk.states[index] else { continue };
+        if node.expands {
             out.decided.push((node.clone(), result.clone()));
+        }
+        if node.kind == StepKind::Compile
+            && let Some(spec) = walk.spec(index as Index).filter(makes_binary)
+        {
+            out.made.push(Made { node: node.clone(), spec, result: result.clone() });
         }
     }
     let open = dry.will.iter().map(|(index, _)| walk.graph.node(*index)).filter(|node| !asks(node));

@@ -6,6 +6,8 @@
 //! imported from a bundle of that name: damage shows, and the same record twice is one. Bundles in the repository are not imported: their records stand
 //! beside those of the home ([`Index::with`]).
 //!
+//! A binary that came with observations stands here too, under the key of its compilation ([`Brought`]).
+//!
 //! Unlike all else in the home a record cannot be made again without the device, so it and its outputs are synced, and one that is damaged is passed over
 //! but left where it is.
 
@@ -17,6 +19,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::action::{asks_device, makes_binary};
 use super::home::{Home, TEMP_PREFIX, files_in, named, persist};
 use super::{Blobs, Cache, Hit};
 use crate::base::Digest;
@@ -228,6 +231,35 @@ impl EvidenceCache {
     }
 }
 
+/// The binaries that observations are about, as they came with these: compilers do not always make the same twice, and what was seen of one says nothing of
+/// another. Asked before every other cache, so that whoever holds the evidence holds what it is about.
+pub struct Brought {
+    index: Index,
+}
+
+impl Brought {
+    /// Those of that index.
+    pub fn new(index: Index) -> Brought {
+        Brought { index }
+    }
+}
+
+impl Cache for Brought {
+    /// Of several that were brought the one whose record has the least digest, those of the home before those of the repository.
+    fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
+        if !makes_binary(spec) {
+            return Ok(None);
+        }
+        let first = self.index.records(key)?.into_iter().next();
+        Ok(first.map(|seen| Hit { result: seen.record.result, origin: CacheOrigin::Evidence, evidence: None }))
+    }
+
+    /// Does nothing: binaries come in bundles.
+    fn put(&self, _: &Digest, _: &Spec, _: &StepResult) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 impl Cache for EvidenceCache {
     fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
         self.answer(key, spec, None)
@@ -261,7 +293,7 @@ impl Cache for EvidenceCache {
 
     /// Adds a record, with the provenance that the result's output [`PROVENANCE`] holds. Ignores specs that ask no device.
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> io::Result<()> {
-        if !super::action::asks_device(spec) {
+        if !asks_device(spec) {
             return Ok(());
         }
         let bytes = match result.outputs.get(PROVENANCE) {

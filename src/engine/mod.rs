@@ -36,7 +36,7 @@ mod properties;
 mod testing;
 
 pub use build::{BuildOutcome, build};
-pub use dryrun::{DryRun, Known, Question, Questions, dry_run, expanded, explain, known, questions};
+pub use dryrun::{DryRun, Known, Made, Question, Questions, dry_run, expanded, explain, known, questions};
 pub use explain::{Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};

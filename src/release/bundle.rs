@@ -1,6 +1,7 @@
 //! What a bundle says, and everything that must hold before it is believed. Knows values; the form of the file is [`super::archive`]'s.
 //!
-//! A bundle holds questions to devices, each with the fields that make its key, the records that answer it, and the contents that these name. It is *unsigned*:
+//! A bundle holds questions to devices, each with the fields that make its key, the records that answer it, and the contents that these name; and with them the
+//! compilations of the binaries that were asked about, since a compiler may make another binary the next time. It is *unsigned*:
 //! that its parts fit together shows that it is whole, not who made it. Whoever can write a bundle can make a device say anything, as whoever can write into the
 //! repository can.
 //!
@@ -9,6 +10,7 @@
 //! | the version is known, and no field is unknown | a later kforge says something that this one would drop |
 //! | a key is the hash of its question's fields | a record would answer another question than it was asked |
 //! | a question asks a device, and each key stands once | an emulated result would pass for a device's |
+//! | a compilation made a binary that one of the questions is about | binaries would come that nobody has observed |
 //! | a record names its question, and its provenance is the one among its outputs | what is shown would not be what was recorded |
 //! | a champion was timed by one of the questions | a comparison would have nothing to measure against |
 //! | every content has its digest, is named by a record, and stands once | damage; contents that nobody asked for |
@@ -20,13 +22,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::Digest;
-use crate::engine::action::asks_device;
+use crate::engine::action::{asks_device, makes_binary};
 use crate::engine::evidence::{PROVENANCE, Record};
 use crate::record::event::Labels;
 use crate::record::peaks::PeaksObserved;
 use crate::record::profile::ProfileObserved;
 use crate::record::timing::{BenchObserved, PairsObserved};
 use crate::record::{Provenance, Spec, StepKind, VerifyObservation};
+
+/// The output of a compilation under which its binary stands.
+pub const BINARY: &str = "binary";
 
 /// The version of this form.
 pub const FORMAT_VERSION: u32 = 1;
@@ -167,13 +172,21 @@ impl Bundle {
     /// What must hold of questions, records and contents.
     fn check(&self) -> Result<(), Refused> {
         let (mut keys, mut named) = (BTreeSet::new(), BTreeSet::new());
+        let asking = self.questions.iter().filter(|question| asks_device(&question.spec));
+        let read = asking.flat_map(|question| question.spec.inputs.values()).filter_map(|input| input.digest);
+        let read: BTreeSet<Digest> = read.collect();
         for question in &self.questions {
             let key = question.spec.key();
             let wrong = |what: &str| Refused(format!("question {}: {what}", question.key.short()));
             if key != question.key {
                 return Err(wrong(&format!("its fields make the key {}", key.short())));
             }
-            if !asks_device(&question.spec) {
+            let binary = |record: &Record| record.result.outputs.get(BINARY).is_some_and(|made| read.contains(made));
+            if makes_binary(&question.spec) {
+                if !question.records.iter().all(binary) {
+                    return Err(wrong("none of the other questions is about the binary that it made"));
+                }
+            } else if !asks_device(&question.spec) {
                 return Err(wrong(&format!("a {} step on `cpu` or of this kind asks no device", question.spec.kind)));
             }
             if !keys.insert(key) {
@@ -210,15 +223,19 @@ impl Bundle {
         if let Some((name, digest)) = outputs.iter().find(|(_, digest)| !self.contents.contains_key(digest)) {
             return Err(format!("its output `{name}`, content {}, is missing", digest.short()));
         }
+        if record.provenance.measured_at.parse::<jiff::Timestamp>().is_err() {
+            return Err(format!("`{}` is no time: expected one as RFC 3339", record.provenance.measured_at));
+        }
+        // A compiler observes nothing.
+        if kind == StepKind::Compile {
+            return Ok(());
+        }
         let bytes = |name: &str| outputs.get(name).and_then(|digest| self.contents.get(digest));
         let provenance = bytes(PROVENANCE).ok_or("a record of it does not say where it was observed")?;
         let provenance: Provenance =
             serde_json::from_slice(provenance).map_err(|e| format!("its provenance cannot be read: {e}"))?;
         if provenance != record.provenance {
             return Err("its provenance is not the one that was recorded with it".into());
-        }
-        if provenance.measured_at.parse::<jiff::Timestamp>().is_err() {
-            return Err(format!("`{}` is no time: expected one as RFC 3339", provenance.measured_at));
         }
         // A step that failed by a time-out or a crash may have seen nothing.
         let Some(observation) = bytes("observation") else { return Ok(()) };

@@ -231,7 +231,14 @@ fn what_no_device_was_asked_or_could_have_seen_is_refused() {
     let emulated = with(|b| asked(b, |spec| spec.params["arch"] = json!("cpu")));
     assert!(emulated.contains("asks no device"), "{emulated}");
     let compiled = with(|b| asked(b, |spec| spec.kind = StepKind::Compile));
-    assert!(compiled.contains("asks no device"), "{compiled}");
+    assert!(compiled.contains("none of the other questions is about the binary that it made"), "{compiled}");
+    let host = with(|b| {
+        asked(b, |spec| {
+            spec.kind = StepKind::Compile;
+            spec.params["arch"] = json!("cpu");
+        });
+    });
+    assert!(host.contains("asks no device"), "{host}");
     let other = with(|b| asked(b, |spec| spec.kind = StepKind::Pairs));
     assert!(other.contains("its observation is not what a pairs step sees"), "{other}");
 }

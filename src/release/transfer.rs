@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::bundle::{Bundle, Question, Standing, Step};
+use super::bundle::{BINARY, Bundle, Question, Standing, Step};
 use crate::base::Digest;
-use crate::engine::evidence::{EvidenceCache, Seen};
+use crate::engine::evidence::{EvidenceCache, Record, Seen};
 use crate::engine::{self, Blobs};
-use crate::record::StepKind;
+use crate::record::{Provenance, StepKind};
 
 /// Which of the records under a question travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +27,12 @@ pub struct Gathered {
     pub missing: Vec<String>,
 }
 
-/// Gathers the records that answer what a plan asks, what these name, and the champions that were timed by them.
+/// Gathers the records that answer what a plan asks, the binaries that these are about, what all of them name, and the champions that were timed by them.
 ///
 /// # Errors
 /// The index or the store cannot be read.
 pub fn gather(
-    asked: &[engine::Question],
+    asked: &engine::Questions,
     champions: Vec<Standing>,
     cache: &EvidenceCache,
     blobs: &dyn Blobs,
@@ -40,7 +40,7 @@ pub fn gather(
 ) -> io::Result<Gathered> {
     let mut found: BTreeMap<Digest, Question> = BTreeMap::new();
     let mut out = Gathered::default();
-    for engine::Question { node, spec, .. } in asked {
+    for engine::Question { node, spec, .. } in &asked.asked {
         let step = Step { id: node.id.clone(), labels: node.labels.clone() };
         let Some(spec) = spec else {
             out.missing.push(step.id);
@@ -59,23 +59,59 @@ pub fn gather(
         let question = found.entry(key).or_insert_with(new);
         question.steps.push(step);
         for Seen { record, .. } in seen {
-            for digest in record.result.outputs.values() {
-                if !out.bundle.contents.contains_key(digest) {
-                    let bytes = blobs.get(digest)?;
-                    let lost =
-                        || io::Error::other(format!("content {} of a record is not in the store", digest.short()));
-                    out.bundle.contents.insert(*digest, bytes.ok_or_else(lost)?);
-                }
-            }
+            take(&mut out.bundle.contents, &record, blobs)?;
             // Steps of two targets may ask one question and be answered by two devices.
             if !question.records.contains(&record) {
                 question.records.push(record);
             }
         }
     }
+    binaries(&asked.made, &mut found, &mut out.bundle.contents, blobs)?;
     out.bundle.champions = champions.into_iter().filter(|c| found.contains_key(&c.bench)).collect();
     out.bundle.questions = found.into_values().collect();
     Ok(out)
+}
+
+/// Adds the compilations whose binaries the questions are about: another compilation of the same source may give another binary, of which nothing was
+/// observed. Each stands under the provenance of the first observation of what it made.
+fn binaries(
+    made: &[engine::Made],
+    found: &mut BTreeMap<Digest, Question>,
+    contents: &mut BTreeMap<Digest, Vec<u8>>,
+    blobs: &dyn Blobs,
+) -> io::Result<()> {
+    let mut observed: BTreeMap<Digest, &Provenance> = BTreeMap::new();
+    let mut seen: Vec<(&Digest, &Provenance)> = vec![];
+    for question in found.values() {
+        let read = question.spec.inputs.values().filter_map(|input| input.digest.as_ref());
+        seen.extend(read.flat_map(|input| question.records.iter().map(move |record| (input, &record.provenance))));
+    }
+    seen.sort_by(|a, b| (&a.1.measured_at, &a.1.driver).cmp(&(&b.1.measured_at, &b.1.driver)));
+    for (input, provenance) in seen {
+        observed.entry(*input).or_insert(provenance);
+    }
+    let mut compiled: BTreeMap<Digest, Question> = BTreeMap::new();
+    for engine::Made { node, spec, result } in made {
+        let binary = result.outputs.get(BINARY).and_then(|binary| observed.get(binary));
+        let Some(provenance) = binary.map(|p| Provenance::clone(p)) else { continue };
+        let key = spec.key();
+        let record = Record { question: key, provenance, result: result.clone() };
+        take(contents, &record, blobs)?;
+        let new = || Question { key, spec: spec.clone(), steps: vec![], records: vec![record] };
+        compiled.entry(key).or_insert_with(new).steps.push(Step { id: node.id.clone(), labels: node.labels.clone() });
+    }
+    found.extend(compiled);
+    Ok(())
+}
+
+/// Takes what a record names.
+fn take(contents: &mut BTreeMap<Digest, Vec<u8>>, record: &Record, blobs: &dyn Blobs) -> io::Result<()> {
+    for digest in record.result.outputs.values().filter(|digest| !contents.contains_key(digest)).collect::<Vec<_>>() {
+        let lost = || io::Error::other(format!("content {} of a record is not in the store", digest.short()));
+        let bytes = blobs.get(digest)?.ok_or_else(lost)?;
+        contents.insert(*digest, bytes);
+    }
+    Ok(())
 }
 
 /// Puts a bundle into the home: contents first, then the records that name them. Gives how many records were not held before.

@@ -107,7 +107,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     let laptop = laptop(&lab, "laptop");
     laptop.project.build(&["--require-evidence"]).expect(103).says("p/k/V=1/h/big/bench: no device");
     let said = run(&laptop, &["evidence", "import", text(&bundle)], 0);
-    assert!(said.contains("Imported 14 records of Virtual H (sm_90, driver 580)"), "{said}");
+    assert!(said.contains("Imported 18 records of Virtual H (sm_90, driver 580)"), "{said}");
     assert!(said.contains("unsigned"), "{said}");
     let built = laptop.built(&["--require-evidence"]);
     assert_eq!(open(&built), Vec::<String>::new());
@@ -126,7 +126,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     assert!(line.contains("days ago") || line.contains("yet to come"), "{line}");
     // To import again adds nothing, and what was received is handed on as it came.
     let again = run(&laptop, &["evidence", "import", text(&bundle)], 0);
-    assert!(again.contains("Imported 0 records") && again.contains("14 held already"), "{again}");
+    assert!(again.contains("Imported 0 records") && again.contains("18 held already"), "{again}");
     assert_eq!(fs::read(export(&laptop, "again.kfe")).unwrap(), fs::read(&bundle).unwrap());
 }
 
@@ -156,6 +156,39 @@ fn a_bundle_in_the_repository_answers_as_it_lies_there() {
     fs::remove_dir_all(lab.project.home().join("evidence")).unwrap();
     let built = lab.built(&[]);
     assert_eq!((built.count("executed"), built.keys()), (0, first.keys()));
+}
+
+#[test]
+fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
+    let lab = lab();
+    let source = fs::read_to_string(lab.project.root().join("k.cu")).unwrap();
+    lab.project.write("k.cu", &format!("#pragma unlike\n{source}"));
+    let first = lab.built(&[]);
+    let bundle = export(&lab, "h.kfe");
+    let laptop = laptop(&lab, "laptop");
+    // Compiled here, it is another binary, of which nothing is known; what is certified then does not outlast the import.
+    let open_before = open(&laptop.built(&[]));
+    assert!(!open_before.is_empty());
+    assert_eq!(open(&laptop.built(&[])), open_before);
+    run(&laptop, &["evidence", "import", text(&bundle)], 0);
+    let built = laptop.built(&["--require-evidence"]);
+    assert_eq!((open(&built), built.keys()), (vec![], first.keys()));
+    for step in built.finished().filter(|s| s["kind"] == "compile") {
+        assert_eq!((&step["outcome"], &step["cache"]), (&"fresh".into(), &"evidence".into()), "{step}");
+    }
+    // From the repository too, for whom compiled it before; and with the bundle goes what it brought.
+    let other = lab.anew("other");
+    other.on(&without());
+    other.built(&[]);
+    let place = other.project.root().join("evidence");
+    fs::create_dir(&place).unwrap();
+    fs::copy(&bundle, place.join("h.kfe")).unwrap();
+    assert_eq!(open(&other.built(&["--require-evidence"])), Vec::<String>::new());
+    assert_eq!(other.built(&["--require-evidence"]).count("executed"), 0);
+    fs::remove_dir_all(&place).unwrap();
+    let built = other.built(&[]);
+    assert!(built.finished().filter(|s| s["kind"] == "compile").all(|s| s["cache"] != "evidence"));
+    assert_eq!(open(&built), open_before);
 }
 
 #[test]
@@ -200,8 +233,8 @@ fn a_bundle_holds_what_the_selection_asks() {
     assert_eq!(kernels(&["--kernel", "j", "--target", "h", "-p", "p"]), ["j"]);
     assert_eq!(
         of(&["--kernel", "j"]).records().count(),
-        6 + 3 + 2 + 1 + 1,
-        "each is near the best, but for the best, which is profiled; and what the device does at most"
+        6 + 3 + 2 + 1 + 1 + 3,
+        "each is near the best, but for the best, which is profiled; what the device does at most; and three binaries"
     );
     run(&lab, &["evidence", "export", "--kernel", "nothing"], 4);
     let laptop = laptop(&lab, "laptop");
@@ -221,16 +254,17 @@ fn records_of_one_question_are_all_kept_and_the_newest_answers() {
     let both = place(&lab, "both.kfe");
     run(&lab, &["evidence", "export", "--all", "--output", text(&both)], 0);
     let count = |path: &Path| archive::read(path).unwrap().records().count();
-    assert_eq!((count(&old), count(&new), count(&both)), (14, 14, 28));
-    for (name, bundles) in [("a", vec![&old, &new]), ("b", vec![&new, &old]), ("c", vec![&both])] {
+    assert_eq!((count(&old), count(&new), count(&both)), (18, 18, 32));
+    // A binary comes under the time of its first observation in the bundle.
+    for (name, bundles, records) in [("a", vec![&old, &new], 36), ("b", vec![&new, &old], 36), ("c", vec![&both], 32)] {
         let laptop = laptop(&lab, name);
         let words = ["evidence", "import"].into_iter().chain(bundles.iter().map(|b| text(b)));
         run(&laptop, &words.collect::<Vec<_>>(), 0);
-        assert_eq!(laptop.records(), 28);
+        assert_eq!(laptop.records(), records);
         let built = laptop.built(&["--require-evidence"]);
         let step = built.step("p/k/V=2/h/big/bench");
         assert_eq!(step["evidence"]["measured_at"], "2026-01-02T00:00:00Z", "{name}");
-        assert_eq!(listed(&laptop, &[]).len(), 28);
+        assert_eq!(listed(&laptop, &[]).len(), records);
     }
 }
 
@@ -279,7 +313,9 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     };
     let said = human(&[]);
     assert!(said.starts_with("p on h\n") && said.contains("\np/k on h\n"), "{said}");
-    for kind in ["verify       7", "bench        3", "pairs        2", "profile      1", "peaks        1"] {
+    for kind in
+        ["verify       7", "bench        3", "pairs        2", "profile      1", "peaks        1", "compile      4"]
+    {
         let line = said.lines().find(|l| l.trim_start().starts_with(kind)).unwrap_or_else(|| panic!("{said}"));
         assert!(line.contains("Virtual H (sm_90, driver 580), driver 580.1"), "{line}");
         assert!(line.ends_with("from `evidence/virtual-h.kfe` (unsigned)"), "{line}");
@@ -289,7 +325,7 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     laptop.project.edit("k.cu", "{}", "{ return; }");
     laptop.built(&[]);
     assert_eq!(listed(&laptop, &[]).len(), 0);
-    assert!(run(&laptop, &["evidence", "list"], 0).contains("14 more answer nothing that is asked here"));
+    assert!(run(&laptop, &["evidence", "list"], 0).contains("18 more answer nothing that is asked here"));
     assert!(human(&["--all"]).starts_with("not asked by anything at hand\n"));
 }
 

@@ -51,7 +51,7 @@ fn export(context: &Context, args: &EvidenceExport) -> Result<Exit, Exit> {
             return Err(exit);
         }
         let standings = ready.champions(&asked).into_iter().map(|c| c.standing).collect();
-        let gathered = transfer::gather(&asked.asked, standings, &ready.evidence(opened), &*ready.leaves, which);
+        let gathered = transfer::gather(&asked, standings, &ready.evidence(opened), &*ready.leaves, which);
         let gathered = gathered.map_err(|e| context.fail(&e.to_string()))?;
         Ok((gathered, opened.workspace.root.clone()))
     })?;
@@ -217,6 +217,10 @@ fn of_workspace(context: &Context, select: &Select) -> Result<(Vec<Seen>, Askers
         let mut askers = Askers::new();
         for engine::Question { node, spec, .. } in asked.asked {
             let Some(spec) = spec else { continue };
+            let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
+            steps.push(Step { id: node.id, labels: node.labels });
+        }
+        for engine::Made { node, spec, .. } in asked.made {
             let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }

@@ -19,7 +19,7 @@ use super::workers::Workers;
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::action::{ActionCache, asks_device};
-use crate::engine::evidence::{self, EvidenceCache, Index, Validity};
+use crate::engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
 use crate::engine::journal::{Journal, JournalCache, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::engine::stat::StatCache;
@@ -30,6 +30,7 @@ use crate::plan::expand::Expander;
 use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
 use crate::record::StepKind;
+use crate::record::event::CacheOrigin;
 use crate::release::committed;
 use crate::step::Runners;
 use crate::step::runners::Remote;
@@ -496,7 +497,8 @@ impl Ready<'_> {
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
         let evidence = self.evidence(opened);
-        let caches: Vec<&dyn Cache> = vec![&from_journal, &self.actions, &evidence];
+        let brought = Brought::new(evidence.index().clone());
+        let caches: Vec<&dyn Cache> = vec![&brought, &from_journal, &self.actions, &evidence];
         let services = Services {
             runners: StepKind::ALL.into_iter().map(|k| (k, runner)).collect(),
             caches,
@@ -525,8 +527,8 @@ impl Ready<'_> {
 
     /// Puts what bundles in the repository have answered into the store, where a certificate looks for it.
     pub fn keep_committed(&self, outcome: &BuildOutcome) -> io::Result<()> {
-        let answered =
-            outcome.steps.iter().filter(|done| done.evidence.is_some()).filter_map(|done| done.result.as_ref());
+        let answered = outcome.steps.iter().filter(|done| done.cache == CacheOrigin::Evidence);
+        let answered = answered.filter_map(|done| done.result.as_ref());
         for digest in answered.flat_map(|result| result.outputs.values()) {
             self.leaves.path(digest)?;
         }

@@ -35,8 +35,8 @@ use crate::engine::certificate::{Certificate, Maker};
 use crate::engine::home::Home;
 use crate::engine::lock::{Lock, Mode, Wait};
 use crate::plan::Goal;
-use crate::record::Outcome;
-use crate::record::event::{StepCounts, VerdictCounts};
+use crate::record::event::{CacheOrigin, StepCounts, VerdictCounts};
+use crate::record::{Outcome, StepKind};
 use crate::release::holdings::{Reused, reused};
 use crate::worker::confine;
 use crate::workspace::find::{MANIFEST, manifest_at, manifest_named};
@@ -177,18 +177,22 @@ impl Context {
         found.saw(&question.manifest, true);
         found.saw(&question.program, true);
         found.saw(&opened.workspace.root.join(lockfile::FILE_NAME), opened.workspace.locked);
+        let lacking = outcome.steps.iter().any(|done| matches!(done.outcome, Outcome::Unavailable(_)));
         for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
             match (&done.outcome, &done.result) {
                 _ if done.stopped || done.forgotten => return None,
                 (Outcome::Executed | Outcome::Fresh, Some(result)) => {
                     maker.needs(result.outputs.values().copied());
-                    if done.evidence.is_some() {
+                    if done.cache == CacheOrigin::Evidence {
                         let folder = opened.home.evidence().join(done.key?.hex());
                         match folder.exists() {
                             true => found.listed(&folder),
                             // A bundle in the repository has answered.
                             false => found.saw(&folder, false),
                         }
+                    } else if lacking && node.kind == StepKind::Compile {
+                        // Evidence of another binary may come, and that binary with it.
+                        maker.unknown(done.key?);
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.

@@ -11,6 +11,7 @@ use crate::base::Digest;
 use crate::engine::action::read_explanation;
 use crate::engine::{Because, Blobs, Last, Memory, Row};
 use crate::record::StepKind;
+use crate::record::event::CacheOrigin;
 
 /// A workspace's memory: its journal, and the store that holds the explanations.
 pub struct JournalMemory {
@@ -62,10 +63,12 @@ impl Memory for JournalMemory {
                 self.journal.record_meta(&format!("duration/{}", row.kind), &ms.to_le_bytes())?;
             }
         }
+        // What came with evidence is answered by what brought it, and by nothing once that is taken away.
+        let brought = row.origin == CacheOrigin::Evidence && row.evidence.is_none();
         let known = || self.journal.duration(row.id).or(row.result.map(|result| result.duration_ms));
         let step = StepRow {
             key: *row.key,
-            result: row.result.cloned(),
+            result: row.result.filter(|_| !brought).cloned(),
             explanation: Some(explanation),
             duration_ms: row.duration_ms.or_else(known).unwrap_or(0),
         };
