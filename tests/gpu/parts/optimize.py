@@ -29,7 +29,7 @@ def optimize(lab):
                 "; ".join(f"{method} {fates.get(method, ('no fate', ''))[0]}: {fates.get(method, ('', ''))[1]}" for method in applied))
         # What bounded the champion before each round, and what bounds the last.
         seen = [(turn["bound"], turn["gaps"]) for turn in rounds["rounds"] if turn["round"] > 0]
-        seen += [(found["roofline"].get("bound"), found["roofline"]["gaps"]) for found in target["rooflines"]]
+        seen += [(found["roofline"].get("bound"), found["roofline"]["gaps"]) for found in target["rooflines"] if found["variant"] == champion]
         history = " > ".join(f"{bound or 'unknown'} {gaps(of)}" for bound, of in seen)
         lab.row("optimize", f"{name}: the history of its bottlenecks", len(seen) > 1 and all(bound for bound, _ in seen), history)
         lab.figures.setdefault("optimize", {})[name] = {"start_ns": start, "champion_ns": end, "champion": champion, "rounds": rounds["rounds"], "methods": rounds["methods"]}
