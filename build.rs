@@ -5,6 +5,8 @@
     reason = "a build script speaks to cargo through its output and hears it through variables"
 )]
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 #[path = "build/digest.rs"]
@@ -18,7 +20,7 @@ fn main() {
     for watched in ["build.rs", "build", "src", "Cargo.lock"] {
         println!("cargo::rerun-if-changed={watched}");
     }
-    let source = Tree(root);
+    let source = Tree(root, RefCell::default());
     let mut text = String::from(
         "/// Kind, what it is for, and the digest of what does it with its size.\nconst DIGESTS: &[(&str, &str, [u8; 32], u64)] = &[\n",
     );
@@ -35,8 +37,8 @@ fn variable(name: &str) -> String {
     std::env::var(name).unwrap_or_else(|_| panic!("cargo does not say `{name}`"))
 }
 
-/// This package's files.
-struct Tree(PathBuf);
+/// This package's files, and what of them is code as far as that was asked.
+struct Tree(PathBuf, RefCell<BTreeMap<String, String>>);
 
 impl digest::Source for Tree {
     fn files(&self) -> Vec<String> {
@@ -62,6 +64,15 @@ impl digest::Source for Tree {
 
     fn lock(&self) -> String {
         std::fs::read_to_string(self.0.join("Cargo.lock")).unwrap_or_default()
+    }
+
+    fn code(&self, file: &str, bytes: &[u8]) -> Result<String, String> {
+        if let Some(known) = self.1.borrow().get(file) {
+            return Ok(known.clone());
+        }
+        let code = digest::code(&String::from_utf8_lossy(bytes))?;
+        self.1.borrow_mut().insert(file.to_string(), code.clone());
+        Ok(code)
     }
 }
 

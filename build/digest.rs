@@ -15,6 +15,14 @@ pub(crate) trait Source {
     fn read(&self, file: &str) -> Vec<u8>;
     /// The text of `Cargo.lock`; empty where there is none.
     fn lock(&self) -> String;
+
+    /// What of a file's bytes is code: see [`code`]. Most files serve several kinds of work, so a source may keep what it was told.
+    ///
+    /// # Errors
+    /// As [`code`].
+    fn code(&self, _file: &str, bytes: &[u8]) -> Result<String, String> {
+        code(&String::from_utf8_lossy(bytes))
+    }
 }
 
 /// The digest of what does that work, and how many bytes were hashed.
@@ -32,7 +40,7 @@ pub(crate) fn of(kind: &str, on: &str, source: &dyn Source) -> Result<([u8; 32],
         let bytes = source.read(file);
         add(file.as_bytes());
         match file.ends_with(".rs") {
-            true => add(code(&String::from_utf8_lossy(&bytes)).map_err(|e| format!("`{file}`: {e}"))?.as_bytes()),
+            true => add(source.code(file, &bytes).map_err(|e| format!("`{file}`: {e}"))?.as_bytes()),
             false => add(&bytes),
         }
     }
@@ -81,7 +89,10 @@ pub(crate) fn counts(file: &str) -> bool {
 }
 
 /// A file's tokens without comments, documentation and what only tests see.
-fn code(text: &str) -> Result<String, String> {
+///
+/// # Errors
+/// It is not Rust.
+pub(crate) fn code(text: &str) -> Result<String, String> {
     let tokens: TokenStream = text.parse().map_err(|e| format!("it is not Rust: {e}"))?;
     Ok(strip(tokens).to_string())
 }

@@ -361,6 +361,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             output: output.clone(),
             places: Places { tools, read: vec![], scratch: None },
             product: None,
+            unit: 0,
             time_limit_s: 60,
             run_limit_s: 60,
             memory_limit: 1 << 30,

@@ -146,6 +146,7 @@ impl World {
             clocks_mhz: None,
             temperature_c: None,
             throttle: vec![],
+            spent_us: Default::default(),
         };
         let seen = kforge::record::VerifyObservation {
             emulated: false,

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use kforge::worker::message::Places;
@@ -42,24 +42,45 @@ fn main() -> ExitCode {
         return worker_main(&args[1..], &parts, Places::default, limits);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    let confinement = [confined::TESTS, compilers::TESTS].concat();
-    let tests: Vec<Test> = match words.iter().any(|word| word == AS_USER) {
-        true => confinement,
-        false => [confinement, pooled::TESTS.to_vec(), judged::TESTS.to_vec()].concat(),
+    let asked = |word: &str| words.iter().any(|w| w == word);
+    let (confinement, judging) =
+        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, judged::TESTS].concat());
+    let passed = if asked("--list") {
+        confinement.iter().chain(&judging).for_each(|(name, _)| println!("{name}: test"));
+        true
+    } else if asked(AS_USER) {
+        made(&confinement, &words)
+    } else if asked(CONFINEMENT) {
+        made(&confinement, &words) && (!rustix::process::geteuid().is_root() || as_user(&words))
+    } else if asked(JUDGING) {
+        made(&judging, &words)
+    } else {
+        halves(&words)
     };
-    if words.iter().any(|word| word == "--list") {
-        tests.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The half of these tests that is of confinement, which the superuser makes twice.
+const CONFINEMENT: &str = "--confinement";
+/// The other half: candidates, workers and judges.
+const JUDGING: &str = "--judging";
+
+/// Makes both halves at once, each in a process of its own, because some of them count what their process has started.
+fn halves(words: &[String]) -> bool {
+    let half = |which| Command::new(std::env::current_exe().unwrap()).args(words).arg(which).spawn().unwrap();
+    [CONFINEMENT, JUDGING].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
+}
+
+/// Makes those of the tests that the words ask for, one after another; tells whether all passed.
+fn made(tests: &[Test], words: &[String]) -> bool {
     let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut failed = 0;
+    let mut all = true;
     for (name, test) in tests.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
         let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        failed += u8::from(!passed);
+        all &= passed;
     }
-    let passed = failed == 0 && (!rustix::process::geteuid().is_root() || as_user(&words));
-    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    all
 }
 
 /// Says that this is the superuser's run of these tests as somebody else.
@@ -75,7 +96,6 @@ fn as_user(words: &[String]) -> bool {
     let program = folder.path().join("sandbox");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     println!("once more, as an ordinary user:");
-    let run =
-        std::process::Command::new(program).args(words).arg(AS_USER).uid(NOBODY).gid(NOBODY).current_dir("/").status();
+    let run = Command::new(program).args(words).arg(AS_USER).uid(NOBODY).gid(NOBODY).current_dir("/").status();
     run.unwrap().success()
 }

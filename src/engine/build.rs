@@ -13,7 +13,7 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::explain::result_digest;
-use super::resources::{Need, Pool};
+use super::resources::{Pool, Taken};
 use super::schedule::{Ready, Urgencies};
 use super::services::{BuildOptions, Services};
 use super::state::{Checked, Done, INTERRUPTED, State, Todo, Walk};
@@ -130,7 +130,7 @@ impl Workers<'_, '_> {
 /// A step that is ready or runs.
 struct Open {
     todo: Todo,
-    need: Option<Need>,
+    taken: Option<Taken>,
 }
 
 struct Coordinator<'scope, 'env, 'e> {
@@ -201,7 +201,7 @@ impl Coordinator<'_, '_, '_> {
                 self.urgencies.update(&self.walk.graph, self.walk.services.memory);
                 let node = self.walk.graph.node(index);
                 self.ready.push(self.pool.need(node), self.urgencies.of(index), &node.id, index);
-                self.open.insert(index, Open { todo: *todo, need: None });
+                self.open.insert(index, Open { todo: *todo, taken: None });
             }
             // Every dependency of a node that is checked in a build has ended.
             Checked::Unknown => self.conclude(index, Done::stopped("internal error: checked too early", None)),
@@ -210,12 +210,13 @@ impl Coordinator<'_, '_, '_> {
 
     /// Starts what fits, the most urgent first.
     fn start(&mut self) {
-        while let Some((index, need)) = self.ready.next(&mut self.pool) {
+        while let Some((index, taken)) = self.ready.next(&mut self.pool) {
             let Some(open) = self.open.get_mut(&index) else {
-                self.pool.release(&need);
+                self.pool.release(&taken);
                 continue;
             };
-            open.need = Some(need);
+            let unit = taken.unit;
+            open.taken = Some(taken);
             let node = self.walk.graph.node(index);
             (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
             let task = Task {
@@ -224,6 +225,7 @@ impl Coordinator<'_, '_, '_> {
                 spec: Arc::clone(&open.todo.spec),
                 key: open.todo.key,
                 product: node.product.clone(),
+                unit,
                 time_limit_s: node.time_limit_s,
                 again: open.todo.again,
             };
@@ -232,9 +234,9 @@ impl Coordinator<'_, '_, '_> {
     }
 
     fn finish(&mut self, report: Report) {
-        let Some(Open { todo, need }) = self.open.remove(&report.index) else { return };
-        if let Some(need) = need {
-            self.pool.release(&need);
+        let Some(Open { todo, taken }) = self.open.remove(&report.index) else { return };
+        if let Some(taken) = taken {
+            self.pool.release(&taken);
         }
         report.troubles.into_iter().for_each(|t| self.walk.trouble(t));
         let key = todo.key;

@@ -13,15 +13,28 @@ pub struct Capacity {
     pub memory_mib: u64,
     /// The device behind a target's name, where several targets mean one device. A name that is not here is a device of its own.
     pub devices: BTreeMap<String, String>,
+    /// How many alike there are of a device, by that name; one of those that are not here. Any of them does any step.
+    pub alike: BTreeMap<String, u32>,
     /// How many steps may share a device that none has for itself; at least one.
     pub shared: u32,
+    /// Whether steps that need a device for themselves wait for it on their own, with all made ready that needs none: then they are let to it as those that
+    /// share it are, and only what they do there is one after another.
+    pub takes_turns: bool,
     /// Whether steps that load the processors wait while a device measures, and measuring waits until they have ended.
     pub quiet: bool,
 }
 
 impl Default for Capacity {
     fn default() -> Self {
-        Capacity { cpus: 1, memory_mib: u64::MAX, devices: BTreeMap::new(), shared: 1, quiet: false }
+        Capacity {
+            cpus: 1,
+            memory_mib: u64::MAX,
+            devices: BTreeMap::new(),
+            alike: BTreeMap::new(),
+            shared: 1,
+            takes_turns: false,
+            quiet: false,
+        }
     }
 }
 
@@ -33,6 +46,14 @@ pub(super) struct Need {
     memory_mib: u64,
     device: Option<String>,
     exclusive: bool,
+}
+
+/// What a step has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Taken {
+    need: Need,
+    /// Which of the devices alike it has; 0 where it has none.
+    pub(super) unit: u32,
 }
 
 /// Resources that a more urgent step waits for, so that less urgent ones may not take them.
@@ -58,7 +79,8 @@ pub(super) struct Pool {
     pure: u32,
     cpus: u32,
     memory_mib: u64,
-    devices: BTreeMap<String, InUse>,
+    /// By name, one for each of those alike.
+    devices: BTreeMap<String, Vec<InUse>>,
     /// Steps running that load the processors and do not measure.
     loading: u32,
     /// Steps running that have a device for themselves.
@@ -86,8 +108,13 @@ impl Pool {
         }
     }
 
+    /// Whether a step keeps all others from its device for as long as it runs.
+    fn excludes(&self, need: &Need) -> bool {
+        need.exclusive && !self.capacity.takes_turns
+    }
+
     /// Takes what is needed if it is free and nobody more urgent wants it; else notes in `wanted` what it waits for.
-    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Wanted) -> bool {
+    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Wanted) -> Option<Taken> {
         let mut lacks = false;
         if need.pure && (wanted.pure || self.pure == 0) {
             (wanted.pure, lacks) = (true, true);
@@ -98,12 +125,14 @@ impl Pool {
         if need.memory_mib > 0 && (wanted.memory || self.memory_mib < need.memory_mib) {
             (wanted.memory, lacks) = (true, true);
         }
+        let mut unit = 0;
         if let Some(device) = &need.device {
-            let now = self.devices.get(device).copied().unwrap_or_default();
-            let full = if need.exclusive { now.sharing > 0 } else { now.sharing >= self.capacity.shared };
-            if now.exclusive || full || wanted.devices.contains(device) {
-                wanted.devices.insert(device.clone());
-                lacks = true;
+            match self.free(device, self.excludes(need)).filter(|_| !wanted.devices.contains(device)) {
+                Some(free) => unit = free,
+                None => {
+                    wanted.devices.insert(device.clone());
+                    lacks = true;
+                }
             }
         }
         if self.capacity.quiet {
@@ -112,35 +141,51 @@ impl Pool {
             }
             lacks |= loads(need) && (self.measuring > 0 || wanted.silence);
         }
-        if !lacks {
-            self.take(need);
+        if lacks {
+            return None;
         }
-        !lacks
+        self.take(need, unit);
+        Some(Taken { need: need.clone(), unit })
     }
 
-    fn take(&mut self, need: &Need) {
+    /// Of the devices alike one that has room: the first that nobody uses for whoever wants it alone, the one that fewest use for whoever shares.
+    fn free(&self, device: &str, exclusive: bool) -> Option<u32> {
+        let alike = self.capacity.alike.get(device).copied().unwrap_or(1).max(1);
+        let used = self.devices.get(device);
+        let of = |unit: u32| used.and_then(|used| used.get(unit as usize)).copied().unwrap_or_default();
+        let limit = if exclusive { 1 } else { self.capacity.shared };
+        let room = |unit: &u32| !of(*unit).exclusive && of(*unit).sharing < limit;
+        (0..alike).filter(room).min_by_key(|unit| of(*unit).sharing)
+    }
+
+    fn take(&mut self, need: &Need, unit: u32) {
         self.pure -= u32::from(need.pure);
         self.cpus -= need.cpus;
         self.memory_mib -= need.memory_mib;
         self.loading += u32::from(loads(need));
         self.measuring += u32::from(need.exclusive);
+        let excludes = self.excludes(need);
         if let Some(device) = &need.device {
-            let use_ = self.devices.entry(device.clone()).or_default();
-            use_.exclusive = need.exclusive;
-            use_.sharing += u32::from(!need.exclusive);
+            let alike = self.devices.entry(device.clone()).or_default();
+            alike.resize(alike.len().max(unit as usize + 1), InUse::default());
+            let use_ = &mut alike[unit as usize];
+            use_.exclusive = excludes;
+            use_.sharing += u32::from(!excludes);
         }
     }
 
     /// Gives back what [`Pool::try_take`] took.
-    pub(super) fn release(&mut self, need: &Need) {
+    pub(super) fn release(&mut self, Taken { need, unit }: &Taken) {
         self.pure += u32::from(need.pure);
         self.cpus += need.cpus;
         self.memory_mib += need.memory_mib;
         self.loading -= u32::from(loads(need));
         self.measuring -= u32::from(need.exclusive);
-        if let Some(use_) = need.device.as_ref().and_then(|d| self.devices.get_mut(d)) {
+        let excludes = self.excludes(need);
+        let alike = need.device.as_ref().and_then(|d| self.devices.get_mut(d));
+        if let Some(use_) = alike.and_then(|alike| alike.get_mut(*unit as usize)) {
             use_.exclusive = false;
-            use_.sharing -= u32::from(!need.exclusive);
+            use_.sharing -= u32::from(!excludes);
         }
     }
 }
@@ -169,7 +214,12 @@ mod tests {
     }
 
     fn take(pool: &mut Pool, need: &Need) -> bool {
-        pool.try_take(need, &mut Wanted::default())
+        pool.try_take(need, &mut Wanted::default()).is_some()
+    }
+
+    /// Gives back what was taken on the first of the devices.
+    fn release(pool: &mut Pool, need: &Need) {
+        pool.release(&Taken { need: need.clone(), unit: 0 });
     }
 
     #[test]
@@ -181,7 +231,7 @@ mod tests {
         assert!(take(&mut pool, &big));
         let one = need(&pool, StepKind::Compile, 1, None, false);
         assert!(!take(&mut pool, &one));
-        pool.release(&big);
+        release(&mut pool, &big);
         assert!(take(&mut pool, &one));
     }
 
@@ -195,7 +245,7 @@ mod tests {
         };
         let (large, small) = (of(600), of(300));
         assert!(take(&mut pool, &large) && !take(&mut pool, &large) && take(&mut pool, &small));
-        pool.release(&large);
+        release(&mut pool, &large);
         assert!(take(&mut pool, &large));
         let sorts: BTreeSet<u64> = (1..100_000).map(coarse).collect();
         assert!(sorts.len() < 150 && (1..100_000).all(|n| coarse(n) >= n && coarse(n) <= n + n / 8));
@@ -210,12 +260,50 @@ mod tests {
         assert!(take(&mut pool, &verify) && take(&mut pool, &verify));
         assert!(!take(&mut pool, &verify), "a third shares");
         assert!(!take(&mut pool, &bench), "measures beside others");
-        pool.release(&verify);
-        pool.release(&verify);
+        release(&mut pool, &verify);
+        release(&mut pool, &verify);
         assert!(take(&mut pool, &bench));
         assert!(!take(&mut pool, &verify), "shares what another has for itself");
-        pool.release(&bench);
+        release(&mut pool, &bench);
         assert!(take(&mut pool, &verify));
+    }
+
+    #[test]
+    fn of_devices_alike_each_measures_for_one_and_steps_spread_over_them() {
+        let devices = BTreeMap::from([("h200".to_string(), "gpu".to_string())]);
+        let alike = BTreeMap::from([("gpu".to_string(), 2)]);
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, devices, alike, ..Capacity::default() });
+        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
+        let bench = need(&pool, StepKind::Bench, 0, Some("gpu"), true);
+        let mut units = vec![];
+        let mut next = |pool: &mut Pool, need: &Need| {
+            let taken = pool.try_take(need, &mut Wanted::default());
+            units.push(taken.as_ref().map(|t| t.unit));
+            taken
+        };
+        let first = next(&mut pool, &bench).unwrap();
+        let second = next(&mut pool, &verify).unwrap();
+        next(&mut pool, &bench);
+        next(&mut pool, &verify);
+        next(&mut pool, &verify);
+        pool.release(&first);
+        next(&mut pool, &verify);
+        pool.release(&second);
+        assert_eq!(units, [Some(0), Some(1), None, Some(1), None, Some(0)]);
+    }
+
+    #[test]
+    fn where_steps_take_turns_by_themselves_those_that_measure_are_made_ready_beside_others() {
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, takes_turns: true, ..Capacity::default() });
+        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
+        let bench = need(&pool, StepKind::Bench, 0, Some("h200"), true);
+        assert!(take(&mut pool, &bench) && take(&mut pool, &bench));
+        assert!(!take(&mut pool, &verify), "a third");
+        release(&mut pool, &bench);
+        assert!(take(&mut pool, &verify) && !take(&mut pool, &bench));
+        release(&mut pool, &verify);
+        release(&mut pool, &bench);
+        assert!(take(&mut pool, &verify) && take(&mut pool, &verify) && !take(&mut pool, &bench));
     }
 
     #[test]
@@ -225,8 +313,8 @@ mod tests {
         let two = need(&pool, StepKind::Compile, 2, None, false);
         assert!(take(&mut pool, &one));
         let mut wanted = Wanted::default();
-        assert!(!pool.try_take(&two, &mut wanted));
-        assert!(!pool.try_take(&one, &mut wanted), "overtakes");
+        assert!(pool.try_take(&two, &mut wanted).is_none());
+        assert!(pool.try_take(&one, &mut wanted).is_none(), "overtakes");
     }
 
     #[test]
@@ -237,14 +325,14 @@ mod tests {
             let bench = need(&pool, StepKind::Bench, 1, Some("h200"), true);
             assert!(take(&mut pool, &bench));
             assert_eq!(take(&mut pool, &compile), !quiet);
-            pool.release(&bench);
+            release(&mut pool, &bench);
             if !quiet {
-                pool.release(&compile);
+                release(&mut pool, &compile);
             }
             assert!(take(&mut pool, &compile));
             let mut wanted = Wanted::default();
-            assert_eq!(pool.try_take(&bench, &mut wanted), !quiet, "measuring waits for silence");
-            assert_eq!(pool.try_take(&compile, &mut wanted), !quiet, "which new compiles do not break");
+            assert_eq!(pool.try_take(&bench, &mut wanted).is_some(), !quiet, "measuring waits for silence");
+            assert_eq!(pool.try_take(&compile, &mut wanted).is_some(), !quiet, "which new compiles do not break");
         }
     }
 

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::resources::{Need, Pool, Wanted};
+use super::resources::{Need, Pool, Taken, Wanted};
 use super::{Graph, Index, Memory, NodeId};
 use crate::record::StepKind;
 
@@ -101,15 +101,15 @@ impl Ready {
         }
     }
 
-    /// The most urgent step whose need is free, with that need taken.
-    pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Need)> {
+    /// The most urgent step whose need is free, with what it has taken.
+    pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Taken)> {
         self.classes.retain(|(_, heap)| !heap.is_empty());
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
         order.sort_by(|a, b| self.classes[*b].1.peek().cmp(&self.classes[*a].1.peek()));
         let mut wanted = Wanted::default();
-        let found = order.into_iter().find(|c| pool.try_take(&self.classes[*c].0, &mut wanted))?;
-        let (need, heap) = &mut self.classes[found];
-        heap.pop().map(|(_, _, index)| (index, need.clone()))
+        let take = |class: usize| Some((class, pool.try_take(&self.classes[class].0, &mut wanted)?));
+        let (found, taken) = order.into_iter().find_map(take)?;
+        self.classes[found].1.pop().map(|(_, _, index)| (index, taken))
     }
 
     /// Takes out the steps for which `which` holds, the most urgent of each sort first.
@@ -156,10 +156,10 @@ mod tests {
             ready.push(pool.need(graph.node(index)), urgencies.of(index), &graph.node(index).id, index);
         }
         let mut order = vec![];
-        while let Some((index, need)) = ready.next(&mut pool) {
+        while let Some((index, taken)) = ready.next(&mut pool) {
             order.push(graph.node(index).id.clone());
             assert!(ready.next(&mut pool).is_none(), "one slot");
-            pool.release(&need);
+            pool.release(&taken);
         }
         assert_eq!(order, ["b", "c", "a", "a2"]);
         assert!(ready.is_empty());

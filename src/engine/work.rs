@@ -38,6 +38,7 @@ pub(super) struct Task {
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
     pub(super) product: Option<String>,
+    pub(super) unit: u32,
     pub(super) time_limit_s: u64,
     /// It is to run although its result may be known.
     pub(super) again: bool,
@@ -121,6 +122,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         spec: &task.spec,
         key: &task.key,
         product: task.product.as_deref(),
+        unit: task.unit,
         time_limit_s: task.time_limit_s,
         blobs: tools.blobs,
         interrupted: tools.interrupted,

@@ -58,7 +58,7 @@ impl<'a> Comparison<'a> {
                 self.seen.differing += 1;
                 let mismatch = || Mismatch { index, got: got.to_string(), want: want.to_string() };
                 self.seen.first_differing.get_or_insert_with(mismatch);
-                self.gross(index, mismatch());
+                self.gross(index, mismatch);
                 self.seen.histogram[10] += 1;
             } else {
                 self.seen.histogram[0] += 1;
@@ -77,8 +77,10 @@ impl<'a> Comparison<'a> {
     ) {
         self.seen.elements = elements;
         for index in (0..elements).filter(|index| !checked.whole && !accepts(*index)) {
-            let (got, want) = shown(index);
-            self.gross(index, Mismatch { index, got, want });
+            self.gross(index, || {
+                let (got, want) = shown(index);
+                Mismatch { index, got, want }
+            });
         }
         self.seen.checked = Some(checked);
     }
@@ -93,8 +95,8 @@ impl<'a> Comparison<'a> {
             if !same {
                 seen.class_differing += 1;
                 seen.class_differing_both_nonfinite += u64::from(!got.is_finite() && !want.is_finite());
-                let mismatch = Mismatch { index, got: show(got), want: show(want) };
-                seen.first_class_differing.get_or_insert_with(|| mismatch.clone());
+                let mismatch = || Mismatch { index, got: show(got), want: show(want) };
+                seen.first_class_differing.get_or_insert_with(mismatch);
                 if let Some(count) = &mut seen.beyond {
                     *count += 1;
                 }
@@ -115,14 +117,15 @@ impl<'a> Comparison<'a> {
         if error > 0.0 {
             self.front.push(FrontPoint { index, error, got, want, scale });
             if error > GROSS * (want.abs() + self.rms) {
-                self.gross(index, Mismatch { index, got: show(got), want: show(want) });
+                self.gross(index, || Mismatch { index, got: show(got), want: show(want) });
             }
         }
     }
 
-    fn gross(&mut self, index: u64, mismatch: Mismatch) {
+    /// Takes down where a value is grossly wrong; only of the first is it told how.
+    fn gross(&mut self, index: u64, mismatch: impl FnOnce() -> Mismatch) {
         self.places.push(index);
-        self.first_gross.get_or_insert(mismatch);
+        self.first_gross.get_or_insert_with(mismatch);
     }
 
     /// What was seen.

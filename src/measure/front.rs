@@ -20,12 +20,33 @@ const CAP: usize = 256;
 /// Points of one binade, thinned whenever they have doubled, so that taking a point costs little on average however many stay.
 struct Binade {
     points: Vec<FrontPoint>,
+    /// How many points without scales the last thinning left. They stand first and rise strictly in |want| and in error.
+    thinned: usize,
     limit: usize,
 }
 
 impl Default for Binade {
     fn default() -> Self {
-        Binade { points: vec![], limit: CAP }
+        Binade { points: vec![], thinned: 0, limit: CAP }
+    }
+}
+
+impl Binade {
+    /// Takes a point, unless one that the last thinning left dominates it: most points end there, without being sorted.
+    fn push(&mut self, point: FrontPoint) {
+        if point.scale.is_none() {
+            let left = &self.points[..self.thinned];
+            let within = left.partition_point(|p| p.want.abs() <= point.want.abs());
+            if left[..within].last().is_some_and(|p| p.error >= point.error) {
+                return;
+            }
+        }
+        self.points.push(point);
+        if self.points.len() > self.limit {
+            thin(&mut self.points);
+            self.thinned = if self.points.iter().any(|p| p.scale.is_some()) { 0 } else { self.points.len() };
+            self.limit = CAP.max(2 * self.points.len());
+        }
     }
 }
 
@@ -67,12 +88,7 @@ impl Front {
                 self.quick = Some((point.error, magnitude));
             }
         }
-        let Binade { points, limit } = self.binades.entry(binade(magnitude)).or_default();
-        points.push(point);
-        if points.len() > *limit {
-            thin(points);
-            *limit = CAP.max(2 * points.len());
-        }
+        self.binades.entry(binade(magnitude)).or_default().push(point);
     }
 
     /// The points that matter, largest error first.
@@ -210,6 +226,28 @@ mod tests {
             let kept = front(&all);
             prop_assert!(!all.iter().any(fails) || kept.iter().any(loosely));
             prop_assert!(kept.iter().all(|k| all.contains(k)));
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_on_arrival_changes_no_front() {
+        let mut bits = 1u64;
+        let mut unit = || {
+            bits = bits.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (bits >> 11) as f64 / (1u64 << 53) as f64
+        };
+        for grows in [false, true] {
+            let all: Vec<FrontPoint> = (0..5000)
+                .map(|i| {
+                    let (want, noise) = (1.0 + unit(), unit());
+                    // Errors that have nothing to do with the value, and errors that grow with it, of which many stay.
+                    point(i, if grows { want * want * (1.0 + 1e-3 * noise) } else { noise }, want)
+                })
+                .collect();
+            let at_once = hull(undominated(all.clone()));
+            let mut kept = front(&all);
+            kept.reverse();
+            assert_eq!(kept, at_once, "{grows}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! When enough samples were taken, which of them count, and what short times come to (design, section 7). Pure: samples and states come in as numbers.
 
-use super::stats::median;
+use super::stats::{block_interval, median};
 
 /// Nanoseconds that the times of two events are apart at least: CUDA documents a resolution of about half a microsecond (cuEventElapsedTime).
 const RESOLUTION_NS: f64 = 500.0;
@@ -51,6 +51,16 @@ pub fn median_interval(samples: &[f64]) -> Option<(f64, f64)> {
     let low = ((n as f64 / 2.0 - reach).floor().max(0.0)) as usize;
     let high = ((n as f64 / 2.0 + reach).ceil() as usize).min(n - 1);
     Some((sorted[low], sorted[high]))
+}
+
+/// Blocks of pairs after which they may be enough: each order on each of two inputs, twice.
+const BLOCKS: usize = 8;
+/// Width of the interval of the log-ratio at which it is known well enough: half the margin of one per cent, so that what lies beyond it, or within half of it, is told.
+const PRECISE: f64 = 0.005;
+
+/// Whether blocks of pairs tell the ratio well enough. How it comes out has no part in that: who stops when he likes what he sees finds what is not there.
+pub fn known(blocks: &[Vec<f64>]) -> bool {
+    blocks.len() >= BLOCKS && block_interval(blocks).is_some_and(|(_, low, high)| high - low <= PRECISE)
 }
 
 /// Samples of one look at whether a device has warmed up.
@@ -149,6 +159,18 @@ mod tests {
         assert!(BENCH.enough(&wide), "the cap ends it");
         let lone: Vec<f64> = narrow.iter().enumerate().map(|(i, x)| if i == 5 { x * 50.0 } else { *x }).collect();
         assert!(BENCH.enough(&lone), "one disturbed sample widens no median's interval");
+    }
+
+    #[test]
+    fn pairs_are_enough_when_their_interval_is_narrow_whatever_they_say() {
+        let blocks = |centre: f64, spread: f64, count: usize| -> Vec<Vec<f64>> {
+            (0..count).map(|i| vec![centre + spread * ((i * 7 % 5) as f64 / 2.0 - 1.0)]).collect()
+        };
+        for centre in [0.0, 0.01, -0.3] {
+            assert!(!known(&blocks(centre, 0.001, 7)) && known(&blocks(centre, 0.001, 8)), "{centre}");
+            assert!(!known(&blocks(centre, 0.02, 15)), "{centre}");
+        }
+        assert!(!known(&vec![vec![]; 9]), "without samples");
     }
 
     #[test]

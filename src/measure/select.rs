@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::stats::{self, Paired};
 use crate::record::Verdict;
-use crate::record::params::{Candidate, Champion, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist};
+use crate::record::params::{
+    Candidate, Champion, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist,
+};
 use crate::record::timing::{BenchObserved, PairsObserved};
 
 /// What is known when selecting; keys are positions in the parameters.
@@ -21,6 +23,8 @@ pub struct Known {
     pub emulated: BTreeMap<(u32, u32), Judgement>,
     /// Times of (variant, shape).
     pub benches: BTreeMap<(u32, u32), BenchObserved>,
+    /// The same of few samples.
+    pub few: BTreeMap<(u32, u32), BenchObserved>,
     /// Pairs of (variant A, variant B, shape).
     pub pairs: BTreeMap<(u32, u32, u32), PairsObserved>,
 }
@@ -92,6 +96,38 @@ pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> 
     Nomination { classes: classes(params).into_iter().map(nominees).collect() }
 }
 
+/// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower than
+/// the best's median by more than the share. A full timing that failed takes its variant out, so that what was fast by cheating hides nobody for long.
+pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomination {
+    let of_class = |(class, shapes): (&str, Vec<u32>)| {
+        let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
+        let in_full = |c: &Candidate| bench.iter().all(|s| known.benches.contains_key(&(c.order, *s)));
+        let failed =
+            |c: &Candidate| bench.iter().filter_map(|s| known.benches.get(&(c.order, *s))).any(|seen| !seen.verified);
+        let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Right);
+        let contenders: Vec<(f64, f64, &Candidate)> = right
+            .filter(|c| params.timed && !failed(c))
+            .filter_map(|c| {
+                let of = |typical| over(&bench, params.hot, typical, |s| known.few.get(&(c.order, s)));
+                Some((of(stats::median)?, of(least)?, c))
+            })
+            .collect();
+        let best = contenders.iter().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.order.cmp(&b.2.order)));
+        let Some((best_time, _, best)) = best else {
+            return Nominees { class: class.into(), best: None, near: vec![] };
+        };
+        let close =
+            |(_, least, c): &&(f64, f64, &Candidate)| *least <= best_time * (1.0 + finals.within) && !in_full(c);
+        let near = contenders.iter().filter(close).map(|(.., c)| c.order).collect();
+        Nominees { class: class.into(), best: Some(best.order), near }
+    };
+    Nomination { classes: classes(params).into_iter().map(of_class).collect() }
+}
+
+fn least(samples: &[f64]) -> f64 {
+    samples.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
 /// Selects.
 pub fn select(params: &SelectParams, known: &Known) -> Selection {
     // For want of a device's word, the emulator's: enough to stand provisionally.
@@ -154,16 +190,26 @@ fn provisional(
 
 /// The geometric mean of a variant's median times over the bench shapes of a class, in nanoseconds; none unless all are there.
 fn time(candidate: &Candidate, shapes: &[u32], params: &SelectParams, known: &Known) -> Option<f64> {
-    let medians: Option<Vec<f64>> = shapes
+    let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
+    over(&bench, params.hot, stats::median, |s| known.benches.get(&(candidate.order, s)))
+}
+
+/// The geometric mean over shapes of what stands for the samples at each; none unless there are right ones at all of them.
+fn over<'b>(
+    shapes: &[u32],
+    hot: bool,
+    typical: fn(&[f64]) -> f64,
+    seen: impl Fn(u32) -> Option<&'b BenchObserved>,
+) -> Option<f64> {
+    let times: Option<Vec<f64>> = shapes
         .iter()
-        .filter(|s| params.bench.contains(s))
         .map(|s| {
-            let seen = known.benches.get(&(candidate.order, *s))?;
-            let series = if params.hot { &seen.hot } else { &seen.cold };
-            series.as_ref().filter(|s| !s.samples_ns.is_empty()).map(|s| stats::median(&s.samples_ns))
+            let seen = seen(*s).filter(|seen| seen.verified)?;
+            let series = if hot { &seen.hot } else { &seen.cold };
+            series.as_ref().filter(|s| !s.samples_ns.is_empty()).map(|s| typical(&s.samples_ns))
         })
         .collect();
-    medians.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
+    times.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
 }
 
 /// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave enough
@@ -244,6 +290,7 @@ mod tests {
             timed,
             answers: false,
             shortlist: None,
+            finals: None,
         }
     }
 
@@ -257,6 +304,7 @@ mod tests {
             hot: None,
             verified: true,
             peaks: None,
+            few: false,
             took_s: None,
         };
         Known {
@@ -264,6 +312,7 @@ mod tests {
             judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), judged(j.clone()))).collect(),
             emulated: BTreeMap::new(),
             benches: (0u32..).zip(times).map(|(v, t)| ((v, 0), bench(t))).collect(),
+            few: BTreeMap::new(),
             pairs: BTreeMap::new(),
         }
     }
@@ -315,6 +364,32 @@ mod tests {
         let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
         assert_eq!(select(&params(3, true), &known(&all, &[120.0, 100.0, 100.5])).champions[0].variant, Some(1));
         assert_eq!(select(&params(3, true), &known(&all, &[100.9, 100.0, 100.5])).champions[0].variant, Some(0));
+    }
+
+    #[test]
+    fn a_time_whose_outputs_were_not_right_is_none() {
+        let mut k = known(&[Verdict::Pass, Verdict::Pass], &[10.0, 100.0]);
+        k.benches.get_mut(&(0, 0)).unwrap().verified = false;
+        assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(1));
+    }
+
+    #[test]
+    fn those_near_the_best_after_few_samples_are_timed_in_full_and_who_fails_there_hides_nobody() {
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Fail("x".into())];
+        let few = known(&all, &[10.0, 100.0, 108.0, 130.0, 1.0]);
+        let mut k = Known { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
+        let ask = |k: &Known| finalists(&params(5, true), &Finals { within: 0.1 }, k).classes.remove(0);
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![0]), "the wrong one counts for nothing");
+        let full = |verified| BenchObserved { verified, ..k.few[&(0, 0)].clone() };
+        let (held, failed) = (full(true), full(false));
+        k.benches.insert((0, 0), held);
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "nobody else is near");
+        k.benches.insert((0, 0), failed);
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(1), vec![1, 2]));
+        // One fast sample among slow ones is enough to be looked at again.
+        k.few.get_mut(&(3, 0)).unwrap().cold.as_mut().unwrap().samples_ns[2] = 109.0;
+        assert_eq!(ask(&k).near, vec![1, 2, 3]);
+        assert_eq!(finalists(&params(5, false), &Finals { within: 0.1 }, &k).classes[0].best, None);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::finals::Contest;
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{Nominated, Selected};
 use super::make::MAIN;
@@ -39,6 +40,8 @@ pub struct Planner<'a> {
     pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
     pub nominated: BTreeMap<String, Nominated>,
+    /// By id of a select node that names who is timed in full: what it is expanded with.
+    pub contests: BTreeMap<String, Arc<Contest>>,
     /// By id of a round node: what follows if it does not say stop.
     pub waiting: BTreeMap<String, Waiting>,
     /// By id of a search node: what it is expanded with.
@@ -77,6 +80,7 @@ impl<'a> Planner<'a> {
             diagnostics: vec![],
             selected: BTreeMap::new(),
             nominated: BTreeMap::new(),
+            contests: BTreeMap::new(),
             waiting: BTreeMap::new(),
             searching: BTreeMap::new(),
             wave: 0,
@@ -91,6 +95,7 @@ impl<'a> Planner<'a> {
         self.diagnostics.extend(part.diagnostics);
         self.selected.extend(part.selected);
         self.nominated.extend(part.nominated);
+        self.contests.extend(part.contests);
         self.waiting.extend(part.waiting);
         self.searching.extend(part.searching);
     }

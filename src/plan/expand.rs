@@ -1,4 +1,4 @@
-//! Steps that are known only after earlier results. Once benches say who is near the best: their pairs, and the decision that reads them. Once a champion is
+//! Steps that are known only after earlier results. Once benches say who is near the best: full timings of those that had few samples, their pairs, and the decision that reads them. Once a champion is
 //! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::variants::Build;
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
 use crate::model::kernel::{LaunchAction, LaunchDecl};
-use crate::model::{Arch, Kernel, Method, Metric, Operator, Target};
+use crate::model::{Arch, Kernel, Method, Metric, Operator, Target, TypeChoice};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use crate::record::round::Decision;
 use crate::record::search::Searched;
@@ -78,6 +78,10 @@ impl Expand for Expander<'_> {
             let bytes = read("search").ok_or("what the search decided is not in the store")?;
             let searched: Searched = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
             planner.searched(&searching, &searched).map_err(|d| d.message)?;
+        } else if let Some(contest) = planner.contests.get(&node.id).cloned() {
+            let bytes = read("nomination").ok_or("the nomination is not in the store")?;
+            let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.named(&contest, &nomination).map_err(|d| d.message)?;
         } else if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
             let bytes = read("nomination").ok_or("the nomination is not in the store")?;
             let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
@@ -114,30 +118,35 @@ pub(super) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    pub(super) fn scope<'s>(&self, selected: &'s Selected) -> Scope<'s>
+    pub(super) fn scope<'s>(&self, choice: &'s TypeChoice, round: u32) -> Scope<'s>
     where
         'a: 's,
     {
         let Found { package, kernel, operator, target } = *self;
-        Scope { package, kernel, operator, choice: &selected.choice, target, round: selected.stage.round }
+        Scope { package, kernel, operator, choice, target, round }
     }
 }
 
 impl<'a> Planner<'a> {
     /// What a selection is about. All of it was found when the select node was made.
     pub(super) fn found(&self, selected: &Selected) -> Option<Found<'a>> {
-        let package = self.package_input(selected.package).package;
-        let kernel = package.kernels.iter().find(|k| k.name == selected.kernel)?;
-        let operator = package.operators.iter().find(|o| o.name == kernel.operator)?;
-        let target = package.targets.get(&selected.target)?;
-        Some(Found { package: selected.package, kernel, operator, target })
+        self.find(selected.package, &selected.kernel, &selected.target)
+    }
+
+    /// A kernel on a target by their names.
+    pub(super) fn find(&self, package: usize, kernel: &str, target: &str) -> Option<Found<'a>> {
+        let declared = self.package_input(package).package;
+        let kernel = declared.kernels.iter().find(|k| k.name == kernel)?;
+        let operator = declared.operators.iter().find(|o| o.name == kernel.operator)?;
+        let target = declared.targets.get(target)?;
+        Some(Found { package, kernel, operator, target })
     }
 
     /// Pairs of those near the best with the best, and the decision that reads them.
     fn nominees(&mut self, nominated: Nominated, nomination: &Nomination) -> Result<(), Diagnostic> {
         let Nominated { mut decision, selected } = nominated;
         let Some(found) = self.found(&selected) else { return Ok(()) };
-        let scope = found.scope(&selected);
+        let scope = found.scope(&selected.choice, selected.stage.round);
         let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
         for class in &nomination.classes {
             let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
@@ -158,7 +167,7 @@ impl<'a> Planner<'a> {
     fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
-        let scope = found.scope(selected);
+        let scope = found.scope(&selected.choice, selected.stage.round);
         if scope.target.arch == Arch::Cpu {
             return Ok(());
         }

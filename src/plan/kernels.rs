@@ -153,11 +153,13 @@ impl Planner<'_> {
         let cases = self.cases(package, operator, choice)?;
         self.calibrate(package, operator, choice, &cases);
         let mut field = Field::default();
+        let few = self.few(scope, builds.len());
         for build in builds {
-            self.enter(scope, build, &cases, &mut field)?;
+            self.enter(scope, build, &cases, &mut field, few)?;
         }
         match &kernel.rounds {
             Some(_) if !accepted => self.rounds(scope, field, &cases, rounds),
+            _ if few.is_some() => self.finals(scope, field, cases),
             _ if self.input.goal == Goal::Build => {
                 let only = Stage { is_last: true, ..Stage::default() };
                 self.select(scope, field, &cases, only).map(|_| ())
@@ -189,13 +191,14 @@ impl Planner<'_> {
         Ok(pinned.into_iter().filter_map(|at| all.get(at as usize).cloned()).collect())
     }
 
-    /// Plans what makes a variant a candidate: its compilation, and on each shape that it serves its verification and its time.
+    /// Plans what makes a variant a candidate: its compilation, and on each shape that it serves its verification and its time, of `few` samples or of as many as it takes.
     pub fn enter(
         &mut self,
         scope: Scope<'_>,
         mut build: Build,
         cases: &[Case],
         field: &mut Field,
+        few: Option<u32>,
     ) -> Result<(), Diagnostic> {
         if scope.kernel.rounds.is_some() {
             // Variants of several kernels: each has its position among all.
@@ -210,7 +213,7 @@ impl Planner<'_> {
             }
             served.push(at as u32);
             field.judged.push((order, at, self.verify(scope, &build, case, MAIN)?));
-            if let Some(bench) = self.bench(scope, &build, case)? {
+            if let Some(bench) = self.timing(scope, &build, case, few)? {
                 field.benched.push((order, at, bench));
             }
         }
@@ -231,31 +234,11 @@ impl Planner<'_> {
         cases: &[Case],
         stage: Stage,
     ) -> Result<String, Diagnostic> {
-        let Field { builds, serves, judged, benched } = field;
+        let (classes, params) = self.selection(scope, &field, cases, stage.is_last)?;
         let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
-        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
         let input = self.package_input(scope.package);
-        let pin_of = |types: &str, class: &str| {
-            input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
-        };
-        let pin = |class: &str| pin_of(&choice.label, class).or_else(|| pin_of("", class));
-        let params = SelectParams {
-            candidates: builds
-                .iter()
-                .zip(&serves)
-                .map(|(b, s)| Candidate { order: b.variant.order, identity: identity(&b.name()), serves: s.clone() })
-                .collect(),
-            shapes,
-            bench: (0u32..).zip(cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
-            pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
-            margin: MARGIN,
-            hot: kernel.select.metric == Metric::Hot,
-            timed: target.arch != Arch::Cpu,
-            answers: kernel.rounds.is_some() && stage.is_last,
-            shortlist: None,
-        };
         // With nobody to compare, or at nothing, the decision needs no pairs.
-        let nominates = builds.len() > 1 && !benched.is_empty();
+        let nominates = field.builds.len() > 1 && !field.benched.is_empty();
         let shapes = params.shapes.clone();
         let package = input.package.name.clone();
         let labels = Labels {
@@ -273,21 +256,8 @@ impl Planner<'_> {
         if stage.is_last {
             node = node.binding();
         }
-        for (build, served) in builds.iter().zip(&serves) {
-            let scope = Scope { round: build.round, ..scope };
-            if let Some(first) = served.first() {
-                let compiler = Self::compiler(scope.of(build), cases[*first as usize].work);
-                let (_, inspect) = self.compile(scope, build, compiler, MAIN);
-                node = node.optional(&format!("built:{}", build.variant.order), &inspect, "inspection");
-            }
-        }
-        for (variant, shape, judge) in &judged {
-            node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
-            // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
-            if let Some(emulated) = self.emulated(scope, &builds, *variant, *shape, cases) {
-                node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
-            }
-        }
+        node = self.judged_by(scope, node, &field, cases);
+        let Field { builds, benched, .. } = field;
         for (variant, shape, bench) in &benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
         }
@@ -323,6 +293,62 @@ impl Planner<'_> {
             self.selected.insert(id.clone(), Arc::new(Selected { stage, ..selected }));
             Ok(id)
         }
+    }
+
+    /// The parameters of a selection, and the names of its classes.
+    pub(super) fn selection(
+        &self,
+        scope: Scope<'_>,
+        field: &Field,
+        cases: &[Case],
+        is_last: bool,
+    ) -> Result<(BTreeMap<String, String>, SelectParams), Diagnostic> {
+        let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
+        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
+        let input = self.package_input(scope.package);
+        let pin_of = |types: &str, class: &str| {
+            input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
+        };
+        let pin = |class: &str| pin_of(&choice.label, class).or_else(|| pin_of("", class));
+        let candidates = field.builds.iter().zip(&field.serves);
+        let candidate = |(b, s): (&Build, &Vec<u32>)| Candidate {
+            order: b.variant.order,
+            identity: identity(&b.name()),
+            serves: s.clone(),
+        };
+        let params = SelectParams {
+            candidates: candidates.map(candidate).collect(),
+            shapes,
+            bench: (0u32..).zip(cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
+            pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
+            margin: MARGIN,
+            hot: kernel.select.metric == Metric::Hot,
+            timed: target.arch != Arch::Cpu,
+            answers: kernel.rounds.is_some() && is_last,
+            shortlist: None,
+            finals: None,
+        };
+        Ok((classes, params))
+    }
+
+    /// A select node that reads which candidates could be built, and which are right.
+    pub(super) fn judged_by(&mut self, scope: Scope<'_>, mut node: Make, field: &Field, cases: &[Case]) -> Make {
+        for (build, served) in field.builds.iter().zip(&field.serves) {
+            let scope = Scope { round: build.round, ..scope };
+            if let Some(first) = served.first() {
+                let compiler = Self::compiler(scope.of(build), cases[*first as usize].work);
+                let (_, inspect) = self.compile(scope, build, compiler, MAIN);
+                node = node.optional(&format!("built:{}", build.variant.order), &inspect, "inspection");
+            }
+        }
+        for (variant, shape, judge) in &field.judged {
+            node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
+            // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
+            if let Some(emulated) = self.emulated(scope, &field.builds, *variant, *shape, cases) {
+                node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
+            }
+        }
+        node
     }
 
     /// The id of the judge step of the same variant and shape on `cpu`, if it was planned already.

@@ -19,7 +19,7 @@
 //! | judge | tolerance | what verify saw | names, the device |
 //! | match | signature | two inspections | which method it is |
 //! | search | strategy, seed, budget, limits of the architecture, what is launched | the space by values; what the search step before knew; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
-//! | select | declared order, classes, pins, margin; how near to the best is near, where it nominates | judgements, times, pairs | names of variants and shapes |
+//! | select | declared order, classes, pins, margin; how near to the best is near, where it nominates or names who is timed in full | judgements, times, pairs | names of variants and shapes |
 //! | attribute | threshold | match, pairs, judgements without the method | which method it is |
 //! | profile | problem, launches, the metrics that are wanted | binary, inspection | the device; who is champion |
 //! | roofline | operations, bytes and arithmetic of each bench shape, cold or hot | times, metrics | names of shapes |
@@ -33,6 +33,8 @@
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next, and its result adds them and
 //! the next search step, a wave after its own. The last one adds the select step that nominates among those visited.
 //!
+//! Of a kernel of many variants all are timed with few samples first; who may be the fastest by those is timed in full, a wave after ([`finals`]).
+//!
 //! A kernel with rounds is planned from what is recorded of them, with one selection after each ([`rounds`]); only the decision of the round after the last is known
 //! by results.
 //!
@@ -41,6 +43,7 @@
 pub mod bound;
 pub mod context;
 pub mod expand;
+pub mod finals;
 pub mod input;
 pub mod kernels;
 pub mod make;

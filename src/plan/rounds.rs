@@ -122,7 +122,7 @@ impl Planner<'_> {
         }
         for round in tried {
             for build in round.builds {
-                self.enter(Scope { round: round.round, ..scope }, build, cases, &mut field)?;
+                self.enter(Scope { round: round.round, ..scope }, build, cases, &mut field, None)?;
             }
             if selects && !field.builds.is_empty() {
                 let next = Stage { round: round.round, is_last: round.round == last, ..stage };
@@ -167,7 +167,7 @@ impl Planner<'_> {
     /// The decision of the round after a selection, once its champion is known, and what the champion's methods buy is planned.
     pub(super) fn next_round(&mut self, selected: &Selected, champion: Option<u32>) {
         let Some(found) = self.found(selected) else { return };
-        let scope = found.scope(selected);
+        let scope = found.scope(&selected.choice, selected.stage.round);
         let round = selected.stage.round + 1;
         if self.is_accepted(scope) {
             return;

@@ -38,7 +38,7 @@ const BATCH: u32 = 8;
 const LARGE_BATCH: u32 = 64;
 
 /// Samples of a first, short timing: enough for a median that noise of ten per cent moves by five, few enough to cost a tenth of a full one.
-const FEW: u32 = 5;
+pub(super) const FEW: u32 = 5;
 
 /// How many times slower than the best after few samples a variant may be to be timed in full: what five noisy samples and changing clocks cannot hide.
 const WITHIN: f64 = 1.3;

@@ -1,5 +1,6 @@
 //! What a measurement is valid for, and where it came from.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,10 @@ pub struct Provenance {
     /// NVML's event reasons, by name.
     #[serde(default)]
     pub throttle: Vec<String>,
+    /// Microseconds that the step spent on each thing that it did, as far as it counted them: `wait` for its turn at the device, `device` from then on, and within
+    /// that what was asked of the device's runner.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub spent_us: BTreeMap<String, u64>,
 }
 
 #[cfg(test)]

@@ -337,6 +337,17 @@ pub struct SelectParams {
     /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortlist: Option<Shortlist>,
+    /// Set on a step that names who is to be timed in full, of variants that were timed with few samples (inputs `few:V:S`, and `bench:V:S` of those that were
+    /// timed in full already): its output is `nomination`, a [`Nomination`], and no `selection`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finals: Option<Finals>,
+}
+
+/// Who is near enough to the fastest after few samples to be timed in full.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Finals {
+    /// Share by which a variant's fastest sample may be slower than the best's median (0.1: ten per cent).
+    pub within: f64,
 }
 
 /// Who is near enough to the fastest to be compared with it in pairs.

@@ -23,6 +23,7 @@ fn provenance(day: u32) -> Provenance {
         clocks_mhz: Some((1980, 3201)),
         temperature_c: None,
         throttle: vec![],
+        spent_us: Default::default(),
     }
 }
 

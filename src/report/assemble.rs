@@ -336,7 +336,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
                 };
                 let (cold_ns, hot_ns) = (of(&seen.cold), of(&seen.hot));
-                report.times.push(TimeReport { shape: shape.clone(), variant, cold_ns, hot_ns });
+                report.times.push(TimeReport { shape: shape.clone(), variant, cold_ns, hot_ns, few: seen.few });
             }
         }
         StepKind::Inspect if is_champion && step.labels.method.is_none() => {
@@ -374,7 +374,9 @@ fn tidy(report: &mut TargetReport) {
     report.observed_on.sort();
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
-    report.times.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
+    // A full timing stands for one of few samples.
+    report.times.sort_by(|a, b| (&a.shape, &a.variant, a.few).cmp(&(&b.shape, &b.variant, b.few)));
+    report.times.dedup_by(|b, a| b.few && (&a.shape, &a.variant) == (&b.shape, &b.variant));
     report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();

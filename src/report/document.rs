@@ -191,6 +191,10 @@ pub struct TimeReport {
     pub cold_ns: Option<f64>,
     /// The median of hot times.
     pub hot_ns: Option<f64>,
+    /// Whether these are the medians of few samples, which said that it is too slow to be worth more: nothing was done against kernels that know when they are
+    /// timed beyond looking at their outputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub few: bool,
 }
 
 impl Report {

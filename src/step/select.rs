@@ -1,8 +1,8 @@
-//! select: which variant stands for each class of shapes, or first, who is near enough to the best for pairs to decide.
+//! select: which variant stands for each class of shapes, or first, who is near enough to the best to be timed in full, or for pairs to decide.
 
 use crate::base::Severity;
 use crate::engine::{Job, Ran, RunError};
-use crate::measure::select::{Known, nominate, select};
+use crate::measure::select::{Known, finalists, nominate, select};
 use crate::record::Verdict;
 use crate::record::params::SelectParams;
 
@@ -25,9 +25,15 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
             ("judgement", [v, s]) => drop(io::document(job, name)?.map(|d| known.judgements.insert((*v, *s), d))),
             ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
             ("bench", [v, s]) => drop(io::document(job, name)?.map(|d| known.benches.insert((*v, *s), d))),
+            ("few", [v, s]) => drop(io::document(job, name)?.map(|d| known.few.insert((*v, *s), d))),
             ("pairs", [a, b, s]) => drop(io::document(job, name)?.map(|d| known.pairs.insert((*a, *b, *s), d))),
             _ => return Err(io::failed(format!("BUG: select does not know input `{name}`"))),
         }
+    }
+    if let Some(finals) = &params.finals {
+        let nomination = finalists(&params, finals, &known);
+        let near: usize = nomination.classes.iter().map(|c| c.near.len()).sum();
+        return io::one(job, "nomination", &nomination, format!("{near} to be timed in full"));
     }
     if let Some(shortlist) = &params.shortlist {
         let nomination = nominate(&params, shortlist, &known);

@@ -42,6 +42,7 @@ impl Executor<'_> {
             output: output.clone(),
             places: self.places.clone(),
             product: job.product.map(str::to_string),
+            unit: job.unit,
             time_limit_s: job.time_limit_s,
             run_limit_s: self.run_limit_s,
             memory_limit: self.memory_limit,

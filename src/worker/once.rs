@@ -50,6 +50,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         output,
         places,
         product: None,
+        unit: 0,
         time_limit: limits.time,
         run_limit: limits.run,
         memory_limit: limits.memory,

@@ -41,7 +41,8 @@ type Warm = (Option<Confinement>, Talker);
 pub struct Pool {
     worker: Command,
     steps: Option<PathBuf>,
-    idle: Mutex<BTreeMap<Lane, Vec<Warm>>>,
+    /// By lane and, of devices alike, the one whose context a worker holds.
+    idle: Mutex<BTreeMap<(Lane, u32), Vec<Warm>>>,
 }
 
 /// A worker that gave no answer: what happened. It was killed with all it started; the next request gets another.
@@ -83,7 +84,7 @@ impl Pool {
 
     /// Has a worker do a step. As many run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
-        let lane = Lane::of(request.spec.kind);
+        let lane = (Lane::of(request.spec.kind), request.unit);
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
         let (keep, worker) = self.take(lane, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
         let limit = Duration::from_secs(request.time_limit_s).saturating_add(GRACE);
@@ -109,7 +110,7 @@ impl Pool {
     }
 
     /// Of the workers that keep enough, the one used last, which is the warmest; or a new one.
-    fn take(&self, lane: Lane, keep: Option<Confinement>) -> io::Result<Warm> {
+    fn take(&self, lane: (Lane, u32), keep: Option<Confinement>) -> io::Result<Warm> {
         let idle = || {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             let idle = idle.get_mut(&lane)?;

@@ -140,6 +140,7 @@ mod tests {
             output: "out".into(),
             places: Places::default(),
             product: None,
+            unit: 0,
             time_limit_s: 1,
             run_limit_s: 1,
             memory_limit: 1,

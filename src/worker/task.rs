@@ -25,6 +25,8 @@ pub struct Task {
     pub places: Places,
     /// The product of the device to observe, as in [`Request::product`].
     pub product: Option<String>,
+    /// Which of the devices that would do, as in [`Request::unit`].
+    pub unit: u32,
     /// How long it may take, from [`Task::started`] on.
     pub time_limit: Duration,
     /// How long one run of candidate code may take, from the start of its own process on: what the step does beside is not its time.
@@ -47,6 +49,7 @@ impl From<Request> for Task {
             output: request.output,
             places: request.places,
             product: request.product,
+            unit: request.unit,
             time_limit: Duration::from_secs(request.time_limit_s),
             run_limit: Duration::from_secs(request.run_limit_s),
             memory_limit: request.memory_limit,

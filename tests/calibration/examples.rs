@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use kforge::base::Digest;
 use kforge::engine::{Node, Source};
 use kforge::measure::calibrate::calibrate;
+use kforge::model::{Operator, Package, TypeChoice};
 use kforge::optimize::templates::TEMPLATES;
 use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
 use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
@@ -16,6 +17,7 @@ use kforge::worker::message::{Places, Response};
 use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
 use kforge::workspace::{Workspace, load};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 /// Work beyond which shapes are left out here: every operator has one below, and what holds of it alone is enough to tell.
 const SMALL: f64 = 4e6;
@@ -83,6 +85,7 @@ fn nulls(node: &Node) -> NullsObserved {
         allow_unconfined: false,
         started: Instant::now(),
         product: None,
+        unit: 0,
     };
     let response = perform(&task, TABLE);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);
@@ -103,6 +106,27 @@ fn calibrated(node: &Node, nodes: &BTreeMap<&str, &Node>) -> (Calibration, BTree
     (calibrate(&params, &observed), asked)
 }
 
+/// Holds one operator of the examples, for one choice of its types, against what must fail.
+fn examine(package: &Package, operator: &Operator, choice: &TypeChoice, nodes: &BTreeMap<&str, &Node>) {
+    let parts = [&package.name, &operator.name, &choice.label].map(String::as_str);
+    let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
+    let id = format!("{}/calibrate", parts.join("/"));
+    let node = nodes.get(id.as_str()).unwrap_or_else(|| panic!("`{id}` is not planned"));
+    let (calibration, asked) = calibrated(node, nodes);
+    assert!(calibration.indecisive.is_empty(), "{id}: {:?}", calibration.indecisive);
+    for candidate in ["zeros", "constant 1", "another seed"] {
+        assert!(asked.contains(candidate), "{id} was not asked about `{candidate}` but {asked:?}");
+    }
+    // An input that has as many values as some output can be copied there.
+    let shape = operator.shapes.iter().min_by_key(|s| s.dims.values().product::<i64>()).unwrap();
+    let problem = operator.bind(choice, shape).unwrap();
+    for input in problem.read() {
+        let fits = problem.written().any(|t| t.elements() == input.elements() && t.name != input.name);
+        let copy = format!("copy of {}", input.name);
+        assert!(!fits || asked.contains(&copy), "{id} was not asked about `{copy}` but {asked:?}");
+    }
+}
+
 #[test]
 fn zeros_a_constant_and_a_copy_of_an_input_fail_on_every_example_operator() {
     let mut seen = 0;
@@ -110,30 +134,14 @@ fn zeros_a_constant_and_a_copy_of_an_input_fail_on_every_example_operator() {
         let workspace = workspace(example);
         let nodes = planned(&workspace);
         let by_id: BTreeMap<&str, &Node> = nodes.iter().map(|n| (n.id.as_str(), n)).collect();
-        for package in workspace.members.iter().map(|m| &m.package) {
-            for operator in &package.operators {
-                seen += 1;
-                for choice in operator.choices() {
-                    let parts = [&package.name, &operator.name, &choice.label].map(String::as_str);
-                    let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-                    let id = format!("{}/calibrate", parts.join("/"));
-                    let node = by_id.get(id.as_str()).unwrap_or_else(|| panic!("`{id}` is not planned"));
-                    let (calibration, asked) = calibrated(node, &by_id);
-                    assert!(calibration.indecisive.is_empty(), "{id}: {:?}", calibration.indecisive);
-                    for candidate in ["zeros", "constant 1", "another seed"] {
-                        assert!(asked.contains(candidate), "{id} was not asked about `{candidate}` but {asked:?}");
-                    }
-                    // An input that has as many values as some output can be copied there.
-                    let shape = operator.shapes.iter().min_by_key(|s| s.dims.values().product::<i64>()).unwrap();
-                    let problem = operator.bind(&choice, shape).unwrap();
-                    for input in problem.read() {
-                        let fits = problem.written().any(|t| t.elements() == input.elements() && t.name != input.name);
-                        let copy = format!("copy of {}", input.name);
-                        assert!(!fits || asked.contains(&copy), "{id} was not asked about `{copy}` but {asked:?}");
-                    }
-                }
-            }
-        }
+        let packages = workspace.members.iter().map(|m| &m.package);
+        let operators: Vec<(&Package, &Operator)> =
+            packages.flat_map(|package| package.operators.iter().map(move |operator| (package, operator))).collect();
+        seen += operators.len();
+        let each = operators.par_iter().flat_map_iter(|(package, operator)| {
+            operator.choices().into_iter().map(move |choice| (*package, *operator, choice))
+        });
+        each.for_each(|(package, operator, choice)| examine(package, operator, &choice, &by_id));
     }
     assert!(seen >= 25, "{seen} operators");
 }

@@ -254,6 +254,7 @@ impl Lab {
             output: output.clone(),
             places: Places { tools: self.tools(), read: vec![], scratch: None },
             product: None,
+            unit: 0,
             time_limit_s: self.seconds,
             run_limit_s: self.seconds,
             memory_limit: 1 << 30,
@@ -605,7 +606,7 @@ fn paired() {
         let seen = lab.pairs(a, b, hot);
         assert_eq!(seen.verdict(), None, "{:?}", seen.response);
         let observed: PairsObserved = seen.read("observation");
-        assert_eq!(observed.blocks.len(), 16);
+        assert!((8..=16).contains(&observed.blocks.len()), "{}", observed.blocks.len());
         decide(&observed.blocks, 0.01)
     };
     assert_eq!(decided("slower", "honest", false), Paired::Slower);

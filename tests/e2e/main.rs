@@ -18,6 +18,8 @@ mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+#[path = "../installed/remembered.rs"]
+mod remembered;
 mod rounds;
 mod sample;
 mod searched;

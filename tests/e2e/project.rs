@@ -10,6 +10,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+use crate::remembered::remember;
+
 /// A workspace, the home it uses, and the program it is built with.
 #[derive(Clone)]
 pub(crate) struct Project {
@@ -21,7 +23,7 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// An empty workspace with an empty home.
+    /// An empty workspace with a home that knows the compiler and nothing else.
     pub(crate) fn new() -> Self {
         // Beside the program, so that the link to it is one within a file system.
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -32,6 +34,7 @@ impl Project {
         fs::create_dir(place.path().join("user")).unwrap();
         let (root, home) = (place.path().join("work"), place.path().join("home"));
         fs::create_dir(&root).unwrap();
+        remember(&program, &home);
         Project { place: Arc::new(place), root, home, vars: vec![] }
     }
 
@@ -47,7 +50,7 @@ impl Project {
         self
     }
 
-    /// With another home in the same place.
+    /// With another home in the same place, which knows nothing.
     pub(crate) fn home_at(mut self, path: impl AsRef<Path>) -> Self {
         self.home = self.place.path().join(path);
         self

@@ -104,6 +104,7 @@ impl Attack {
             output: self.path("out"),
             places: Places { tools: [("c++".to_string(), "/usr/bin/g++".into())].into(), read: vec![], scratch: None },
             product: None,
+            unit: 0,
             time_limit_s: self.time_s,
             run_limit_s: 60,
             memory_limit: 1 << 30,

@@ -194,6 +194,7 @@ impl Bench {
             output: self.dir.path().join("out"),
             places: Places { tools: tools(), read: vec![], scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
             product: None,
+            unit: 0,
             time_limit: self.time,
             run_limit: self.run,
             memory_limit: self.memory,

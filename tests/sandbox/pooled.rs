@@ -64,6 +64,7 @@ fn request(act: &str) -> Request {
         output: PathBuf::from("/nowhere"),
         places: Places::default(),
         product: None,
+        unit: 0,
         time_limit_s: 60,
         run_limit_s: 60,
         memory_limit: 1 << 30,

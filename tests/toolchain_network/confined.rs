@@ -48,6 +48,7 @@ impl Steps {
             output: self.path("out"),
             places: Places { tools: self.tools.clone(), ..Places::default() },
             product: None,
+            unit: 0,
             time_limit_s: 120,
             run_limit_s: 60,
             memory_limit: 1 << 30,

@@ -17,6 +17,8 @@ mod growth;
 #[cfg(feature = "virtual-device")]
 mod lab;
 #[cfg(feature = "virtual-device")]
+mod many;
+#[cfg(feature = "virtual-device")]
 mod products;
 #[cfg(feature = "virtual-device")]
 #[path = "../e2e/project.rs"]
@@ -27,6 +29,9 @@ mod property;
 #[cfg(feature = "virtual-device")]
 #[path = "../e2e/random.rs"]
 mod random;
+#[cfg(feature = "virtual-device")]
+#[path = "../installed/remembered.rs"]
+mod remembered;
 #[cfg(feature = "virtual-device")]
 mod rounds;
 #[cfg(feature = "virtual-device")]

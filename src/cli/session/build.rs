@@ -38,6 +38,10 @@ use crate::toolchain::{Cuda, Pip, cuda};
 use crate::worker::Pool;
 use crate::workspace::select::Selected;
 
+/// Steps that are at work for a device at once. On it they take turns; four of them have the next one ready by the time that one leaves it, and each holds a
+/// context, which takes a third of a second and half a gigabyte.
+const AT_A_DEVICE: u32 = 4;
+
 /// What a build is asked.
 pub struct Asked {
     /// What was selected.
@@ -269,7 +273,7 @@ impl Context {
             let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;
             Some((t.name.clone(), device.to_string()))
         };
-        let behind = targets().filter_map(behind).collect();
+        let behind: BTreeMap<String, String> = targets().filter_map(behind).collect();
         // A device that is there may be gone next time, so nothing is certified beside it.
         decided &= devices.classes.is_empty() && devices.tools.is_empty();
         let mut planner = Planner::plan(PlanInput {
@@ -332,6 +336,10 @@ impl Context {
                 cpus: jobs as u32,
                 memory_mib: super::memory::capacity_mib(&self.settings),
                 devices: behind,
+                alike: devices.alike(),
+                shared: AT_A_DEVICE,
+                // Where locks hold nothing the steps of this build take turns all the same.
+                takes_turns: locks.iter().all(Lock::is_held),
                 ..Capacity::default()
             },
             interrupted: interrupted.clone(),

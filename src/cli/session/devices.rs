@@ -66,6 +66,13 @@ impl Devices {
         Ok(Devices { classes, tools })
     }
 
+    /// How many there are of each class, by the class as text: a kernel may be observed on any of them.
+    pub fn alike(&self) -> BTreeMap<String, u32> {
+        let mut alike = BTreeMap::new();
+        self.classes.iter().for_each(|class| *alike.entry(class.to_string()).or_default() += 1);
+        alike
+    }
+
     /// The one that runs code for an architecture, and is the product that is asked for, if any is.
     pub fn for_arch(&self, arch: &str, product: Option<&str>) -> Option<&DeviceClass> {
         self.classes.iter().find(|d| d.runs(arch) && product.is_none_or(|p| p == d.product))

@@ -144,6 +144,7 @@ fn evidence_and_journals_of_living_workspaces_keep_their_outputs() {
         clocks_mhz: None,
         temperature_c: None,
         throttle: vec![],
+        spent_us: Default::default(),
     };
     let index = Index::new(&f.home, f.store.clone());
     index.add(&Record { question: Digest::of(b"q"), provenance, result: result(seen) }).unwrap();

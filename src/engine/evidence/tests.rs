@@ -18,6 +18,7 @@ fn record(device: DeviceClass, measured_at: &str) -> Record {
         clocks_mhz: Some((1980, 3201)),
         temperature_c: None,
         throttle: vec![],
+        spent_us: Default::default(),
     };
     let result = StepResult {
         outputs: [].into(),

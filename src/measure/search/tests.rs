@@ -59,7 +59,7 @@ fn judged(verdict: Verdict) -> Judgement {
 
 fn observed(ns: f64, took_s: f64) -> BenchObserved {
     let series = Series { samples_ns: vec![ns; 5], dropped: 0 };
-    BenchObserved { cold: Some(series), hot: None, verified: true, peaks: None, took_s: Some(took_s) }
+    BenchObserved { cold: Some(series), hot: None, verified: true, peaks: None, few: false, took_s: Some(took_s) }
 }
 
 impl Machine {

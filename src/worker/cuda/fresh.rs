@@ -16,6 +16,7 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         output: task.output.clone(),
         places: task.places.clone(),
         product: task.product.clone(),
+        unit: task.unit,
         time_limit_s: task.left().as_secs(),
         run_limit_s: task.run_limit.as_secs(),
         memory_limit: task.memory_limit,

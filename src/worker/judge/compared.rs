@@ -24,8 +24,34 @@ pub(in crate::worker) struct Left<'a> {
     pub(in crate::worker) said: &'static str,
     /// The byte that outputs held before.
     pub(in crate::worker) poison: u8,
-    /// Each written tensor and its bytes.
-    pub(in crate::worker) outputs: Vec<(&'a Tensor, &'a [u8])>,
+    /// Each written tensor and its bytes. Runs that are known to have left the same may show the very same memory.
+    pub(in crate::worker) outputs: Vec<(&'a Tensor, Bytes<'a>)>,
+}
+
+/// Bytes, and their digest where it is known.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::worker) struct Bytes<'a> {
+    /// The bytes.
+    pub(in crate::worker) of: &'a [u8],
+    /// Their digest.
+    pub(in crate::worker) digest: Option<Digest>,
+}
+
+impl<'a> From<&'a [u8]> for Bytes<'a> {
+    fn from(of: &'a [u8]) -> Self {
+        Bytes { of, digest: None }
+    }
+}
+
+impl Bytes<'_> {
+    /// Whether they are the same; quick where they are the same memory.
+    fn same(&self, other: &Self) -> bool {
+        std::ptr::eq(self.of, other.of) || self.of == other.of
+    }
+
+    fn digest(&self) -> Digest {
+        self.digest.unwrap_or_else(|| Digest::of(self.of))
+    }
 }
 
 /// Inputs of a trial, and what is expected of it.
@@ -115,17 +141,18 @@ impl<'a> Observer<'a> {
     ) -> Result<(), Response> {
         let mut trials: Vec<TrialObserved> = vec![];
         for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
-            let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1)).collect();
+            let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1.of)).collect();
             let unwritten = laid::unwritten(tensor, &of_runs);
             // Elements that nobody wrote hold the poison, of which runs have different kinds: that says nothing of what runs differ by.
             let whole = unwritten.is_none();
             if let Some(finding) = unwritten {
                 self.find(finding);
             }
-            let first = of_runs[0].1;
-            for (run, (_, bytes)) in of_runs.iter().enumerate() {
+            let first = ended[0].outputs[at].1;
+            for (run, left) in ended.iter().enumerate() {
+                let bytes = left.outputs[at].1;
                 // A run that gave the very bytes of the first is as right or wrong as that.
-                if run > 0 && *bytes == first {
+                if run > 0 && bytes.same(&first) {
                     continue;
                 }
                 let seen = self.observe_bytes(trial, tensor, against, bytes)?;
@@ -135,8 +162,8 @@ impl<'a> Observer<'a> {
                     None => trials.push(TrialObserved { trial: trial.trial, distribution, outputs: vec![seen] }),
                 }
                 if run > 0 && whole {
-                    let got = gather_strided(tensor, bytes).map_err(failed)?;
-                    self.differs(tensor, first, &got, trial, ended[run].said)?;
+                    let got = gather_strided(tensor, bytes.of).map_err(failed)?;
+                    self.differs(tensor, first.of, &got, trial, ended[run].said)?;
                 }
             }
         }
@@ -153,14 +180,14 @@ impl<'a> Observer<'a> {
         trial: &Trial,
         tensor: &Tensor,
         against: &Against<'_>,
-        bytes: &[u8],
+        bytes: Bytes<'_>,
     ) -> Result<OutputObserved, Response> {
         let name = self.name(trial, tensor, against, bytes)?;
         let lock = || OBSERVED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = name.as_ref().and_then(|name| lock().get(name).cloned()) {
             return Ok(known);
         }
-        let got = gather_strided(tensor, bytes).map_err(failed)?;
+        let got = gather_strided(tensor, bytes.of).map_err(failed)?;
         let (inputs, expected) = against.get()?;
         let seen = self.observe(tensor, inputs, expected, &got)?;
         if let Some(name) = name {
@@ -179,7 +206,7 @@ impl<'a> Observer<'a> {
         trial: &Trial,
         tensor: &Tensor,
         against: &Against<'_>,
-        bytes: &[u8],
+        bytes: Bytes<'_>,
     ) -> Result<Option<Digest>, Response> {
         let (Against::Later(expected, ..), of) = (against, &tensor.name) else { return Ok(None) };
         let compare = self.params.compare.get(of);
@@ -189,7 +216,7 @@ impl<'a> Observer<'a> {
         let scaled = self.params.scaled.contains(of);
         let rest = (&self.params.problem, trial, of, compare, scaled, self.params.count_beyond.get(of), expected);
         let mut all = serde_json::to_vec(&rest).map_err(|e| failed(e.to_string()))?;
-        all.extend(Digest::of(bytes).to_string().as_bytes());
+        all.extend(bytes.digest().to_string().as_bytes());
         Ok(Some(Digest::of(&all)))
     }
 

@@ -315,8 +315,10 @@ impl<'a> Judge<'a> {
             .iter()
             .zip(&after)
             .map(|((run, placed), after)| {
-                let written =
-                    placed.iter().zip(after).filter_map(|(one, after)| Some((one.written()?, &after.bytes[..])));
+                let written = placed
+                    .iter()
+                    .zip(after)
+                    .filter_map(|(one, after)| Some((one.written()?, after.bytes.as_slice().into())));
                 Left { said: run.said, poison: run.manner.poison, outputs: written.collect() }
             })
             .collect();

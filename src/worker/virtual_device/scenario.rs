@@ -83,6 +83,8 @@ pub enum Fault {
     Crash,
     /// It never ends.
     TimeOut,
+    /// It gives up its work when it is timed, which few samples do not show.
+    Evades,
 }
 
 /// How launches behave whose text matches.

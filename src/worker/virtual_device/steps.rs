@@ -48,6 +48,7 @@ impl At {
             clocks_mhz: None,
             temperature_c: None,
             throttle: vec![],
+            spent_us: Default::default(),
         };
         let clock = Clock::new(scenario.seed, task.spec.key().hash(), scenario.noise, scenario.drift);
         let (peaks, refused) = (device.peaks.clone(), device.refused.clone());
@@ -88,6 +89,7 @@ impl At {
         let verdict = match fault {
             Some(Fault::TimeOut) => Some(Verdict::Fail("timed out".into())),
             Some(Fault::Crash) => Some(Verdict::Fail(CRASHED.into())),
+            Some(Fault::Evades) => Some(Verdict::Fail("an output of a timed launch is wrong".into())),
             None => None,
         };
         Ok(Response::Done { verdict, notes: vec![], summary, forget: fault == Some(Fault::TimeOut) })
@@ -99,7 +101,9 @@ pub fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let at = At::new(task, params.protocol)?;
-        let behaviour = at.behaviour(&params)?;
+        let mut behaviour = at.behaviour(&params)?;
+        // What is not timed shows nothing of it.
+        behaviour.fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
         let written = || params.problem.tensors.iter().filter(|t| t.role != Role::Input);
         let trials = params.trials.iter().map(|trial| TrialObserved {
             trial: trial.trial,
@@ -150,16 +154,31 @@ pub fn bench(task: &Task) -> Response {
         let behaviour = at.behaviour(&params)?;
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
-        let seen = match behaviour.fault {
-            Some(_) => BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone(), took_s },
+        let fault = behaviour.fault.filter(|fault| *fault != Fault::Evades || params.samples.is_none());
+        let seen = match fault {
+            Some(_) => BenchObserved {
+                cold: None,
+                hot: None,
+                verified: false,
+                peaks: at.peaks.clone(),
+                few: params.samples.is_some(),
+                took_s,
+            },
             None => {
                 let cold = Some(at.series(&behaviour, samples));
                 let hot = Some(at.series(&behaviour, samples));
-                BenchObserved { cold, hot, verified: true, peaks: at.peaks.clone(), took_s }
+                BenchObserved {
+                    cold,
+                    hot,
+                    verified: true,
+                    peaks: at.peaks.clone(),
+                    few: params.samples.is_some(),
+                    took_s,
+                }
             }
         };
         let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
-        at.done(task, &seen, behaviour.fault, format!("{kept} samples"))
+        at.done(task, &seen, fault, format!("{kept} samples"))
     };
     run().unwrap_or_else(|response: Response| response)
 }

@@ -107,6 +107,8 @@ class Step:
         self.kernel, self.shape, self.variant = (self.labels.get(name) for name in ("kernel", "shape", "variant"))
         self.outcome, self.verdict, self.summary = line["outcome"], line["verdict"], line["summary"]
         self.seconds = line["duration_ms"] / 1000
+        # Seconds after the build began; of a step that did not run none.
+        self.ended = None if line.get("started_ms") is None else line["started_ms"] / 1000 + self.seconds
 
     def said(self, *words):
         """What its verdict or outcome says under any of these words: `fail`, `unknown`, `unavailable`, `failed`, `skipped`."""

@@ -1,4 +1,7 @@
-"""kforge beside Kernel Tuner on one space (tests/gpu/tuner), one after the other on the same machine: variants a minute, the best of them, and what is right."""
+"""kforge beside Kernel Tuner on one space (tests/gpu/tuner), one after the other on the same machine: variants a minute, the best of them, and what is right.
+
+Both are timed until they know the best: what kforge does then, which Kernel Tuner does not, is to measure the device's peaks and to profile the champion.
+"""
 
 import json
 import re
@@ -45,18 +48,26 @@ def kforge(lab, folder):
     variants = {variant(step) for step in steps if step.kind == "compile"}
     right = {variant(step) for step in steps if step.kind == "judge" and step.verdict == "pass"}
     timed = {variant(step) for step in steps if step.kind == "bench" and step.ran() and not step.wrong()}
+    in_full = {variant(step) for step in steps if step.kind == "bench" and step.ran() and not step.id.endswith("/few/bench")}
+    ends = [(step.ended, step.kind) for step in steps if step.ended is not None]
+    after = max(ends)[0] - max(ended for ended, kind in ends if kind == "select")
+    seconds = done.seconds - after
     times = {}
     champion = None
     for _, target in lab.targets(folder):
-        times |= {time["variant"]: time["hot_ns"] or time["cold_ns"] for time in target.get("times", [])}
+        # A full timing counts before one of few samples.
+        known = sorted(target.get("times", []), key=lambda time: time["cold_ns"] is not None)
+        times |= {time["variant"]: time["hot_ns"] or time["cold_ns"] for time in known}
         champion = next((c["variant"] for c in target["champions"]), None)
     best = champion or min(times, key=times.get, default=None)
     return {
         "tool": "kforge",
         "variants": len(variants),
         "right": len(right & timed),
-        "seconds": done.seconds,
-        "a_minute": len(variants) / done.seconds * 60,
+        "in_full": len(in_full),
+        "seconds": seconds,
+        "seconds_after": after,
+        "a_minute": len(variants) / seconds * 60,
         "best_ms": times[best] / 1e6 if best in times else None,
         "best": best,
         "right_variants": sorted(right & timed),

@@ -9,6 +9,8 @@
 //! | answer otherwise when it is timed | outputs are those of a launch that nobody timed, of a module loaded anew |
 //! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
 //!
+//! A bench of few samples (`samples`) takes none of the last three precautions: it says who is worth a full one, and nobody wins by it.
+//!
 //! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
 //!
 //! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. Where two kernels are compared, pairs does it in a runner of its own.
@@ -18,7 +20,7 @@ use std::time::Instant;
 
 use super::buffers::Image;
 use super::client::Lost;
-use super::left::{self, Usual};
+use super::left::{self, Outputs, Usual};
 use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::rig::{Candidate, Rig};
@@ -43,7 +45,7 @@ const BATCH: usize = 10;
 /// Batches after which a device that has not settled is measured all the same.
 const WARMING: usize = 20;
 /// Samples before a few count.
-const BRIEFLY: usize = 2;
+const BRIEFLY: usize = 1;
 /// Of so many batches one is followed by a look at outputs, on average.
 const LOOKS: u64 = 3;
 /// By how much a sample on fresh inputs may exceed the median, as a factor and by nanoseconds beyond, before answers are taken for kept ones.
@@ -59,15 +61,25 @@ pub fn bench(task: &Task) -> Response {
 fn benched(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
     let candidate = Candidate::new(task, &params, "")?;
-    let mut seen = BenchObserved { cold: None, hot: None, verified: false, peaks: None, took_s: None };
+    let mut seen = BenchObserved {
+        cold: None,
+        hot: None,
+        verified: false,
+        peaks: None,
+        few: params.samples.is_some(),
+        took_s: None,
+    };
     let mut rig = Rig::new(task, &params.arch, false)?;
-    let (sets, mut provenance) = (rig.sets(&params, SETS)?, rig.provenance(params.protocol));
+    let (sets, mut provenance) = (rig.sets(&params, sets(&params))?, rig.provenance(params.protocol));
     // Made before anyone is kept waiting.
-    let inputs = inputs(task, &params)?;
+    let mut inputs = inputs(task, &params)?;
     let fresh = match params.samples {
         Some(_) => None,
-        None => Some(made::inputs(task, &params.problem, &unseen(&params))?),
+        None => Some(made::unkept(task, &params.problem, &unseen(&params))?),
     };
+    if fresh.is_none() {
+        inputs.truncate(1);
+    }
     rig.lock(true)?;
     let held = Instant::now();
     let monitor = Monitor::new(&rig.client.facts.uuid);
@@ -83,6 +95,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
         untimed,
         states: vec![],
         luck: made::secret(),
+        is_warm: false,
     };
     let verdict = match bench.all(fresh.as_ref(), &mut seen) {
         Ok(verdict) => verdict.map(|verdict| (verdict, false)),
@@ -91,13 +104,22 @@ fn benched(task: &Task) -> Result<Response, Response> {
     tell(&mut provenance, &bench.states);
     seen.peaks = bench.rig.client.facts.stated();
     seen.took_s = Some(held.elapsed().as_secs_f64());
-    bench.rig.client.keep();
+    bench.rig.unlock();
+    bench.rig.leave(&mut provenance);
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
     let kept = |series: &Option<Series>| series.as_ref().map_or(0, |s| s.samples_ns.len());
     let summary = format!("{} cold and {} hot samples", kept(&seen.cold), kept(&seen.hot));
     let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
     Ok(Response::Done { verdict, notes: vec![], summary, forget })
+}
+
+/// Sets of buffers to take samples on in turn: hot samples are taken on one.
+fn sets(params: &VerifyParams) -> u32 {
+    match (params.samples, params.only) {
+        (Some(_), Some(Metric::Hot)) => 1,
+        _ => SETS,
+    }
 }
 
 /// Inputs of the first trials: two, that answers which were kept show.
@@ -163,6 +185,8 @@ struct Bench<'a> {
     states: Vec<State>,
     /// What decides when outputs are looked at.
     luck: u64,
+    /// Whether the last that ran was a hot sample on buffers that nobody touched since.
+    is_warm: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -175,7 +199,10 @@ impl<'a> Bench<'a> {
         for trial in 0..self.inputs.len() {
             self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], 0)?;
         }
-        self.reload()?;
+        // After few samples nobody wins: what answers from globals is found out when it is timed in full.
+        if fresh.is_some() {
+            self.reload()?;
+        }
         let said = self.series_and_looks(fresh, seen)?;
         seen.verified = !matches!(said, Some(Verdict::Fail(_)));
         self.rig.unload(SLOT)?;
@@ -233,6 +260,7 @@ impl<'a> Bench<'a> {
     }
 
     fn lay(&mut self, set: u32) -> Result<(), Lost> {
+        self.is_warm = false;
         let inputs = &self.inputs[self.trial(set)];
         let images = Rig::images(self.params, inputs, POISONS[self.turn as usize % 2]);
         self.rig.lay(set, &images, CANARY)
@@ -254,7 +282,16 @@ impl<'a> Bench<'a> {
 
     fn shots(&self, cold: bool, count: usize) -> Vec<Shot> {
         let set = |i: usize| if cold { i as u32 % self.sets } else { 0 };
-        (0..count).map(|i| Shot { slot: SLOT, set: set(i), cold, copies: 0, bare: false }).collect()
+        // A hot sample finds in the caches what the one before left there, as that found what a run before it had left.
+        let warm = |i: usize| !cold && (i > 0 || self.is_warm);
+        (0..count).map(|i| Shot { slot: SLOT, set: set(i), cold, copies: 0, bare: false, warm: warm(i) }).collect()
+    }
+
+    /// Samples of launches that are not in graphs.
+    fn take(&mut self, cold: bool, count: usize) -> Result<Vec<f64>, Lost> {
+        let ns = self.rig.time(self.shots(cold, count))?;
+        self.is_warm = !cold;
+        Ok(ns)
     }
 
     /// Samples until the median is known well enough, the cap is reached, or half of the time is over; and what was wrong with outputs, if anything was.
@@ -268,7 +305,7 @@ impl<'a> Bench<'a> {
         let mut warming = vec![];
         for _ in 0..warmings {
             let count = if warmings == 1 { BRIEFLY } else { BATCH };
-            warming.extend(self.rig.time(self.shots(cold, count))?);
+            warming.extend(self.take(cold, count)?);
             if sampling::settled(&warming) {
                 break;
             }
@@ -295,7 +332,9 @@ impl<'a> Bench<'a> {
                 if let Some(wrong) = self.look(sets)? {
                     return Ok((series, Some(wrong)));
                 }
-                self.swap()?;
+                if !last {
+                    self.swap()?;
+                }
             }
         }
         Ok((series, None))
@@ -306,7 +345,7 @@ impl<'a> Bench<'a> {
         if copies == 0 {
             return Ok(0.0);
         }
-        let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: true };
+        let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: true, warm: false };
         let ns = self.rig.time((0..BATCH).flat_map(|_| [shot(1), shot(copies)]).collect())?;
         let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(copies - 1)).max(0.0);
         Ok(median(&ns.chunks(2).map(of).collect::<Vec<_>>()))
@@ -316,9 +355,9 @@ impl<'a> Bench<'a> {
     fn batch(&mut self, cold: bool, (copies, bare): (u32, f64), count: usize) -> Result<Result<Vec<f64>, u32>, Lost> {
         let before = self.monitor.state();
         let ns = match copies {
-            0 => self.rig.time(self.shots(cold, count))?,
+            0 => self.take(cold, count)?,
             many => {
-                let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: false };
+                let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: false, warm: false };
                 let shots = (0..count).flat_map(|_| [shot(1), shot(many)]).collect();
                 let both = self.rig.time(shots)?;
                 let slopes = both.chunks(2).filter_map(|pair| sampling::slope(pair[0], pair[1], many));
@@ -338,6 +377,7 @@ impl<'a> Bench<'a> {
         for set in 0..sets {
             let trial = self.trial(set);
             let images = Rig::images(self.params, &self.inputs[trial], POISONS[self.turn as usize % 2]);
+            self.is_warm = false;
             let shown = self.rig.show(set, images.iter(), CANARY, made::salt())?;
             if let Some(damage) = left::damage(&images, &shown) {
                 return Ok(Some(damage));
@@ -348,7 +388,7 @@ impl<'a> Bench<'a> {
             let now = self.rig.outputs(set, &images, CANARY)?;
             if self.untimed[trial].usual.is_none() {
                 let images = Rig::images(self.params, &self.inputs[trial], POISONS[0]);
-                self.untimed[trial].usual = Some(self.usual(set, &images)?);
+                self.untimed[trial].usual = Some(self.usual(set, &images, None)?);
                 self.lay(set)?;
                 self.rig.constants(SLOT, self.candidate, 0)?;
             }
@@ -360,8 +400,14 @@ impl<'a> Bench<'a> {
         Ok(None)
     }
 
-    fn usual(&mut self, set: u32, images: &[Image<'a>]) -> Result<Usual<'a>, Lost> {
-        self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS)
+    /// What launches that nobody times leave; `like` are the sums and bytes of outputs that may be theirs too.
+    fn usual(
+        &mut self,
+        set: u32,
+        images: &[Image<'a>],
+        like: Option<&(Vec<u64>, Outputs<'a>)>,
+    ) -> Result<Usual<'a>, Lost> {
+        self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS, like)
     }
 
     /// A sample on inputs that were never on the device: it must take no longer than others, and leave what launches that nobody times leave.
@@ -374,10 +420,10 @@ impl<'a> Bench<'a> {
         if let Some(damage) = left::damage(&images, &shown) {
             return Ok(Some(Verdict::Fail(damage)));
         }
-        let now = self.rig.outputs(0, &images, CANARY)?;
+        let now = (left::sums(&images, &shown), self.rig.outputs(0, &images, CANARY)?);
         // Before launches that nobody times see these inputs: those that see them again.
         let again = self.rig.time(self.shots(true, 1))?[0];
-        if let Some(output) = self.usual(0, &images)?.differing(&now) {
+        if let Some(output) = self.usual(0, &images, Some(&now))?.differing(&now.1) {
             return Ok(Some(Verdict::Fail(not_the_same(&output))));
         }
         let usual = median(&cold.samples_ns);
@@ -425,7 +471,7 @@ impl<'a> Bench<'a> {
         for _ in 0..BATCH {
             let mut took = |copies, bare| -> Result<f64, Lost> {
                 let start = Instant::now();
-                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies, bare }])?;
+                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies, bare, warm: false }])?;
                 Ok(start.elapsed().as_secs_f64() * 1e9)
             };
             let (one, all) = (took(1, false)?, took(many, false)?);
@@ -503,6 +549,7 @@ mod tests {
             clocks_mhz: None,
             temperature_c: None,
             throttle: vec![],
+            spent_us: Default::default(),
         };
         tell(&mut provenance, &[state(1980, 1), state(1965, 4), state(1200, 0x40)]);
         assert_eq!((provenance.clocks_mhz, provenance.temperature_c), (Some((1965, 3201)), Some(66)));

@@ -2,15 +2,16 @@
 //! not what is asked for.
 //!
 //! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no
-//! buffer, only inputs that the next step may want again. One that met an error of
+//! buffer, only inputs that the next step may want again, and memory that holds nothing. One that met an error of
 //! the driver, ran out of time or died is gone with its group, and the next step gets another.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::TOOL;
 use super::exchange::Exchange;
@@ -27,6 +28,14 @@ const STARTING: Duration = Duration::from_secs(60);
 
 /// How long a tool may take to write what it saw once the runner has ended.
 pub(super) const WRITING: Duration = Duration::from_secs(30);
+
+/// Bytes of device memory that a runner keeps between steps at most, of contents and of what buffers lay in; where the step at hand needs no more.
+const KEPT: u64 = 2 << 30;
+
+/// The same on a device of which so many bytes were free. There may be several runners.
+pub(super) fn at_most(free: u64) -> u64 {
+    KEPT.min(free / 16)
+}
 
 /// A runner that nobody uses.
 struct Idle {
@@ -122,6 +131,10 @@ pub(super) struct Client {
     is_under: bool,
     /// Names and bytes of the contents that it keeps, the one that was used longest ago first.
     pub(super) contents: Vec<(String, u64)>,
+    /// How long the step at hand waited for its answers, by [`Ask::phase`].
+    pub(super) spent: BTreeMap<&'static str, Duration>,
+    /// Whether nothing of the step at hand is left in it.
+    rested: bool,
 }
 
 /// The devices that the task was told of.
@@ -132,9 +145,13 @@ fn probed(task: &Task) -> Result<Probed, Response> {
     serde_json::from_slice(&bytes).map_err(|e| none(format!("`{}` lists no devices: {e}", place.display())))
 }
 
-/// The device for code of this architecture, of the product that is asked for, if any is.
-fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>) -> Option<&'a DeviceFacts> {
-    probed.devices.iter().find(|d| d.class().runs(arch) && product.is_none_or(|p| p == d.product))
+/// The device for code of this architecture, of the product that is asked for, if any is: of those that are of the class of the first the one with number `unit`,
+/// or the last where there are fewer by now.
+fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>, unit: u32) -> Option<&'a DeviceFacts> {
+    let does = |d: &&DeviceFacts| d.class().runs(arch) && product.is_none_or(|p| p == d.product);
+    let first = probed.devices.iter().find(does)?;
+    let alike = probed.devices.iter().filter(|d| d.class() == first.class());
+    alike.take(unit as usize + 1).last()
 }
 
 impl Client {
@@ -142,7 +159,7 @@ impl Client {
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
         let none = || Response::Unavailable { why: format!("no device here runs `{arch}`") };
-        let facts = choose(&probed, arch, task.product.as_deref()).ok_or_else(none)?.clone();
+        let facts = choose(&probed, arch, task.product.as_deref(), task.unit).ok_or_else(none)?.clone();
         Ok((probed, facts))
     }
 
@@ -152,7 +169,17 @@ impl Client {
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
             let Idle { talker, exchange, free, contents, .. } = idle;
-            return Ok(Client { talker: Some(talker), exchange, facts, free, is_under: false, contents });
+            let spent = BTreeMap::new();
+            return Ok(Client {
+                talker: Some(talker),
+                exchange,
+                facts,
+                free,
+                is_under: false,
+                contents,
+                spent,
+                rested: false,
+            });
         }
         Self::begin(&probed, facts, task.left(), None).map_err(|lost| match lost {
             // Nothing of the candidate's is there yet.
@@ -192,8 +219,16 @@ impl Client {
             command = command.env("LD_LIBRARY_PATH", path);
         }
         let talker = Talker::start(&command).map_err(system)?;
-        let mut client =
-            Client { talker: Some(talker), exchange, facts, free: 0, is_under: under.is_some(), contents: vec![] };
+        let mut client = Client {
+            talker: Some(talker),
+            exchange,
+            facts,
+            free: 0,
+            is_under: under.is_some(),
+            contents: vec![],
+            spent: BTreeMap::new(),
+            rested: false,
+        };
         match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,
             other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
@@ -210,7 +245,11 @@ impl Client {
     /// Asks, and waits for `limit` at most. After any loss but a refusal the runner is gone.
     pub(super) fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Answer, Lost> {
         let line = serde_json::to_string(ask).map_err(|e| Lost::Refused(e.to_string()))?;
-        self.line(&line, limit)
+        self.rested = false;
+        let began = Instant::now();
+        let answer = self.line(&line, limit);
+        *self.spent.entry(ask.phase()).or_default() += began.elapsed();
+        answer
     }
 
     /// Puts bytes into the exchange, and asks.
@@ -270,9 +309,19 @@ impl Client {
         talker.dismiss(grace).map_err(|e| Lost::Died(format!("cannot be reached: {e}")))
     }
 
+    /// Has the runner leave all that is of the step at hand. What that takes on the device is done when this returns.
+    pub(super) fn rest(&mut self) {
+        let kept: u64 = self.contents.iter().map(|(_, bytes)| bytes).sum();
+        let keep = at_most(self.free).saturating_sub(kept);
+        self.rested = self.talker.is_some() && self.ask(&Ask::Rest { keep }, Duration::from_secs(10)).is_ok();
+    }
+
     /// Keeps the runner for the next step, if all is well with it.
     pub(super) fn keep(mut self) {
-        if self.talker.is_none() || self.ask(&Ask::Clear, Duration::from_secs(10)).is_err() {
+        if !self.rested {
+            self.rest();
+        }
+        if !self.rested {
             return;
         }
         let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
@@ -291,11 +340,21 @@ mod tests {
     fn the_device_runs_the_code_and_is_the_product_that_is_asked_for() {
         let other = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
         let probed = Probed { devices: vec![other, h200()], ..Probed::default() };
-        let of = |arch: &str, product: Option<&str>| choose(&probed, arch, product).map(|d| d.uuid.as_str());
+        let of = |arch: &str, product: Option<&str>| choose(&probed, arch, product, 0).map(|d| d.uuid.as_str());
         assert_eq!(of("sm_90a", None), Some("GPU-0"));
         assert_eq!(of("sm_80", None), Some("GPU-1"));
         assert_eq!(of("sm_80", Some("NVIDIA H200")), None);
         assert_eq!(of("sm_100", None), None);
+    }
+
+    #[test]
+    fn of_devices_alike_each_number_is_another_and_none_is_of_another_class() {
+        let a100 = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
+        let second = DeviceFacts { uuid: "GPU-2".into(), ..h200() };
+        let probed = Probed { devices: vec![h200(), a100, second], ..Probed::default() };
+        let of = |arch: &str, unit| choose(&probed, arch, None, unit).map(|d| d.uuid.as_str());
+        assert_eq!([0, 1, 2].map(|unit| of("sm_90a", unit)), [Some("GPU-0"), Some("GPU-2"), Some("GPU-2")]);
+        assert_eq!([0, 1].map(|unit| of("sm_80", unit)), [Some("GPU-1"), Some("GPU-1")]);
     }
 
     #[test]

@@ -78,11 +78,7 @@ pub(super) fn inputs(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
     if let Some(kept) = kept {
         return Ok(kept);
     }
-    let values = Source::new(task, problem).inputs(trial)?;
-    let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);
-    let read = read.filter_map(|tensor| Some((tensor, values.get(&tensor.name)?)));
-    let made = read.map(|(tensor, values)| (tensor.name.clone(), Arc::new(Made::new(encode_strided(tensor, values)))));
-    let made: Arc<Inputs> = Arc::new(made.collect());
+    let made = unkept(task, problem, trial)?;
     if problem.generate_inputs.is_none() {
         let mut all = lock();
         all.push((name, Arc::clone(&made)));
@@ -91,6 +87,15 @@ pub(super) fn inputs(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
         }
     }
     Ok(made)
+}
+
+/// The inputs of a trial that no other step will ask for.
+pub(super) fn unkept(task: &Task, problem: &Problem, trial: &Trial) -> Result<Arc<Inputs>, Response> {
+    let values = Source::new(task, problem).inputs(trial)?;
+    let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);
+    let read = read.filter_map(|tensor| Some((tensor, values.get(&tensor.name)?)));
+    let made = read.map(|(tensor, values)| (tensor.name.clone(), Arc::new(Made::new(encode_strided(tensor, values)))));
+    Ok(Arc::new(made.collect()))
 }
 
 fn bytes(inputs: &Inputs) -> u64 {

@@ -25,7 +25,7 @@ use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
 use crate::worker::task::Task;
 
-/// Blocks, and ABBA rounds in each.
+/// Blocks at most, and ABBA rounds in each.
 const BLOCKS: usize = 16;
 const ROUNDS: usize = 4;
 /// Samples of each side before a block counts.
@@ -68,7 +68,8 @@ fn paired(task: &Task) -> Result<Response, Response> {
         Err(lost) => Some(lost.verdict()?),
     };
     tell(&mut provenance, &pairs.states);
-    pairs.rig.client.keep();
+    pairs.rig.unlock();
+    pairs.rig.leave(&mut provenance);
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
     let summary = format!("{} blocks", seen.blocks.len());
@@ -139,7 +140,7 @@ impl<'a> Pairs<'a> {
             if let Some(wrong) = self.check(candidates, trial, &images)? {
                 return Ok(Some(wrong));
             }
-            if self.rig.left() < reserve {
+            if self.rig.left() < reserve || sampling::known(&seen.blocks) {
                 break;
             }
         }
@@ -199,7 +200,7 @@ impl<'a> Pairs<'a> {
         }
         let now = self.rig.outputs(0, images, CANARY)?;
         if self.first[at].2.is_none() {
-            let usual = self.rig.usual(side as u8, &candidates[side], (0, images, CANARY), REPEATS)?;
+            let usual = self.rig.usual(side as u8, &candidates[side], (0, images, CANARY), REPEATS, None)?;
             self.first[at].2 = Some(usual);
         }
         let wrong = self.first[at].2.as_ref().and_then(|usual| usual.differing(&now));
@@ -210,7 +211,7 @@ impl<'a> Pairs<'a> {
     /// A sample of each of these sides, in order.
     fn samples(&mut self, sides: &[Side]) -> Result<Vec<f64>, Lost> {
         let cold = self.cold;
-        let shot = |side: Side, copies| Shot { slot: slot(side), set: 0, cold, copies, bare: false };
+        let shot = |side: Side, copies| Shot { slot: slot(side), set: 0, cold, copies, bare: false, warm: false };
         match self.copies.unwrap_or((0, 0.0)) {
             (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
             (many, bare) => {
@@ -229,7 +230,7 @@ impl<'a> Pairs<'a> {
             return Ok((0, 0.0));
         }
         let many = sampling::copies(about);
-        let shot = |copies| Shot { slot: 0, set: 0, cold: false, copies, bare: true };
+        let shot = |copies| Shot { slot: 0, set: 0, cold: false, copies, bare: true, warm: false };
         let ns = self.rig.time((0..2 * WARMING).flat_map(|_| [shot(1), shot(many)]).collect())?;
         let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(many - 1)).max(0.0);
         Ok((many, median(&ns.chunks(2).map(of).collect::<Vec<_>>())))
@@ -245,8 +246,9 @@ impl<'a> Pairs<'a> {
     ) -> Result<Result<Vec<f64>, String>, Lost> {
         let mut warming = vec![];
         for side in [Side::A, Side::B] {
-            let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false };
-            warming.extend(self.rig.time(vec![shot; WARMING])?);
+            let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false, warm: false };
+            let shots = (0..WARMING).map(|i| Shot { warm: !self.cold && i > 0, ..shot });
+            warming.extend(self.rig.time(shots.collect())?);
         }
         if self.copies.is_none() {
             self.copies = Some(self.copies(&warming)?);

@@ -1,11 +1,12 @@
 //! A runner with the candidate's buffers on it: what verify, bench and pairs do alike. Knows asks and images; judges nothing.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::buffers::{self, Holds, Image};
-use super::client::{Client, Lost};
+use super::client::{Client, Lost, at_most};
 use super::facts::DeviceFacts;
 use super::left::{self, Outputs, Usual};
 use super::made::{self, Inputs, Made};
@@ -47,10 +48,13 @@ pub(super) struct Rig<'a> {
     trusted: Vec<String>,
     /// The longest that one run of launches has taken.
     took: Duration,
+    /// How long it waited for its turn at the device.
+    waited: Duration,
+    /// Since when it has its turn.
+    since: Option<Instant>,
+    /// How long it had it before.
+    on_device: Duration,
 }
-
-/// Bytes of contents that a runner keeps, where the step at hand needs no more.
-const KEPT: u64 = 2 << 30;
 
 /// A little of a step's time is kept for comparing, so that a time-out is told rather than suffered.
 fn share(left: Duration) -> Duration {
@@ -65,22 +69,56 @@ impl<'a> Rig<'a> {
 
     /// With a runner that was started for it.
     pub(super) fn of(task: &'a Task, client: Client) -> Self {
-        Rig { client, task, held: None, laid: BTreeMap::new(), trusted: vec![], took: Duration::ZERO }
+        let none = Duration::ZERO;
+        Rig {
+            client,
+            task,
+            held: None,
+            laid: BTreeMap::new(),
+            trusted: vec![],
+            took: none,
+            waited: none,
+            since: None,
+            on_device: none,
+        }
     }
 
     /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
     pub(super) fn lock(&mut self, alone: bool) -> Result<(), Response> {
         let mode = if alone { Mode::Exclusive } else { Mode::Shared };
+        let began = Instant::now();
         if let Some(path) = self.client.lock_file(self.task) {
-            let lock = Lock::acquire(&path, mode, Wait::Forever(&mut || {}));
-            self.held = Some(lock.map_err(|e| failed(e.to_string()))?);
+            let take = |path: &Path, mode| {
+                Lock::acquire(path, mode, Wait::Forever(&mut || {})).map_err(|e| failed(e.to_string()))
+            };
+            // Who comes waits behind who waits: else those that share the device would keep out whoever wants it alone for as long as one of them is there.
+            let next = take(&path.with_extension("next"), Mode::Exclusive)?;
+            self.held = Some(take(&path, mode)?);
+            drop(next);
         }
+        self.waited += began.elapsed();
+        self.since = Some(Instant::now());
         Ok(())
     }
 
-    /// Lets others at the device.
+    /// Has the runner leave all that is of this step, and lets others at the device: what is left to do needs none.
     pub(super) fn unlock(&mut self) {
+        self.client.rest();
+        self.release();
+    }
+
+    fn release(&mut self) {
         self.held = None;
+        self.on_device += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// Keeps the runner for the next step, and writes down what this one spent.
+    pub(super) fn leave(mut self, provenance: &mut Provenance) {
+        self.release();
+        let phases = self.client.spent.iter().map(|(phase, spent)| (*phase, *spent));
+        let all = phases.chain([("wait", self.waited), ("device", self.on_device)]);
+        provenance.spent_us = all.map(|(phase, spent)| (phase.to_string(), spent.as_micros() as u64)).collect();
+        self.client.keep();
     }
 
     /// How long the step may still take.
@@ -180,7 +218,7 @@ impl<'a> Rig<'a> {
             return Ok(());
         }
         let bytes = made.bytes.len() as u64;
-        let room = KEPT.min(self.client.free / 16);
+        let room = at_most(self.client.free);
         while self.client.contents.iter().map(|(_, bytes)| bytes).sum::<u64>() + bytes > room {
             let used =
                 |name: &String| self.laid.values().any(|laid| laid == name) || needed.iter().any(|n| n.name == *name);
@@ -256,13 +294,14 @@ impl<'a> Rig<'a> {
     }
 
     /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
-    /// loaded anew once more after them.
+    /// loaded anew once more after them. Of outputs with the sums of `like` these bytes are taken.
     pub(super) fn usual<'p>(
         &mut self,
         slot: Slot,
         candidate: &Candidate<'_>,
         (set, images, canary): (Set, &[Image<'p>], u8),
         times: usize,
+        like: Option<&(Vec<u64>, Outputs<'p>)>,
     ) -> Result<Usual<'p>, Lost> {
         self.unload(slot)?;
         self.load(slot, candidate)?;
@@ -276,7 +315,10 @@ impl<'a> Rig<'a> {
             let now = left::sums(images, &shown);
             // What was left before is not read again.
             if !sums.contains(&now) {
-                all.push(self.outputs(set, images, canary)?);
+                all.push(match like.filter(|(of, _)| *of == now) {
+                    Some((_, outputs)) => outputs.clone(),
+                    None => self.outputs(set, images, canary)?,
+                });
                 sums.push(now);
             }
         }
@@ -342,5 +384,6 @@ pub(super) fn provenance(facts: &DeviceFacts, protocol: u32) -> Provenance {
         clocks_mhz: None,
         temperature_c: None,
         throttle: vec![],
+        spent_us: Default::default(),
     }
 }

@@ -2,13 +2,13 @@
 //! holds no expectation.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::context::{Context, Function, Memory, Module, Stream, copy, set};
 use super::driver;
 use super::exchange::Handed;
-use super::fault::Fault;
+use super::fault::{Fault, Meaning};
 use super::launch::{Place, Ready, Unready, symbol};
 use super::own::Own;
 use super::timing::Timer;
@@ -60,6 +60,9 @@ struct Loaded {
     module: Module,
 }
 
+/// What memory holds that no step uses.
+const SPARE: u8 = 0xff;
+
 /// All that a runner holds.
 pub(super) struct Session {
     ready: BTreeMap<(Slot, Set), Rc<Ready>>,
@@ -67,6 +70,8 @@ pub(super) struct Session {
     buffers: BTreeMap<(Set, String), Held>,
     /// What buffers are laid with, by name.
     contents: BTreeMap<String, Memory>,
+    /// Memory of buffers of earlier steps, poisoned, the oldest first.
+    spare: VecDeque<Memory>,
     /// Borrowed by one sample at a time, which looks at the buffers meanwhile.
     timer: RefCell<Timer>,
     own: Own,
@@ -92,6 +97,7 @@ impl Session {
             modules: BTreeMap::new(),
             buffers: BTreeMap::new(),
             contents: BTreeMap::new(),
+            spare: VecDeque::new(),
             timer,
             own,
             stream,
@@ -119,12 +125,12 @@ impl Session {
                     return Err(Trouble::Refused(format!("`{name}` does not fit its buffer")));
                 }
                 self.forget(|_, of| of == set);
-                let whole = Memory::new(&self.context, bytes)?;
+                let whole = self.memory(bytes)?;
                 self.buffers.insert((set, name), Held { whole, offset, own, with: None });
             }
             Ask::Keep { contents, bytes } => {
                 let given = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
-                let kept = Memory::new(&self.context, bytes)?;
+                let kept = self.fresh(bytes)?;
                 kept.write(&given)?;
                 self.contents.insert(contents, kept);
             }
@@ -176,10 +182,48 @@ impl Session {
                 self.context.synchronize("before buffers were freed")?;
                 self.forget(|_, _| true);
                 self.buffers.clear();
+                self.spare.clear();
                 self.modules.clear();
             }
+            Ask::Rest { keep } => self.rest(keep)?,
         }
         Ok(Answer::Done)
+    }
+
+    /// Memory of so many bytes: that of an earlier step's buffer where there is such, because to have it from the driver takes longer than many a launch.
+    fn memory(&mut self, bytes: u64) -> Result<Memory, Fault> {
+        match self.spare.iter().position(|spare| spare.bytes() == bytes).and_then(|at| self.spare.remove(at)) {
+            Some(spare) => Ok(spare),
+            None => self.fresh(bytes),
+        }
+    }
+
+    /// Memory from the driver; what is spare goes where there is no other.
+    fn fresh(&mut self, bytes: u64) -> Result<Memory, Fault> {
+        match Memory::new(&self.context, bytes) {
+            Err(fault) if fault.meaning() == Meaning::Lacking && !self.spare.is_empty() => {
+                self.spare.clear();
+                Memory::new(&self.context, bytes)
+            }
+            other => other,
+        }
+    }
+
+    /// Forgets modules and buffers. Whoever comes next finds in their memory nothing of what was there.
+    #[expect(unsafe_code, reason = "device memory is written by address")]
+    fn rest(&mut self, keep: u64) -> Result<(), Trouble> {
+        self.context.synchronize("before buffers were left")?;
+        self.forget(|_, _| true);
+        self.modules.clear();
+        self.spare.extend(std::mem::take(&mut self.buffers).into_values().map(|held| held.whole));
+        while self.spare.iter().map(Memory::bytes).sum::<u64>() > keep {
+            self.spare.pop_front();
+        }
+        for spare in &self.spare {
+            // SAFETY: the range is the memory.
+            unsafe { set(spare.at(), SPARE, spare.bytes(), &self.stream) }?;
+        }
+        Ok(self.stream.synchronize("while memory was poisoned")?)
     }
 
     /// Forgets launches that were made ready for what changes.

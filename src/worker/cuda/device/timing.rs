@@ -3,7 +3,7 @@
 //! | | before the first event | between the events |
 //! |---|---|---|
 //! | cold | buffers as they were, persisting lines reset, twice the L2 cache read and written | the launches |
-//! | hot | the launches once, so that caches hold what they can; buffers as they were | the launches |
+//! | hot | the launches once, so that caches hold what they can, unless they ran just before; buffers as they were | the launches |
 //! | copies | as hot | a graph of so many sequences, each of what happens to buffers before a sample and the launches |
 //! | bare copies | as hot | a graph of so many times what happens to buffers before a sample, which is to be taken off |
 //!
@@ -104,7 +104,7 @@ impl Timer {
         let ran = "while the launches ran";
         if shot.cold {
             context.reset_persisting()?;
-        } else {
+        } else if !shot.warm {
             before()?;
             queue()?;
             stream.synchronize(ran)?;

@@ -10,7 +10,8 @@
 //!
 //! All run in one loaded module, whose globals nobody resets: an answer that was kept from an earlier trial is a wrong one now.
 //!
-//! Buffers are read back where something is to be seen in them: outputs of each trial's first run, and whatever a sum on the device shows to be otherwise than it was.
+//! Buffers are read back where something is to be seen in them: outputs whose sum on the device is none that this process met before, in the same step or in one of
+//! another variant, and whatever a sum shows to be otherwise than it was.
 //! Sums are salted with a number that the candidate cannot know.
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use super::buffers::{self, Image};
 use super::client::Lost;
 use super::fault::Meaning;
+use super::left::{self, Known};
 use super::made::{self, Inputs};
 use super::rig::{Candidate, Rig};
 use super::sanitize;
@@ -25,7 +27,7 @@ use crate::engine::evidence::PROVENANCE;
 use crate::model::Tensor;
 use crate::record::params::{Expected, Trial, VerifyParams};
 use crate::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
-use crate::worker::judge::compared::{Against, Left, Observer};
+use crate::worker::judge::compared::{Against, Bytes, Left, Observer};
 use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
 use crate::worker::oracle::Source;
@@ -52,7 +54,7 @@ struct Kept<'a> {
     trial: usize,
     run: &'static Run,
     /// Each written tensor, the sum of its bytes, and these.
-    outputs: Vec<(&'a Tensor, u64, Arc<Vec<u8>>)>,
+    outputs: Vec<(&'a Tensor, u64, Arc<Known>)>,
 }
 
 /// Does a verify step on a device.
@@ -94,11 +96,14 @@ fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, alone
         None => sanitize::sanitize(task, params)?,
         Some(_) => vec![],
     };
-    // What is left to do needs no device.
     judge.rig.unlock();
     judge.compare()?;
     sanitized.into_iter().for_each(|finding| judge.observer.find(finding));
     judge.finish(provenance)
+}
+
+fn bytes(known: &Known) -> Bytes<'_> {
+    Bytes { of: &known.bytes, digest: Some(known.digest) }
 }
 
 /// Why not everything ran.
@@ -169,19 +174,22 @@ impl<'a> Judge<'a> {
         for (image, shown) in images.iter().zip(shown) {
             let tensor = image.written();
             let before = tensor.and_then(|tensor| {
-                let same = |(of, sum, _): &&(&Tensor, u64, Arc<Vec<u8>>)| of.name == tensor.name && *sum == shown.sum;
-                first.as_ref()?.iter().find(same).map(|(_, _, bytes)| Arc::clone(bytes))
+                let same = |(of, sum, _): &&(&Tensor, u64, Arc<Known>)| of.name == tensor.name && *sum == shown.sum;
+                let first = first.as_ref().and_then(|first| first.iter().find(same));
+                first.map(|(_, _, bytes)| Arc::clone(bytes)).or_else(|| left::known(shown.sum, image.own))
             });
             let changed = image.kept_sum().is_some_and(|sum| sum != shown.sum);
             let unseen = tensor.is_some() && (before.is_none() || !image.is_dense());
-            let bytes = if shown.spoilt > 0 || changed || unseen || image.must_be_read() {
+            let read = if shown.spoilt > 0 || changed || unseen || image.must_be_read() {
                 let after = image.after(canary, &self.rig.read(set, image)?);
                 after.findings.into_iter().for_each(|finding| self.observer.find(finding));
-                Arc::new(after.bytes)
+                let read = tensor.map(|_| Arc::new(Known::new(after.bytes)));
+                read.iter().for_each(|read| left::know(shown.sum, read));
+                read
             } else {
-                before.unwrap_or_default()
+                before
             };
-            outputs.extend(tensor.map(|tensor| (tensor, shown.sum, bytes)));
+            outputs.extend(tensor.zip(read).map(|(tensor, read)| (tensor, shown.sum, read)));
         }
         self.kept.push(Kept { trial, run, outputs });
         Ok(())
@@ -218,7 +226,7 @@ impl<'a> Judge<'a> {
                 .map(|kept| Left {
                     said: kept.run.said,
                     poison: kept.run.poison,
-                    outputs: kept.outputs.iter().map(|(tensor, _, bytes)| (*tensor, bytes.as_slice())).collect(),
+                    outputs: kept.outputs.iter().map(|(tensor, _, known)| (*tensor, bytes(known))).collect(),
                 })
                 .collect();
             if ended.is_empty() {
@@ -238,12 +246,13 @@ impl<'a> Judge<'a> {
 
     fn finish(self, provenance: Provenance) -> Result<Response, Response> {
         let Judge { task, params, rig, mut observer, passing, .. } = self;
+        let mut provenance = provenance;
         // Where anything failed, that repeated runs agree says nothing.
         let seen = &mut observer.seen;
         if (seen.trials.len() < params.trials.len() || passing.is_some()) && seen.determinism == Determinism::Stable {
             seen.determinism = Determinism::Unknown;
         }
-        rig.client.keep();
+        rig.leave(&mut provenance);
         task.write_document("observation", &*seen)?;
         task.write_document(PROVENANCE, &provenance)?;
         let summary = match seen.findings.len() {

@@ -88,6 +88,8 @@ pub(super) struct Shot {
     pub(super) copies: u32,
     /// Whether a graph holds what happens before a sample alone, without launches: what is to be taken off.
     pub(super) bare: bool,
+    /// Whether the same launches ran on the same buffers just before, so that caches hold what they can and a hot sample needs no other run first.
+    pub(super) warm: bool,
 }
 
 /// What is asked.
@@ -194,6 +196,27 @@ pub(super) enum Ask {
     },
     /// Free all buffers, and all modules; kept contents stay.
     Clear,
+    /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to so many bytes.
+    Rest {
+        /// How many.
+        keep: u64,
+    },
+}
+
+impl Ask {
+    /// What the time that it takes is counted as.
+    pub(super) fn phase(&self) -> &'static str {
+        match self {
+            Ask::Load { .. } | Ask::Launches { .. } | Ask::Unload { .. } => "load",
+            Ask::Allocate { .. } | Ask::Clear | Ask::Rest { .. } => "allocate",
+            Ask::Keep { .. } | Ask::Drop { .. } => "keep",
+            Ask::Lay { .. } | Ask::Constant { .. } => "lay",
+            Ask::Run { .. } => "run",
+            Ask::Read { .. } => "read",
+            Ask::Show { .. } => "show",
+            Ask::Time { .. } => "time",
+        }
+    }
 }
 
 /// What is answered.

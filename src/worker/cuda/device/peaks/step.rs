@@ -202,7 +202,7 @@ impl Bench<'_> {
     fn done(self, seen: &PeaksObserved, mut provenance: Provenance) -> Result<Response, Response> {
         tell(&mut provenance, &self.states);
         if let Some(rig) = self.rig {
-            rig.client.keep();
+            rig.leave(&mut provenance);
         }
         self.task.write_document("observation", seen)?;
         self.task.write_document(PROVENANCE, &provenance)?;
@@ -238,7 +238,8 @@ fn run(
     let mut ns = vec![];
     for _ in 0..count.div_ceil(BATCH) {
         let before = monitor.state();
-        let batch = rig.time(vec![Shot { slot: SLOT, set: SET, cold: false, copies: 0, bare: false }; BATCH])?;
+        let batch =
+            rig.time(vec![Shot { slot: SLOT, set: SET, cold: false, copies: 0, bare: false, warm: false }; BATCH])?;
         let after = monitor.state();
         if !sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0)) {
             ns.extend(batch);

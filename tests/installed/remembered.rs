@@ -1,0 +1,47 @@
+//! What a home remembers of this machine's C++ compiler, asked once for all tests of a program: a compiler takes longer to say what it consists of than most of
+//! their builds take. A home that is to ask for itself is made without it.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const MANIFEST: &str = r#"
+[package]
+name = "p"
+[targets.cpu]
+[operator.zero]
+dims = ["n"]
+inputs.x = { dtype = "f32", shape = ["n"] }
+outputs.y = { dtype = "f32", shape = ["n"] }
+reference = { builtin = "elementwise", y = "2 * x" }
+tolerance = { atol = 1e-6, rtol = 1e-6 }
+shapes.tiny = { n = 4 }
+[kernel.k]
+operator = "zero"
+source = "k.cu"
+launch = [{ entry = "k", grid = ["1"], block = ["n"], args = ["x", "y"] }]
+"#;
+
+/// Has the home know the compiler that `program` finds. Where it finds none, the home stays as it is.
+pub(crate) fn remember(program: &Path, home: &Path) {
+    static KNOWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    if let Some(known) = KNOWN.get_or_init(|| asked(program)) {
+        fs::create_dir_all(home).unwrap();
+        fs::write(home.join("machine"), known).unwrap();
+    }
+}
+
+/// What a home knows after a build.
+#[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
+fn asked(program: &Path) -> Option<Vec<u8>> {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = place.path().join("home");
+    fs::write(place.path().join("kernel.toml"), MANIFEST).unwrap();
+    fs::write(place.path().join("k.cu"), "__global__ void k(const float *x, float *y) { *y = *x; }\n").unwrap();
+    let mut command = Command::new(program);
+    command.args(["check", "--offline", "--quiet"]).current_dir(place.path()).env_clear();
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("KFORGE_HOME", &home);
+    command.stdin(Stdio::null()).output().unwrap();
+    fs::read(home.join("machine")).ok()
+}
