@@ -47,6 +47,7 @@
 //! | `$KFORGE_HOME/actions/` | results by key ([`engine::action`]) |
 //! | `$KFORGE_HOME/evidence/` | observations of devices by question ([`engine::evidence`]) |
 //! | `$KFORGE_HOME/answers/` | what agents answered ([`engine::answers`]) |
+//! | `$KFORGE_HOME/candidates/` | what became of each workspace's candidates ([`engine::candidates`]) |
 //! | `$KFORGE_HOME/toolchains/` | installed toolchains, each folder named by the digest of its set |
 //! | `$KFORGE_HOME/machine` | what this machine's own tools consist of ([`cli::session::machine`]) |
 //! | `$KFORGE_HOME/scratch/` | expected outputs, made again when needed |

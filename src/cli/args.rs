@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use crate::model::Pattern;
+use crate::model::pattern::HIGHEST_LEVEL;
+
 /// Cargo for GPU kernels.
 #[derive(Debug, Parser)]
 #[command(
@@ -216,6 +219,70 @@ pub struct ExportTrajectories {
     pub output: Option<PathBuf>,
 }
 
+/// `kforge candidates`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CandidatesArgs {
+    /// Packages whose candidates to list: a name or glob; may be repeated, as all of these may
+    #[arg(short, long, value_name = "NAME", help_heading = "Search")]
+    pub package: Vec<String>,
+    /// Kernels: a name or glob
+    #[arg(long, value_name = "NAME", help_heading = "Search")]
+    pub kernel: Vec<String>,
+    /// Operators: a name or glob
+    #[arg(long, value_name = "NAME", help_heading = "Search")]
+    pub operator: Vec<String>,
+    /// Targets: a name or glob
+    #[arg(long, value_name = "NAME", help_heading = "Search")]
+    pub target: Vec<String>,
+    /// Patterns of operators
+    #[arg(long, value_name = "PATTERN", help_heading = "Search")]
+    pub pattern: Vec<PatternWord>,
+    /// Levels of operators: 0 (one value moved or mapped) to 5 (several passes); `L3` is 3
+    #[arg(long, value_name = "LEVEL", value_parser = level, help_heading = "Search")]
+    pub level: Vec<u8>,
+    /// Only those that are right
+    #[arg(long, help_heading = "Search")]
+    pub right: bool,
+    /// Print the source of the candidate with this id, or this beginning of one, instead
+    #[arg(long, value_name = "ID", conflicts_with_all = ["package", "kernel", "operator", "target", "pattern", "level", "right", "message_format"])]
+    pub source: Option<String>,
+    /// `json` writes one candidate a line to standard output
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// Patterns of operators, as `model::Pattern` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the words of the option")]
+pub enum PatternWord {
+    Elementwise,
+    Reduction,
+    MatrixProduct,
+    Attention,
+    MultiPass,
+}
+
+impl PatternWord {
+    /// The pattern.
+    pub fn pattern(self) -> Pattern {
+        match self {
+            PatternWord::Elementwise => Pattern::Elementwise,
+            PatternWord::Reduction => Pattern::Reduction,
+            PatternWord::MatrixProduct => Pattern::MatrixProduct,
+            PatternWord::Attention => Pattern::Attention,
+            PatternWord::MultiPass => Pattern::MultiPass,
+        }
+    }
+}
+
+/// A level: `3`, `L3`.
+fn level(text: &str) -> Result<u8, String> {
+    let number = text.strip_prefix(['L', 'l']).unwrap_or(text).parse().ok();
+    number
+        .filter(|level| *level <= HIGHEST_LEVEL)
+        .ok_or_else(|| format!("expected a level from L0 to L{HIGHEST_LEVEL}, such as `L2` or `2`"))
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -240,6 +307,8 @@ pub enum Command {
     /// Write recorded attempts at rounds for those who train on them
     #[command(subcommand)]
     Export(ExportCommand),
+    /// Search what became of candidates so far, by operator, pattern, level and target, and print sources
+    Candidates(CandidatesArgs),
     /// Show again what the last build found
     Report(ReportArgs),
     /// Say why a step ran, or would run: which input changed, from what to what

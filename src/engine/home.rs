@@ -6,6 +6,7 @@
 //! | `actions/xx/HEX` | results, by key |
 //! | `evidence/HEX/` | observations of devices, by question |
 //! | `answers/` | what agents answered: replies, and recorded answers by chain of rounds |
+//! | `candidates/HEX.json` | what became of the candidates of a workspace, by its folder |
 //! | `toolchains/` | installed tools |
 //! | `scratch/` | what can be made again: expected outputs |
 //! | `locks/` | lock files: `cache`, `keys/xx/HEX`, `devices/NAME` |
@@ -31,7 +32,7 @@ pub const STEP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Backup programs skip a folder that holds this (bford.info/cachedir).
 const CACHEDIR_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
-    # This folder is a cache made by kforge. All of it can be made again, but for the evidence of devices and the answers of agents.\n";
+    # This folder is a cache made by kforge. All of it can be made again, but for the evidence of devices, the answers of agents and what became of them.\n";
 
 /// A `$KFORGE_HOME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,8 @@ impl Home {
     /// The home at `root`: makes its folders and tag if they are not there and sweeps what dead writers left.
     pub fn open(root: &Path) -> io::Result<Home> {
         let home = Home { root: root.to_path_buf() };
-        for name in ["cas", "actions", "evidence", "answers", "toolchains", "scratch", "locks", "workspaces", "tmp"] {
+        let shared = ["cas", "actions", "evidence", "answers", "candidates", "toolchains", "scratch"];
+        for name in shared.into_iter().chain(["locks", "workspaces", "tmp"]) {
             let folder = root.join(name);
             std::fs::create_dir_all(&folder).map_err(|e| named(e, "make", &folder))?;
         }
@@ -77,6 +79,11 @@ impl Home {
     /// What agents answered.
     pub fn answers(&self) -> PathBuf {
         self.root.join("answers")
+    }
+
+    /// What became of candidates, by workspace.
+    pub fn candidates(&self) -> PathBuf {
+        self.root.join("candidates")
     }
 
     /// Installed tools.

@@ -10,6 +10,7 @@ pub mod graph;
 pub mod action;
 pub mod answers;
 pub mod blobs;
+pub mod candidates;
 pub mod collect;
 pub mod evidence;
 pub mod home;

@@ -84,6 +84,34 @@ impl Agent {
     }
 }
 
+/// Whose earlier kernels an agent is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of the whole workspace.
+    #[default]
+    Workspace,
+    /// Those of the kernel's package.
+    Package,
+    /// The kernel's own.
+    Kernel,
+}
+
+impl Scope {
+    /// Its word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scope::Workspace => "workspace",
+            Scope::Package => "package",
+            Scope::Kernel => "kernel",
+        }
+    }
+
+    /// The scope of that word.
+    pub fn named(word: &str) -> Option<Scope> {
+        [Scope::Workspace, Scope::Package, Scope::Kernel].into_iter().find(|scope| scope.name() == word)
+    }
+}
+
 /// What a kernel asks of agents over its rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounds {
@@ -97,6 +125,8 @@ pub struct Rounds {
     pub branches: u32,
     /// How often an answer of which no variant is right is corrected.
     pub repairs: u32,
+    /// Whose earlier kernels the agents are shown.
+    pub exemplars: Scope,
     /// The tunables of the variant that is the first champion; those it does not name have their first value.
     pub start: BTreeMap<String, (Text, TuneValue)>,
 }

@@ -147,6 +147,10 @@ pub struct Operator {
     pub(crate) tolerance_place: Place,
     /// How written tensors are compared, where it was declared.
     pub(crate) compare: BTreeMap<String, Compare>,
+    /// What kind of work it is said to be; none where nothing is said.
+    pub pattern: Option<super::Pattern>,
+    /// How hard it is said to be, from 0 to 5; none where nothing is said.
+    pub level: Option<u8>,
     /// Work, for reporting.
     pub(crate) flops: Option<Expr>,
     /// The least arithmetic any implementation needs.

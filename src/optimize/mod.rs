@@ -5,6 +5,9 @@
 pub mod agents;
 pub mod contract;
 pub mod exemplars;
+pub mod held_back;
+pub mod kind;
+pub mod memory;
 pub mod methods;
 pub mod next;
 pub mod round;

@@ -2,6 +2,7 @@
 //! Values only: knows no files, clock or processes, and computes nothing but names.
 
 pub mod answer;
+pub mod candidate;
 pub mod class;
 pub mod event;
 #[cfg(test)]

@@ -6,8 +6,9 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::model::{
-    Arch, Axis, CudaSpec, Dependency, Kernel, Operator, Package, Reference, Role, Scalar, ShapeRole, TuneValue,
+    Arch, Axis, CudaSpec, Dependency, Kernel, Operator, Package, Pattern, Reference, Role, Scalar, ShapeRole, TuneValue,
 };
+use crate::optimize::kind::Kind;
 use crate::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use crate::workspace::{Member, Workspace};
 
@@ -115,6 +116,10 @@ pub struct OperatorEntry {
     pub name: String,
     /// Its reference: `builtin:rms_norm`, or a file and function.
     pub reference: String,
+    /// What kind of work it is; none where neither manifest nor contract shows it.
+    pub pattern: Option<Pattern>,
+    /// How hard it is, from 0 to 5; none where neither shows it.
+    pub level: Option<u8>,
     /// The dims that shapes bind.
     pub dims: Vec<String>,
     /// What each of its types may be.
@@ -268,9 +273,12 @@ fn operator(operator: &Operator) -> OperatorEntry {
         }
         TensorEntry { name: tensor.name.value.clone(), role: tensor.role, dtypes, rank: tensor.shape.len() }
     });
+    let kind = Kind::of(operator);
     OperatorEntry {
         name: operator.name.clone(),
         reference,
+        pattern: kind.pattern,
+        level: kind.level,
         dims: operator.dims.iter().map(|d| d.value.clone()).collect(),
         types: operator
             .types

@@ -2,6 +2,7 @@
 
 pub mod ablation;
 pub mod assemble;
+pub mod candidates;
 pub mod document;
 pub mod explanation;
 pub mod fit;

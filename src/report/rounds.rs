@@ -9,6 +9,7 @@ use super::assemble::{Reader, StepView};
 use super::document::{Report, TargetReport};
 use crate::model::Axis;
 use crate::record::answer::Answer;
+pub use crate::record::candidate::Became;
 use crate::record::params::{Fate, Judgement, Selection};
 use crate::record::profile::{Gaps, Roofline};
 use crate::record::round::Decision;
@@ -74,32 +75,6 @@ pub struct CandidateReport {
     pub time_ns: Option<f64>,
     /// The rounds after which it was champion.
     pub champion_after: Vec<u32>,
-}
-
-/// What becomes of a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Became {
-    /// Right wherever it was verified, and verified everywhere.
-    Right,
-    /// Nothing speaks against it, and not all is known.
-    Undecided,
-    /// Wrong somewhere.
-    Wrong,
-    /// Not compiled, or its launches are impossible, or the answer was of no use.
-    Refused,
-}
-
-impl Became {
-    /// Its word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Became::Right => "right",
-            Became::Undecided => "undecided",
-            Became::Wrong => "wrong",
-            Became::Refused => "refused",
-        }
-    }
 }
 
 /// What became of a method.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Report, explanation, metadata, method, score};
+use super::{Report, candidates, explanation, metadata, method, score};
 use crate::engine::evidence::Record;
 use crate::model;
 use crate::optimize::agents::Expected;
@@ -10,7 +10,8 @@ use crate::record::event::Event;
 use crate::workspace::lockfile;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 12] = [
+pub const NAMES: [&str; 13] = [
+    "candidate",
     "correction",
     "diagnosis",
     "events",
@@ -32,6 +33,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "correction" => return Some(Expected::Correction.schema().clone()),
         "diagnosis" => return Some(Expected::Diagnosis.schema().clone()),
         "proposal" => return Some(Expected::Proposal.schema().clone()),
+        "candidate" => schemars::schema_for!(candidates::Remembered),
         "events" => schemars::schema_for!(Event),
         "evidence" => schemars::schema_for!(Record),
         "explanation" => schemars::schema_for!(explanation::Document),

@@ -27,6 +27,7 @@ fn the_schemas_are_those_of_the_program() {
     let place = Place::empty();
     let names = [
         "bundle",
+        "candidate",
         "comparison",
         "correction",
         "diagnosis",

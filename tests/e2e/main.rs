@@ -13,6 +13,7 @@ mod hostile;
 mod keys;
 mod killed;
 mod machine;
+mod memory;
 mod processes;
 mod project;
 #[path = "../installed/python.rs"]

@@ -70,7 +70,7 @@ pub(crate) fn asked(project: &Project) -> u32 {
     fs::read_to_string(project.place().join("told/count")).map_or(0, |n| n.trim().parse().unwrap())
 }
 
-fn prompt(project: &Project, n: u32) -> String {
+pub(crate) fn prompt(project: &Project, n: u32) -> String {
     fs::read_to_string(project.place().join(format!("told/prompt-{n}"))).unwrap()
 }
 
@@ -282,7 +282,7 @@ fn a_run_that_is_killed_goes_on_where_it_was_and_asks_nothing_twice() {
 }
 
 /// A server that answers requests in turn with these statuses and bodies, then no more. Gives its address and what it was asked, whole.
-fn server(script: Vec<(u16, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+pub(crate) fn server(script: Vec<(u16, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let serve = move || {
@@ -318,7 +318,7 @@ fn request(stream: &mut std::net::TcpStream) -> String {
     }
 }
 
-fn completion(content: &str, finish: &str) -> (u16, String) {
+pub(crate) fn completion(content: &str, finish: &str) -> (u16, String) {
     let body = serde_json::json!({
         "choices": [{ "message": { "role": "assistant", "content": content }, "finish_reason": finish }],
         "usage": { "prompt_tokens": 1000, "completion_tokens": 100 },

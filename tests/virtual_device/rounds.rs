@@ -201,6 +201,50 @@ fn what_was_accepted_stands_alone_until_it_is_freed() {
     assert_eq!(champion(&lab.built(&[])).0, "BLOCK=32,V=1,P=false,U=1", "its rounds have no record any more");
 }
 
+#[test]
+fn candidates_are_remembered_with_their_speed_their_methods_and_after_they_were_accepted() {
+    let lab = lab();
+    let first = champion(&optimize(&lab).expect(0)).0;
+    let listed = || -> Vec<Value> {
+        let output = lab.project.command(&["candidates", "--message-format", "json"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let all = listed();
+    let of =
+        |variant: &str| all.iter().find(|c| c["variant"] == variant).unwrap_or_else(|| panic!("{variant}: {all:?}"));
+    let start = of("BLOCK=32,V=1,P=false,U=1");
+    assert_eq!((&start["round"], &start["champion"], &start["speedup"]), (&0.into(), &true.into(), &1.0.into()));
+    assert_eq!((&start["methods"], &start["chain"]), (&serde_json::json!([]), &Value::Null));
+    let best = of(&first);
+    assert!((best["speedup"].as_f64().unwrap() - 8.0 / 3.0).abs() < 0.1, "{best}");
+    assert!((best["time_ns"].as_f64().unwrap() - 3000.0).abs() < 100.0 && best["became"] == "right", "{best}");
+    let methods = best["methods"].as_array().unwrap();
+    assert!(methods.contains(&"memory.vectorized_access".into()) && best["chain"].is_string(), "{best}");
+    // What was accepted is built without its rounds, which are remembered all the same.
+    lab.project.command(&["accept", "k"]).output().unwrap();
+    lab.built(&[]);
+    let after = listed();
+    for tried in all.iter().filter(|c| c["round"].as_u64().unwrap() > 0) {
+        assert!(after.contains(tried), "{tried} in {after:?}");
+    }
+    let stands = after.iter().find(|c| c["round"] == 0).unwrap();
+    assert_eq!((&stands["variant"], &stands["became"]), (&first.as_str().into(), &"right".into()));
+}
+
+#[test]
+fn a_champion_without_rounds_is_remembered_by_how_much_faster_than_the_first_it_is() {
+    let lab = lab();
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let (before, after) = manifest.split_once("generate = {").unwrap();
+    let after = after.split_once('\n').unwrap().1;
+    lab.project.write("kernel.toml", &format!("{before}\n{after}"));
+    let built = lab.built(&[]);
+    let output = lab.project.command(&["candidates", "--message-format", "json"]).output().unwrap();
+    let one: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((one["variant"].as_str().unwrap(), &one["became"]), (champion(&built).0.as_str(), &"right".into()));
+    assert!((one["speedup"].as_f64().unwrap() - 8.0 / 3.0).abs() < 0.1, "{one}");
+}
+
 fn id_of(step: &Value) -> &str {
     step["id"].as_str().unwrap()
 }

@@ -67,6 +67,10 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
     ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
+    // What was looked at on some shapes only says too little, and so does what was cut short.
+    if goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
+        context.remember(&opened, &packages, &ready, &report);
+    }
     let text = match ending {
         Ending::Report => report::text::text(&report, Failures::Told),
         Ending::Methods => methods(&packages, &report),

@@ -71,11 +71,12 @@ pub fn collect_sometimes(context: &Context, home: &Home) {
 
 fn du(context: &Context, home: &Home) -> Result<Exit, Exit> {
     let usage = collect::usage(home).map_err(|e| context.fail(&e.to_string()))?;
-    let rows: [(&str, Tally); 7] = [
+    let rows: [(&str, Tally); 8] = [
         ("contents", usage.contents),
         ("results", usage.results),
         ("evidence", usage.evidence),
         ("answers", usage.answers),
+        ("candidates", usage.candidates),
         ("toolchains", usage.toolchains),
         ("scratch", usage.scratch),
         ("total", usage.total()),

@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod build;
 pub mod cache;
+pub mod candidates;
 pub mod clean;
 pub mod compare;
 pub mod completions;
@@ -56,6 +57,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Optimize(args) => optimize::run(context, &args),
         Command::Accept(args) => accept::run(context, &args),
         Command::Export(command) => export::run(context, &command),
+        Command::Candidates(args) => candidates::run(context, &args),
         Command::Report(args) => report::run(context, &args),
         Command::Explain(args) => explain::run(context, &args),
         Command::Metadata(args) => metadata::run(context, &args),

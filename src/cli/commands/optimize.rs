@@ -7,19 +7,20 @@
 mod ask;
 mod brief;
 mod found;
+mod remembered;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use self::brief::About;
 use self::found::Results;
+use self::remembered::Memory;
 use super::build::{Watch, assemble, execute, interrupts, plain_exit, summary};
 use crate::cli::args::OptimizeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages};
-use crate::cli::session::rounds::{Recorded, Seat, agent_of};
+use crate::cli::session::rounds::{About, Recorded, Seat, agent_of};
 use crate::cli::session::{Context, Opened};
 use crate::model::agent::RULES;
 use crate::model::{Arch, Kernel, TuneValue};
@@ -129,6 +130,11 @@ fn turn(
         context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
         return Ok(Turn::Over(Exit::Interrupted));
     }
+    let report = assemble(&ready, &outcome);
+    if asked.selected.shapes.is_empty() {
+        context.remember(opened, packages, &ready, &report);
+    }
+    let memory = Memory::new(context, opened)?;
     let mut due = Vec::new();
     let mut none = false;
     for recorded in &ready.recorded {
@@ -146,7 +152,7 @@ fn turn(
         if run.asked.remove(&recorded.seat) {
             ask::tell(context, packages, recorded, &results);
         }
-        match comes_next(context, packages, recorded, &results) {
+        match comes_next(context, packages, recorded, &results, &memory) {
             Ok(next) => due.push(next),
             Err(why) => {
                 context.console.status("Optimized", &format!("{}: {why}", name(&recorded.seat)));
@@ -162,7 +168,6 @@ fn turn(
     let exit = run.failed.unwrap_or(exit);
     let told = summary(&outcome.counts, &outcome.verdicts, run.began);
     if due.is_empty() {
-        let report = assemble(&ready, &outcome);
         super::build::keep_report(context, opened, &report)?;
         let text = report::text::text(&report, Failures::Told);
         if !context.console.json() && !context.console.quiet() {
@@ -225,6 +230,7 @@ fn comes_next(
     packages: &Packages,
     recorded: &Recorded,
     results: &Results<'_, '_>,
+    memory: &Memory<'_>,
 ) -> Result<Due, String> {
     let gone = || "BUG: its declaration is gone".to_string();
     let seat = &recorded.seat;
@@ -272,11 +278,15 @@ fn comes_next(
         attempt,
         agent: agent_of(package, kernel),
     };
-    let about = About { kernel, operator, choice, target, recorded };
-    let briefing = brief::briefing(about, results, decision.as_ref(), (round, attempt, rounds.branches));
+    let about = About { package, kernel, operator, choice, target };
+    let mut briefing = brief::briefing(about, recorded, results, decision.as_ref(), (round, attempt, rounds.branches));
     let proposal = match by_rules {
-        false => None,
+        // Rules are told nothing.
         true => Some(by_the_rules(context, kernel, (target, choice), results, &methods, rounds.branches)?),
+        false => {
+            memory.add(about, recorded, rounds.exemplars, &mut briefing);
+            None
+        }
     };
     Ok(Due { recorded: recorded.clone(), question, briefing, proposal })
 }

@@ -1,6 +1,7 @@
 //! What commands that build share: settings, workspace, stores, toolchains, plan, engine. Opens things and hands them to rooms that know them.
 
 pub mod build;
+pub mod candidates;
 pub mod certificate;
 pub mod champions;
 pub mod devices;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use super::open::{Context, Opened};
 use super::sources::Sources;
-use super::written::{About, attempt, strays};
+pub use super::written::About;
+use super::written::{attempt, strays};
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;

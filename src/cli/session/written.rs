@@ -34,14 +34,19 @@ static FLAGS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(own).expect("BUG: an expression that is always the same")
 });
 
-/// What an answer is about.
+/// What an answer, and a question, is about.
 #[derive(Clone, Copy)]
-pub(super) struct About<'a> {
-    pub(super) package: &'a Package,
-    pub(super) kernel: &'a Kernel,
-    pub(super) operator: &'a Operator,
-    pub(super) choice: &'a TypeChoice,
-    pub(super) target: &'a Target,
+pub struct About<'a> {
+    /// The package.
+    pub package: &'a Package,
+    /// The kernel, as declared.
+    pub kernel: &'a Kernel,
+    /// Its operator.
+    pub operator: &'a Operator,
+    /// The choice of types.
+    pub choice: &'a TypeChoice,
+    /// The target.
+    pub target: &'a Target,
 }
 
 /// What the plan makes of an answer, and why it can make nothing of it.

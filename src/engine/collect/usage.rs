@@ -32,6 +32,8 @@ pub struct Usage {
     pub evidence: Tally,
     /// What agents answered, which collection leaves alone.
     pub answers: Tally,
+    /// What became of candidates, which collection leaves alone too.
+    pub candidates: Tally,
     /// Installed tools.
     pub toolchains: Tally,
     /// What can be made again, and files being written.
@@ -41,7 +43,8 @@ pub struct Usage {
 impl Usage {
     /// All together.
     pub fn total(&self) -> Tally {
-        let all = [self.contents, self.results, self.evidence, self.answers, self.toolchains, self.scratch];
+        let all =
+            [self.contents, self.results, self.evidence, self.answers, self.candidates, self.toolchains, self.scratch];
         Tally { count: all.iter().map(|t| t.count).sum(), bytes: all.iter().map(|t| t.bytes).sum() }
     }
 }
@@ -57,6 +60,7 @@ pub fn usage(home: &Home) -> io::Result<Usage> {
         results: below(&home.actions())?,
         evidence: below(&home.evidence())?,
         answers: below(&home.answers())?,
+        candidates: below(&home.candidates())?,
         toolchains: below(&home.toolchains())?,
         scratch,
     })

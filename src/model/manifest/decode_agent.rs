@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::decode_kernel::tune_value;
 use super::read::{Reader, integer, sub};
 use crate::model::Text;
-use crate::model::agent::{Agent, Budget, Prices, RULES, Reach, Rounds};
+use crate::model::agent::{Agent, Budget, Prices, RULES, Reach, Rounds, Scope};
 
 /// Rounds, branches and repairs where the manifest states none (design, section 9).
 const ROUNDS: u32 = 3;
@@ -131,7 +131,7 @@ impl Reader<'_> {
     pub(super) fn rounds(&mut self, kernel: &DeTable<'_>) -> Option<Rounds> {
         let table = sub(kernel, "generate")?;
         let Some(agent) = self.text(table, "agent") else {
-            for key in ["judge", "rounds", "branches", "repairs", "start"] {
+            for key in ["judge", "rounds", "branches", "repairs", "exemplars", "start"] {
                 if let Some((at, _)) = table.get_key_value(key) {
                     let message = format!("`generate` states `{key}` and no agent");
                     self.wrong("manifest.missing-key", message, at.span(), "`agent`: `rules`, or one of `agents`");
@@ -150,11 +150,12 @@ impl Reader<'_> {
                 start.insert(name.value.clone(), (name, value));
             }
         }
-        Some(Rounds { agent, judge: self.text(table, "judge"), rounds, branches, repairs, start })
+        let exemplars = self.text(table, "exemplars").and_then(|word| Scope::named(&word.value)).unwrap_or_default();
+        Some(Rounds { agent, judge: self.text(table, "judge"), rounds, branches, repairs, exemplars, start })
     }
 
     /// An integer within a range.
-    fn count(&mut self, table: &DeTable<'_>, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
+    pub(super) fn count(&mut self, table: &DeTable<'_>, key: &str, range: RangeInclusive<i64>) -> Option<i64> {
         let value = table.get(key)?;
         let number = integer(value.get_ref())?;
         if range.contains(&number) {

@@ -11,6 +11,7 @@ use super::fields::OPERATOR;
 use super::read::{Reader, sub};
 use crate::model::expr::{Want, list};
 use crate::model::operator::{InitDecl, Operator, ParamDecl, TensorDecl, TypeRef};
+use crate::model::pattern::{HIGHEST_LEVEL, Pattern};
 use crate::model::{Compare, DType, Init, Reference, Role, Text};
 
 impl Reader<'_> {
@@ -35,6 +36,8 @@ impl Reader<'_> {
             cost: None,
             tolerance: None,
             compare: BTreeMap::new(),
+            pattern: self.text(table, "pattern").and_then(|text| Pattern::named(&text.value)),
+            level: self.count(table, "level", 0..=i64::from(HIGHEST_LEVEL)).and_then(|n| u8::try_from(n).ok()),
             flops: self.expr_of(table, "flops", Want::Float),
             flops_min: self.expr_of(table, "flops_min", Want::Float),
             bytes: self.expr_of(table, "bytes", Want::Float),

@@ -1,6 +1,8 @@
 //! The keys of `kernel.toml`, table by table. Knows names, kinds and one line of meaning each; values are checked where they are decoded.
 
 use super::spec::{Field, Spec, Ty, opt, req};
+use crate::model::Pattern;
+use crate::model::agent::Scope;
 use crate::model::target::{LANGUAGES, LANGUAGES_LATER};
 
 const STR: Ty = Ty::Str("a string");
@@ -204,6 +206,15 @@ static SHAPE: Spec = Spec {
     rest: Some(("dim or param", Ty::Any(&[Ty::Number, Ty::Bool]))),
 };
 
+/// The words of `pattern`.
+const PATTERNS: [&str; 5] = [
+    Pattern::ALL[0].name(),
+    Pattern::ALL[1].name(),
+    Pattern::ALL[2].name(),
+    Pattern::ALL[3].name(),
+    Pattern::ALL[4].name(),
+];
+
 /// An operator's keys.
 pub(super) static OPERATOR: Spec = Spec {
     doc: "A contract: what is computed, for which shapes, how right it must be.",
@@ -224,6 +235,12 @@ pub(super) static OPERATOR: Spec = Spec {
         opt("cost", FUNCTION, "work that depends on data"),
         opt("tolerance", TOLERANCES, "how far results may lie from the reference; derived if not given"),
         opt("compare", Ty::Any(&[COMPARE_WORD, Ty::Table(&COMPARE)]), "how results are compared"),
+        opt(
+            "pattern",
+            Ty::Words(&PATTERNS, &[]),
+            "what kind of work it is; what reference and shapes show if not given",
+        ),
+        opt("level", Ty::Int, "how hard it is, from 0 to 5; what reference and shapes show if not given"),
         opt("flops", FLOAT_EXPR, "work, for reporting"),
         opt("flops_min", FLOAT_EXPR, "the least arithmetic any implementation needs"),
         opt("bytes", FLOAT_EXPR, "compulsory traffic; inputs once and outputs once if not given"),
@@ -384,6 +401,9 @@ static VERIFY: Spec = Spec {
     rest: None,
 };
 
+/// The words of `exemplars`.
+const SCOPES: [&str; 3] = [Scope::Workspace.name(), Scope::Package.name(), Scope::Kernel.name()];
+
 static GENERATE: Spec = Spec {
     doc: "What makes a kernel, and who improves it.",
     fields: &[
@@ -393,6 +413,7 @@ static GENERATE: Spec = Spec {
         opt("rounds", Ty::Int, "how many rounds there are to be; 3 if not given"),
         opt("branches", Ty::Int, "variants of an answer that are tried; 4 if not given"),
         opt("repairs", Ty::Int, "how often an answer without a right variant is corrected; 3 if not given"),
+        opt("exemplars", Ty::Words(&SCOPES, &[]), "whose earlier kernels an agent is shown; workspace if not given"),
         opt(
             "start",
             Ty::Map("tunable", &Ty::Any(&[Ty::Int, Ty::Bool, STR])),

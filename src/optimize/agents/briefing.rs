@@ -26,6 +26,9 @@ pub const LONGEST_HISTORY: usize = 12;
 /// Characters of an exemplar's source beyond which it is left out: half a kernel teaches nothing.
 pub const LONGEST_EXEMPLAR: usize = 24_000;
 
+/// Characters of the sources of all exemplars together.
+pub const LONGEST_EXEMPLARS: usize = 48_000;
+
 /// What an agent is told.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Briefing {
@@ -203,8 +206,8 @@ pub struct Exemplar {
     pub source: String,
     /// What goes with it.
     pub declaration: Option<String>,
-    /// How well it did: how many times as fast as what it was compared with.
-    pub score: f64,
+    /// How well it did: how many times as fast as what it was compared with; none where it was not timed.
+    pub score: Option<f64>,
     /// What it is, in a line.
     pub note: String,
 }
@@ -225,7 +228,13 @@ impl Briefing {
     pub(super) fn bounded(&self) -> Self {
         let mut bounded = self.clone();
         bounded.history.drain(..self.history.len().saturating_sub(LONGEST_HISTORY));
-        bounded.exemplars.retain(|e| e.source.chars().count() <= LONGEST_EXEMPLAR);
+        let mut left = LONGEST_EXEMPLARS;
+        bounded.exemplars.retain(|e| {
+            let long = e.source.chars().count();
+            let fits = long <= LONGEST_EXEMPLAR.min(left);
+            left -= if fits { long } else { 0 };
+            fits
+        });
         bounded
     }
 
@@ -325,14 +334,24 @@ mod tests {
     fn only_the_latest_rounds_and_whole_exemplars_are_told() {
         let past = |round| Past { round, methods: vec![], became: vec![] };
         let exemplar =
-            |n: usize| Exemplar { source: "x".repeat(n), declaration: None, score: 1.0, note: String::new() };
+            |n: usize| Exemplar { source: "x".repeat(n), declaration: None, score: None, note: String::new() };
         let briefing = Briefing {
             history: (1..=20).map(past).collect(),
-            exemplars: vec![exemplar(LONGEST_EXEMPLAR + 1), exemplar(LONGEST_EXEMPLAR)],
+            exemplars: vec![
+                exemplar(LONGEST_EXEMPLAR + 1),
+                exemplar(LONGEST_EXEMPLAR),
+                exemplar(LONGEST_EXEMPLARS - LONGEST_EXEMPLAR),
+                exemplar(1),
+            ],
             ..Briefing::default()
         };
         let bounded = briefing.bounded();
         assert_eq!(bounded.history.iter().map(|p| p.round).collect::<Vec<_>>(), (9..=20).collect::<Vec<_>>());
-        assert_eq!(bounded.exemplars.len(), 1);
+        let told: Vec<usize> = bounded.exemplars.iter().map(|e| e.source.len()).collect();
+        assert_eq!(
+            told,
+            [LONGEST_EXEMPLAR, LONGEST_EXEMPLARS - LONGEST_EXEMPLAR],
+            "no half ones, and no more than all may have"
+        );
     }
 }

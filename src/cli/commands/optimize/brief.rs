@@ -4,33 +4,24 @@ use std::collections::BTreeMap;
 
 use super::found::{Became, Results};
 use crate::base::Digest;
-use crate::cli::session::rounds::Recorded;
+use crate::cli::session::rounds::{About, Recorded};
 use crate::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
-use crate::model::{Kernel, Operator, ShapeRole, Target, Tolerance, TypeChoice};
+use crate::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
 use crate::optimize::agents::briefing::{Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible};
 use crate::optimize::exemplars::{TAU, exemplars as draw};
 use crate::plan::variants::Build;
 use crate::record::params::Fate;
 use crate::record::round::Decision;
 
-/// What the rounds of one kernel are about.
-#[derive(Clone, Copy)]
-pub(super) struct About<'a> {
-    pub(super) kernel: &'a Kernel,
-    pub(super) operator: &'a Operator,
-    pub(super) choice: &'a TypeChoice,
-    pub(super) target: &'a Target,
-    pub(super) recorded: &'a Recorded,
-}
-
 /// What an agent is told before an attempt at a round. `decision` is what the round is to try.
 pub(super) fn briefing(
     about: About<'_>,
+    recorded: &Recorded,
     results: &Results<'_, '_>,
     decision: Option<&Decision>,
     (round, attempt, branches): (u32, u32, u32),
 ) -> Briefing {
-    let About { kernel, operator, choice, target, recorded } = about;
+    let About { kernel, operator, choice, target, .. } = about;
     let roofline = results.champion().and_then(|champion| results.roofline(champion));
     let briefing = Briefing {
         kernel: kernel.name.clone(),
@@ -43,8 +34,8 @@ pub(super) fn briefing(
         branches,
         methods: decision.iter().flat_map(|d| &d.methods).map(ToTry::of).collect(),
         parent: parent(recorded, results, roofline.as_ref().and_then(|r| r.time_ns)),
-        failed: (attempt > 0).then(|| failed(about, results, round)).flatten(),
-        history: (1..round).map(|round| past(about, results, round)).collect(),
+        failed: (attempt > 0).then(|| failed(about, recorded, results, round)).flatten(),
+        history: (1..round).map(|round| past(about, recorded, results, round)).collect(),
         exemplars: exemplars(recorded, results, roofline.as_ref().and_then(|r| r.shape), round),
         ..Briefing::default()
     };
@@ -75,8 +66,7 @@ fn parent(recorded: &Recorded, results: &Results<'_, '_>, time_ns: Option<f64>) 
 }
 
 /// What became of the last attempt at a round.
-fn failed(about: About<'_>, results: &Results<'_, '_>, round: u32) -> Option<Failed> {
-    let recorded = about.recorded;
+fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> Option<Failed> {
     let at = recorded.answers.iter().rposition(|answer| answer.question.round == round)?;
     let proposal = recorded.answers[at].proposal.as_ref();
     let mut out = Failed {
@@ -118,8 +108,8 @@ fn hide(operator: &Operator, text: &str) -> String {
 }
 
 /// What became of an earlier round.
-fn past(about: About<'_>, results: &Results<'_, '_>, round: u32) -> Past {
-    let last = about.recorded.attempts.iter().rfind(|a| a.round == round);
+fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> Past {
+    let last = recorded.attempts.iter().rfind(|a| a.round == round);
     let methods = last.map(|a| a.methods.clone()).unwrap_or_default();
     // How many were right would tell, over many, which shapes are held back.
     let any = results.of_round(about.operator, round).iter().any(|(_, became)| *became == Became::Right);
@@ -159,14 +149,15 @@ fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>,
             continue;
         };
         let note = format!("round {}, {}", build.round, build.name());
-        let exemplar = Exemplar { source, declaration: Some(declaration), score: first / time, note };
+        let score = first / time;
+        let exemplar = Exemplar { source, declaration: Some(declaration), score: Some(score), note };
         match all.iter_mut().find(|other| other.source == exemplar.source) {
-            Some(other) if other.score < exemplar.score => *other = exemplar,
+            Some(other) if other.score.is_some_and(|other| other < score) => *other = exemplar,
             Some(_) => {}
             None => all.push(exemplar),
         }
     }
-    let scores: Vec<f64> = all.iter().map(|exemplar| exemplar.score).collect();
+    let scores: Vec<f64> = all.iter().filter_map(|exemplar| exemplar.score).collect();
     // The same draw for the same prompt.
     let seed = u64::from_be_bytes(std::array::from_fn(|at| recorded.chain.hash()[at]));
     let drawn = draw(&scores, TAU, seed ^ u64::from(round));

@@ -2,7 +2,7 @@
 
 use super::{package, read, show};
 use crate::model::TuneValue;
-use crate::model::agent::{Budget, Prices, Reach};
+use crate::model::agent::{Budget, Prices, Reach, Scope};
 
 const OPERATOR: &str = "[package]\nname = \"p\"\n[operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"x\" }\nshapes.s = { n = 8 }\n";
 
@@ -42,16 +42,16 @@ fn a_kernel_may_have_rounds_over_its_source_a_template_or_nothing() {
         "[agents.a]\ncommand = [\"a\"]\n\
          [kernel.own]\noperator = \"o\"\nsource = \"k.cu\"\ngenerate = { agent = \"rules\", rounds = 5, branches = 2, repairs = 0, start = { V = 4 } }\n\
          tune.V = [1, 4]\nlaunch = [{ entry = \"k\", grid = [1], block = [32], args = [\"x\", \"y\"] }]\n\
-         [kernel.nothing]\noperator = \"o\"\ngenerate = { agent = \"a\", judge = \"rules\" }\n",
+         [kernel.nothing]\noperator = \"o\"\ngenerate = { agent = \"a\", judge = \"rules\", exemplars = \"package\" }\n",
     ));
     let [own, nothing] = &package.kernels[..] else { panic!() };
     let rounds = own.rounds.as_ref().unwrap();
     assert_eq!((rounds.rounds, rounds.branches, rounds.repairs), (5, 2, 0));
-    assert_eq!(rounds.start["V"].1, TuneValue::Int(4));
+    assert_eq!((rounds.start["V"].1.clone(), rounds.exemplars), (TuneValue::Int(4), Scope::Workspace));
     assert!(!own.is_unstarted() && nothing.is_unstarted());
     let rounds = nothing.rounds.as_ref().unwrap();
     assert_eq!((rounds.agent.as_str(), rounds.rounds, rounds.branches, rounds.repairs), ("a", 3, 4, 3));
-    assert_eq!(rounds.judge.as_ref().map(|j| j.as_str()), Some("rules"));
+    assert_eq!((rounds.judge.as_ref().map(|j| j.as_str()), rounds.exemplars), (Some("rules"), Scope::Package));
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn operators_bind_derived_dims_strides_inits_and_params() {
     assert_eq!(mix.flops(choice, small).unwrap(), Some(2.0 * 2.0 * 4.0 * 64.0 * 6.0));
     assert_eq!((mix.flops_min(choice, small).unwrap(), mix.bytes(choice, small).unwrap()), (Some(512.0), Some(1024.0)));
     assert_eq!(mix.shape("hidden").unwrap().role, ShapeRole::Holdout);
+    assert_eq!((mix.pattern, mix.level), (Some(crate::model::Pattern::MatrixProduct), Some(3)));
 }
 
 #[test]

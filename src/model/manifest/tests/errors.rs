@@ -279,7 +279,15 @@ const NAMES: [Case; 29] = [
     ),
 ];
 
-const OPERATORS: [Case; 22] = [
+const OPERATORS: [Case; 24] = [
+    (
+        "reference =",
+        "pattern = \"reductions\"\nreference =",
+        "manifest.value",
+        "\"reductions\"",
+        "did you mean `reduction`",
+    ),
+    ("reference =", "level = 6\nreference =", "manifest.value", "6", "0 to 5"),
     (
         "dims = [\"rows\", \"cols\"]",
         "dims = [\"rows\", \"cols\", \"rows\"]",

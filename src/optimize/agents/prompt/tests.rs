@@ -52,7 +52,7 @@ fn full() -> Briefing {
         exemplars: vec![Exemplar {
             source: "__global__ void other() {}".into(),
             declaration: None,
-            score: 2.5,
+            score: Some(2.5),
             note: "softmax".into(),
         }],
         ..Briefing::default()
