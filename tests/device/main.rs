@@ -304,7 +304,7 @@ impl Lab {
             let expected = Expected { outputs, scales: BTreeMap::new() };
             inputs.push((format!("expected:{}", trial.trial), serde_json::to_vec(&expected).unwrap()));
         }
-        self.run(StepKind::Verify, serde_json::to_value(&params).unwrap(), inputs)
+        self.run(StepKind::Verify, serde_json::to_value(params).unwrap(), inputs)
     }
 
     fn bench(&self, entry: &str) -> Seen {

@@ -36,6 +36,9 @@ fn chosen(decision: &Decision) -> Vec<&str> {
     decision.methods.iter().map(|m| m.id.as_str()).collect()
 }
 
+/// What else speaks for wide accesses, as it is where it does not.
+const REST: [(&str, f64); 2] = [("stall_lg_throttle", 0.0), ("dram_throughput", 90.0)];
+
 #[track_caller]
 fn passed<'d>(decision: &'d Decision, id: &str) -> &'d str {
     let found = decision.passed.iter().find(|p| p.id == id);
@@ -55,7 +58,8 @@ fn one_slot_goes_by_priority_among_those_that_metrics_ask_for() {
     let methods = ["memory.coalesced_access", "memory.tiling_smem", "memory.vectorized_access", "memory.data_layout"];
     let params = params(methods.map(open).to_vec());
     // Memory and compute share; compute has nobody, so that memory gets two: the first by priority of those asked for.
-    let roofline = seen(0.01, 0.3, 0.3, &[("l1_hit", 90.0), ("l2_hit", 65.0), ("stall_mio_throttle", 19.0)]);
+    let roofline =
+        seen(0.01, 0.3, 0.3, &[("l1_hit", 90.0), ("l2_hit", 65.0), ("stall_mio_throttle", 19.0), REST[0], REST[1]]);
     let slots = slots(&roofline.gaps).0;
     assert_eq!(slots, Slots { compute: 0, memory: 2, latency: 1 });
     let one = Roofline { gaps: Gaps { memory: Some(0.2), latency: Some(0.9), ..roofline.gaps }, ..roofline.clone() };
@@ -77,7 +81,8 @@ fn one_slot_goes_by_priority_among_those_that_metrics_ask_for() {
 fn two_slots_go_to_the_two_strongest_triggers() {
     let params =
         params(["memory.coalesced_access", "memory.tiling_smem", "memory.vectorized_access"].map(open).to_vec());
-    let roofline = seen(0.01, 0.9, 0.01, &[("l1_hit", 75.0), ("l2_hit", 50.0), ("stall_mio_throttle", 19.0)]);
+    let roofline =
+        seen(0.01, 0.9, 0.01, &[("l1_hit", 75.0), ("l2_hit", 50.0), ("stall_mio_throttle", 19.0), REST[0], REST[1]]);
     assert_eq!(slots(&roofline.gaps).0.memory, 2);
     let decision = decided(&params, &roofline);
     assert_eq!(chosen(&decision), ["memory.tiling_smem", "memory.vectorized_access"], "in the order of priorities");
@@ -90,13 +95,18 @@ fn what_metrics_cannot_tell_may_be_chosen_after_what_they_ask_for_and_is_marked(
     let params =
         params(["memory.coalesced_access", "memory.vectorized_access", "memory.cache_and_readonly"].map(open).to_vec());
     let one = |metrics| decided(&params, &seen(0.3, 0.01, 0.2, metrics));
-    let decision = decided(&params, &seen(0.01, 0.9, 0.01, &[("stall_mio_throttle", 10.0)]));
+    let decision = decided(&params, &seen(0.01, 0.9, 0.01, &[("stall_mio_throttle", 10.0), REST[0], REST[1]]));
     assert_eq!(chosen(&decision), ["memory.coalesced_access", "memory.vectorized_access"]);
     assert_eq!((decision.methods[0].strength, decision.methods[1].strength.is_some()), (None, true));
     assert!(decision.methods[0].because.contains("unknown: no `l1_hit`"), "{}", decision.methods[0].because);
-    assert_eq!(chosen(&one(&[("stall_mio_throttle", 2.0), ("l1_hit", 95.0)])), ["memory.cache_and_readonly"]);
+    assert_eq!(
+        chosen(&one(&[("stall_mio_throttle", 2.0), REST[0], REST[1], ("l1_hit", 95.0)])),
+        ["memory.cache_and_readonly"]
+    );
     assert!(
-        one(&[("stall_mio_throttle", 2.0), ("l1_hit", 95.0)]).methods[0].because.contains("no metric speaks for it")
+        one(&[("stall_mio_throttle", 2.0), REST[0], REST[1], ("l1_hit", 95.0)]).methods[0]
+            .because
+            .contains("no metric speaks for it")
     );
 }
 
@@ -113,7 +123,7 @@ fn without_gaps_every_axis_has_a_slot_and_the_round_is_degraded() {
 fn architecture_and_preconditions_decide_and_what_is_not_known_is_said() {
     let methods =
         ["memory.kernel_fusion", "memory.vectorized_access", "memory.tma_im2col_implicit_conv"].map(open).to_vec();
-    let metrics = [("traffic_excess", 2.0), ("stall_mio_throttle", 20.0)];
+    let metrics = [("traffic_excess", 2.0), ("stall_mio_throttle", 20.0), REST[0], REST[1]];
     let roofline = seen(0.01, 0.9, 0.01, &metrics);
     let decision =
         decided(&with(params(methods.clone()), &[("several_launches", false), ("convolution", true)]), &roofline);

@@ -87,6 +87,7 @@ fn the_same_operator_and_template_give_the_same_kernel_and_the_same_text() {
     let all = [
         "memory.vectorized_access",
         "compute.warp_shuffle",
+        "compute.launch_config",
         "memory.rows_in_registers",
         "latency.online_recomputation",
     ];
@@ -105,7 +106,7 @@ fn what_the_manifest_states_goes_before_what_the_template_says() {
     assert!(kernel.conditions.len() > 1, "the template's hold too");
     assert_eq!(kernel.requires.len(), 1);
     assert_eq!(kernel.methods[0].off.as_ref().unwrap().values[0].1, TuneValue::Int(2));
-    assert_eq!(kernel.methods.len(), 4);
+    assert_eq!(kernel.methods.len(), 5);
     // A template may say how its space is searched; the manifest goes before it here, too.
     let searched = |stated: &str| {
         let declaration = format!("tune.N = [1, 2]\ntune.strategy = \"random\"\n{LAUNCH}");
@@ -153,9 +154,37 @@ fn a_broadcast_input_is_read_where_its_shape_says() {
         "*>(head_ + quotient(i, head_below0) * head_stride0 + modulo(i, head_extent2));",
         "one_[0]",
         "real(alpha_) * math::gelu<COARSE>(x_at + bias_at) - (head_at - row_at) * one_at / real(b_)",
-        "template <class T, int BLOCK, int VEC>",
+        "template <class T, int BLOCK, int VEC, int PACKS>",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+}
+
+#[test]
+fn several_accesses_of_a_thread_are_under_way_before_it_waits_for_one() {
+    let kernel = made(&kernel("gated", "elementwise", "")).unwrap();
+    let packs = &kernel.tune.iter().find(|(name, _)| name.value == "PACKS").unwrap().1;
+    assert_eq!(*packs, [TuneValue::Int(2), TuneValue::Int(1)]);
+    let text = text(&kernel);
+    let (fetch, finish) = (text.find("parts[p].fetch(").unwrap(), text.find("parts[p].finish(").unwrap());
+    // Two loops, so that no store stands between two loads.
+    assert_eq!(text[fetch..finish].matches("for (int p = 0; p < PACKS; p++)").count(), 1, "{text}");
+}
+
+#[test]
+fn rows_are_kept_as_they_are_stored_and_narrow_results_take_coarse_exponentials() {
+    for (dtype, element) in [("f32", "float"), ("f16", "__half")] {
+        let operator = OPERATORS[OPERATORS.find("[operator.softmax]").unwrap()..].replace("f32", dtype);
+        let file = Arc::new(SourceFile {
+            name: "kernel.toml".into(),
+            text: format!("{operator}{}", kernel("softmax", "row-reduction", "")),
+        });
+        let manifest = crate::model::parse(&file).0.unwrap();
+        let kernel = made_by(&builtin("row-reduction").unwrap(), &manifest).unwrap();
+        let text = text(&kernel);
+        assert!(text.contains(&format!("Row<real, {element}, LANES, VEC, KEEP, decltype(read)> values")), "{text}");
+        assert!(text.contains(&format!("constexpr bool COARSE = sizeof({element}) == 2;")), "{text}");
+        assert_eq!(text.matches("math::exp<COARSE>(").count(), 2, "{text}");
     }
 }
 

@@ -1,0 +1,110 @@
+"""examples/generated with the shapes of its large.toml: every operator verified, its holdout included, and timed; what share of the measured peaks its champion reaches,
+against the aims; and, where PyTorch is there, what PyTorch takes for the same or the like."""
+
+import json
+import subprocess
+import sys
+
+from .lab import ROOT, lines, targets_of
+
+PACKAGE = ROOT / "examples/generated"
+OVERLAY = PACKAGE / "large.toml"
+# The least shares: of the measured bandwidth of memory, of the measured rate of the tensor cores, and, where f32 is multiplied, of what cuBLAS reaches.
+BANDWIDTH, MATRICES, CUBLAS = 0.90, 0.60, 0.80
+PRODUCTS = ("matmul", "linear")
+
+
+def generated(lab):
+    folder = lab.copy("generated-large", PACKAGE, ready=False)
+    words = [word for target in targets_of(folder, lab.arch) for word in ("--target", target)]
+    if not words:
+        lab.row("generated", "the kernels of examples/generated", None, f"no target of {lab.arch}")
+        return
+    words += ["--overlay", str(folder / "large.toml")]
+    done, steps = lab.build(folder, *words, limit=1500)
+    verdicts(lab, done, steps)
+    theirs = beside(lab)
+    figures = [figure for name, target in lab.targets(folder) for figure in [large(name, target, steps, theirs)]]
+    lab.figures["generated"] = {"seconds": done.seconds, "kernels": figures, "kinds": slowest(steps)}
+    for figure in figures:
+        told(lab, figure)
+    again, _ = lab.build(folder, *words, limit=300)
+    ends = [line["steps"] for line in lines(again.out) if line.get("reason") == "build-finished"]
+    executed = ends[-1]["executed"] if ends else None
+    lab.row("generated", "a second build executes nothing", executed == 0, f"{executed} steps, {again.seconds:.1f} s")
+
+
+def verdicts(lab, done, steps):
+    judged = [step for step in steps if step.kind == "judge"]
+    right = sum(step.verdict == "pass" for step in judged)
+    kernels, held = {step.kernel for step in judged}, [step for step in judged if step.shape == "uneven"]
+    wrong = [f"{step.id}: {step.wrong()}" for step in steps if step.wrong()]
+    found = f"{right} of {len(judged)} pass, {len(kernels)} kernels, {len(held)} of them at holdout shapes, exit {done.code}, {done.seconds:.0f} s; {wrong[:2] or ''}"
+    lab.row("generated", "every variant on every shape", done.code == 0 and right == len(judged) > 0 and bool(held), found)
+    timed = [step for step in steps if step.kind == "bench"]
+    known = sum(step.ran() and step.wrong() is None for step in timed)
+    lab.row("generated", "every bench shape is timed", known == len(timed) > 0, f"{known} of {len(timed)}")
+
+
+def large(name, target, steps, theirs):
+    """What the champion for the large shape reaches there."""
+    types = target.get("types", "")
+    figure = {"kernel": name, "types": types, "roofline": None}
+    for found in target["rooflines"]:
+        reached = found["achieved"].get("large")
+        if reached is None:
+            continue
+        share = lambda of: reached[of]["share"] if reached.get(of) and reached[of]["measured"] else None
+        figure |= {"variant": found["variant"], "ns": reached["time_ns"], "gb_s": reached["bytes_per_s"] / 1e9, "memory": share("memory"), "compute": share("compute")}
+        figure["tflop_s"] = (reached.get("ops_per_s") or 0) / 1e12
+        figure["bound"] = found["roofline"].get("bound")
+        figure["gaps"], figure["missing"] = found["roofline"]["gaps"], found["roofline"].get("missing", {})
+        figure["at"] = found["shape"]
+    # One champion stands for all shapes; at this one another variant may be faster.
+    times = [(time["cold_ns"], time["variant"]) for time in target.get("times", []) if time["shape"] == "large" and time["cold_ns"]]
+    figure["fastest"] = min(times, default=None)
+    figure["unknown"] = sorted({f"{step.kind}: {step.wrong()}" for step in steps if step.kernel == name and step.wrong()})
+    figure["methods"] = [(m["method"], m["attribution"]["fate"]) for m in target.get("methods", []) if m.get("attribution")]
+    figure["beside"] = [line for line in theirs if line["kernel"] == name and line["types"] == types.removeprefix("T=")]
+    return figure
+
+
+def told(lab, figure):
+    name = figure["kernel"] + (f" ({figure['types']})" if figure["types"] else "")
+    if "ns" not in figure:
+        lab.row("generated", f"{name} at its large shape", False, f"not timed; {figure['unknown'][:1]}")
+        return
+    product = figure["kernel"] in PRODUCTS
+    rate = f"{figure['tflop_s']:.1f} TFLOP/s" if product else f"{figure['gb_s']:.0f} GB/s"
+    beside = ", ".join(f"{line['with']} {line['ns'] / 1e3:.1f} us" for line in figure["beside"])
+    theirs = next((line["ns"] for line in figure["beside"] if line["with"] == "cuBLAS"), None)
+    if product and figure["types"] == "T=f32":
+        aim, what, share = CUBLAS, "of cuBLAS", theirs and theirs / figure["ns"]
+    elif product:
+        aim, what, share = MATRICES, "of the measured matrix rate", figure["compute"]
+    else:
+        aim, what, share = BANDWIDTH, "of the measured bandwidth", figure["memory"]
+    faster = figure["fastest"] if figure["fastest"] and figure["fastest"][0] < 0.99 * figure["ns"] else None
+    beside += f"; {faster[0] / 1e3:.1f} us by {faster[1]}" if faster else ""
+    said = f"{figure['ns'] / 1e3:.1f} us, {rate}, {'unknown' if share is None else f'{share:.1%}'} {what}; bound by {figure['bound'] or 'what is not known'}; {beside}; {figure['variant']}"
+    # An aim that is missed is no failure if it is said what bounds the kernel.
+    reached = None if share is None else share >= aim
+    lab.row("generated", f"{name}: at least {aim:.0%} {what}", reached, said)
+    if reached is False:
+        lab.row("generated", f"{name}: what bounds it is said", figure["bound"] is not None, f"{figure['bound']}: {figure['gaps']} {figure['missing'] or ''}")
+
+
+def beside(lab):
+    done = subprocess.run([sys.executable, str(ROOT / "tests/gpu/generated/beside.py"), str(OVERLAY)], capture_output=True, text=True)
+    if done.returncode != 0:
+        lab.row("generated", "PyTorch beside it", None, (done.stderr.strip().splitlines()[-1:] or ["it said nothing"])[0])
+    return [line for line in map(json.loads, done.stdout.splitlines()) if "kernel" in line]
+
+
+def slowest(steps):
+    """Steps and seconds in all by kind of step."""
+    kinds = {}
+    for step in steps:
+        count, seconds = kinds.get(step.kind, (0, 0))
+        kinds[step.kind] = (count + 1, round(seconds + step.seconds, 2))
+    return dict(sorted(kinds.items(), key=lambda of: -of[1][1]))
