@@ -1,6 +1,6 @@
 //! Commands that look: explain, report, tree, metadata, run, and what is said of settings and places.
 
-use crate::place::Place;
+use crate::place::{MANIFEST, Place, SOURCE};
 
 #[test]
 fn explain_follows_an_edit_from_the_step_to_the_file() {
@@ -59,6 +59,25 @@ fn report_says_what_the_last_build_found_or_that_there_was_none() {
     assert_eq!(json["packages"][0]["kernels"][0]["targets"][0]["shapes"][0]["verdict"], "pass");
     let place = place.file("target/kforge/report.json", "{");
     place.run("report").expect(101).says("is not a report");
+}
+
+#[test]
+fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
+    let package = |name: &str| MANIFEST.replace("name = \"tiny\"", &format!("name = \"{name}\""));
+    let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
+    let place = place.file("a/kernel.toml", &package("a")).file("a/twice.cu", SOURCE);
+    let place = place.file("b/kernel.toml", &package("b")).file("b/twice.cu", SOURCE);
+    place.run("-C a build").expect(0);
+    assert!(place.run("-C a report").expect(0).out.starts_with("a\n"));
+    let said = place.run("-C b report").expect(4).says("`b` was not built: the last build was of `a`");
+    assert_eq!(said.says("`--workspace` shows all").out, "");
+    place.run("-C b report --format json").expect(4);
+    assert!(place.run("-C b report --workspace").expect(0).out.starts_with("a\n"));
+    assert!(place.run("report").expect(0).out.starts_with("a\n"));
+    place.run("build").expect(0);
+    let one = place.run("-C b report").expect(0).out;
+    assert!(one.starts_with("b\n") && !one.contains("a\n  twice"), "{one}");
+    place.run("-C b report -p b --kernel twice").expect(0);
 }
 
 #[test]
