@@ -81,6 +81,21 @@ fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
 }
 
 #[test]
+fn candidates_of_generated_kernels_name_a_file_that_exists() {
+    let manifest = MANIFEST.split("source =").next().unwrap();
+    let generated = format!("{manifest}generate = {{ template = \"elementwise\" }}\ntune.BLOCK = [32]\n");
+    let place = Place::empty().alone().file("kernel.toml", &generated);
+    place.run("build").expect(0);
+    let file = "target/kforge/generated/tiny/twice.cu";
+    place.run("candidates").expect(0).prints(&format!("    source: {file}\n"));
+    let source = place.read(file);
+    // Cleaning takes the file, and not what is remembered.
+    std::fs::remove_dir_all(place.at("target/kforge/generated")).unwrap();
+    place.run("candidates").expect(0).prints(&format!("    source: {file}\n"));
+    assert_eq!(place.read(file), source);
+}
+
+#[test]
 fn the_tree_shows_what_hangs_on_what() {
     let place = Place::tiny();
     let down = place.run("tree").expect(0).prints("tiny/twice/cpu/select\n");
