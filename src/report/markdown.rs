@@ -35,7 +35,7 @@ pub fn markdown(report: &Report) -> String {
         }
         for (kernel, target) in targets() {
             if let Some(search) = &target.search {
-                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line());
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line(target));
             }
         }
         table(&mut out, "kernel | target | champion | standing | why");
@@ -47,11 +47,13 @@ pub fn markdown(report: &Report) -> String {
                     None => "none".to_string(),
                 };
                 let standing = if champion.provisional { "provisional" } else { "champion" };
+                let standing = format!("{standing}{}", target.stands_for(&champion.class));
                 let _ = writeln!(
                     out,
-                    "| {} | {} | {name} | {standing} | {} |",
+                    "| {} | {} | {name} | {} | {} |",
                     cell(&kernel.name),
                     cell(&target.target),
+                    cell(&standing),
                     cell(&champion.because)
                 );
             }

@@ -81,6 +81,20 @@ fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
 }
 
 #[test]
+fn a_report_says_what_a_class_of_shapes_is_a_value_of() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nnine = { n = 9 }");
+    place.edit("kernel.toml", "source = \"twice.cu\"", "source = \"twice.cu\"\nselect = { per = \"n\" }");
+    let said = place.run("build").expect(0).says("provisional for n = 5: BLOCK=32").says("for n = 9: BLOCK=32");
+    assert_eq!(said.err.matches("(BLOCK=32)").count(), 0, "one variant stands for both: {}", said.err);
+    place.run("report --format markdown").expect(0).prints("| provisional for n = 9 |");
+    let target = &place.run("report --format json").expect(0).json()["packages"][0]["kernels"][0]["targets"][0];
+    assert_eq!((&target["per"], &target["champions"][0]["class"]), (&"n".into(), &"5".into()));
+    place.edit("kernel.toml", "per = \"n\"", "per = \"n * 2\"");
+    place.run("build").expect(0).says("provisional for `n * 2` = 18: BLOCK=32");
+}
+
+#[test]
 fn candidates_of_generated_kernels_name_a_file_that_exists() {
     let manifest = MANIFEST.split("source =").next().unwrap();
     let generated = format!("{manifest}generate = {{ template = \"elementwise\" }}\ntune.BLOCK = [32]\n");
