@@ -91,8 +91,8 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         reasons.push(format!(
             "element {}: got {}, want {}, error {:.3e} where {:.3e} is allowed",
             p.index,
-            show(p.got),
-            show(p.want),
+            show(seen.dtype, p.got),
+            show(seen.dtype, p.want),
             p.error,
             allowed
         ));
@@ -139,8 +139,8 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
         reasons.push(format!(
             "element {}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
             p.index,
-            show(p.got),
-            show(p.want),
+            show(seen.dtype, p.got),
+            show(seen.dtype, p.want),
             p.error
         ));
     }

@@ -140,6 +140,22 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
 }
 
+/// An error over what is allowed, for people: `2 % of what is allowed`, with `decimals` of the per cent; from ten times on `520,000 times what is allowed`, in two digits.
+pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
+    if worst < 10.0 {
+        return format!("{:.decimals$} % of what is allowed", worst * 100.0);
+    }
+    let rounded: f64 = format!("{worst:.1e}").parse().unwrap_or(worst);
+    let times = match format!("{rounded:.0}") {
+        _ if rounded >= 1e12 || !rounded.is_finite() => format!("{rounded:e}"),
+        digits => {
+            let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| str::from_utf8(g).ok()).collect();
+            groups.join(",")
+        }
+    };
+    format!("{times} times what is allowed")
+}
+
 /// A variant as people call it.
 pub(super) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
@@ -183,7 +199,7 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
         let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
     }
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
-        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {:.0} % of what is allowed", worst * 100.0)));
+        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
     }
     // Of one champion alone it goes without saying.
     let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
@@ -312,6 +328,14 @@ mod tests {
             worst: Some(0.02),
             explanation: String::new(),
         }
+    }
+
+    #[test]
+    fn errors_far_beyond_what_is_allowed_are_told_as_multiples_in_two_digits() {
+        let told = [0.0217, 1.5, 9.999, 10.0, 12.34, 999.0, 521_774.833_17, 3.14e13].map(|worst| of_allowed(worst, 1));
+        let per_cent = ["2.2 %", "150.0 %", "999.9 %"].map(|share| format!("{share} of what is allowed"));
+        let times = ["10", "12", "1,000", "520,000", "3.1e13"].map(|n| format!("{n} times what is allowed"));
+        assert_eq!(told.to_vec(), [per_cent.as_slice(), times.as_slice()].concat());
     }
 
     #[test]
