@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::message::{Asked, Handed, Request, Start};
 use crate::engine::evidence::PROVENANCE;
-use crate::engine::lock::{Lock, Mode, Wait};
+use crate::engine::lock::Mode;
 use crate::model::Tensor;
 use crate::process::{Command, Limits, run};
 use crate::record::observation::HOST_LAUNCHED;
@@ -59,8 +59,7 @@ pub(in crate::worker::cuda::device) fn verify(task: &Task, params: &VerifyParams
     let library = task.read("binary")?;
     let library = MemoryFile::program(&library).map_err(|e| failed(format!("cannot hold the library: {e}")))?;
     let held = client::lock_file(task, &facts);
-    let held = held.map(|path| Lock::acquire(&path, Mode::Shared, Wait::Forever(&mut || {}))).transpose();
-    let held = held.map_err(|e| failed(e.to_string()))?;
+    let held = held.map(|path| rig::turn(task, &path, Mode::Shared)).transpose()?;
     let provenance = rig::provenance(&facts, params.protocol);
     let ran_as = format!("{HOST_LAUNCHED}{}", provenance.device);
     let observer = Observer::new(task, params, false, ran_as, "something other than its inputs");
