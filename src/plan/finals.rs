@@ -124,7 +124,7 @@ impl Planner<'_> {
             let only = Stage { is_last: true, ..Stage::default() };
             return self.select(scope, field, &next.cases, only).map(drop);
         }
-        let (field, known) = (next.field.clone(), next.full.len());
+        let (field, asked) = (next.field.clone(), next.full.len());
         for (build, serves) in field.builds.iter().zip(&field.serves).filter(|(b, _)| named.contains(&b.variant.order))
         {
             for at in serves.iter().map(|at| *at as usize) {
@@ -137,7 +137,7 @@ impl Planner<'_> {
                 }
             }
         }
-        if next.full.len() == known {
+        if next.full.len() == asked {
             // All of them were asked for before, and no device has answered: they hide nobody, and are not asked for again.
             next.field.benched.retain(|(variant, ..)| !named.contains(variant));
         }
