@@ -23,11 +23,14 @@ use crate::record::{DeviceClass, StepKind, Unknown};
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
 
+/// Version of the timing protocol: raised when what a sample is, or how it is taken, changes.
+pub const BENCH_PROTOCOL: u32 = 3;
+
 /// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
 pub const HOST_PROTOCOL: u32 = 1;
 
 /// Version of the pairing protocol: raised when how pairs are taken changes.
-pub const PAIRS_PROTOCOL: u32 = 1;
+pub const PAIRS_PROTOCOL: u32 = 2;
 
 /// What compiling a variant takes, and what it is called.
 #[derive(Clone)]
@@ -427,6 +430,7 @@ impl Planner<'_> {
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
+        params.protocol = BENCH_PROTOCOL;
         params.samples = few;
         params.only = few.map(|_| scope.kernel.select.metric);
         params.flops_min = scope.operator.flops_min(scope.choice, shape)?;

@@ -39,7 +39,9 @@ fn every_byte_that_is_another_is_counted_and_every_word_is_flushed() {
     let count = Data { name: "count", bytes: vec![0; 8], element: 8, writable: true, poisoned: false };
     let unlike = launch("kforge_unlike", 2, 64, vec![ptr("around"), long(997), word(0xc5), ptr("count")]);
     let flush = launch("kforge_flush", 2, 64, vec![ptr("a"), long(500), word(1)]);
-    let ran = run_with(&built, vec![unlike, flush], &[a, around, count], &How::default()).clean();
+    // Once more without a value: then nothing is written.
+    let read = launch("kforge_flush", 2, 64, vec![ptr("a"), long(500), word(0)]);
+    let ran = run_with(&built, vec![unlike, flush, read], &[a, around, count], &How::default()).clean();
     assert_eq!(ran.buffers["count"][0], 10);
     assert_eq!(ran.ints("a"), (0..500).map(|i| i ^ 1).collect::<Vec<_>>());
 }

@@ -19,10 +19,17 @@ extern "C" __global__ void kforge_gate(volatile u32* word, u64 limit_ns) {
     }
 }
 
-// Reads and writes every word of an area, by which other lines leave the L2 cache.
+// Reads every word of an area, and writes it where `value` is not zero, by which other lines leave the L2 cache.
 extern "C" __global__ void kforge_flush(u32* area, u64 words, u32 value) {
     u64 stride = (u64)gridDim.x * blockDim.x;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride) area[i] = area[i] ^ value;
+    u32 seen = 0;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < words; i += stride) {
+        u32 word = area[i];
+        seen ^= word;
+        if (value != 0) area[i] = word ^ value;
+    }
+    // Words that nothing hangs on would not be read. What the area holds does not matter.
+    if (value == 0 && seen == 0x9e3779b9u) area[0] = seen;
 }
 
 static __device__ __forceinline__ u64 mixed(u64 word, u64 place, u64 salt) {

@@ -47,11 +47,14 @@ impl Own {
         unsafe { self.launch(self.gate, (1, 1), &values, stream) }
     }
 
-    /// Reads and writes every word of an area.
+    /// Reads and writes every word of an area, and reads them all once more: lines that were changed only leave the L2 cache when others come, and whoever
+    /// runs next would wait for that. `value` is not zero.
     pub(super) fn flush(&self, area: &Memory, value: u32, stream: &Stream) -> Result<(), Fault> {
-        let values = [area.at().into(), (area.bytes() / 4).into(), u64::from(value).into()];
-        // SAFETY: the parameters are those in `kernels.cu`, and the area has as many words.
-        unsafe { self.launch(self.flush, (self.blocks, 512), &values, stream) }
+        [value, 0].into_iter().try_for_each(|value| {
+            let values = [area.at().into(), (area.bytes() / 4).into(), u64::from(value).into()];
+            // SAFETY: the parameters are those in `kernels.cu`, and the area has as many words.
+            unsafe { self.launch(self.flush, (self.blocks, 512), &values, stream) }
+        })
     }
 
     /// Adds the sum of a range, as [`checksum`] has it, to the eight bytes at `sum`.
