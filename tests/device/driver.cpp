@@ -75,9 +75,11 @@ API cuMemGetInfo_v2(size_t* f, size_t* t) { *t = 1u << 30; *f = *t - used; retur
 // What is large enough to be a buffer of a candidate's.
 static void moved(const char* how, size_t n) {
     if (n < 4000) return;
-    FILE* log = fopen(beside("moved").c_str(), "a");
-    fprintf(log, "%s %zu\n", how, n);
-    fclose(log);
+    // As above.
+    if (FILE* log = fopen(beside("moved").c_str(), "a")) {
+        fprintf(log, "%s %zu\n", how, n);
+        fclose(log);
+    }
 }
 API cuMemAlloc_v2(u64* at, size_t n) {
     moved("allocated", n);
