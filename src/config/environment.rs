@@ -30,6 +30,11 @@ impl Environment {
         self.vars.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
+    /// The same where one that is set to nothing says something: an empty `CUDA_VISIBLE_DEVICES` hides every device.
+    pub fn even_empty(&self, name: &str) -> Option<&str> {
+        self.vars.get(name).map(String::as_str)
+    }
+
     /// `PATH`, for finding tools.
     pub fn path(&self) -> &str {
         self.get("PATH").unwrap_or("/usr/local/bin:/usr/bin:/bin")
@@ -57,7 +62,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_variables_count_as_unset() {
-        assert_eq!(Environment::of([("X".into(), String::new())]).get("X"), None);
+    fn empty_variables_count_as_unset_where_that_says_nothing() {
+        let environment = Environment::of([("X".into(), String::new())]);
+        assert_eq!(
+            (environment.get("X"), environment.even_empty("X"), environment.even_empty("Y")),
+            (None, Some(""), None)
+        );
     }
 }

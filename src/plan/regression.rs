@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::make::PAIRING;
-use super::variants::PAIRS_PROTOCOL;
+use super::variants::{PAIRS_PROTOCOL, VERIFY_PROTOCOL};
 use crate::engine::{InputRef, Node, Rank, Source};
 use crate::record::params::{PairsParams, VerifyParams};
 use crate::record::{Form, Spec, StepKind, implementation};
@@ -14,7 +14,10 @@ use crate::record::{Form, Spec, StepKind, implementation};
 /// They do not compute the same thing for the same architecture, or what one reads is not known.
 pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, String> {
     let read = |spec: &Spec| -> Result<VerifyParams, String> {
-        serde_json::from_value(spec.params.clone()).map_err(|e| format!("what was timed cannot be read: {e}"))
+        let timed: VerifyParams =
+            serde_json::from_value(spec.params.clone()).map_err(|e| format!("what was timed cannot be read: {e}"))?;
+        // A pair of a plan's own has none of what only a timing by itself takes, and may have answered already.
+        Ok(VerifyParams { protocol: VERIFY_PROTOCOL, samples: None, only: None, flops_min: None, bytes: None, ..timed })
     };
     let (a, b) = (read(head)?, read(base)?);
     if a.problem != b.problem {

@@ -20,7 +20,8 @@ pub fn driver_is_there() -> bool {
 
 /// What a child says of the devices here.
 pub fn ask(environment: &Environment) -> Probed {
-    let set: Vec<(&str, &str)> = MATTERS.iter().filter_map(|name| Some((*name, environment.get(name)?))).collect();
+    let set: Vec<(&str, &str)> =
+        MATTERS.iter().filter_map(|name| Some((*name, environment.even_empty(name)?))).collect();
     device::probe(&set)
 }
 
