@@ -183,16 +183,14 @@ impl Context {
                 _ if done.stopped || done.forgotten => return None,
                 (Outcome::Executed | Outcome::Fresh, Some(result)) => {
                     maker.needs(result.outputs.values().copied());
-                    if done.cache == CacheOrigin::Evidence {
+                    // Where something is lacking, evidence of another binary may come, and that binary with it. The result at hand is no sign of it.
+                    if done.cache == CacheOrigin::Evidence || lacking && node.kind == StepKind::Compile {
                         let folder = opened.home.evidence().join(done.key?.hex());
                         match folder.exists() {
                             true => found.listed(&folder),
-                            // A bundle in the repository has answered.
+                            // A bundle in the repository has answered, or nobody.
                             false => found.saw(&folder, false),
                         }
-                    } else if lacking && node.kind == StepKind::Compile {
-                        // Evidence of another binary may come, and that binary with it.
-                        maker.unknown(done.key?);
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
