@@ -229,7 +229,11 @@ impl<'a> Judge<'a> {
         // The coordinator ends a worker that is interrupted, and its processes with it.
         let finished = run(&command, Some(time), &AtomicBool::new(false));
         let finished = finished.map_err(|e| cannot("run the launcher", &e))?;
-        let heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
+        let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
+        // The launcher's own words: it would be excused from this run.
+        if let Some(what) = heard.not_emulated.first().cloned() {
+            heard.forged(&what, "it runs on a device");
+        }
         if let Some(why) = heard.refused {
             return Err(Response::Unavailable { why });
         }
