@@ -177,7 +177,6 @@ impl Context {
         found.saw(&question.manifest, true);
         found.saw(&question.program, true);
         found.saw(&opened.workspace.root.join(lockfile::FILE_NAME), opened.workspace.locked);
-        let lacking = outcome.steps.iter().any(|done| matches!(done.outcome, Outcome::Unavailable(_)));
         for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
             match (&done.outcome, &done.result) {
                 _ if done.stopped || done.forgotten => return None,
@@ -190,9 +189,10 @@ impl Context {
                             // A bundle in the repository has answered.
                             false => found.saw(&folder, false),
                         }
-                    } else if lacking && node.kind == StepKind::Compile {
-                        // Evidence of another binary may come, and that binary with it.
-                        maker.unknown(done.key?);
+                    } else if node.kind == StepKind::Compile && node.params.get("arch").is_none_or(|arch| arch != "cpu")
+                    {
+                        // Evidence of another binary may come, and that binary with it. What was compiled here is known, so only that counts.
+                        found.saw(&opened.home.evidence().join(done.key?.hex()), false);
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
