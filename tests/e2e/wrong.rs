@@ -75,8 +75,7 @@ fn a_failing_verdict_is_known_and_shown_again_by_a_fresh_build() {
     let project = body("if (i < n - 1) y[i] = 2 * x[i] + 1;");
     let first = project.build(&[]).expect(100);
     let report = project.report();
-    let second =
-        project.build(&[]).expect(100).says("1 of 10 elements of the output `y` was not written, at 9");
+    let second = project.build(&[]).expect(100).says("1 of 10 elements of the output `y` was not written, at 9");
     assert_eq!(second.count("executed"), 0);
     assert_eq!(second.keys(), first.keys());
     assert_eq!(project.report(), report);
