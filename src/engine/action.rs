@@ -21,6 +21,7 @@ use super::lock::{Lock, LockError, Mode, Wait};
 use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks};
 use crate::base::Digest;
 use crate::record::event::CacheOrigin;
+use crate::record::params::{HOST, Toolchain};
 use crate::record::{Spec, StepKind, StepResult};
 
 /// The version of an entry's form.
@@ -39,10 +40,21 @@ pub fn makes_binary(spec: &Spec) -> bool {
     spec.kind == StepKind::Compile && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
-/// The question to which a brought binary is the answer: what it was made of and for. The code of kforge that made it is left out, as it is of observations:
-/// evidence outlasts an upgrade, and so does what it is about, unless the kind's own version says that compiling means something else now.
-pub fn of_binary(spec: &Spec) -> Spec {
-    Spec { implementation: None, ..spec.clone() }
+/// The question to which a brought binary is the answer: what it was made of and for, by which compiler for devices. The code of kforge that made it is left out, as
+/// it is of observations, and so is the host's own compiler, which differs from machine to machine: evidence outlasts an upgrade and travels, and so does what it is
+/// about, unless the kind's version says that compiling means something else now. None where what the toolchain is cannot be read.
+pub fn of_binary(spec: &Spec, blobs: &dyn Blobs) -> io::Result<Option<Spec>> {
+    let mut spec = Spec { implementation: None, ..spec.clone() };
+    if let Some(input) = spec.inputs.get_mut("toolchain")
+        && let Some(digest) = &input.digest
+    {
+        let read = blobs.get(digest)?.and_then(|bytes| serde_json::from_slice::<Toolchain>(&bytes).ok());
+        let Some(Toolchain { tools, .. }) = read else { return Ok(None) };
+        let devices = tools.into_iter().filter(|(name, _)| !name.starts_with(HOST)).collect();
+        let devices = Toolchain { tools: devices, ..Toolchain::default() };
+        input.digest = Some(Digest::of(&serde_json::to_vec(&devices)?));
+    }
+    Ok(Some(spec))
 }
 
 /// Keeps the fields that were hashed into a spec's key, for a later `kforge explain`. Gives where they are.

@@ -254,7 +254,8 @@ impl Cache for Brought {
         if !makes_binary(spec) {
             return Ok(None);
         }
-        let first = self.index.records(&of_binary(spec).key())?.into_iter().next();
+        let Some(question) = of_binary(spec, &*self.index.blobs)? else { return Ok(None) };
+        let first = self.index.records(&question.key())?.into_iter().next();
         Ok(first.map(|seen| Hit { result: seen.record.result, origin: CacheOrigin::Evidence, evidence: None }))
     }
 

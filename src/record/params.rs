@@ -64,6 +64,9 @@ pub struct CompileParams {
     pub host: Option<String>,
 }
 
+/// With this begin the names of those of a CUDA's tools and files that are the host's own: of the compiler that nvcc calls.
+pub const HOST: &str = "host:";
+
 /// What a toolchain is, by content: what enters keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {

@@ -95,7 +95,7 @@ fn binaries(
     for engine::Made { node, spec, result } in made {
         let binary = result.outputs.get(BINARY).and_then(|binary| observed.get(binary));
         let Some(provenance) = binary.map(|p| Provenance::clone(p)) else { continue };
-        let spec = of_binary(spec);
+        let Some(spec) = of_binary(spec, blobs)? else { continue };
         let key = spec.key();
         let record = Record { question: key, provenance, result: result.clone() };
         take(contents, &record, blobs)?;

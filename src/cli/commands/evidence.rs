@@ -222,7 +222,9 @@ fn of_workspace(context: &Context, select: &Select) -> Result<(Vec<Seen>, Askers
             steps.push(Step { id: node.id, labels: node.labels });
         }
         for engine::Made { node, spec, .. } in asked.made {
-            let (_, steps) = askers.entry(of_binary(&spec).key()).or_insert_with(|| (node.kind, vec![]));
+            let question = of_binary(&spec, &*ready.leaves).map_err(|e| context.fail(&e.to_string()))?;
+            let Some(question) = question else { continue };
+            let (_, steps) = askers.entry(question.key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }
         let cache = ready.evidence(opened);

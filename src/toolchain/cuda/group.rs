@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::install::{Progress, Source, folder_of, install_wheels};
 use super::places::Installed;
 use super::{local, wheels};
-use crate::record::params::{Compiler, Toolchain};
+use crate::record::params::{Compiler, HOST, Toolchain};
 use crate::toolchain::DigestFile;
 use crate::workspace::lockfile::LockedWheel;
 
@@ -87,7 +87,7 @@ impl Cuda {
                 Ok(nvcc) => {
                     all.tools.extend(nvcc.tools);
                     let host = host.into_iter().flat_map(|h| &h.tools);
-                    all.tools.extend(host.map(|(name, digest)| (format!("host:{name}"), *digest)));
+                    all.tools.extend(host.map(|(name, digest)| (format!("{HOST}{name}"), *digest)));
                 }
                 Err(_) if compiler == Compiler::Auto && matches!(self, Cuda::Local(_)) => {}
                 Err(why) => return Err(why),
