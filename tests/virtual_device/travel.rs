@@ -158,6 +158,62 @@ fn a_bundle_in_the_repository_answers_as_it_lies_there() {
     assert_eq!((built.count("executed"), built.keys()), (0, first.keys()));
 }
 
+/// What `kforge WORDS` prints.
+#[track_caller]
+fn printed(lab: &Lab, words: &[&str]) -> String {
+    let output = output(lab, words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_tree_says_of_each_step_what_a_build_would() {
+    let lab = lab();
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    let verify = |lab: &Lab| -> String {
+        let tree = printed(lab, &["tree"]);
+        tree.lines().find(|l| l.contains("p/k/V=1/h/big/verify")).unwrap_or_else(|| panic!("{tree}")).to_string()
+    };
+    let said = verify(&laptop);
+    assert!(said.contains("(unavailable unless its result is known: no device of architecture sm_90a here)"), "{said}");
+    laptop.built(&["--require-evidence"]);
+    let tree = printed(&laptop, &["tree"]);
+    assert!(tree.contains("pairs") && !tree.contains("unavailable"), "{tree}");
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    laptop.built(&[]);
+    let said = verify(&laptop);
+    assert!(said.contains("(unavailable: no device of architecture sm_90a here, and no evidence from one)"), "{said}");
+}
+
+#[test]
+fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed() {
+    let lab = lab();
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    laptop.built(&["--require-evidence"]);
+    for step in ["p/k/V=1/h/big/bench", "p/k/V=1/h/tiny/verify", "p/k/V=1/h/compile"] {
+        let said = printed(&laptop, &["explain", step]);
+        assert!(said.contains("it has not run here: its result came with evidence"), "{said}");
+        assert!(!said.contains("last ran") && !said.contains("no result before"), "{said}");
+        let said = printed(&lab, &["explain", step]);
+        assert!(said.contains("it last ran because it had no result before"), "{said}");
+    }
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    // Before the build its binary is still to be made; after it the binary is another. Either way the file is named.
+    let before = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
+    laptop.built(&[]);
+    let after = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
+    assert!(before.contains("it reads `inputs.binary`, which is still to be made"), "{before}");
+    assert!(after.contains("because its `inputs.binary` changed"), "{after}");
+    for said in [before, after] {
+        assert!(said.contains("is unavailable: no device of architecture sm_90a here"), "{said}");
+        assert!(said.contains("`inputs.file:k.cu` changed"), "{said}");
+    }
+}
+
 #[test]
 fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
     let lab = lab();
