@@ -54,6 +54,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         remeasure: args.remeasure,
         overlay: args.overlay.clone(),
         write: !args.dry_run,
+        looks: false,
     };
     let packages = context.packages(&opened, &asked)?;
     let mut ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;

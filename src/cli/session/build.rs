@@ -58,6 +58,8 @@ pub struct Asked {
     pub overlay: Option<PathBuf>,
     /// Whether to write: the lock, the journal, the output folder. A dry run does not.
     pub write: bool,
+    /// Whether the plan is only looked at: nothing is compiled, so nothing is said of toolchains that cannot be had.
+    pub looks: bool,
 }
 
 /// Everything a build needs, made ready.
@@ -412,7 +414,7 @@ impl Context {
                 Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
                     None if self.offline() || !asked.write => Err(format!(
-                        "kforge.lock names no wheels for CUDA {release}: run `kforge update` with a network"
+                        "kforge.lock names no wheels for CUDA {release}: run `kforge build` with a network"
                     )),
                     None if self.locked() => {
                         self.console.error(&format!(
@@ -431,7 +433,9 @@ impl Context {
                     }
                 },
             };
-            if let Err(why) = &cuda {
+            if let Err(why) = &cuda
+                && !asked.looks
+            {
                 self.console.warn(&format!("no machine code can be made for package `{}`: {why}", member.package.name));
             }
             out.insert(member.package.name.clone(), cuda);
