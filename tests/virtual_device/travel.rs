@@ -215,6 +215,40 @@ fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed
 }
 
 #[test]
+fn records_of_another_version_are_counted_where_a_build_ends() {
+    let lab = lab();
+    let first = lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    assert!(!run(&laptop, &["build"], 0).contains("another version"));
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    let n = open(&laptop.built(&[])).len();
+    assert!(n > 0 && n < first.finished().count());
+    let line = format!("Unused `evidence/virtual-h.kfe` holds {n} records of another version of what is built");
+    // A build that plans says it once, and so does one that finds nothing to do.
+    for _ in 0..3 {
+        let said = run(&laptop, &["build"], 0);
+        assert_eq!(said.matches("another version").count(), 1, "{said}");
+        assert!(said.contains(&line), "{line}: {said}");
+    }
+    // Records in the home have no names; what this workspace asked before is remembered.
+    let other = lab.anew("other");
+    other.on(&without());
+    let bundle = other.project.root().join("evidence/virtual-h.kfe");
+    run(&other, &["evidence", "import", text(&bundle)], 0);
+    fs::remove_file(&bundle).unwrap();
+    other.built(&["--require-evidence"]);
+    other.project.edit("k.cu", "{}", "{ return; }");
+    let said = run(&other, &["build"], 0);
+    assert!(said.contains(&line.replace("evidence/", "")), "{said}");
+    // Nobody speaks of a kernel that is new, and a selection of what is answered lacks nothing.
+    with_another(&laptop);
+    laptop.on(&without());
+    assert!(run(&laptop, &["build"], 0).contains(&line));
+    assert!(!run(&laptop, &["build", "--kernel", "j"], 0).contains("another version"));
+}
+
+#[test]
 fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
     let lab = lab();
     let source = fs::read_to_string(lab.project.root().join("k.cu")).unwrap();

@@ -31,6 +31,7 @@ use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
 use crate::record::StepKind;
 use crate::record::event::CacheOrigin;
+use crate::release::bundle::Step;
 use crate::release::committed;
 use crate::step::Runners;
 use crate::step::runners::Remote;
@@ -86,6 +87,8 @@ pub struct Ready<'a> {
     pub devices: Devices,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
+    /// What asked the questions of those records where they come from.
+    pub known_as: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// The recorded rounds of the kernels.
     pub recorded: Vec<Recorded>,
     /// What planning asked of the file system; none where that does not decide the plan.
@@ -366,6 +369,7 @@ impl Context {
             memory,
             pool,
             committed: Arc::new(committed.records),
+            known_as: committed.names,
             recorded: recorded.into_iter().flatten().collect(),
             witness: decided.then_some(witness),
             _locks: locks,
