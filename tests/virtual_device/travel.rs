@@ -249,6 +249,32 @@ fn records_of_another_version_are_counted_where_a_build_ends() {
 }
 
 #[test]
+fn what_is_held_is_listed_by_the_names_of_bundles_until_it_is_known_what_is_asked() {
+    let lab = lab();
+    with_another(&lab);
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let records = archive::read(&lab.project.root().join("evidence/virtual-h.kfe")).unwrap().records().count();
+    let laptop = laptop(&lab, "laptop");
+    let kinds = |lines: Vec<Value>| lines.iter().map(|l| l["kind"].to_string()).collect::<Vec<_>>();
+    assert_eq!(kinds(listed(&laptop, &[])), kinds(listed(&laptop, &["evidence/virtual-h.kfe"])));
+    let said = run(&laptop, &["evidence", "list"], 0);
+    assert!(said.contains(&format!("Found {records} records of evidence\n")), "{said}");
+    assert!(said.contains("`kforge build` will tell what of this answers"), "{said}");
+    assert_eq!(
+        printed(&laptop, &["evidence", "list"]),
+        printed(&laptop, &["evidence", "list", "evidence/virtual-h.kfe"])
+    );
+    let of_j = listed(&laptop, &["--kernel", "j"]);
+    assert!(of_j.iter().all(|l| l["steps"][0]["labels"]["kernel"] != "k") && of_j.len() < records, "{}", of_j.len());
+    let said = run(&laptop, &["evidence", "list", "--kernel", "j"], 0);
+    assert!(said.contains(&format!("; {} more are of no step that is known here", records - of_j.len())), "{said}");
+    laptop.built(&[]);
+    assert!(!run(&laptop, &["evidence", "list"], 0).contains("will tell"));
+    assert_eq!(listed(&laptop, &[]).len(), records);
+}
+
+#[test]
 fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
     let lab = lab();
     let source = fs::read_to_string(lab.project.root().join("k.cu")).unwrap();
