@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use kforge::base::Digest;
 use kforge::cli::session::Context;
 use kforge::cli::session::build::Asked;
 use kforge::cli::session::certificate::Answer;
@@ -26,6 +27,8 @@ struct World {
 struct Planned {
     executed: u64,
     answer: Option<Answer>,
+    /// Keys of what was compiled for a device.
+    compiled: Vec<Digest>,
 }
 
 impl World {
@@ -101,10 +104,15 @@ impl World {
         let report = report_of(&ready, &outcome);
         kforge::base::files::write_if_changed(&opened.target.join("report.json"), report.as_bytes()).unwrap();
         ready.keep_committed(&outcome).unwrap();
+        let for_device = |node: &engine::Node| {
+            node.kind == kforge::record::StepKind::Compile && node.params["arch"].as_str() != Some("cpu")
+        };
+        let compiled = outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| for_device(node));
+        let compiled = compiled.filter_map(|(_, done)| done.key).collect();
         let c = outcome.counts;
         let executed = c.executed;
         if c.failed > 0 {
-            return Some(Planned { executed, answer: None });
+            return Some(Planned { executed, answer: None, compiled });
         }
         let steps = kforge::record::event::StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
         let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
@@ -113,7 +121,7 @@ impl World {
         if let (Some(question), Some(witness)) = (question, &ready.witness) {
             context.certify(question, &opened, witness.clone(), &outcome, report, said);
         }
-        Some(Planned { executed, answer: Some(answer) })
+        Some(Planned { executed, answer: Some(answer), compiled })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -160,7 +168,7 @@ impl World {
         };
         let mut made = Bundle::default();
         let mut keep = |bytes: Vec<u8>| {
-            let digest = kforge::base::Digest::of(&bytes);
+            let digest = Digest::of(&bytes);
             made.contents.insert(digest, bytes);
             digest
         };
@@ -202,7 +210,7 @@ fn report_of(ready: &kforge::cli::session::build::Ready<'_>, outcome: &BuildOutc
             evidence: done.evidence.as_ref(),
         })
         .collect();
-    let read = |digest: &kforge::base::Digest| ready.leaves.get(digest).ok().flatten();
+    let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
     report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told)
 }
@@ -407,6 +415,13 @@ fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
     let [from] = &with.reused[..] else { panic!("{:?}", with.reused) };
     assert_eq!((from.origin.as_str(), from.oldest.as_str()), ("p0000/evidence/h200.kfe", "2026-11-01T00:00:00Z"));
     assert_eq!(std::fs::read_dir(world.home().join("evidence")).unwrap().count(), 0, "nothing is imported");
+    // Though nothing lacks an answer, another binary may be brought for what was compiled here.
+    for key in world.planned(&[]).unwrap().compiled {
+        let brought = world.home().join("evidence").join(key.hex());
+        std::fs::create_dir(&brought).unwrap();
+        assert_eq!(world.certified(&[]), None, "a binary that was brought");
+        std::fs::remove_dir(&brought).unwrap();
+    }
 
     std::fs::write(&place, world.bundle("2026-11-02T00:00:00Z")).unwrap();
     assert_eq!(world.certified(&[]), None, "another bundle under the same name");

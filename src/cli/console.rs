@@ -52,6 +52,18 @@ fn prose(rendered: &str, width: Option<usize>) -> String {
     rendered.split_inclusive('\n').map(|l| if is_prose(l) { fit(l, width, 8) } else { l.to_string() }).collect()
 }
 
+/// A text whose control characters are escapes, but for ends of lines and tabs.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() && !matches!(c, '\n' | '\t') {
+            true => out.extend(c.escape_unicode()),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// The only printer.
 pub struct Console {
     manner: Manner,
@@ -190,11 +202,18 @@ impl Console {
 
     /// Text for standard output, with ANSI styles if that is a terminal.
     pub fn out(&self, styled: &str) {
+        let color = self.manner.color.0 || (!self.manner.color.1 && std::io::stdout().is_terminal() && self.color);
+        match color {
+            true => self.write(styled),
+            false => self.write(&anstream::adapter::strip_str(styled).to_string()),
+        }
+    }
+
+    /// These very bytes.
+    fn write(&self, text: &str) {
         if self.broken.load(Ordering::Relaxed) {
             return;
         }
-        let color = self.manner.color.0 || (!self.manner.color.1 && std::io::stdout().is_terminal() && self.color);
-        let text = if color { styled.to_string() } else { anstream::adapter::strip_str(styled).to_string() };
         let write = || {
             let mut out = std::io::stdout().lock();
             if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
@@ -206,6 +225,14 @@ impl Console {
             Some(Some(bar)) => bar.suspend(write),
             _ => write(),
         }
+    }
+
+    /// A source that others wrote, for standard output: byte for byte, but on a terminal, where control characters in it would act, with these as escapes.
+    pub fn source(&self, text: &str) {
+        if std::io::stdout().is_terminal() {
+            return self.out(&harmless(text));
+        }
+        self.write(text);
     }
 
     /// Text for standard output, its lines broken to the terminal's width where that is one.
@@ -236,5 +263,16 @@ impl Console {
         {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_of_a_source_do_not_act_on_a_terminal() {
+        let shown = harmless("// \u{1b}[2Jx\r\n\ty\u{9b}z\u{e9}\n");
+        assert_eq!(shown, "// \\u{1b}[2Jx\\u{d}\n\ty\\u{9b}z\u{e9}\n");
     }
 }

@@ -39,6 +39,12 @@ pub fn makes_binary(spec: &Spec) -> bool {
     spec.kind == StepKind::Compile && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
+/// The question to which a brought binary is the answer: what it was made of and for. The code of kforge that made it is left out, as it is of observations:
+/// evidence outlasts an upgrade, and so does what it is about, unless the kind's own version says that compiling means something else now.
+pub fn of_binary(spec: &Spec) -> Spec {
+    Spec { implementation: None, ..spec.clone() }
+}
+
 /// Keeps the fields that were hashed into a spec's key, for a later `kforge explain`. Gives where they are.
 pub fn keep_explanation(blobs: &dyn Blobs, spec: &Spec) -> io::Result<Digest> {
     blobs.put(&serde_json::to_vec(&spec.explain())?)

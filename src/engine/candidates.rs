@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::home::{Home, named};
 use super::lock::{Lock, LockError, Mode, Wait};
 use crate::base::Digest;
-use crate::base::files::write_if_changed;
+use crate::base::files::write_atomically;
 use crate::record::candidate::{CANDIDATES_FORMAT, Candidate};
 
 /// The candidates of a workspace, as they are kept.
@@ -71,9 +71,17 @@ impl Candidates {
         let document = Document { format: CANDIDATES_FORMAT, candidates: change(candidates) };
         let bytes = serde_json::to_vec_pretty(&document)?;
         if !document.candidates.is_empty() {
-            write_if_changed(&self.place, &bytes).map_err(|e| named(e, "write", &self.place))?;
+            self.write(&bytes).map_err(|e| named(e, "write", &self.place))?;
         }
         Ok(passed)
+    }
+
+    /// Survives a power cut: nothing could make it again.
+    fn write(&self, bytes: &[u8]) -> io::Result<()> {
+        match std::fs::read(&self.place) {
+            Ok(old) if old == bytes => Ok(()),
+            _ => write_atomically(&self.place, bytes, true),
+        }
     }
 }
 

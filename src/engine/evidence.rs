@@ -6,7 +6,7 @@
 //! imported from a bundle of that name: damage shows, and the same record twice is one. Bundles in the repository are not imported: their records stand
 //! beside those of the home ([`Index::with`]).
 //!
-//! A binary that came with observations stands here too, under the key of its compilation ([`Brought`]).
+//! A binary that came with observations stands here too, under what it was made of ([`Brought`], [`of_binary`]).
 //!
 //! Unlike all else in the home a record cannot be made again without the device, so what a build adds is synced when it ends: one by one, hundreds of them would
 //! keep the device waiting for the disk. A power cut before that costs the records of one build. One that is damaged is passed over but left where it is.
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::action::{asks_device, makes_binary};
+use super::action::{asks_device, makes_binary, of_binary};
 use super::home::{Home, TEMP_PREFIX, files_in, named, persist};
 use super::{Blobs, Cache, Hit};
 use crate::base::Digest;
@@ -250,11 +250,11 @@ impl Brought {
 
 impl Cache for Brought {
     /// Of several that were brought the one whose record has the least digest, those of the home before those of the repository.
-    fn get(&self, key: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
+    fn get(&self, _: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
         if !makes_binary(spec) {
             return Ok(None);
         }
-        let first = self.index.records(key)?.into_iter().next();
+        let first = self.index.records(&of_binary(spec).key())?.into_iter().next();
         Ok(first.map(|seen| Hit { result: seen.record.result, origin: CacheOrigin::Evidence, evidence: None }))
     }
 

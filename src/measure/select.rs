@@ -97,7 +97,8 @@ pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> 
 }
 
 /// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower than
-/// the best's median by more than the share. A full timing that failed takes its variant out, so that what was fast by cheating hides nobody for long.
+/// the best's median by more than the share. A full timing that failed takes its variant out, and one that is slower than the few samples by more than the share
+/// counts in their place, so that what was fast by cheating, or for a moment, hides nobody for long.
 pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomination {
     let of_class = |(class, shapes): (&str, Vec<u32>)| {
         let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
@@ -109,7 +110,9 @@ pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomin
             .filter(|c| params.timed && !failed(c))
             .filter_map(|c| {
                 let of = |typical| over(&bench, params.hot, typical, |s| known.few.get(&(c.order, s)));
-                Some((of(stats::median)?, of(least)?, c))
+                let few = of(stats::median)?;
+                let full = time(c, &shapes, params, known).filter(|full| *full > few * (1.0 + finals.within));
+                Some((full.unwrap_or(few), of(least)?, c))
             })
             .collect();
         let best = contenders.iter().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.order.cmp(&b.2.order)));
@@ -390,6 +393,18 @@ mod tests {
         k.few.get_mut(&(3, 0)).unwrap().cold.as_mut().unwrap().samples_ns[2] = 109.0;
         assert_eq!(ask(&k).near, vec![1, 2, 3]);
         assert_eq!(finalists(&params(5, false), &Finals { within: 0.1 }, &k).classes[0].best, None);
+    }
+
+    #[test]
+    fn who_was_fast_on_few_samples_alone_hides_nobody() {
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
+        let few = known(&all, &[10.0, 50.0, 60.0]);
+        let mut k = Known { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
+        let ask = |k: &Known| finalists(&params(3, true), &Finals { within: 0.1 }, k).classes.remove(0);
+        k.benches.insert((0, 0), known(&all, &[10.9]).benches.remove(&(0, 0)).unwrap());
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "as fast as it said");
+        k.benches.insert((0, 0), known(&all, &[100.0]).benches.remove(&(0, 0)).unwrap());
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(1), vec![1]));
     }
 
     #[test]

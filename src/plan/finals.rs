@@ -4,7 +4,7 @@
 //! | wave | holds |
 //! |---|---|
 //! | 0 | every variant, verified and timed with few samples, and the step that names who is to be timed in full |
-//! | n | full timings of those that were named, and the step that names who else is, now that some of them may have failed |
+//! | n | full timings of those that were named, and the step that names who else is, now that some of them may have failed, or given no answer |
 //! | the last | selection, by full timings alone |
 //!
 //! A full timing holds a kernel against all that is known of kernels that answer otherwise when they are timed; so nobody becomes champion without one, and one that
@@ -124,7 +124,7 @@ impl Planner<'_> {
             let only = Stage { is_last: true, ..Stage::default() };
             return self.select(scope, field, &next.cases, only).map(drop);
         }
-        let field = next.field.clone();
+        let (field, asked) = (next.field.clone(), next.full.len());
         for (build, serves) in field.builds.iter().zip(&field.serves).filter(|(b, _)| named.contains(&b.variant.order))
         {
             for at in serves.iter().map(|at| *at as usize) {
@@ -136,6 +136,10 @@ impl Planner<'_> {
                     next.full.push((build.variant.order, at, bench));
                 }
             }
+        }
+        if next.full.len() == asked {
+            // All of them were asked for before, and no device has answered: they hide nobody, and are not asked for again.
+            next.field.benched.retain(|(variant, ..)| !named.contains(variant));
         }
         self.contest(scope, next.clone())
     }

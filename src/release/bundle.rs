@@ -173,7 +173,11 @@ impl Bundle {
     fn check(&self) -> Result<(), Refused> {
         let (mut keys, mut named) = (BTreeSet::new(), BTreeSet::new());
         let asking = self.questions.iter().filter(|question| asks_device(&question.spec));
-        let read = asking.flat_map(|question| question.spec.inputs.values()).filter_map(|input| input.digest);
+        let binaries = asking.flat_map(|question| &question.spec.inputs).filter(|(name, _)| {
+            let name = name.as_str();
+            name == BINARY || name.strip_prefix(BINARY).is_some_and(|side| side.starts_with(':'))
+        });
+        let read = binaries.filter_map(|(_, input)| input.digest);
         let read: BTreeSet<Digest> = read.collect();
         for question in &self.questions {
             let key = question.spec.key();

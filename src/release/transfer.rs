@@ -5,6 +5,7 @@ use std::io;
 
 use super::bundle::{BINARY, Bundle, Question, Standing, Step};
 use crate::base::Digest;
+use crate::engine::action::of_binary;
 use crate::engine::evidence::{EvidenceCache, Record, Seen};
 use crate::engine::{self, Blobs};
 use crate::record::{Provenance, StepKind};
@@ -94,10 +95,11 @@ fn binaries(
     for engine::Made { node, spec, result } in made {
         let binary = result.outputs.get(BINARY).and_then(|binary| observed.get(binary));
         let Some(provenance) = binary.map(|p| Provenance::clone(p)) else { continue };
+        let spec = of_binary(spec);
         let key = spec.key();
         let record = Record { question: key, provenance, result: result.clone() };
         take(contents, &record, blobs)?;
-        let new = || Question { key, spec: spec.clone(), steps: vec![], records: vec![record] };
+        let new = || Question { key, spec, steps: vec![], records: vec![record] };
         compiled.entry(key).or_insert_with(new).steps.push(Step { id: node.id.clone(), labels: node.labels.clone() });
     }
     found.extend(compiled);

@@ -57,6 +57,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         compiler_memory: limits.compiler_memory,
         allow_unconfined: limits.allow_unconfined,
         started: Instant::now(),
+        waiting_us: std::sync::Arc::default(),
     };
     if let StepKind::Compile | StepKind::Inspect = task.spec.kind {
         let mut keep = compilers::of_worker(&task.places, task.compiler_memory, &task.output);

@@ -37,6 +37,15 @@ impl Lane {
 /// A warm worker, and what it keeps; none where it is not confined as a whole.
 type Warm = (Option<Confinement>, Talker);
 
+/// Of the steps that are at work for a device at once so many may take all of their time before the last has its turn.
+const TURNS: u32 = 4;
+
+/// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
+fn patience(lane: Lane, time_limit_s: u64) -> Duration {
+    let own = Duration::from_secs(time_limit_s);
+    if lane == Lane::Judge { own.saturating_mul(TURNS) } else { own }.saturating_add(GRACE)
+}
+
 /// Warm workers.
 pub struct Pool {
     worker: Command,
@@ -87,7 +96,7 @@ impl Pool {
         let lane = (Lane::of(request.spec.kind), request.unit);
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
         let (keep, worker) = self.take(lane, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
-        let limit = Duration::from_secs(request.time_limit_s).saturating_add(GRACE);
+        let limit = patience(lane.0, request.time_limit_s);
         let (worker, answer) = match worker.exchange(&line, limit, interrupted) {
             Err(e) => return Err(WorkerDied::system(&e)),
             Ok(Err(died)) => {
@@ -155,6 +164,13 @@ fn covers(kept: Option<&Confinement>, wanted: Option<&Confinement>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_waits_for_a_device_is_not_given_up_before_its_turn() {
+        assert_eq!(patience(Lane::Compile, 60), Duration::from_secs(60) + GRACE);
+        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(240) + GRACE);
+        assert!(patience(Lane::Judge, u64::MAX) >= Duration::from_secs(u64::MAX));
+    }
 
     #[test]
     fn a_worker_does_what_needs_no_more_than_it_keeps() {

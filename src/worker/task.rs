@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -39,6 +41,8 @@ pub struct Task {
     pub allow_unconfined: bool,
     /// When it began.
     pub started: Instant,
+    /// Microseconds of that in which it waited for others, as [`Task::waited`] counts them.
+    pub waiting_us: Arc<AtomicU64>,
 }
 
 impl From<Request> for Task {
@@ -56,6 +60,7 @@ impl From<Request> for Task {
             compiler_memory: request.compiler_memory,
             allow_unconfined: request.allow_unconfined,
             started: Instant::now(),
+            waiting_us: Arc::default(),
         }
     }
 }
@@ -134,8 +139,49 @@ impl Task {
         self.places.tools.get(name).map(PathBuf::as_path).ok_or_else(missing)
     }
 
-    /// How much of its time is left.
+    /// How much of its time is left. What it waited for others is not its time: who runs beside a slow one is not slow.
     pub fn left(&self) -> Duration {
-        self.time_limit.saturating_sub(self.started.elapsed())
+        let waited = Duration::from_micros(self.waiting_us.load(Ordering::Relaxed));
+        self.time_limit.saturating_sub(self.started.elapsed().saturating_sub(waited))
+    }
+
+    /// Counts time for which it waited for others.
+    pub fn waited(&self, so_long: Duration) {
+        self.waiting_us.fetch_add(so_long.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::StepKind;
+
+    #[test]
+    fn what_a_step_waits_for_others_is_not_its_time() {
+        let spec = Spec {
+            kind: StepKind::Bench,
+            version: 1,
+            implementation: None,
+            params: Default::default(),
+            inputs: Default::default(),
+        };
+        let minute = Duration::from_secs(60);
+        let task = Task::from(Request {
+            spec,
+            input: PathBuf::new(),
+            output: PathBuf::new(),
+            places: Places::default(),
+            product: None,
+            unit: 0,
+            time_limit_s: 60,
+            run_limit_s: 60,
+            memory_limit: 0,
+            compiler_memory: 0,
+            allow_unconfined: false,
+        });
+        let task = Task { started: task.started - minute, ..task };
+        assert_eq!(task.left(), Duration::ZERO);
+        task.waited(minute / 2);
+        assert!(task.left() > minute / 4 && task.left() <= minute / 2);
     }
 }

@@ -86,6 +86,7 @@ fn nulls(node: &Node) -> NullsObserved {
         started: Instant::now(),
         product: None,
         unit: 0,
+        waiting_us: Default::default(),
     };
     let response = perform(&task, TABLE);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);

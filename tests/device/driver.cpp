@@ -69,15 +69,22 @@ API cuDeviceGetAttribute(int* v, int what, int) {
 API cuDevicePrimaryCtxRetain(void** c, int) { *c = &fault; return 0; }
 API cuDevicePrimaryCtxRelease_v2(int) { return 0; }
 API cuCtxSetCurrent(void*) { return 0; }
-API cuCtxSynchronize() { return fault; }
+static std::vector<std::pair<u64, std::string>> underway;
+static void land() {
+    for (auto& [to, bytes] : underway) memcpy((void*)to, bytes.data(), bytes.size());
+    underway.clear();
+}
+API cuCtxSynchronize() { land(); return fault; }
 API cuCtxResetPersistingL2Cache() { return fault; }
 API cuMemGetInfo_v2(size_t* f, size_t* t) { *t = 1u << 30; *f = *t - used; return fault; }
 // What is large enough to be a buffer of a candidate's.
 static void moved(const char* how, size_t n) {
     if (n < 4000) return;
-    FILE* log = fopen(beside("moved").c_str(), "a");
-    fprintf(log, "%s %zu\n", how, n);
-    fclose(log);
+    // As above.
+    if (FILE* log = fopen(beside("moved").c_str(), "a")) {
+        fprintf(log, "%s %zu\n", how, n);
+        fclose(log);
+    }
 }
 API cuMemAlloc_v2(u64* at, size_t n) {
     moved("allocated", n);
@@ -87,9 +94,13 @@ API cuMemAlloc_v2(u64* at, size_t n) {
     used += n;
     return fault;
 }
-API cuMemFree_v2(u64 at) { used -= sizes[at]; sizes.erase(at); free((void*)at); return fault; }
-API cuMemcpyHtoD_v2(u64 to, const void* from, size_t n) { memcpy((void*)to, from, n); return fault; }
-API cuMemcpyDtoH_v2(void* to, u64 from, size_t n) { moved("read", n); memcpy(to, (void*)from, n); return fault; }
+API cuMemFree_v2(u64 at) { land(); used -= sizes[at]; sizes.erase(at); free((void*)at); return fault; }
+// Copies from the host are on their way until the stream without a name is waited for: whoever does not wait finds what was there before.
+API cuMemcpyHtoD_v2(u64 to, const void* from, size_t n) {
+    underway.emplace_back(to, std::string((const char*)from, n));
+    return fault;
+}
+API cuMemcpyDtoH_v2(void* to, u64 from, size_t n) { land(); moved("read", n); memcpy(to, (void*)from, n); return fault; }
 API cuMemcpyDtoDAsync_v2(u64 to, u64 from, size_t n, Stream* s) {
     return queue(s, [=] { memcpy((void*)to, (void*)from, n); return 0; });
 }
@@ -133,7 +144,7 @@ static unsigned resident(unsigned threads) { return 2048 / threads; }
 API cuOccupancyMaxActiveBlocksPerMultiprocessor(int* n, Function*, int threads, size_t) { *n = resident(threads); return 0; }
 API cuStreamCreate(Stream** s, unsigned flags) { *s = new Stream{0, nullptr}; return flags == 1 ? 0 : 1; }
 API cuStreamDestroy_v2(Stream*) { return 0; }
-API cuStreamSynchronize(Stream* s) { return s->capture ? 1 : fault; }
+API cuStreamSynchronize(Stream* s) { if (!s) land(); return s && s->capture ? 1 : fault; }
 API cuStreamBeginCapture_v2(Stream* s, int) { s->capture = new Graph; return fault; }
 API cuStreamEndCapture(Stream* s, Graph** g) { *g = s->capture; s->capture = nullptr; return fault; }
 API cuGraphInstantiateWithFlags(Graph** e, Graph* g, u64) { *e = new Graph(*g); return 0; }

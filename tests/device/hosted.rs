@@ -46,6 +46,7 @@ pub(super) fn wrong() {
         ("leaves", FindingKind::Exited, "before it was done"),
         ("crashes", FindingKind::Crash, "signal 11"),
         ("forges", FindingKind::Exited, "before it was done"),
+        ("excuses", FindingKind::Protocol, "claims that `it` is not emulated, but it runs on a device"),
         ("opens_sockets", FindingKind::Forbidden, "open a socket (socket)"),
         ("starts_processes", FindingKind::Forbidden, "start a process (clone)"),
         ("signals_others", FindingKind::Forbidden, "send a signal to another process (kill)"),

@@ -1,7 +1,9 @@
 //! Spaces of more variants than are timed in full: few samples of each, and all that a full timing takes of those alone that may be the fastest.
 
 use std::collections::BTreeSet;
+use std::fs;
 
+use kforge::base::Digest;
 use serde_json::Value;
 
 use crate::lab::{Lab, Machine, champion, steps};
@@ -57,6 +59,23 @@ fn who_is_found_out_when_timed_in_full_hides_nobody() {
     let (few, in_full) = timed(steps(&built, "bench", "executed"));
     assert_eq!((few.len(), in_full), (12, full(&[1, 2, 11, 12])));
     assert_eq!(champion(&built), ("V=1".into(), false));
+}
+
+#[test]
+fn who_is_named_and_never_timed_in_full_keeps_no_build_from_its_end() {
+    let lab = lab(&machine(6.0));
+    let built = lab.built(&[]);
+    // All but the full timings come to a machine without a device, where these cannot be had.
+    let laptop = lab.anew("laptop");
+    lab.give_evidence(&laptop);
+    for id in full(&[1, 2]) {
+        let key: Digest = serde_json::from_value(built.step(&id)["key"].clone()).unwrap();
+        fs::remove_dir_all(laptop.project.home().join("evidence").join(key.hex())).unwrap();
+    }
+    laptop.on(&Machine { device: None, ..Machine::default() });
+    let built = laptop.built(&[]);
+    assert_eq!(timed(steps(&built, "bench", "unavailable")).1, full(&VALUES));
+    assert_eq!(champion(&built), ("V=1".into(), true), "nobody is more than provisional without a full timing");
 }
 
 #[test]

@@ -118,7 +118,7 @@ fn print(context: &Context, opened: &Opened, all: &[Candidate], id: &str) -> Res
     match source(opened, candidate) {
         Some(found) => {
             let end = if found.text.ends_with('\n') { "" } else { "\n" };
-            context.console.out(&format!("{}{end}", found.text));
+            context.console.source(&format!("{}{end}", found.text));
             Ok(Exit::Done)
         }
         None if candidate.source.is_none() => {

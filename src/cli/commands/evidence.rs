@@ -12,6 +12,7 @@ use crate::cli::args::{EvidenceCommand, EvidenceExport, EvidenceImport, Evidence
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::engine;
+use crate::engine::action::of_binary;
 use crate::engine::blobs::Store;
 use crate::engine::evidence::{Index, Seen};
 use crate::engine::lock::{LockError, Mode, Wait};
@@ -240,7 +241,7 @@ fn of_workspace(context: &Context, select: &Select) -> Result<Held, Exit> {
             steps.push(Step { id: node.id, labels: node.labels });
         }
         for engine::Made { node, spec, .. } in asked.made {
-            let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
+            let (_, steps) = askers.entry(of_binary(&spec).key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }
         let open = !asked.open.is_empty();

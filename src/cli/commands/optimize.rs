@@ -27,7 +27,7 @@ use crate::model::{Arch, Kernel, TuneValue};
 use crate::optimize::agents::ask::{Clock, Ledger, Spent, SystemClock};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::next::{Allowed, Found, Next, next};
-use crate::optimize::round::branches;
+use crate::optimize::round::{Branches, branches};
 use crate::plan::{Goal, Selection};
 use crate::record::answer::{Proposal, Question};
 use crate::record::event::Event;
@@ -271,23 +271,26 @@ fn comes_next(
         Some(answer) => answer.question.methods.clone(),
         None => decision.iter().flat_map(|d| &d.methods).map(|m| m.id.clone()).collect(),
     };
+    let about = About { package, kernel, operator, choice, target };
+    let mut briefing = brief::briefing(about, recorded, results, decision.as_ref(), (round, attempt, rounds.branches));
+    let (methods, proposal) = match by_rules {
+        // Rules are told nothing.
+        true => {
+            let found = by_the_rules(context, kernel, (target, choice), results, &methods, rounds.branches)?;
+            (found.tries(&methods), Some(Proposal { branches: found.values, ..Proposal::default() }))
+        }
+        false => {
+            memory.add(about, recorded, rounds.exemplars, &mut briefing);
+            (methods, None)
+        }
+    };
     let question = Question {
         contract: recorded.asked,
         parent: brief::parent_digest(recorded, results),
-        methods: methods.clone(),
+        methods,
         round,
         attempt,
         agent: agent_of(package, kernel),
-    };
-    let about = About { package, kernel, operator, choice, target };
-    let mut briefing = brief::briefing(about, recorded, results, decision.as_ref(), (round, attempt, rounds.branches));
-    let proposal = match by_rules {
-        // Rules are told nothing.
-        true => Some(by_the_rules(context, kernel, (target, choice), results, &methods, rounds.branches)?),
-        false => {
-            memory.add(about, recorded, rounds.exemplars, &mut briefing);
-            None
-        }
     };
     Ok(Due { recorded: recorded.clone(), question, briefing, proposal })
 }
@@ -300,7 +303,7 @@ fn by_the_rules(
     results: &Results<'_, '_>,
     methods: &[String],
     wanted: u32,
-) -> Result<Proposal, String> {
+) -> Result<Branches, String> {
     let space = kernel.variants(target, choice).map_err(|d| d.message)?;
     let champion = results.champion().map(|b| b.variant.values.clone());
     let start = kernel.start(target, choice).map_err(|d| d.message)?.map(|v| v.values);
@@ -314,7 +317,7 @@ fn by_the_rules(
     if !found.left_out.is_empty() {
         context.console.status("", &format!("no variant has {} beside the others", listed(&found.left_out)));
     }
-    Ok(Proposal { branches: found.values, ..Proposal::default() })
+    Ok(found)
 }
 
 fn listed(names: &[String]) -> String {

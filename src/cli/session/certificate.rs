@@ -180,22 +180,21 @@ impl Context {
         found.saw(&question.manifest, true);
         found.saw(&question.program, true);
         found.saw(&opened.workspace.root.join(lockfile::FILE_NAME), opened.workspace.locked);
-        let lacking = outcome.steps.iter().any(|done| matches!(done.outcome, Outcome::Unavailable(_)));
         for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
             match (&done.outcome, &done.result) {
                 _ if done.stopped || done.forgotten => return None,
                 (Outcome::Executed | Outcome::Fresh, Some(result)) => {
                     maker.needs(result.outputs.values().copied());
-                    if done.cache == CacheOrigin::Evidence {
+                    if node.kind == StepKind::Compile && node.params.get("arch").is_none_or(|arch| arch != "cpu") {
+                        // Evidence of another binary may come, or that which came may go. What was compiled here is known, so only that counts.
+                        found.listed(&opened.home.evidence());
+                    } else if done.cache == CacheOrigin::Evidence {
                         let folder = opened.home.evidence().join(done.key?.hex());
                         match folder.exists() {
                             true => found.listed(&folder),
                             // A bundle in the repository has answered.
                             false => found.saw(&folder, false),
                         }
-                    } else if lacking && node.kind == StepKind::Compile {
-                        // Evidence of another binary may come, and that binary with it.
-                        maker.unknown(done.key?);
                     }
                 }
                 // What this machine lacks was known to the plan; what a worker found lacking may be there next time.

@@ -182,12 +182,12 @@ impl Reader<'_> {
                         item.span(),
                         "each value once",
                     );
-                } else if matches!(&read, TuneValue::Str(s) if s.is_empty() || s.contains([',', '=', '/'])) {
+                } else if matches!(&read, TuneValue::Str(s) if s.is_empty() || s.contains(no_part_of_names)) {
                     self.wrong(
                         "manifest.value",
-                        format!("`{read}` cannot be part of a variant's name"),
+                        format!("`{}` cannot be part of a variant's name", read.to_string().escape_debug()),
                         item.span(),
-                        "a string without `,`, `=` and `/`",
+                        "a string without `,`, `=`, `/` and control characters",
                     );
                 } else {
                     values.push(read);
@@ -419,6 +419,11 @@ pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, V
 /// Whether a string looks like an expression rather than like a choice.
 fn is_condition(text: &str) -> bool {
     text.contains([' ', '<', '>', '=', '%', '('])
+}
+
+/// What a tunable's string may not hold: names of variants are made of the first three, and are shown, where control characters would act on a terminal.
+fn no_part_of_names(c: char) -> bool {
+    matches!(c, ',' | '=' | '/') || c.is_control()
 }
 
 pub(super) fn tune_value(value: &DeValue<'_>) -> Option<TuneValue> {

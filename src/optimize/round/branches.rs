@@ -23,6 +23,13 @@ pub struct Branches {
     pub left_out: Vec<String>,
 }
 
+impl Branches {
+    /// Of the `chosen` methods those that are tried: a method that no branch has on was not, and stays open.
+    pub fn tries(&self, chosen: &[String]) -> Vec<String> {
+        chosen.iter().filter(|id| !self.left_out.contains(id)).cloned().collect()
+    }
+}
+
 /// Up to `wanted` variants of a kernel's `space` with the `chosen` methods on, near to the `parent`'s values; none of `tried`, and not the parent.
 pub fn branches(
     kernel: &Kernel,

@@ -64,7 +64,8 @@ fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
             // What says that it takes no room would be read for ever.
             rest = rest.get(end.max(1)..)?;
         }
-        data = data.get(end..)?;
+        // As above: a header too short for its own fields takes no room either.
+        data = data.get(end.max(1)..)?;
     }
 }
 
@@ -114,6 +115,8 @@ mod tests {
         assert_eq!(contained(b"nothing of the kind"), None);
         let endless = container(&[[&[2u8, 0, 1, 1][..], &[0; 4], &[0; 8]].concat()]);
         assert_eq!(contained(&endless), None);
+        let headless = [&MAGIC.to_le_bytes()[..], &[1, 0, 0, 0], &[0; 8]].concat();
+        assert_eq!(contained(&headless), None);
     }
 
     #[test]

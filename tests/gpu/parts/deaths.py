@@ -52,7 +52,8 @@ def deaths(lab):
         lab.row("deaths", what, any(re.search(words, text) for text in why), why[:1] or "nothing was said")
     good = by_death.get(0, [])
     right = [step for step in good if step.kind == "judge" and step.verdict == "pass"]
-    timed = [step for step in good if step.kind == "bench" and step.ran() and not step.wrong()]
+    # With few samples first, and in full.
+    timed = {step.shape for step in good if step.kind == "bench" and step.ran() and not step.wrong()}
     champion = [c["variant"] for _, target in lab.targets(folder) for c in target["champions"]]
     held = len(right) == len(timed) == 2 and len(champion) == 1 and "DEATH=0" in (champion[0] or "")
     lab.row("deaths", "the rest of the run is unharmed", held, f"{len(right)} right, {len(timed)} timed of 2; champion {champion}; exit {done.code}")

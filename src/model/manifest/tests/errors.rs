@@ -48,7 +48,7 @@ const STRUCTURE: [Case; 22] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 34] = [
+const VALUES: [Case; 35] = [
     (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"modl\"", "manifest.value", "\"modl\"", "did you mean `model`"),
     (
         TUNED,
@@ -72,6 +72,13 @@ const VALUES: [Case; 34] = [
         "`variants`, `seconds` or both",
     ),
     (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"annealing\"\nseed = -1", "manifest.value", "-1", "0 or more"),
+    (
+        TUNED,
+        "BLOCK = [128]\nMODE = [\"b\", \"a\\u001b[2J\"]",
+        "manifest.value",
+        "\"a\\u001b[2J\"",
+        "control characters",
+    ),
     (
         TUNED,
         "BLOCK = [128, 256, 512]\nbudget = { variants = 40 }",

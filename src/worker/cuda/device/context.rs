@@ -93,11 +93,15 @@ impl Memory {
         self.bytes
     }
 
-    /// Copies to its beginning; waits.
+    /// Copies to its beginning; waits until they are there. The copy alone returns once `bytes` may be reused, and may then still be on its way (CUDA driver API, "API
+    /// synchronization behavior"), and the streams here do not wait for the one that it is in.
     pub(super) fn write(&self, bytes: &[u8]) -> Result<(), Fault> {
         let count = bytes.len().min(self.bytes as usize);
-        // SAFETY: both ranges are as long as is stated; the call returns once `bytes` may be reused.
-        check(unsafe { sys::cuMemcpyHtoD_v2(self.at, bytes.as_ptr().cast(), count) }, "while a buffer was written")
+        let during = "while a buffer was written";
+        // SAFETY: both ranges are as long as is stated.
+        check(unsafe { sys::cuMemcpyHtoD_v2(self.at, bytes.as_ptr().cast(), count) }, during)?;
+        // SAFETY: the stream is that of every context which has no name.
+        check(unsafe { sys::cuStreamSynchronize(std::ptr::null_mut()) }, during)
     }
 
     /// Copies from its beginning; waits.

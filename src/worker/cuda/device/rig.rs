@@ -61,6 +61,19 @@ fn share(left: Duration) -> Duration {
     (left / 10 * 9).max(Duration::from_millis(10))
 }
 
+/// The lock of a device, once it is the task's turn there. What it waits is not its time.
+pub(super) fn turn(task: &Task, path: &Path, mode: Mode) -> Result<Lock, Response> {
+    let began = Instant::now();
+    let take =
+        |path: &Path, mode| Lock::acquire(path, mode, Wait::Forever(&mut || {})).map_err(|e| failed(e.to_string()));
+    // Who comes waits behind who waits: else those that share the device would keep out whoever wants it alone for as long as one of them is there.
+    let next = take(&path.with_extension("next"), Mode::Exclusive)?;
+    let held = take(path, mode);
+    drop(next);
+    task.waited(began.elapsed());
+    held
+}
+
 impl<'a> Rig<'a> {
     /// On the device that the task asks for.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
@@ -88,13 +101,7 @@ impl<'a> Rig<'a> {
         let mode = if alone { Mode::Exclusive } else { Mode::Shared };
         let began = Instant::now();
         if let Some(path) = self.client.lock_file(self.task) {
-            let take = |path: &Path, mode| {
-                Lock::acquire(path, mode, Wait::Forever(&mut || {})).map_err(|e| failed(e.to_string()))
-            };
-            // Who comes waits behind who waits: else those that share the device would keep out whoever wants it alone for as long as one of them is there.
-            let next = take(&path.with_extension("next"), Mode::Exclusive)?;
-            self.held = Some(take(&path, mode)?);
-            drop(next);
+            self.held = Some(turn(self.task, &path, mode)?);
         }
         self.waited += began.elapsed();
         self.since = Some(Instant::now());

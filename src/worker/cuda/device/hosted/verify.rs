@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::message::{Asked, Handed, Request, Start};
 use crate::engine::evidence::PROVENANCE;
-use crate::engine::lock::{Lock, Mode, Wait};
+use crate::engine::lock::Mode;
 use crate::model::Tensor;
 use crate::process::{Command, Limits, run};
 use crate::record::observation::HOST_LAUNCHED;
@@ -59,8 +59,7 @@ pub(in crate::worker::cuda::device) fn verify(task: &Task, params: &VerifyParams
     let library = task.read("binary")?;
     let library = MemoryFile::program(&library).map_err(|e| failed(format!("cannot hold the library: {e}")))?;
     let held = client::lock_file(task, &facts);
-    let held = held.map(|path| Lock::acquire(&path, Mode::Shared, Wait::Forever(&mut || {}))).transpose();
-    let held = held.map_err(|e| failed(e.to_string()))?;
+    let held = held.map(|path| rig::turn(task, &path, Mode::Shared)).transpose()?;
     let provenance = rig::provenance(&facts, params.protocol);
     let ran_as = format!("{HOST_LAUNCHED}{}", provenance.device);
     let observer = Observer::new(task, params, false, ran_as, "something other than its inputs");
@@ -230,7 +229,11 @@ impl<'a> Judge<'a> {
         // The coordinator ends a worker that is interrupted, and its processes with it.
         let finished = run(&command, Some(time), &AtomicBool::new(false));
         let finished = finished.map_err(|e| cannot("run the launcher", &e))?;
-        let heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
+        let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
+        // The launcher's own words: it would be excused from this run.
+        if let Some(what) = heard.not_emulated.first().cloned() {
+            heard.forged(&what, "it runs on a device");
+        }
         if let Some(why) = heard.refused {
             return Err(Response::Unavailable { why });
         }
