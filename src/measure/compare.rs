@@ -95,7 +95,8 @@ impl<'a> Comparison<'a> {
             if !same {
                 seen.class_differing += 1;
                 seen.class_differing_both_nonfinite += u64::from(!got.is_finite() && !want.is_finite());
-                let mismatch = || Mismatch { index, got: show(got), want: show(want) };
+                let dtype = seen.dtype;
+                let mismatch = || Mismatch { index, got: show(dtype, got), want: show(dtype, want) };
                 seen.first_class_differing.get_or_insert_with(mismatch);
                 if let Some(count) = &mut seen.beyond {
                     *count += 1;
@@ -117,7 +118,8 @@ impl<'a> Comparison<'a> {
         if error > 0.0 {
             self.front.push(FrontPoint { index, error, got, want, scale });
             if error > GROSS * (want.abs() + self.rms) {
-                self.gross(index, || Mismatch { index, got: show(got), want: show(want) });
+                let dtype = seen.dtype;
+                self.gross(index, || Mismatch { index, got: show(dtype, got), want: show(dtype, want) });
             }
         }
     }
@@ -159,9 +161,24 @@ fn decade(error: f64, want: f64) -> usize {
     (relative.log10().floor() + 10.0).clamp(0.0, 10.0) as usize
 }
 
-/// A float as people read it: the shortest text that gives it back.
-pub fn show(x: f64) -> String {
+/// A value of a type as people read it: the fewest digits that read back to it in that type. All of them where the type does not hold it, and of whole numbers and
+/// the types of a byte, whose few values people know as they are: 65504, 0.25.
+pub fn show(dtype: DType, x: f64) -> String {
+    let x = shortest(dtype, x);
     if x != 0.0 && (x.abs() < 1e-4 || x.abs() >= 1e7) && x.is_finite() { format!("{x:e}") } else { format!("{x}") }
+}
+
+/// The number of fewest decimal digits that is nearer to `x` than to any other value of the type.
+fn shortest(dtype: DType, x: f64) -> f64 {
+    let ulp = dtype.ulp(x);
+    let known = dtype.bytes() == 1 || x.fract() == 0.0 && x.abs() < 1e7;
+    if !x.is_finite() || known || ulp == 0.0 || x % ulp != 0.0 {
+        return x;
+    }
+    // Below a power of two values lie twice as near.
+    let below = if x.to_bits() << 12 == 0 { ulp / 4.0 } else { ulp / 2.0 };
+    let near = |text: &f64| if text.abs() < x.abs() { (x - text).abs() < below } else { (x - text).abs() < ulp / 2.0 };
+    (0..17).filter_map(|digits| format!("{x:.digits$e}").parse().ok()).find(near).unwrap_or(x)
 }
 
 #[cfg(test)]
@@ -225,6 +242,34 @@ mod tests {
         assert_eq!((rms(&[]), rms(&[0.0])), (0.0, 0.0));
         let want = [1e300, 1e300];
         assert_eq!(compare(&[1e300, 0.0], &want).gross.unwrap().first.index, 1);
+    }
+
+    #[test]
+    fn values_are_shown_with_the_fewest_digits_that_read_back_to_them() {
+        let f32s = [-1.175_990_2f32, 0.1, 1.0 / 3.0, 16_777_216.0, f32::MAX, f32::MIN_POSITIVE, f32::from_bits(1), 7.0];
+        for x in f32s {
+            let shown = show(DType::F32, f64::from(x));
+            assert_eq!(shown.parse::<f32>().unwrap(), x, "{shown}");
+            assert!(shown.len() <= format!("{x:e}").len().max(format!("{x}").len()), "{shown} for {x}");
+        }
+        assert_eq!(show(DType::F32, -1.1759902238845825), "-1.1759902");
+        assert_eq!(show(DType::F16, 0.333_251_953_125), "0.3333");
+        assert_eq!(show(DType::Bf16, 3.140_625), "3.14");
+        assert_eq!(show(DType::F16, 65504.0), "65504");
+        assert_eq!(show(DType::F8e8m0, 0.25), "0.25");
+        assert_eq!(show(DType::F64, 0.1 + 0.2), "0.30000000000000004");
+        // What the type does not hold is told as it is; neither is there a short form of what is no number.
+        assert_eq!(show(DType::F16, 0.1), "0.1");
+        assert_eq!(show(DType::F32, 1e-9 + 1.0), "1.000000001");
+        assert_eq!([f64::NAN, f64::NEG_INFINITY, 0.0, -0.0].map(|x| show(DType::F16, x)), ["NaN", "-inf", "0", "-0"]);
+    }
+
+    #[test]
+    fn the_first_wrong_element_is_told_in_its_own_type() {
+        let mut c = Comparison::new("y", DType::F32, &[1], 1.0, None);
+        c.floats(0, &[f64::from(0.1f32)], &[f64::from(0.7f32)], None);
+        let first = c.finish().gross.unwrap().first;
+        assert_eq!((first.got.as_str(), first.want.as_str()), ("0.1", "0.7"));
     }
 
     #[test]

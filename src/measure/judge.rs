@@ -60,7 +60,8 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
     if seen.differing > 0 {
         let first =
             seen.first_differing.as_ref().map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
-        reasons.push(format!("{} of {} elements differ{}", seen.differing, seen.elements, first.unwrap_or_default()));
+        let verb = if seen.differing == 1 { "differs" } else { "differ" };
+        reasons.push(format!("{} of {} elements {verb}{}", seen.differing, seen.elements, first.unwrap_or_default()));
     }
     let classes = match tolerance.nonfinite {
         Nonfinite::Same => seen.class_differing,
@@ -72,10 +73,11 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
             .first_class_differing
             .as_ref()
             .map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
-        let what = if tolerance.nonfinite == Nonfinite::Forbid {
-            "are not finite or differ in being so"
-        } else {
-            "differ in being finite, infinite or NaN"
+        let what = match (tolerance.nonfinite == Nonfinite::Forbid, classes) {
+            (true, 1) => "is not finite or differs in being so",
+            (true, _) => "are not finite or differ in being so",
+            (false, 1) => "differs in being finite, infinite or NaN",
+            (false, _) => "differ in being finite, infinite or NaN",
         };
         reasons.push(format!("{classes} of {} elements {what}{}", seen.elements, first.unwrap_or_default()));
     }
@@ -91,8 +93,8 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         reasons.push(format!(
             "element {}: got {}, want {}, error {:.3e} where {:.3e} is allowed",
             p.index,
-            show(p.got),
-            show(p.want),
+            show(seen.dtype, p.got),
+            show(seen.dtype, p.want),
             p.error,
             allowed
         ));
@@ -139,8 +141,8 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
         reasons.push(format!(
             "element {}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
             p.index,
-            show(p.got),
-            show(p.want),
+            show(seen.dtype, p.got),
+            show(seen.dtype, p.want),
             p.error
         ));
     }
@@ -221,12 +223,17 @@ fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged)
         if seen.checked.is_none() {
             let _ = write!(
                 text,
-                "\n  {} of {} elements are plainly wrong, the first at {}: got {}, want {}",
-                gross.count, seen.elements, gross.first.index, gross.first.got, gross.first.want
+                "\n  {} of {} elements {} at {}: got {}, want {}",
+                gross.count,
+                seen.elements,
+                if gross.count == 1 { "is plainly wrong," } else { "are plainly wrong, the first" },
+                gross.first.index,
+                gross.first.got,
+                gross.first.want
             );
         }
         if let Some(pattern) = &gross.pattern {
-            let _ = write!(text, "\n  they are {pattern}");
+            let _ = write!(text, "\n  {} {pattern}", if gross.count == 1 { "it is" } else { "they are" });
         }
     }
     if seen.checked.is_some() {
@@ -303,7 +310,31 @@ mod tests {
     fn a_failure_names_output_index_got_and_want() {
         let judged = judge(&observation(&[1.0, 7.0], &[1.0, 2.0]), &with(Tolerance::default()));
         assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at 1: got 7, want 2".into()));
-        assert!(judged.explanation.contains("1 of 2 elements are plainly wrong"), "{}", judged.explanation);
+        assert!(judged.explanation.contains("1 of 2 elements is plainly wrong, at 1: got 7"), "{}", judged.explanation);
+        let judged = judge(&observation(&[5.0, 7.0], &[1.0, 2.0]), &with(Tolerance::default()));
+        let several = "2 of 2 elements are plainly wrong, the first at 0: got 5";
+        assert!(judged.explanation.contains(several), "{}", judged.explanation);
+    }
+
+    #[test]
+    fn one_element_differs_and_two_differ() {
+        let of = |got: &[i64], want: &[i64]| {
+            let mut c = Comparison::new("i", DType::I32, &[want.len() as u64], 0.0, None);
+            c.ints(0, got, want);
+            judge_output(&c.finish(), &Tolerance::default()).reasons.join(" ")
+        };
+        assert_eq!(of(&[1, 7], &[1, 2]), "1 of 2 elements differs; first at 1: got 7, want 2");
+        assert_eq!(of(&[3, 7], &[1, 2]), "2 of 2 elements differ; first at 0: got 3, want 1");
+        let nan = |got: &[f64], nonfinite| {
+            let seen = observation(got, &[1.0, 1.0]);
+            let tolerance = Tolerance { nonfinite, ..Tolerance::default() };
+            judge_output(&seen.trials[0].outputs[0], &tolerance).reasons.join(" ")
+        };
+        let one = [1.0, f64::NAN];
+        assert!(nan(&one, Nonfinite::Same).starts_with("1 of 2 elements differs in being finite"));
+        assert!(nan(&one, Nonfinite::Forbid).starts_with("1 of 2 elements is not finite or differs in being so"));
+        assert!(nan(&[f64::NAN; 2], Nonfinite::Same).starts_with("2 of 2 elements differ in being finite"));
+        assert!(nan(&[f64::NAN; 2], Nonfinite::Forbid).starts_with("2 of 2 elements are not finite or differ"));
     }
 
     #[test]

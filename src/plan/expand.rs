@@ -13,7 +13,7 @@ use super::variants::{Build, is_timed};
 use crate::base::Diagnostic;
 use crate::engine::{Expand, InputRef, Node, Source};
 use crate::model::kernel::{LaunchAction, LaunchDecl};
-use crate::model::{Arch, Kernel, Method, Metric, Operator, Target, TypeChoice};
+use crate::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, TypeChoice};
 use crate::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use crate::record::round::Decision;
 use crate::record::search::Searched;
@@ -53,6 +53,10 @@ impl<'a> Expander<'a> {
         Some(About {
             shapes: selected.cases.iter().enumerate().map(shape).collect(),
             timed: is_timed(found.scope(&selected.choice, 0)),
+            per: match &found.kernel.select.per {
+                Per::Value(expr) => Some(expr.text().to_string()),
+                Per::All | Per::Shape => None,
+            },
             host: found.kernel.host.as_ref().map(|host| format!("{}::{}", found.kernel.source, host.function)),
             hot: found.kernel.select.metric == Metric::Hot,
             whole: found.kernel.launches.iter().all(own),
@@ -64,6 +68,8 @@ impl<'a> Expander<'a> {
 pub struct About {
     /// Name and class of each shape, by position.
     pub shapes: Vec<(String, String)>,
+    /// The expression whose values are the classes, where one is stated.
+    pub per: Option<String>,
     /// Whether anything is timed on its target.
     pub timed: bool,
     /// The launcher of its own, where it has one: `launch.cu::run`.

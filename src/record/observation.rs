@@ -157,7 +157,7 @@ pub struct Gross {
     pub count: u64,
     /// The first, with its values.
     pub first: Mismatch,
-    /// What would explain where they lie, where the pattern is plain: `the last 1 of 257 columns`.
+    /// What would explain where they lie, where the pattern is plain: `the last of 257 columns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }

@@ -53,7 +53,7 @@ pub fn text(report: &Report, declared: &Declared<'_>) -> String {
 
 fn write_target(out: &mut String, target: &TargetReport, methods: &[String]) {
     for champion in &target.champions {
-        let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
+        let class = target.stands_for(&champion.class);
         let Some(label) = &champion.variant else {
             let _ = writeln!(out, "    no champion{class}: {}", champion.because);
             continue;

@@ -48,6 +48,8 @@ pub struct Names {
     pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,
+    /// The expression whose values are the classes, where one is stated.
+    pub per: Option<String>,
     /// Whether the lockfile's variants alone take part.
     pub accepted: bool,
     /// The launcher of its own, where it has one.
@@ -257,6 +259,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
     report.accepted = names.accepted;
     report.host.clone_from(&names.host);
+    report.per.clone_from(&names.per);
     for champion in selection.champions {
         report.champions.push(ChampionReport {
             class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),

@@ -24,7 +24,7 @@ pub struct Remembered {
     /// What is remembered of it.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The file that holds its source: of the workspace, or the record of the answer. None where the source is gone: it was edited since.
+    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None where the source is gone: it was edited since.
     pub place: Option<String>,
 }
 

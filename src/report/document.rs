@@ -68,6 +68,9 @@ pub struct TargetReport {
     /// The launcher of its own, where it has one: `launch.cu::run`. What its verdicts are on is then host-launched, and its times are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The expression of `select.per` whose values are the classes of shapes; none where classes are no values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
     /// The search over its tunables; none where every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
@@ -212,5 +215,18 @@ impl Report {
             package.operators.retain(|o| kept(&o.name));
         }
         self.packages.retain(|p| !p.kernels.is_empty());
+    }
+}
+
+impl TargetReport {
+    /// For whom a champion of a class stands, after its standing: nothing where that is all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
+    /// expression `r`.
+    pub fn stands_for(&self, class: &str) -> String {
+        match &self.per {
+            None if class == "all" => String::new(),
+            None => format!(" for {class}"),
+            Some(name) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => format!(" for {name} = {class}"),
+            Some(expression) => format!(" for `{expression}` = {class}"),
+        }
     }
 }

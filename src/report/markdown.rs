@@ -35,10 +35,10 @@ pub fn markdown(report: &Report) -> String {
         }
         for (kernel, target) in targets() {
             if let Some(search) = &target.search {
-                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line());
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line(target));
             }
         }
-        let _ = writeln!(out, "| kernel | target | champion | standing | why |\n|---|---|---|---|---|");
+        table(&mut out, "kernel | target | champion | standing | why");
         for (kernel, target) in targets() {
             for champion in &target.champions {
                 let name = match champion.variant.as_deref() {
@@ -47,16 +47,18 @@ pub fn markdown(report: &Report) -> String {
                     None => "none".to_string(),
                 };
                 let standing = if champion.provisional { "provisional" } else { "champion" };
+                let standing = format!("{standing}{}", target.stands_for(&champion.class));
                 let _ = writeln!(
                     out,
-                    "| {} | {} | {name} | {standing} | {} |",
+                    "| {} | {} | {name} | {} | {} |",
                     cell(&kernel.name),
                     cell(&target.target),
+                    cell(&standing),
                     cell(&champion.because)
                 );
             }
         }
-        let _ = writeln!(out, "\n| kernel | target | shape | variant | verdict |\n|---|---|---|---|---|");
+        table(&mut out, "kernel | target | shape | variant | verdict");
         for (kernel, target) in targets() {
             for shape in &target.shapes {
                 let emulated = match (shape.emulated, shape.unconfined.is_empty()) {
@@ -77,8 +79,7 @@ pub fn markdown(report: &Report) -> String {
             }
         }
         if targets().any(|(_, t)| !t.machine.is_empty()) {
-            let _ =
-                writeln!(out, "\n| kernel | target | function | architectures | machine code |\n|---|---|---|---|---|");
+            table(&mut out, "kernel | target | function | architectures | machine code");
         }
         for (kernel, target) in targets() {
             for machine in &target.machine {
@@ -96,7 +97,7 @@ pub fn markdown(report: &Report) -> String {
             }
         }
         if targets().any(|(_, t)| !t.methods.is_empty()) {
-            let _ = writeln!(out, "\n| kernel | target | method | machine code | effect |\n|---|---|---|---|---|");
+            table(&mut out, "kernel | target | method | machine code | effect");
         }
         for (kernel, target) in targets() {
             for method in &target.methods {
@@ -119,7 +120,7 @@ pub fn markdown(report: &Report) -> String {
             }
         }
         if targets().any(|(_, t)| !t.rooflines.is_empty()) {
-            let _ = writeln!(out, "\n| kernel | target | variant | shape | what bounds it |\n|---|---|---|---|---|");
+            table(&mut out, "kernel | target | variant | shape | what bounds it");
         }
         for (kernel, target) in targets() {
             for found in &target.rooflines {
@@ -135,8 +136,7 @@ pub fn markdown(report: &Report) -> String {
             }
         }
         if targets().any(|(_, t)| t.rooflines.iter().any(|r| !r.achieved.is_empty())) {
-            let _ =
-                writeln!(out, "\n| kernel | target | variant | shape | time | reaches |\n|---|---|---|---|---|---|");
+            table(&mut out, "kernel | target | variant | shape | time | reaches");
         }
         for (kernel, target) in targets() {
             for found in &target.rooflines {
@@ -171,6 +171,13 @@ pub fn markdown(report: &Report) -> String {
     out
 }
 
+/// Begins a table with these columns, as a blank line before them lets it be one: without it markdown reads on in what stands there.
+pub(super) fn table(out: &mut String, columns: &str) {
+    let blank = if out.ends_with("\n\n") { "" } else { "\n" };
+    let rule = "|---".repeat(columns.split(" | ").count());
+    let _ = writeln!(out, "{blank}| {columns} |\n{rule}|");
+}
+
 /// Text that stays in its cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
@@ -178,8 +185,30 @@ fn cell(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::document::{ChampionReport, KernelReport, PackageReport, TargetReport};
+    use super::super::document::{ChampionReport, KernelReport, PackageReport, RooflineReport, TargetReport};
     use super::*;
+    use crate::record::profile::Roofline;
+
+    #[test]
+    fn a_blank_line_stands_before_every_table() {
+        let roofline =
+            RooflineReport { variant: "A=1".into(), shape: None, roofline: Roofline::default(), achieved: [].into() };
+        let bare = TargetReport { target: "cpu".into(), ..TargetReport::default() };
+        let listed = TargetReport { observed_on: vec!["a device".into()], ..bare.clone() };
+        let told = TargetReport { accepted: true, rooflines: vec![roofline], ..bare.clone() };
+        let of = |target: &TargetReport| {
+            let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target.clone()] };
+            PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }
+        };
+        let packages = [bare, listed, told].iter().map(of).collect();
+        let text = markdown(&Report { format_version: 1, packages });
+        let lines: Vec<&str> = text.lines().collect();
+        let heads: Vec<usize> = (1..lines.len()).filter(|at| lines[*at].starts_with("|---")).map(|at| at - 1).collect();
+        assert_eq!(heads.len(), 7, "{text}");
+        for head in heads {
+            assert_eq!(lines[head - 1], "", "before line {head} of\n{text}");
+        }
+    }
 
     #[test]
     fn bars_and_newlines_do_not_break_tables() {

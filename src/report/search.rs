@@ -6,6 +6,7 @@ use crate::model::Strategy;
 use crate::record::search::{Over, Tally};
 
 use super::Names;
+use super::document::TargetReport;
 use super::text::variant;
 
 /// A search over the tunables of a kernel on a target.
@@ -60,8 +61,8 @@ impl SearchReport {
         })
     }
 
-    /// `random search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the budget of variants is spent`.
-    pub fn line(&self) -> String {
+    /// Of a search on that target: `random search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the budget of variants is spent`.
+    pub fn line(&self, target: &TargetReport) -> String {
         let SearchReport { strategy, visited, of, on_facts, on_samples, over, .. } = self;
         if *over == Over::Untimed {
             return format!(
@@ -75,7 +76,7 @@ impl SearchReport {
             strategy.name()
         );
         for best in &self.best {
-            let class = if best.class == "all" { String::new() } else { format!(" for {}", best.class) };
+            let class = target.stands_for(&best.class);
             line += &format!("; best{class} found at visit {} ({})", best.visit, variant(&best.variant));
         }
         format!("{line}; {}", over.why())
@@ -100,14 +101,17 @@ mod tests {
             best: vec![Found { class: "all".into(), variant: 7, visit: 31 }],
             over: Some(Over::Variants),
         };
-        let line = SearchReport::of(tally.clone(), &names).unwrap().line();
+        let line = SearchReport::of(tally.clone(), &names).unwrap().line(&TargetReport::default());
         assert_eq!(
             line,
             "model search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the budget of variants is spent"
         );
+        let per = TargetReport { per: Some("r".into()), ..TargetReport::default() };
+        let of_class = SearchReport::of(tally.clone(), &names).unwrap().line(&per);
+        assert!(of_class.contains("; best for r = all found at visit 31"), "{of_class}");
         let untimed = Tally { best: vec![], over: Some(Over::Untimed), ..tally.clone() };
         assert_eq!(
-            SearchReport::of(untimed, &names).unwrap().line(),
+            SearchReport::of(untimed, &names).unwrap().line(&TargetReport::default()),
             "model search: a sample of 40 of 864 variants stands for all: nothing is timed here"
         );
         assert_eq!(SearchReport::of(Tally { over: None, ..tally }, &names), None);

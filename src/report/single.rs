@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
+use super::text::of_allowed;
+use crate::measure::compare::show;
 use crate::model::Problem;
 use crate::record::params::Judgement;
 use crate::record::{Determinism, OutputObserved, Verdict, VerifyObservation};
@@ -52,7 +54,7 @@ pub fn text(single: &Single<'_>) -> String {
         let _ = writeln!(out, "    {line}");
     }
     if let Some(worst) = judgement.worst {
-        let _ = writeln!(out, "  largest error: {:.3} % of what is allowed", worst * 100.0);
+        let _ = writeln!(out, "  largest error: {}", of_allowed(worst, 3));
     }
     let Some(observation) = single.observation else { return out };
     let _ = match &observation.determinism {
@@ -96,8 +98,7 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
         rows.push([coordinates(exact.index, &shape), exact.got.clone(), exact.want.clone(), "differs".into()]);
     }
     for point in observed.front.iter().take(ROWS) {
-        let numbers = [point.got, point.want].map(|v| format!("{v:.7e}"));
-        let [got, want] = numbers;
+        let [got, want] = [point.got, point.want].map(|v| show(observed.dtype, v));
         rows.push([coordinates(point.index, &shape), got, want, format!("{:.3e}", point.error)]);
     }
     if rows.is_empty() {
@@ -143,6 +144,39 @@ fn coordinates(index: u64, shape: &[u64]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measure::compare::Comparison;
+    use crate::model::DType;
+    use crate::record::TrialObserved;
+
+    #[test]
+    fn values_have_the_digits_of_their_type_and_errors_few() {
+        let (got, want) = ([f64::from(0.1f32)], [f64::from(0.7f32)]);
+        let mut compared = Comparison::new("y", DType::F32, &[1], 0.7, None);
+        compared.floats(0, &got, &want, None);
+        let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![compared.finish()] };
+        let observation = VerifyObservation {
+            emulated: true,
+            findings: vec![],
+            not_emulated: None,
+            asked: 1,
+            trials: vec![trial],
+            determinism: Determinism::Stable,
+            unconfined: vec![],
+            ran_as: "check".into(),
+        };
+        let judgement = Judgement {
+            verdict: Verdict::Fail("it is wrong".into()),
+            explanation: String::new(),
+            emulated: true,
+            unconfined: vec![],
+            worst: Some(521_774.833_17),
+        };
+        let shown =
+            Single { heading: "k".into(), judgement: &judgement, observation: Some(&observation), problem: None };
+        let text = anstream::adapter::strip_str(&text(&shown)).to_string();
+        assert!(text.contains("  largest error: 520,000 times what is allowed\n"), "{text}");
+        assert!(text.contains("[0]  0.1   0.7  6.000e-1\n"), "{text}");
+    }
 
     #[test]
     fn indices_are_shown_as_coordinates() {

@@ -1,5 +1,6 @@
 //! A report as people read it on a terminal. Knows the document; the caller strips colours where there is no terminal.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -82,7 +83,7 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
         let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
     }
     if let Some(search) = &target.search {
-        let _ = writeln!(out, "    {}", paint(DIM, &search.line()));
+        let _ = writeln!(out, "    {}", paint(DIM, &search.line(target)));
     }
     if target.accepted {
         let _ = writeln!(out, "    {}", paint(DIM, ACCEPTED));
@@ -91,7 +92,7 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
         let _ = writeln!(out, "    {}", paint(OPEN, &host_launched(host)));
     }
     for champion in &target.champions {
-        let class = if champion.class == "all" { String::new() } else { format!(" for {}", champion.class) };
+        let class = target.stands_for(&champion.class);
         let name = match &champion.variant {
             Some(v) => variant(v).to_string(),
             None => paint(BAD, "none"),
@@ -139,6 +140,22 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
 }
 
+/// An error over what is allowed, for people: `2 % of what is allowed`, with `decimals` of the per cent; from ten times on `520,000 times what is allowed`, in two digits.
+pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
+    if worst < 10.0 {
+        return format!("{:.decimals$} % of what is allowed", worst * 100.0);
+    }
+    let rounded: f64 = format!("{worst:.1e}").parse().unwrap_or(worst);
+    let times = match format!("{rounded:.0}") {
+        _ if rounded >= 1e12 || !rounded.is_finite() => format!("{rounded:e}"),
+        digits => {
+            let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| str::from_utf8(g).ok()).collect();
+            groups.join(",")
+        }
+    };
+    format!("{times} times what is allowed")
+}
+
 /// A variant as people call it.
 pub(super) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
@@ -182,9 +199,11 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
         let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
     }
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
-        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {:.0} % of what is allowed", worst * 100.0)));
+        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
     }
-    if !target.champions.iter().any(|c| c.variant.as_deref() == Some(&shape.variant)) {
+    // Of one champion alone it goes without saying.
+    let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
+    if champions.len() != 1 || !champions.contains(shape.variant.as_str()) {
         let _ = write!(out, "  ({})", variant(&shape.variant));
     }
     out.push('\n');
@@ -279,5 +298,75 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
             told_rounds::duration(reached.time_ns),
             paint(DIM, &reached.line())
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::ChampionReport;
+    use super::*;
+
+    fn told(target: TargetReport) -> String {
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
+        let report = Report { format_version: 1, packages: vec![package] };
+        anstream::adapter::strip_str(&text(&report, Failures::Why)).to_string()
+    }
+
+    fn champion(class: &str, label: &str) -> ChampionReport {
+        let (class, variant) = (class.into(), Some(label.into()));
+        ChampionReport { class, variant, provisional: false, because: "of one".into() }
+    }
+
+    fn right(label: &str) -> ShapeReport {
+        ShapeReport {
+            shape: "short".into(),
+            variant: label.into(),
+            verdict: Verdict::Pass,
+            emulated: false,
+            unconfined: vec![],
+            worst: Some(0.02),
+            explanation: String::new(),
+        }
+    }
+
+    #[test]
+    fn errors_far_beyond_what_is_allowed_are_told_as_multiples_in_two_digits() {
+        let told = [0.0217, 1.5, 9.999, 10.0, 12.34, 999.0, 521_774.833_17, 3.14e13].map(|worst| of_allowed(worst, 1));
+        let per_cent = ["2.2 %", "150.0 %", "999.9 %"].map(|share| format!("{share} of what is allowed"));
+        let times = ["10", "12", "1,000", "520,000", "3.1e13"].map(|n| format!("{n} times what is allowed"));
+        assert_eq!(told.to_vec(), [per_cent.as_slice(), times.as_slice()].concat());
+    }
+
+    #[test]
+    fn a_class_is_told_with_what_it_is_a_value_of() {
+        let told = |per: Option<&str>, class: &str| {
+            let per = per.map(String::from);
+            told(TargetReport {
+                target: "cpu".into(),
+                per,
+                champions: vec![champion(class, "A=1")],
+                ..Default::default()
+            })
+        };
+        assert!(told(None, "all").contains("    champion: A=1"));
+        assert!(told(None, "short").contains("    champion for short: A=1"));
+        assert!(told(Some("r"), "2").contains("    champion for r = 2: A=1"));
+        assert!(told(Some("r"), "all").contains("    champion for r = all: A=1"));
+        let long = told(Some("1 if cols <= 128 else 2"), "2");
+        assert!(long.contains("    champion for `1 if cols <= 128 else 2` = 2: A=1"), "{long}");
+    }
+
+    #[test]
+    fn verdicts_of_several_champions_say_whose_they_are() {
+        let told = |champions: Vec<ChampionReport>, shapes: Vec<ShapeReport>| {
+            told(TargetReport { target: "cpu".into(), champions, shapes, ..TargetReport::default() })
+        };
+        let alone = told(vec![champion("1", "A=1"), champion("2", "A=1")], vec![right("A=1")]);
+        assert!(alone.contains("    short  pass  largest error 2 % of what is allowed\n"), "{alone}");
+        let two = told(vec![champion("1", "A=1"), champion("2", "A=2")], vec![right("A=1"), right("A=2")]);
+        for label in ["A=1", "A=2"] {
+            assert!(two.contains(&format!("short  pass  largest error 2 % of what is allowed  ({label})\n")), "{two}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::markdown::table;
 use super::rounds::{Became, CandidateReport, FateReport, RoundReport, RoundsReport};
 use super::text::{self, Failures, variant};
 use crate::model::Axis;
@@ -172,7 +173,7 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let at = found.shape.as_ref().map(|shape| format!(", times at `{shape}`")).unwrap_or_default();
     let _ = writeln!(out, "\n### Rounds of {name}{at}\n");
-    let _ = writeln!(out, "| round | before it | tried | candidates | champion after it |\n|---|---|---|---|---|");
+    table(out, "round | before it | tried | candidates | champion after it");
     let mut before: Option<&RoundReport> = None;
     for round in &found.rounds {
         let (gaps, tried, counts) = match round.round {
@@ -187,7 +188,7 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
     tree(out, &found.candidates, None, "");
     let _ = writeln!(out, "```");
     if !found.methods.is_empty() {
-        let _ = writeln!(out, "\n| method | tried in | became | why |\n|---|---|---|---|");
+        table(out, "method | tried in | became | why");
     }
     for method in &found.methods {
         let rounds: Vec<String> = method.tried.iter().map(u32::to_string).collect();

@@ -125,7 +125,7 @@ fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &Said) ->
     let rejected = if said.accepted == Accepted::Whole(false) { rejected.max(1) } else { rejected };
     let message = said.message.clone().filter(|_| rejected > 0);
     let of = |values: &Values, index: u64| match values {
-        Values::Float(values) => show(values[index as usize]),
+        Values::Float(values) => show(tensor.dtype, values[index as usize]),
         Values::Int(values) => values[index as usize].to_string(),
     };
     let mut comparison = Comparison::new(&tensor.name, tensor.dtype, &shape_of(tensor), 0.0, None);

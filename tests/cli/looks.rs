@@ -1,6 +1,6 @@
 //! Commands that look: explain, report, tree, metadata, run, and what is said of settings and places.
 
-use crate::place::Place;
+use crate::place::{MANIFEST, Place, SOURCE};
 
 #[test]
 fn explain_follows_an_edit_from_the_step_to_the_file() {
@@ -59,6 +59,54 @@ fn report_says_what_the_last_build_found_or_that_there_was_none() {
     assert_eq!(json["packages"][0]["kernels"][0]["targets"][0]["shapes"][0]["verdict"], "pass");
     let place = place.file("target/kforge/report.json", "{");
     place.run("report").expect(101).says("is not a report");
+}
+
+#[test]
+fn a_report_is_of_the_package_at_hand_and_says_where_that_was_not_built() {
+    let package = |name: &str| MANIFEST.replace("name = \"tiny\"", &format!("name = \"{name}\""));
+    let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
+    let place = place.file("a/kernel.toml", &package("a")).file("a/twice.cu", SOURCE);
+    let place = place.file("b/kernel.toml", &package("b")).file("b/twice.cu", SOURCE);
+    place.run("-C a build").expect(0);
+    assert!(place.run("-C a report").expect(0).out.starts_with("a\n"));
+    let said = place.run("-C b report").expect(4).says("`b` was not built: the last build was of `a`");
+    assert_eq!(said.says("`--workspace` shows all").out, "");
+    place.run("-C b report --format json").expect(4);
+    assert!(place.run("-C b report --workspace").expect(0).out.starts_with("a\n"));
+    assert!(place.run("report").expect(0).out.starts_with("a\n"));
+    place.run("build").expect(0);
+    let one = place.run("-C b report").expect(0).out;
+    assert!(one.starts_with("b\n") && !one.contains("a\n  twice"), "{one}");
+    place.run("-C b report -p b --kernel twice").expect(0);
+}
+
+#[test]
+fn a_report_says_what_a_class_of_shapes_is_a_value_of() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nnine = { n = 9 }");
+    place.edit("kernel.toml", "source = \"twice.cu\"", "source = \"twice.cu\"\nselect = { per = \"n\" }");
+    let said = place.run("build").expect(0).says("provisional for n = 5: BLOCK=32").says("for n = 9: BLOCK=32");
+    assert_eq!(said.err.matches("(BLOCK=32)").count(), 0, "one variant stands for both: {}", said.err);
+    place.run("report --format markdown").expect(0).prints("| provisional for n = 9 |");
+    let target = &place.run("report --format json").expect(0).json()["packages"][0]["kernels"][0]["targets"][0];
+    assert_eq!((&target["per"], &target["champions"][0]["class"]), (&"n".into(), &"5".into()));
+    place.edit("kernel.toml", "per = \"n\"", "per = \"n * 2\"");
+    place.run("build").expect(0).says("provisional for `n * 2` = 18: BLOCK=32");
+}
+
+#[test]
+fn candidates_of_generated_kernels_name_a_file_that_exists() {
+    let manifest = MANIFEST.split("source =").next().unwrap();
+    let generated = format!("{manifest}generate = {{ template = \"elementwise\" }}\ntune.BLOCK = [32]\n");
+    let place = Place::empty().alone().file("kernel.toml", &generated);
+    place.run("build").expect(0);
+    let file = "target/kforge/generated/tiny/twice.cu";
+    place.run("candidates").expect(0).prints(&format!("    source: {file}\n"));
+    let source = place.read(file);
+    // Cleaning takes the file, and not what is remembered.
+    std::fs::remove_dir_all(place.at("target/kforge/generated")).unwrap();
+    place.run("candidates").expect(0).prints(&format!("    source: {file}\n"));
+    assert_eq!(place.read(file), source);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_template_argument_that_directives_ask_too_is_refused() {
 #[test]
 fn an_element_that_nobody_writes_is_named() {
     let built = body("if (i < n - 1) y[i] = 2 * x[i] + 1;").build(&[]).expect(100);
-    assert_eq!(failure(&built, JUDGE), "1 of 10 elements of the output `y` were not written, the first at 9");
+    assert_eq!(failure(&built, JUDGE), "1 of 10 elements of the output `y` was not written, at 9");
     assert!(!built.stderr().contains("order of threads"), "{}", built.stderr());
 }
 
@@ -57,7 +57,7 @@ fn an_off_by_one_at_the_ragged_edge_names_output_index_got_and_want() {
     let built = body("if (i < n) y[i] = 2 * x[i < n - 1 ? i : i - 1] + 1;").build(&[]).expect(100);
     let why = failure(&built, JUDGE);
     assert!(why.starts_with("`y` is wrong at 9: got ") && why.contains(", want "), "{why}");
-    built.says("1 of 10 elements are plainly wrong").says(&format!("kforge run {JUDGE}\n"));
+    built.says("1 of 10 elements is plainly wrong, at 9: got ").says(&format!("kforge run {JUDGE}\n"));
 }
 
 #[test]
@@ -75,8 +75,7 @@ fn a_failing_verdict_is_known_and_shown_again_by_a_fresh_build() {
     let project = body("if (i < n - 1) y[i] = 2 * x[i] + 1;");
     let first = project.build(&[]).expect(100);
     let report = project.report();
-    let second =
-        project.build(&[]).expect(100).says("1 of 10 elements of the output `y` were not written, the first at 9");
+    let second = project.build(&[]).expect(100).says("1 of 10 elements of the output `y` was not written, at 9");
     assert_eq!(second.count("executed"), 0);
     assert_eq!(second.keys(), first.keys());
     assert_eq!(project.report(), report);

@@ -202,6 +202,7 @@ impl Bench {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
             started: Instant::now(),
+            waiting_us: Default::default(),
         };
         perform(&task, TABLE)
     }

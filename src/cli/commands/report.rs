@@ -13,9 +13,7 @@ use crate::workspace::Workspace;
 pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     let workspace = context.workspace()?;
     let mut report = last(context, &workspace)?;
-    if args.select != Select::default() {
-        narrow(context, &workspace, &mut report, &args.select)?;
-    }
+    narrow(context, &workspace, &mut report, &args.select)?;
     if let Some(form) = args.score {
         return scores(context, args, &report, form);
     }
@@ -27,16 +25,29 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-/// Leaves what the command line selects.
+/// Leaves what the command line selects: without words the package at hand.
 fn narrow(context: &Context, workspace: &Workspace, report: &mut Report, words: &Select) -> Result<(), Exit> {
     let selected = context.select(workspace, words)?;
     let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
+    let built = names(report.packages.iter().map(|p| p.name.as_str()));
+    report.packages.retain(|package| members.contains(&package.name.as_str()));
+    if report.packages.is_empty() {
+        let asked = match members.as_slice() {
+            [one] => format!("`{one}` was not built"),
+            _ => format!("none of {} was built", names(members.iter().copied())),
+        };
+        let last = if built.is_empty() { "of nothing".into() } else { format!("of {built}") };
+        context.fail(&format!("{asked}: the last build was {last}"));
+        context.console.err("help: build it first; `--workspace` shows all that the last build found\n");
+        return Err(Exit::NothingSelected);
+    }
+    // What is said of a package's operators stays where nothing within packages is asked for.
+    if [&words.kernel, &words.operator, &words.shape, &words.target].iter().all(|words| words.is_empty()) {
+        return Ok(());
+    }
     let takes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
-    report.retain(&|package, kernel, operator, target| {
-        members.contains(&package)
-            && takes(&selected.kernels, kernel)
-            && takes(&selected.operators, operator)
-            && takes(&selected.targets, target)
+    report.retain(&|_, kernel, operator, target| {
+        takes(&selected.kernels, kernel) && takes(&selected.operators, operator) && takes(&selected.targets, target)
     });
     for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
         target.shapes.retain(|s| takes(&selected.shapes, &s.shape));
@@ -48,6 +59,13 @@ fn narrow(context: &Context, workspace: &Workspace, report: &mut Report, words: 
         return Err(Exit::NothingSelected);
     }
     Ok(())
+}
+
+/// Names for a message: `a`, `b` and 7 more.
+fn names<'n>(all: impl Iterator<Item = &'n str>) -> String {
+    let all: Vec<String> = all.map(|name| format!("`{name}`")).collect();
+    let shown = all.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > 6 { format!("{shown} and {} more", all.len() - 6) } else { shown }
 }
 
 /// Shows scores in place of the report.

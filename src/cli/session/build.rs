@@ -601,6 +601,7 @@ impl Ready<'_> {
                 classes: about.shapes.iter().cloned().collect(),
             }),
             types: selected.choice.label.clone(),
+            per: about.per,
             accepted: selected.accepted,
             host: about.host,
         })

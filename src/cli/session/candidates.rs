@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::build::{Packages, Ready};
+use super::generated::show;
 use super::open::{Context, Opened};
 use super::rounds::{Recorded, Seat};
 use crate::base::Digest;
@@ -28,7 +29,7 @@ use crate::workspace::Member;
 pub struct Source {
     /// The source.
     pub text: String,
-    /// The file that holds it: of the package, or the record of the answer.
+    /// The file that holds it: of the package, where a generated one is shown, or the record of the answer.
     pub place: PathBuf,
 }
 
@@ -75,7 +76,12 @@ pub fn source(opened: &Opened, candidate: &Candidate) -> Option<Source> {
         None => {
             let member = member(opened, &candidate.package)?;
             let kernel = member.package.kernel(&candidate.kernel)?;
-            Source { text: declared(member, kernel)?, place: member.folder.join(&kernel.source) }
+            let mut found = Source { text: declared(member, kernel)?, place: member.folder.join(&kernel.source) };
+            // No file of the package holds what a template made. The output folder may have been cleaned since it was last shown there.
+            if kernel.made().is_some() && Digest::of(found.text.as_bytes()) == wanted {
+                found.place = show(&opened.target, &member.package.name, &kernel.name, &found.text).ok()?;
+            }
+            found
         }
     };
     (Digest::of(found.text.as_bytes()) == wanted).then_some(found)

@@ -1,7 +1,7 @@
 //! Sources that no file of the package holds, written where a person can read them: those that templates made and those that agents wrote. Nothing reads them there.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::build::Packages;
 use super::rounds::Recorded;
@@ -32,10 +32,17 @@ pub(super) fn show_generated(target: &Path, packages: &Packages) -> io::Result<(
     for package in packages.all() {
         for kernel in &package.kernels {
             let Some(made) = kernel.made() else { continue };
-            let path = target.join("generated").join(&package.name).join(format!("{}.cu", kernel.name));
-            std::fs::create_dir_all(path.parent().unwrap_or(target))?;
-            write_if_changed(&path, made.source.as_bytes())?;
+            show(target, &package.name, &kernel.name, &made.source)?;
         }
     }
     Ok(())
+}
+
+/// Writes one generated source to where a person can read it, and says where that is.
+pub(super) fn show(target: &Path, package: &str, kernel: &str, source: &str) -> io::Result<PathBuf> {
+    let folder = target.join("generated").join(package);
+    let path = folder.join(format!("{kernel}.cu"));
+    std::fs::create_dir_all(folder)?;
+    write_if_changed(&path, source.as_bytes())?;
+    Ok(path)
 }

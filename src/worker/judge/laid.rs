@@ -136,6 +136,7 @@ pub(in crate::worker) fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Op
     let (name, all) = (&tensor.name, tensor.elements());
     let message = match count as u64 == all {
         true => format!("the output `{name}` was not written"),
+        false if count == 1 => format!("1 of {all} elements of the output `{name}` was not written, at {first}"),
         false => format!("{count} of {all} elements of the output `{name}` were not written, the first at {first}"),
     };
     Some(about(FindingKind::Unwritten, message, name, Some(first as i64), count))
