@@ -198,7 +198,6 @@ impl Bench {
             time_limit: self.time,
             run_limit: self.run,
             memory_limit: self.memory,
-            waiting_us: std::sync::Arc::default(),
             compiler_memory: 8 << 30,
             allow_unconfined: false,
             started: Instant::now(),
