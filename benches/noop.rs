@@ -103,6 +103,7 @@ fn fill(root: &Path, home: &Path) -> (usize, usize) {
         remeasure: false,
         overlay: None,
         write: true,
+        looks: false,
     };
     let packages = context.packages(&opened, &asked).expect("there are packages");
     let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).expect("the workspace is planned");

@@ -92,6 +92,7 @@ impl World {
             remeasure: false,
             overlay: None,
             write: true,
+            looks: false,
         };
         let packages = context.packages(&opened, &asked).ok()?;
         let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok()?;
@@ -117,9 +118,13 @@ impl World {
         let steps = kforge::record::event::StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
         let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
         let (said_so, found) = (said.clone(), report.clone());
-        let answer = Answer { said: said_so, report: found, steps, verdicts: outcome.verdicts, reused };
+        let (outdated, seen) = ready.outdated(&opened, &outcome);
+        let held = outdated.clone();
+        let answer = Answer { said: said_so, report: found, steps, verdicts: outcome.verdicts, reused, outdated };
         if let (Some(question), Some(witness)) = (question, &ready.witness) {
-            context.certify(question, &opened, witness.clone(), &outcome, report, said);
+            let mut witness = witness.clone();
+            witness.add(seen);
+            context.certify(question, &opened, witness, &outcome, (report, said, held));
         }
         Some(Planned { executed, answer: Some(answer), compiled })
     }

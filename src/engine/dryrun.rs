@@ -13,11 +13,12 @@
 use std::collections::BTreeSet;
 
 use super::action::makes_binary;
-use super::explain::{Explanation, Standing, chain, plain};
-use super::services::{Because, BuildOptions, Services};
+use super::evidence::HERE;
+use super::explain::{Explanation, Standing, chain, plain, why_from};
+use super::services::{Because, BuildOptions, Last, Services};
 use super::state::{Checked, Done, State, Walk};
 use super::{Graph, Index, Node, NodeId, Source};
-use crate::record::event::Why;
+use crate::record::event::{CacheOrigin, Why};
 use crate::record::{Outcome, Spec, StepKind, StepResult};
 
 /// What a build would do.
@@ -79,21 +80,50 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
     let because = match (dry.runs(index), &standing) {
         (Some(because), _) => because.clone(),
         (None, Standing::MayRun) => dry.pending(index),
+        (None, Standing::Unavailable(_)) => dry.unanswered(index, last.as_ref()),
         (None, _) => last.as_ref().map(|l| l.because.clone()).unwrap_or_default(),
     };
     let product = dry.walk.graph.node(index).product.clone();
-    let evidence = match &dry.walk.states[index as usize] {
-        State::Done(done) => done.evidence.clone(),
-        _ => None,
+    let (evidence, origin) = match &dry.walk.states[index as usize] {
+        State::Done(done) => (done.evidence.clone(), done.cache),
+        _ => (None, CacheOrigin::None),
     };
+    // No evidence names the origin of a compilation that bundles bring along; what ran here has a result of its own in the journal.
+    let brought = origin == CacheOrigin::Evidence
+        && match &evidence {
+            Some(seen) => seen.origin != HERE,
+            None => last.as_ref().is_none_or(|last| last.forgotten),
+        };
     let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
-    Some(Explanation { id: id.to_string(), standing, product, evidence, because, fields })
+    Some(Explanation { id: id.to_string(), standing, product, evidence, brought, because, fields })
 }
 
 /// The graph with the nodes that known results add: all that has a name now.
 pub fn expanded(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Graph {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     Dry::walk(graph, &keep_going, services).walk.graph
+}
+
+/// What is missing for a step of a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lack {
+    /// A build would find it unavailable, for this reason.
+    Unavailable(String),
+    /// This machine lacks that, and whether the step's result is known all the same shows only once what it reads is made.
+    Unless(String),
+}
+
+/// The graph as [`expanded`] gives it, with what is missing for each of its steps, in order: nothing where a result is known, or the step can run.
+pub fn lacking(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> (Graph, Vec<Option<Lack>>) {
+    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
+    let walk = Dry::walk(graph, &keep_going, services).walk;
+    let lack = |(node, state): (&Node, &State)| match state {
+        State::Done(Done { outcome: Outcome::Unavailable(why), .. }) => Some(Lack::Unavailable(why.clone())),
+        State::Done(_) => None,
+        State::Open | State::Unknown => node.unavailable.clone().map(Lack::Unless),
+    };
+    let lacks = walk.graph.nodes().zip(&walk.states).map(lack).collect();
+    (walk.graph, lacks)
 }
 
 /// What a plan asks of devices, as far as results that are known tell.
@@ -263,6 +293,14 @@ impl<'a> Dry<'a> {
             _ if self.runs(index).is_some() => Standing::WillRun,
             _ => missing.map_or(Standing::MayRun, Standing::Unavailable),
         }
+    }
+
+    /// Why a step that cannot run here has no result: what it asks is not what it asked when it had one.
+    fn unanswered(&self, index: Index, last: Option<&Last>) -> Vec<Because> {
+        let Some(spec) = self.walk.spec(index) else { return self.pending(index) };
+        let Services { memory, blobs, .. } = self.walk.services;
+        let why = why_from(last, &spec.explain());
+        chain(&self.walk.graph, index, &why, |at| self.runs(at).cloned(), *memory, *blobs)
     }
 
     /// The chain from a step that may run through the inputs that are still to be made to a step that will.

@@ -169,7 +169,9 @@ pub struct Explanation {
     pub product: Option<String>,
     /// Where the observation comes from that answers it.
     pub evidence: Option<EvidenceSeen>,
-    /// Why it would run, or else why it has the key that it has: from the step to the root cause.
+    /// Whether its result came in a bundle: it did not run here.
+    pub brought: bool,
+    /// Why it would run, or is unavailable, or else why it has the key that it has: from the step to the root cause.
     pub because: Vec<Because>,
     /// The fields that are hashed; those of last time where not all inputs are known yet.
     pub fields: Vec<(String, String)>,

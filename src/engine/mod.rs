@@ -37,7 +37,9 @@ mod properties;
 mod testing;
 
 pub use build::{BuildOutcome, build};
-pub use dryrun::{DryRun, Known, Made, Question, Questions, dry_run, expanded, explain, known, questions};
+pub use dryrun::{
+    DryRun, Known, Lack, Made, Question, Questions, dry_run, expanded, explain, known, lacking, questions,
+};
 pub use explain::{Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};

@@ -8,9 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, EXTENSION};
-use super::bundle::digest;
+use super::bundle::{Step, digest};
 use crate::base::{Digest, Witness};
 use crate::engine::evidence::{Beside, Seen};
+use crate::record::StepKind;
 
 /// The folder beside a manifest in which bundles lie.
 pub const FOLDER: &str = "evidence";
@@ -20,6 +21,8 @@ pub const FOLDER: &str = "evidence";
 pub struct Committed {
     /// Their records by question; the origin of each is its bundle's path from the root.
     pub records: Beside,
+    /// What asked their questions where the bundles were made.
+    pub names: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// What the records name.
     pub contents: BTreeMap<Digest, Vec<u8>>,
     /// The bundles that were refused: path from the root, and why.
@@ -42,6 +45,14 @@ pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committe
                     continue;
                 }
             };
+            for question in &bundle.questions {
+                let (_, steps) = found.names.entry(question.key).or_insert_with(|| (question.spec.kind, vec![]));
+                for step in &question.steps {
+                    if !steps.contains(step) {
+                        steps.push(step.clone());
+                    }
+                }
+            }
             for record in bundle.records() {
                 let seen = Seen { record: record.clone(), digest: digest(record), origin: name.clone() };
                 found.records.entry(record.question).or_default().push(seen);

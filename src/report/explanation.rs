@@ -78,14 +78,20 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
         let _ = writeln!(out, "  asks {product}");
     }
     let past = explanation.standing == Standing::Fresh;
-    for (depth, because) in explanation.because.iter().enumerate() {
+    // The first answer to a step needs no other reason than that it came.
+    let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
+    if only {
+        let _ = writeln!(out, "  it has not run here: its result came with evidence");
+    }
+    for (depth, because) in explanation.because.iter().enumerate().filter(|_| !only) {
         let lead = match (depth, past) {
+            (0, true) if explanation.brought => "it has not run here, and another result came with evidence because ",
             (0, true) => "it last ran because ",
             _ => "because ",
         };
         link(&mut out, because, depth, lead, &explanation.id, full);
     }
-    if explanation.because.is_empty() && past {
+    if explanation.because.is_empty() && past && !only {
         let _ = writeln!(out, "  {DIM}why it last ran is not remembered here: its result came from a cache{DIM:#}");
     }
     if fields {
@@ -158,6 +164,7 @@ mod tests {
             standing: Standing::WillRun,
             product: None,
             evidence: None,
+            brought: false,
             because: vec![
                 because("p/k/cpu/compile", "changed", Some("inputs.tree:source"), Some((&old, &new))),
                 because("p/k/generate", "changed", Some("inputs.file:k.cu"), Some((&old, &new))),
@@ -171,5 +178,15 @@ mod tests {
         let json = serde_json::to_value(document(&explanation)).unwrap();
         assert_eq!(json["standing"], "will-run");
         assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
+        // What a bundle answers has not run here, whatever it asks.
+        let first = vec![because("p/k/cpu/compile", "new", None, None)];
+        let brought = Explanation { standing: Standing::Fresh, brought: true, because: first, ..explanation.clone() };
+        let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
+        assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came with evidence\n");
+        let brought = Explanation { standing: Standing::Fresh, brought: true, ..explanation };
+        let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
+        let says =
+            "it has not run here, and another result came with evidence because its `inputs.tree:source` changed";
+        assert!(plain.contains(says), "{plain}");
     }
 }

@@ -1,11 +1,11 @@
-//! A plan as a tree of text. Knows the graph's edges; does not know what became of any step.
+//! A plan as a tree of text. Knows the graph's edges; is told what is missing for a step.
 
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
 
-use crate::engine::{Graph, Index};
+use crate::engine::{Graph, Index, Lack};
 use crate::record::StepKind;
 
 const DIM: Style = Style::new().dimmed();
@@ -22,9 +22,9 @@ pub struct View {
     pub stage: Option<StepKind>,
 }
 
-/// The tree with ANSI styles. A step whose branches were shown above is marked `(*)`.
-pub fn text(graph: &Graph, view: View) -> String {
-    let mut writer = Writer { graph, view, shown: HashSet::new(), out: String::new() };
+/// The tree with ANSI styles. A step whose branches were shown above is marked `(*)`. `lacks` says what is missing for each node, in order.
+pub fn text(graph: &Graph, lacks: &[Option<Lack>], view: View) -> String {
+    let mut writer = Writer { graph, lacks, view, shown: HashSet::new(), out: String::new() };
     for root in roots(graph, view) {
         writer.node(root, "", "", 0);
     }
@@ -44,6 +44,7 @@ fn roots(graph: &Graph, view: View) -> Vec<Index> {
 
 struct Writer<'g> {
     graph: &'g Graph,
+    lacks: &'g [Option<Lack>],
     view: View,
     shown: HashSet<Index>,
     out: String,
@@ -58,7 +59,10 @@ impl Writer<'_> {
         children.dedup();
         let again = !children.is_empty() && !self.shown.insert(at);
         let mark = if again { format!(" {DIM}(*){DIM:#}") } else { String::new() };
-        let missing = node.unavailable.as_ref().map(|why| format!(" {OPEN}(unavailable: {why}){OPEN:#}"));
+        let missing = self.lacks[at as usize].as_ref().map(|lack| match lack {
+            Lack::Unavailable(why) => format!(" {OPEN}(unavailable: {why}){OPEN:#}"),
+            Lack::Unless(why) => format!(" {OPEN}(unavailable unless its result is known: {why}){OPEN:#}"),
+        });
         let (owner, kind) = node.id.rsplit_once('/').map_or(("", node.id.as_str()), |(o, k)| (o, k));
         let slash = if owner.is_empty() { "" } else { "/" };
         let _ = writeln!(
@@ -104,7 +108,7 @@ mod tests {
             product: None,
             resources: Resources::default(),
             time_limit_s: 1,
-            unavailable: (kind == StepKind::Bench).then(|| "no device".into()),
+            unavailable: None,
             expands: false,
             advisory: false,
         }
@@ -118,12 +122,19 @@ mod tests {
             node("k/a/bench", &["k/a/compile"]),
         ];
         let graph = Graph::new(nodes).unwrap_or_else(|e| panic!("{e}"));
-        anstream::adapter::strip_str(&text(&graph, view)).to_string()
+        let lack = |node: &Node| match node.kind {
+            StepKind::Bench => Some(Lack::Unavailable("no device".into())),
+            StepKind::Verify => Some(Lack::Unless("no device".into())),
+            _ => None,
+        };
+        let lacks: Vec<_> = graph.nodes().map(lack).collect();
+        anstream::adapter::strip_str(&text(&graph, &lacks, view)).to_string()
     }
 
     #[test]
     fn what_is_shown_above_is_only_marked() {
-        let expected = "k/a/bench (unavailable: no device)\n└── k/a/compile\n    └── k/generate\nk/a/verify\n└── k/a/compile (*)\n";
+        let expected = "k/a/bench (unavailable: no device)\n└── k/a/compile\n    └── k/generate\n\
+                        k/a/verify (unavailable unless its result is known: no device)\n└── k/a/compile (*)\n";
         assert_eq!(shown(View::default()), expected);
     }
 

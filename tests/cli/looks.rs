@@ -242,3 +242,24 @@ fn a_word_that_is_no_command_is_a_plugin_an_alias_or_a_mistake() {
     place.run("buidl").expect(2).says("there is no command `buidl`").says("did you mean `build`?");
     place.run("build --no-such-flag").expect(2).says("--no-such-flag");
 }
+
+#[test]
+fn what_no_toolchain_is_locked_for_is_said_by_what_compiles_and_not_by_what_looks() {
+    let place = Place::tiny();
+    place.run("build").expect(0);
+    place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
+    let says = "no machine code can be made for package `tiny`: kforge.lock names no wheels for CUDA";
+    for words in [
+        "tree --offline",
+        "tree",
+        "explain BLOCK=32/cpu/compile",
+        "evidence list",
+        "explain --offline BLOCK=32/cpu/compile",
+    ] {
+        let said = place.run(words).expect(0);
+        assert!(!said.err.contains("no machine code"), "{words}: {}", said.err);
+    }
+    place.run("tree").expect(0).prints("run `kforge build` with a network)");
+    place.run("build --dry-run --offline").expect(0).says(says).says("run `kforge build` with a network");
+    place.run("build --offline").expect(0).says(says).says("run `kforge build` with a network");
+}

@@ -158,6 +158,122 @@ fn a_bundle_in_the_repository_answers_as_it_lies_there() {
     assert_eq!((built.count("executed"), built.keys()), (0, first.keys()));
 }
 
+/// What `kforge WORDS` prints.
+#[track_caller]
+fn printed(lab: &Lab, words: &[&str]) -> String {
+    let output = output(lab, words);
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_tree_says_of_each_step_what_a_build_would() {
+    let lab = lab();
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    let verify = |lab: &Lab| -> String {
+        let tree = printed(lab, &["tree"]);
+        tree.lines().find(|l| l.contains("p/k/V=1/h/big/verify")).unwrap_or_else(|| panic!("{tree}")).to_string()
+    };
+    let said = verify(&laptop);
+    assert!(said.contains("(unavailable unless its result is known: no device of architecture sm_90a here)"), "{said}");
+    laptop.built(&["--require-evidence"]);
+    let tree = printed(&laptop, &["tree"]);
+    assert!(tree.contains("pairs") && !tree.contains("unavailable"), "{tree}");
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    laptop.built(&[]);
+    let said = verify(&laptop);
+    assert!(said.contains("(unavailable: no device of architecture sm_90a here, and no evidence from one)"), "{said}");
+}
+
+#[test]
+fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed() {
+    let lab = lab();
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    laptop.built(&["--require-evidence"]);
+    for step in ["p/k/V=1/h/big/bench", "p/k/V=1/h/tiny/verify", "p/k/V=1/h/compile"] {
+        let said = printed(&laptop, &["explain", step]);
+        assert!(said.contains("it has not run here: its result came with evidence"), "{said}");
+        assert!(!said.contains("last ran") && !said.contains("no result before"), "{said}");
+        let said = printed(&lab, &["explain", step]);
+        assert!(said.contains("it last ran because it had no result before"), "{said}");
+    }
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    // Before the build its binary is still to be made; after it the binary is another. Either way the file is named.
+    let before = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
+    laptop.built(&[]);
+    let after = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
+    assert!(before.contains("it reads `inputs.binary`, which is still to be made"), "{before}");
+    assert!(after.contains("because its `inputs.binary` changed"), "{after}");
+    for said in [before, after] {
+        assert!(said.contains("is unavailable: no device of architecture sm_90a here"), "{said}");
+        assert!(said.contains("`inputs.file:k.cu` changed"), "{said}");
+    }
+}
+
+#[test]
+fn records_of_another_version_are_counted_where_a_build_ends() {
+    let lab = lab();
+    let first = lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let laptop = laptop(&lab, "laptop");
+    assert!(!run(&laptop, &["build"], 0).contains("another version"));
+    laptop.project.edit("k.cu", "{}", "{ return; }");
+    let n = open(&laptop.built(&[])).len();
+    assert!(n > 0 && n < first.finished().count());
+    let line = format!("Unused `evidence/virtual-h.kfe` holds {n} records of another version of what is built");
+    // A build that plans says it once, and so does one that finds nothing to do.
+    for _ in 0..3 {
+        let said = run(&laptop, &["build"], 0);
+        assert_eq!(said.matches("another version").count(), 1, "{said}");
+        assert!(said.contains(&line), "{line}: {said}");
+    }
+    // Records in the home have no names; what this workspace asked before is remembered.
+    let other = lab.anew("other");
+    other.on(&without());
+    let bundle = other.project.root().join("evidence/virtual-h.kfe");
+    run(&other, &["evidence", "import", text(&bundle)], 0);
+    fs::remove_file(&bundle).unwrap();
+    other.built(&["--require-evidence"]);
+    other.project.edit("k.cu", "{}", "{ return; }");
+    let said = run(&other, &["build"], 0);
+    assert!(said.contains(&line.replace("evidence/", "")), "{said}");
+    // Nobody speaks of a kernel that is new, and a selection of what is answered lacks nothing.
+    with_another(&laptop);
+    laptop.on(&without());
+    assert!(run(&laptop, &["build"], 0).contains(&line));
+    assert!(!run(&laptop, &["build", "--kernel", "j"], 0).contains("another version"));
+}
+
+#[test]
+fn what_is_held_is_listed_by_the_names_of_bundles_until_it_is_known_what_is_asked() {
+    let lab = lab();
+    with_another(&lab);
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let records = archive::read(&lab.project.root().join("evidence/virtual-h.kfe")).unwrap().records().count();
+    let laptop = laptop(&lab, "laptop");
+    let kinds = |lines: Vec<Value>| lines.iter().map(|l| l["kind"].to_string()).collect::<Vec<_>>();
+    assert_eq!(kinds(listed(&laptop, &[])), kinds(listed(&laptop, &["evidence/virtual-h.kfe"])));
+    let said = run(&laptop, &["evidence", "list"], 0);
+    assert!(said.contains(&format!("Found {records} records of evidence\n")), "{said}");
+    assert!(said.contains("`kforge build` will tell what of this answers"), "{said}");
+    assert_eq!(
+        printed(&laptop, &["evidence", "list"]),
+        printed(&laptop, &["evidence", "list", "evidence/virtual-h.kfe"])
+    );
+    let of_j = listed(&laptop, &["--kernel", "j"]);
+    assert!(of_j.iter().all(|l| l["steps"][0]["labels"]["kernel"] != "k") && of_j.len() < records, "{}", of_j.len());
+    let said = run(&laptop, &["evidence", "list", "--kernel", "j"], 0);
+    assert!(said.contains(&format!("; {} more are of no step that is known here", records - of_j.len())), "{said}");
+    laptop.built(&[]);
+    assert!(!run(&laptop, &["evidence", "list"], 0).contains("will tell"));
+    assert_eq!(listed(&laptop, &[]).len(), records);
+}
+
 #[test]
 fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
     let lab = lab();

@@ -13,6 +13,7 @@ use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages, Ready};
 use crate::cli::session::certificate::Held;
+use crate::cli::session::outdated::Outdated;
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
 use crate::engine::{self, Blobs, BuildOutcome};
@@ -54,6 +55,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         remeasure: args.remeasure,
         overlay: args.overlay.clone(),
         write: !args.dry_run,
+        looks: false,
     };
     let packages = context.packages(&opened, &asked)?;
     let mut ready = context.ready(&mut opened, &packages, &asked, &interrupted)?;
@@ -75,7 +77,8 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         Ending::Report => report::text::text(&report, Failures::Told),
         Ending::Methods => methods(&packages, &report),
     };
-    let exit = finish(context, &opened, (args, goal), &ready, &outcome, (&report, &text), began)?;
+    let (outdated, seen) = ready.outdated(&opened, &outcome);
+    let exit = finish(context, &opened, (args, goal), &ready, &outcome, (&report, &text, &outdated), began)?;
     if let Some(steps) = watch.timed {
         super::timings::write(context, &opened, &ready, &outcome, steps, began.elapsed())?;
     }
@@ -84,7 +87,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         && said == context.console.said()
     {
         ready.keep_committed(&outcome).map_err(|e| context.fail(&e.to_string()))?;
-        context.certify(question, &opened, witness.clone(), &outcome, text, said);
+        let mut witness = witness.clone();
+        witness.add(seen);
+        context.certify(question, &opened, witness, &outcome, (text, said, outdated));
     }
     // Collection waits for no build, this one included: its locks go first.
     ready.end();
@@ -115,6 +120,7 @@ fn answer(context: &Context, held: Held, began: Instant) -> Exit {
     if !context.console.quiet() {
         context.console.fitted(&answer.report);
         say_reused(context, &answer.reused);
+        say_outdated(context, &answer.outdated);
     }
     context.console.status("Finished", &summary(&answer.steps, &answer.verdicts, began));
     let home = held.home.clone();
@@ -353,7 +359,7 @@ fn finish(
     (args, goal): (&BuildArgs, Goal),
     ready: &Ready<'_>,
     outcome: &BuildOutcome,
-    (report, text): (&Report, &str),
+    (report, text, outdated): (&Report, &str, &[Outdated]),
     began: Instant,
 ) -> Result<Exit, Exit> {
     let console = &context.console;
@@ -368,6 +374,7 @@ fn finish(
         // What was just observed here needs no age.
         let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
         say_reused(context, &reused(fresh.filter_map(|done| done.evidence.as_ref())));
+        say_outdated(context, outdated);
     }
     let exit = exit_of(args, outcome, interrupted);
     let text = summary(&outcome.counts, &outcome.verdicts, began);
@@ -393,6 +400,11 @@ fn say_reused(context: &Context, all: &[Reused]) {
     // A clock before 1970 or far beyond it has no ages to tell.
     let Ok(now) = jiff::Timestamp::try_from(context.began) else { return };
     all.iter().for_each(|reused| context.console.status("Reusing", &reused.text(now)));
+}
+
+/// Says where records lie that would have answered, were what is built what it was.
+fn say_outdated(context: &Context, all: &[Outdated]) {
+    all.iter().for_each(|outdated| context.console.status("Unused", &outdated.text()));
 }
 
 /// How many steps ended how, in a line.

@@ -18,6 +18,7 @@ use crate::engine::evidence::{Index, Seen};
 use crate::engine::lock::{LockError, Mode, Wait};
 use crate::plan::Goal;
 use crate::record::StepKind;
+use crate::record::event::Labels;
 use crate::release::archive::{self, EXTENSION};
 use crate::release::bundle::Step;
 use crate::release::committed::FOLDER;
@@ -155,14 +156,15 @@ fn import(context: &Context, args: &EvidenceImport) -> Result<Exit, Exit> {
 type Askers = BTreeMap<Digest, (StepKind, Vec<Step>)>;
 
 fn list(context: &Context, args: &EvidenceList) -> Result<Exit, Exit> {
-    let (seen, askers, named) = match &args.file {
+    let Held { seen, askers, named, open } = match &args.file {
         Some(path) => of_bundle(open(context, path)?, path),
         None if context.has_manifest() => of_workspace(context, &args.select)?,
         None if args.select != Select::default() => return Err(context.manifest().err().unwrap_or(Exit::NotBuilt)),
         None => {
             let home = context.home()?;
             let index = Index::new(&home, Arc::new(Store::new(&home)));
-            (index.all().map_err(|e| context.fail(&e.to_string()))?, Askers::new(), false)
+            let seen = index.all().map_err(|e| context.fail(&e.to_string()))?;
+            Held { seen, ..Held::default() }
         }
     };
     let all = seen.len();
@@ -190,14 +192,31 @@ fn list(context: &Context, args: &EvidenceList) -> Result<Exit, Exit> {
     }
     let rest = match all - held.len() {
         0 => String::new(),
+        n if open => format!("; {n} more are of no step that is known here (`--all` lists them)"),
         n => format!("; {n} more answer nothing that is asked here (`--all` lists them)"),
     };
     context.console.status("Found", &format!("{} of evidence{rest}", count(held.len() as u64, "record")));
+    if open {
+        context
+            .console
+            .status("", "not all that is asked here is known yet: `kforge build` will tell what of this answers");
+    }
     Ok(Exit::Done)
 }
 
+/// What is held, and under which names.
+#[derive(Default)]
+struct Held {
+    seen: Vec<Seen>,
+    askers: Askers,
+    /// Whether only what has a name is shown.
+    named: bool,
+    /// Whether steps would have to run before all questions are known; then the names are those of bundles too.
+    open: bool,
+}
+
 /// What a bundle holds, under the names of where it was made.
-fn of_bundle(bundle: Bundle, path: &Path) -> (Vec<Seen>, Askers, bool) {
+fn of_bundle(bundle: Bundle, path: &Path) -> Held {
     let origin = path.display().to_string();
     let (mut seen, mut askers) = (vec![], Askers::new());
     for question in bundle.questions {
@@ -206,11 +225,11 @@ fn of_bundle(bundle: Bundle, path: &Path) -> (Vec<Seen>, Askers, bool) {
             seen.push(Seen { digest: bundle::digest(&record), record, origin: origin.clone() });
         }
     }
-    (seen, askers, true)
+    Held { seen, askers, named: true, open: false }
 }
 
 /// What the home and the bundles in the repository hold, and what the plan at hand asks.
-fn of_workspace(context: &Context, select: &Select) -> Result<(Vec<Seen>, Askers, bool), Exit> {
+fn of_workspace(context: &Context, select: &Select) -> Result<Held, Exit> {
     context.look(select, Goal::Build)?.plan(context, |opened, ready| {
         let asked = ready.with_services(context, opened, |services| {
             engine::questions(ready.graph.clone(), &ready.options, services)
@@ -227,10 +246,28 @@ fn of_workspace(context: &Context, select: &Select) -> Result<(Vec<Seen>, Askers
             let (_, steps) = askers.entry(question.key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }
+        let open = !asked.open.is_empty();
+        if open {
+            // What is not known to be asked may be: it goes by the names that bundles give, as far as those are of what was selected.
+            let nodes = || ready.graph.nodes().map(|node| &node.labels);
+            let kernels: BTreeSet<_> = nodes().map(|l| (&l.package, &l.target, &l.kernel)).collect();
+            let targets: BTreeSet<_> = nodes().map(|l| (&l.package, &l.target)).collect();
+            let planned = |l: &Labels| match &l.kernel {
+                Some(_) => kernels.contains(&(&l.package, &l.target, &l.kernel)),
+                // What is asked of a device alone is about no kernel.
+                None => targets.contains(&(&l.package, &l.target)),
+            };
+            for (key, (kind, steps)) in &ready.known_as {
+                let steps: Vec<Step> = steps.iter().filter(|step| planned(&step.labels)).cloned().collect();
+                if !steps.is_empty() {
+                    askers.entry(*key).or_insert((*kind, steps));
+                }
+            }
+        }
         let cache = ready.evidence(opened);
         let mut seen = cache.index().all().map_err(|e| context.fail(&e.to_string()))?;
         let held: BTreeSet<Digest> = seen.iter().map(|s| s.digest).collect();
         seen.extend(cache.index().beside().into_iter().filter(|s| !held.contains(&s.digest)));
-        Ok((seen, askers, true))
+        Ok(Held { seen, askers, named: true, open })
     })
 }

@@ -64,6 +64,7 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
             remeasure: false,
             overlay: args.overlay.clone(),
             write: true,
+            looks: false,
         };
         let mut packages = context.packages(&opened, &asked)?;
         packages.with_rounds(args.rounds);

@@ -113,7 +113,7 @@ fn step(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
 
 fn asked(selected: Selected, args: &RunArgs, goal: Goal) -> Asked {
     let overlay = args.overlay.clone();
-    Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true }
+    Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true, looks: false }
 }
 
 /// Builds the step that `choose` finds, with what it needs and nothing else, and shows what it gave.

@@ -33,6 +33,7 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
         remeasure: false,
         overlay: None,
         write: true,
+        looks: false,
     };
     let packages = context.packages(&opened, &asked)?;
     // kforge.lock may change: a build may not run meanwhile.

@@ -14,9 +14,9 @@ pub fn run(context: &Context, args: &TreeArgs) -> Result<Exit, Exit> {
     let stage = args.stage.as_deref().map(|word| kind(context, word)).transpose()?;
     let view = View { invert: args.invert, depth: args.depth, stage };
     context.look(&args.select, Goal::Build)?.plan(context, |opened, ready| {
-        let graph = ready
-            .with_services(context, opened, |services| engine::expanded(ready.graph.clone(), &ready.options, services));
-        let tree = text(&graph, view);
+        let (graph, lacks) = ready
+            .with_services(context, opened, |services| engine::lacking(ready.graph.clone(), &ready.options, services));
+        let tree = text(&graph, &lacks, view);
         if let (Some(stage), true) = (stage, tree.is_empty()) {
             context.console.error(&format!("the selection has no {stage} step"));
             return Err(Exit::NothingSelected);

@@ -31,6 +31,7 @@ use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
 use crate::record::StepKind;
 use crate::record::event::CacheOrigin;
+use crate::release::bundle::Step;
 use crate::release::committed;
 use crate::step::Runners;
 use crate::step::runners::Remote;
@@ -58,6 +59,8 @@ pub struct Asked {
     pub overlay: Option<PathBuf>,
     /// Whether to write: the lock, the journal, the output folder. A dry run does not.
     pub write: bool,
+    /// Whether the plan is only looked at: nothing is compiled, so nothing is said of toolchains that cannot be had.
+    pub looks: bool,
 }
 
 /// Everything a build needs, made ready.
@@ -84,6 +87,8 @@ pub struct Ready<'a> {
     pub devices: Devices,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
+    /// What asked the questions of those records where they come from.
+    pub known_as: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// The recorded rounds of the kernels.
     pub recorded: Vec<Recorded>,
     /// What planning asked of the file system; none where that does not decide the plan.
@@ -364,6 +369,7 @@ impl Context {
             memory,
             pool,
             committed: Arc::new(committed.records),
+            known_as: committed.names,
             recorded: recorded.into_iter().flatten().collect(),
             witness: decided.then_some(witness),
             _locks: locks,
@@ -412,7 +418,7 @@ impl Context {
                 Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
                     None if self.offline() || !asked.write => Err(format!(
-                        "kforge.lock names no wheels for CUDA {release}: run `kforge update` with a network"
+                        "kforge.lock names no wheels for CUDA {release}: run `kforge build` with a network"
                     )),
                     None if self.locked() => {
                         self.console.error(&format!(
@@ -431,7 +437,9 @@ impl Context {
                     }
                 },
             };
-            if let Err(why) = &cuda {
+            if let Err(why) = &cuda
+                && !asked.looks
+            {
                 self.console.warn(&format!("no machine code can be made for package `{}`: {why}", member.package.name));
             }
             out.insert(member.package.name.clone(), cuda);

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::open::{Context, Opened, make_target};
+use super::outdated::Outdated;
 use crate::base::{Digest, Witness};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::engine::BuildOutcome;
@@ -83,6 +84,8 @@ pub struct Answer {
     pub verdicts: VerdictCounts,
     /// Where answers of devices came from.
     pub reused: Vec<Reused>,
+    /// Where there are records of another version of what was built.
+    pub outdated: Vec<Outdated>,
 }
 
 /// What is asked of a build, where a certificate may answer.
@@ -158,15 +161,15 @@ impl Context {
         Some(Held { answer, home, _locks: [own, cache] })
     }
 
-    /// Writes down that the same question has the same answer, if that can be certified. `witness` is what planning asked, `report` what is shown.
+    /// Writes down that the same question has the same answer, if that can be certified. `witness` is what planning asked, then come the report that is
+    /// shown, the warnings, and records of other versions.
     pub fn certify(
         &self,
         question: Question,
         opened: &Opened,
         witness: Witness,
         outcome: &BuildOutcome,
-        report: String,
-        said: Vec<String>,
+        (report, said, outdated): (String, Vec<String>, Vec<Outdated>),
     ) -> Option<()> {
         let mut maker = Maker::new(question.digest, self.began);
         let mut found = Witness::default();
@@ -210,7 +213,7 @@ impl Context {
         let c = outcome.counts;
         let steps = StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
         let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
-        let answer = Answer { said, report, steps, verdicts: outcome.verdicts, reused };
+        let answer = Answer { said, report, steps, verdicts: outcome.verdicts, reused, outdated };
         for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
             maker.saw(seen);
         }

@@ -13,6 +13,7 @@ mod lost;
 pub mod machine;
 pub mod memory;
 pub mod open;
+pub mod outdated;
 pub mod places;
 pub mod plan;
 pub mod rounds;

@@ -28,7 +28,16 @@ impl Context {
     pub fn look_with(&self, words: &Select, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Exit> {
         let opened = self.open()?;
         let selected = self.select(&opened.workspace, words)?;
-        let asked = Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: false };
+        let asked = Asked {
+            selected,
+            goal,
+            jobs: None,
+            keep_going: true,
+            remeasure: false,
+            overlay,
+            write: false,
+            looks: true,
+        };
         let packages = self.packages(&opened, &asked)?;
         Ok(Looking { opened, packages, asked })
     }

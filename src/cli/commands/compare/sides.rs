@@ -78,6 +78,7 @@ pub(super) fn built<R>(
         remeasure: args.remeasure,
         overlay: None,
         write: true,
+        looks: false,
     };
     let packages = context.packages(&opened, &asked)?;
     let mut ready = context.ready(&mut opened, &packages, &asked, interrupted)?;
