@@ -120,7 +120,7 @@ fn update_pins_champions_and_tells_before_it_writes() {
 fn what_needs_a_network_says_so() {
     let place = Place::tiny();
     place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
-    place.run("fetch").expect(101).says("run `kforge update` with a network");
+    place.run("fetch").expect(101).says("run `kforge build` with a network");
 }
 
 #[test]
