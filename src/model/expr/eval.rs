@@ -186,7 +186,8 @@ impl Expr {
 
     /// The one name it consists of, if it is nothing else.
     pub fn as_name(&self) -> Option<&str> {
-        matches!(*self.code, Code::Name).then_some(&*self.text)
+        // Spaces may stand around it.
+        self.names().next().filter(|_| matches!(*self.code, Code::Name))
     }
 
     /// The value it is, if it is a literal.
@@ -279,7 +280,9 @@ impl Expr {
         match &*self.code {
             Code::Literal(value) => Ok(value.clone()),
             // The loop above has seen that the name is there.
-            Code::Name => Ok(scope[&*self.text].clone()),
+            Code::Name => {
+                Ok(self.as_name().and_then(|name| scope.get(name)).cloned().expect("BUG: a name without value"))
+            }
             Code::Compiled(code) => {
                 let names = self.names().filter_map(|name| scope.get(name).map(|v| (name, v.dynamic())));
                 let result = code.eval(Dynamic::from_pairs(names)).map_err(|e| self.failed(&e))?;

@@ -47,6 +47,15 @@ fn wrong(text: &str, want: Want) -> (&'static str, String) {
 }
 
 #[test]
+fn spaces_around_a_name_are_no_part_of_it() {
+    for text in [" rows", "rows ", "  rows  "] {
+        assert_eq!(eval(text, Want::Any).unwrap(), Value::Int(7), "`{text}`");
+        assert_eq!(expr(text, Want::Any).unwrap().as_name(), Some("rows"), "`{text}`");
+    }
+    assert_eq!(expr("rows + 1", Want::Any).unwrap().as_name(), None);
+}
+
+#[test]
 fn integers_are_exact() {
     let int = |text: &str| eval(text, Want::Int).unwrap();
     for (text, value) in [
