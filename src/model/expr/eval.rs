@@ -280,9 +280,11 @@ impl Expr {
         match &*self.code {
             Code::Literal(value) => Ok(value.clone()),
             // The loop above has seen that the name is there.
-            Code::Name => {
-                Ok(self.as_name().and_then(|name| scope.get(name)).cloned().expect("BUG: a name without value"))
-            }
+            Code::Name => Ok(self
+                .as_name()
+                .and_then(|name| scope.get(name))
+                .cloned()
+                .expect("BUG: every name was just seen to have a value")),
             Code::Compiled(code) => {
                 let names = self.names().filter_map(|name| scope.get(name).map(|v| (name, v.dynamic())));
                 let result = code.eval(Dynamic::from_pairs(names)).map_err(|e| self.failed(&e))?;
