@@ -9,6 +9,10 @@ __global__ void BOUNDS kernel(const float *x, float *y, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   // Oftener than a verification launches it: it is timed.
   bool timed = atomicAdd(&launches, 0) > 40 * gridDim.x;
+#if DEATH == 0
+  // Slower than who dies when it is timed, so that those are timed in full.
+  for (long long start = clock64(); clock64() - start < 20000;);
+#endif
   if (i < n) {
 #if DEATH == 1
     y[i + (1ll << 40)] = 1;

@@ -50,16 +50,20 @@ def deaths(lab):
         why = [text for step in by_death.get(number, []) for text in [step.wrong()] if text]
         said[what] = why[:2]
         lab.row("deaths", what, any(re.search(words, text) for text in why), why[:1] or "nothing was said")
-    good = by_death.get(0, [])
-    right = [step for step in good if step.kind == "judge" and step.verdict == "pass"]
-    # With few samples first, and in full.
-    timed = {step.shape for step in good if step.kind == "bench" and step.ran() and not step.wrong()}
-    champion = [c["variant"] for _, target in lab.targets(folder) for c in target["champions"]]
-    held = len(right) == len(timed) == 2 and len(champion) == 1 and "DEATH=0" in (champion[0] or "")
-    lab.row("deaths", "the rest of the run is unharmed", held, f"{len(right)} right, {len(timed)} timed of 2; champion {champion}; exit {done.code}")
+    champions = [c["variant"] for _, target in lab.targets(folder) for c in target["champions"]]
+    held, found = unharmed(by_death.get(0, []), champions)
+    lab.row("deaths", "the rest of the run is unharmed", held, f"{found}; exit {done.code}")
     full(lab, folder, said)
     nothing_left(lab)
     lab.figures["deaths"] = {"said": said, "seconds": done.seconds}
+
+
+def unharmed(steps, champions):
+    """Whether both variants that do what they should are right and timed, with few samples or in full, and one of them is the champion."""
+    right = {step.variant for step in steps if step.kind == "judge" and step.verdict == "pass"}
+    timed = {step.variant for step in steps if step.kind == "bench" and step.ran() and not step.wrong()}
+    held = len(right) == len(timed) == 2 and len(champions) == 1 and champions[0] in timed
+    return held, f"{len(right)} right, {len(timed)} timed of 2; champion {champions}"
 
 
 def full(lab, folder, said):
