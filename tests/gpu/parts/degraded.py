@@ -34,12 +34,8 @@ def degraded(lab):
     ]
     for name, what, env in cases:
         folder = lab.copy(f"degraded-{name}", ROOT / "examples/quickstart", ready=False)
-        # A home of its own, else a result that is known from before would answer; toolchains are shared.
-        home = lab.folder / f"home-{name}"
-        home.mkdir()
-        tools = os.path.join(lab.env["KFORGE_HOME"], "toolchains")
-        if os.path.isdir(tools):
-            (home / "toolchains").symlink_to(tools)
+        # A home of its own, else a result that is known from before would answer.
+        home = lab.home(name)
         targets = [word for target in targets_of(folder, lab.arch) for word in ("--target", target)]
         if not targets:
             lab.row("degraded", what, None, f"the quickstart has no target of {lab.arch}")

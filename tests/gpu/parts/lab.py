@@ -71,6 +71,15 @@ class Lab:
             shutil.copy(ROOT / "examples/quickstart/kforge.lock", to)
         return to
 
+    def home(self, name):
+        """A home that knows no results, with the toolchains of the usual one."""
+        home = self.folder / f"home-{name}"
+        home.mkdir()
+        tools = os.path.join(self.env["KFORGE_HOME"], "toolchains")
+        if os.path.isdir(tools):
+            (home / "toolchains").symlink_to(tools)
+        return home
+
     def ready(self, folder):
         """Has `[targets.gpu]` in place of `[targets.cpu]`, for the architecture at hand."""
         manifest = folder / "kernel.toml"

@@ -16,13 +16,7 @@ TIMES = 10
 
 
 def tuner(lab, quick):
-    folder = lab.copy("tuner", ROOT / "tests/gpu/tuner")
-    manifest = folder / "kernel.toml"
-    if quick:
-        for name, values in FEW.items():
-            manifest.write_text(re.sub(rf"tune\.{name} = .*", f"tune.{name} = {values}", manifest.read_text()))
-    # The toolchain is there before the clock runs, as Kernel Tuner's is.
-    lab.run(["toolchain", "install"], folder)
+    folder = space(lab, quick, "tuner")
     ours, steps = kforge(lab, folder)
     lab.figures["tuner"] = {"kforge": ours, "slowest": slowest(steps)}
     line(lab, ours)
@@ -42,8 +36,19 @@ def tuner(lab, quick):
     lab.row("tuner", "every variant that it calls right is right", not missed, f"{len(missed)} of {theirs['right']} are not; {missed[:3]}")
 
 
-def kforge(lab, folder):
-    done, steps = lab.build(folder, "--target", "gpu")
+def space(lab, quick, name):
+    """A copy of the package, and the toolchain there before the clock runs, as Kernel Tuner's is."""
+    folder = lab.copy(name, ROOT / "tests/gpu/tuner")
+    manifest = folder / "kernel.toml"
+    if quick:
+        for tunable, values in FEW.items():
+            manifest.write_text(re.sub(rf"tune\.{tunable} = .*", f"tune.{tunable} = {values}", manifest.read_text()))
+    lab.run(["toolchain", "install"], folder)
+    return folder
+
+
+def kforge(lab, folder, **env):
+    done, steps = lab.build(folder, "--target", "gpu", **env)
     variant = lambda step: step.variant or ""
     variants = {variant(step) for step in steps if step.kind == "compile"}
     right = {variant(step) for step in steps if step.kind == "judge" and step.verdict == "pass"}
