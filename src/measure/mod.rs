@@ -1,9 +1,10 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, floors, rates of units, rooflines, scores, statistics of pairs, selection, attribution,
+//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, floors, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution,
 //! search over tunables. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
 pub mod attribute;
 pub mod calibrate;
+pub mod ceiling;
 pub mod compare;
 pub mod derived;
 pub mod floor;

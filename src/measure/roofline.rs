@@ -12,12 +12,14 @@
 //! counters says that everything is to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor takes in its pipes, so the compute gap is
 //! known by it alone, and is not known by pipes alone: another might be busier. A share of waiting is known once the causes that no kind of GPU lacks are.
 //!
-//! A peak is the one that was measured on the device, where it was; else the theoretical one.
+//! A peak is the one that was measured on the device, where it was; else the theoretical one. What was measured of the memory is of reading and of copying: a kernel has
+//! the ceiling of its own mix of both ([`super::ceiling`]).
 //!
 //! A gap is a distance for compute and memory, a severity for latency: 0 is good on every axis.
 
 use std::collections::BTreeMap;
 
+use super::ceiling::ceiling;
 use super::derived::{Work, derived};
 use super::stats::median;
 use crate::model::Axis;
@@ -123,9 +125,11 @@ impl Known<'_> {
         known(measured).map(|p| (p, true)).or(known(stated).map(|p| (p, false)))
     }
 
-    /// Bytes a second of the memory.
-    fn memory(self) -> Option<(f64, bool)> {
-        Self::choose(self.measured.and_then(PeaksObserved::dram), self.stated.map(|p| p.dram_bytes_per_s))
+    /// Bytes a second of the memory for what a case reads and writes, whether that was measured, and of which share of written bytes.
+    fn memory(self, case: &RooflineCase) -> Option<(f64, bool, Option<f64>)> {
+        let measured = self.measured.and_then(|peaks| ceiling(peaks, case.written / case.bytes));
+        let (peak, of) = Self::choose(measured.map(|m| m.0), self.stated.map(|p| p.dram_bytes_per_s))?;
+        Some((peak, of, measured.map(|m| m.1).filter(|written| *written > 0.0)))
     }
 
     /// Operations a second of a unit.
@@ -145,18 +149,19 @@ fn from(measured: bool) -> &'static str {
 
 /// What is reached at a shape in so many nanoseconds.
 fn achieved(case: &RooflineCase, time_ns: f64, peaks: Known<'_>) -> Achieved {
-    let share = |rate: f64, peak: Option<(f64, bool)>| {
-        peak.map(|(peak_per_s, measured)| Share { share: rate / peak_per_s, peak_per_s, measured })
-    };
+    let share =
+        |rate: f64, (peak_per_s, measured)| Share { share: rate / peak_per_s, peak_per_s, measured, written: None };
     let bytes_per_s = case.bytes / time_ns * 1e9;
     let ops_per_s = case.flops.filter(|f| *f > 0.0).map(|f| f / time_ns * 1e9);
     Achieved {
         time_ns,
         bytes_per_s,
-        memory: share(bytes_per_s, peaks.memory()),
+        memory: peaks
+            .memory(case)
+            .map(|(peak, measured, written)| Share { written, ..share(bytes_per_s, (peak, measured)) }),
         ops_per_s,
         unit: case.unit.clone(),
-        compute: ops_per_s.and_then(|ops| share(ops, peaks.ops(&case.unit))),
+        compute: ops_per_s.and_then(|ops| Some(share(ops, peaks.ops(&case.unit)?))),
     }
 }
 
@@ -197,8 +202,8 @@ impl Seen<'_> {
         if let Some(throughput) = MEMORY.iter().find_map(|name| self.metric(name)) {
             return Ok((distance(throughput / 100.0), COUNTERS));
         }
-        match self.peaks.memory() {
-            Some((peak, measured)) => Ok((distance(self.case.bytes / (self.seconds * peak)), from(measured))),
+        match self.peaks.memory(self.case) {
+            Some((peak, measured, _)) => Ok((distance(self.case.bytes / (self.seconds * peak)), from(measured))),
             None => Err(format!("{}; the device does not say its memory's peak", self.without(&[MEMORY[0]]))),
         }
     }
@@ -461,5 +466,13 @@ mod tests {
         let nothing = of(Some(&PeaksObserved::default()), Some(peaks()));
         gaps(&nothing, [Some(0.975), Some(0.5), None]);
         assert_eq!(of(None, None).achieved[&0].memory, None);
+        // Half of the bytes are written: where a copy was measured, it is the peak.
+        let mut both = memory(8e11);
+        both.dram_bytes_per_s.insert("copy".into(), rate(6.25e11));
+        let found = of(Some(&both), Some(peaks()));
+        gaps(&found, [Some(0.975), Some(0.2), None]);
+        let reached = found.achieved[&0].memory.unwrap();
+        assert!((reached.share - 0.8).abs() < 1e-9 && (reached.peak_per_s - 6.25e11).abs() < 1.0, "{reached:?}");
+        assert_eq!((reached.measured, reached.written), (true, Some(0.5)));
     }
 }

@@ -21,7 +21,7 @@ use crate::reference::cost;
 pub const PROFILE_PROTOCOL: u32 = 1;
 
 /// Version of the protocol by which a device's peaks are measured: raised when kernels or samples change.
-pub const PEAKS_PROTOCOL: u32 = 1;
+pub const PEAKS_PROTOCOL: u32 = 2;
 
 impl Planner<'_> {
     /// The profiles of a variant at these bench shapes, by position, and the roofline that reads them; nothing where it is timed nowhere.

@@ -78,6 +78,7 @@ pub const PARTS: &[Part] = &[
         "roofline",
         &[
             "step/roofline.rs",
+            "measure/ceiling.rs",
             "measure/roofline.rs",
             "measure/derived.rs",
             "measure/stats.rs",

@@ -3,14 +3,14 @@
 //!
 //! | what | how |
 //! |---|---|
-//! | memory | a read and a copy of buffers that are far larger than the L2 cache |
+//! | memory | a read, a copy and a write of buffers that are far larger than the L2 cache |
 //! | `f32` | fused multiply-adds in registers on every thread that a multiprocessor keeps busy |
 //! | matrix units | the architecture's fastest instruction, on random operands |
 //!
 //! Samples take about a millisecond, as kernels do: longer ones would meet the limit of the device's power, shorter ones be mostly beginning and end. Each follows a run
 //! of the same kernel that nobody times. What the driver refuses to run is missing, with its error; another unit may be there all the same.
 
-use super::ptx::{self, FMA_OPS, Matrix, OPERANDS, STREAMED, THREADS};
+use super::ptx::{self, FMA_OPS, Matrix, OPERANDS, STREAMS, THREADS};
 use crate::engine::evidence::PROVENANCE;
 use crate::measure::sampling;
 use crate::measure::stats::median;
@@ -123,21 +123,27 @@ struct Reckoning<'w> {
 type Samples = Result<Vec<f64>, String>;
 
 impl Bench<'_> {
-    /// Reads and copies of an eighth of the free memory at most.
+    /// Reads, copies and writes of an eighth of the free memory at most.
     fn streams(&mut self, free: u64, seen: &mut PeaksObserved) -> Result<(), Response> {
-        let (bytes, l2) = (STREAM.0.min(free / 8) / STREAMED * STREAMED, self.facts.l2);
+        let whole = STREAMS.iter().map(|of| of.block()).max().unwrap_or(1);
+        let (bytes, l2) = (STREAM.0.min(free / 8) / whole * whole, self.facts.l2);
         if bytes < STREAM.1 * l2 {
             let why = format!("an eighth of its free memory, {bytes} bytes, is too little beside an L2 cache of {l2}");
             seen.missing.insert("dram".into(), why);
             return Ok(());
         }
-        let blocks = u32::try_from(bytes / STREAMED).unwrap_or(u32::MAX);
         let text = ptx::plain();
-        for (name, order, moved) in [("read", ["from", "to"], bytes), ("copy", ["to", "from"], 2 * bytes)] {
-            let launch = launch(name, blocks, 0, order.map(pointer).to_vec());
+        for of in STREAMS {
+            let blocks = u32::try_from(bytes / of.block()).unwrap_or(u32::MAX);
+            let launch = launch(of.name, blocks, 0, ["to", "from"].map(pointer).to_vec());
             let buffers = [("from", bytes), ("to", bytes)];
             match self.sampled(&Work { text: &text, launch, buffers, numbers: (u32::MAX, 0) }, SAMPLES)? {
-                Ok(ns) => drop(seen.dram_bytes_per_s.insert(name.into(), rate(&ns, moved as f64, name))),
+                Ok(ns) => {
+                    let rate = rate(&ns, (of.times() * bytes) as f64, of.name);
+                    if seen.dram_bytes_per_s.get(of.of).is_none_or(|other| other.per_s < rate.per_s) {
+                        seen.dram_bytes_per_s.insert(of.of.into(), rate);
+                    }
+                }
                 Err(why) => drop(seen.missing.insert("dram".into(), why)),
             }
         }
