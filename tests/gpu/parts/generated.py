@@ -1,7 +1,9 @@
 """examples/generated with the shapes of its large.toml: every operator verified, its holdout included, and timed; what share of the measured peaks its champion reaches,
-against the aims; and, where PyTorch is there, what PyTorch takes for the same or the like."""
+against the aims; and, where PyTorch is there, what PyTorch takes for the same or the like. Of the templates' spaces only variants that may win at such shapes are built, and
+those without a method that the champions' methods are measured by."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -11,14 +13,44 @@ from .lab import ROOT, lines, targets_of
 
 PACKAGE = ROOT / "examples/generated"
 OVERLAY = PACKAGE / "large.toml"
-# The least shares: of the measured bandwidth of memory, of the measured rate of the tensor cores, and, where f32 is multiplied, of what cuBLAS reaches.
+# The least shares: of the measured bandwidth of memory at the operator's mix of reads and writes, of the measured rate of the tensor cores, and, where f32 is multiplied,
+# of what cuBLAS reaches.
 BANDWIDTH, MATRICES, CUBLAS = 0.90, 0.60, 0.80
 PRODUCTS = ("matmul", "linear")
+# What is built, by template, and by kernel where that is not enough. A row of the large shapes is 16384 elements.
+NARROWED = {
+    "elementwise": "VEC > 1 and BLOCK <= 256",
+    "row-reduction": "VEC > 1 and (not WARP_ROWS or BLOCK == 256)",
+    "matmul": "VEC > 1 and TILE_M * TILE_N == 32768 and (UNIT == 'wgmma' or UNIT == 'lanes' and STAGES == 2)",
+}
+KEPT = "BLOCK * KEEP == 16384 and not WARP_ROWS"
+NARROWED_KERNELS = {name: KEPT for name in ("softmax", "log_softmax", "rms_norm", "add_rms_norm", "layer_norm")} | {
+    "cross_entropy": "VEC > 1 and not WARP_ROWS and (ONLINE or BLOCK * KEEP == 16384)"
+}
+
+
+def condition(kernel, template):
+    """Which variants of a kernel are built; on `cpu`, which times nothing, all."""
+    return f"arch == 'cpu' or {NARROWED_KERNELS.get(kernel, NARROWED[template])}"
+
+
+def narrowed(manifest):
+    """A manifest whose kernels build those variants only."""
+
+    def kernel(found):
+        name, line, before = found["name"], found["line"], found["where"]
+        conditions = ([before] if before else []) + [f'"{condition(name, found["template"])}"']
+        return f"{line}tune.where = [{', '.join(conditions)}]\n"
+
+    pattern = r'(?P<line>\[kernel\.(?P<name>\w+)\]\noperator = .*\ngenerate = \{ template = "(?P<template>[\w-]+)" \}\n)(?:tune\.where = \[(?P<where>.*)\].*\n)?'
+    return re.sub(pattern, kernel, manifest)
 
 
 def generated(lab, within):
     """One kernel after another, so that what was found of those before stands when the seconds are over."""
     folder = lab.copy("generated-large", PACKAGE, ready=False)
+    manifest = folder / "kernel.toml"
+    manifest.write_text(narrowed(manifest.read_text()))
     words = [word for target in targets_of(folder, lab.arch) for word in ("--target", target)]
     if not words:
         lab.row("generated", "the kernels of examples/generated", None, f"no target of {lab.arch}")
@@ -40,14 +72,16 @@ def generated(lab, within):
         seconds[kernel] = round(done.seconds, 1)
         all_steps += steps
         figures += [large(name, target, steps, theirs) for name, target in lab.targets(folder) if name == kernel]
-    lab.figures["generated"] = {"seconds": seconds, "not_ended": over, "kernels": figures, "kinds": slowest(all_steps)}
+    peaks = next((step.summary for step in all_steps if step.kind == "peaks" and step.ran()), None)
+    lab.figures["generated"] = {"seconds": seconds, "not_ended": over, "kernels": figures, "kinds": slowest(all_steps), "peaks": peaks, "narrowed": NARROWED | NARROWED_KERNELS}
     if over:
         lab.row("generated", "all kernels in the time there was", None, f"{len(ended)} of {len(ended) + len(over)} in {within:.0f} s; without {', '.join(over)}")
     if not ended:
         return
     verdicts(lab, codes, all_steps, time.monotonic() - start)
+    lab.row("generated", "the device's peaks are measured", peaks is not None, peaks)
     for figure in figures:
-        told(lab, figure)
+        told(lab, figure, rate_of("read", peaks))
     again, _ = lab.build(folder, *words, *(word for kernel in ended for word in ("--kernel", kernel)), limit=300)
     ends = [line["steps"] for line in lines(again.out) if line.get("reason") == "build-finished"]
     executed = ends[-1]["executed"] if ends else None
@@ -80,6 +114,7 @@ def large(name, target, steps, theirs):
         if reached is None:
             continue
         share = lambda of: reached[of]["share"] if reached.get(of) and reached[of]["measured"] else None
+        figure["written"] = (reached["memory"] or {}).get("written", 0)
         figure |= {"variant": found["variant"], "ns": reached["time_ns"], "gb_s": reached["bytes_per_s"] / 1e9, "memory": share("memory"), "compute": share("compute")}
         figure["tflop_s"] = (reached.get("ops_per_s") or 0) / 1e12
         figure["bound"] = found["roofline"].get("bound")
@@ -94,7 +129,13 @@ def large(name, target, steps, theirs):
     return figure
 
 
-def told(lab, figure):
+def rate_of(what, peaks):
+    """Bytes a second of `read`, `copy` or `write` from the summary of the step `peaks`."""
+    found = re.search(rf"\b{what} ([\d.]+) TB/s", peaks or "")
+    return float(found[1]) * 1e12 if found else None
+
+
+def told(lab, figure, read=None):
     name = figure["kernel"] + (f" ({figure['types']})" if figure["types"] else "")
     if "ns" not in figure:
         lab.row("generated", f"{name} at its large shape", False, f"not timed; {figure['unknown'][:1]}")
@@ -108,7 +149,8 @@ def told(lab, figure):
     elif product:
         aim, what, share = MATRICES, "of the measured matrix rate", figure["compute"]
     else:
-        aim, what, share = BANDWIDTH, "of the measured bandwidth", figure["memory"]
+        aim, what, share = BANDWIDTH, f"of the measured bandwidth at {figure['written']:.0%} written", figure["memory"]
+        rate += f" ({figure['gb_s'] * 1e9 / read:.1%} of reading alone)" if read else ""
     faster = figure["fastest"] if figure["fastest"] and figure["fastest"][0] < 0.99 * figure["ns"] else None
     beside += f"; {faster[0] / 1e3:.1f} us by {faster[1]}" if faster else ""
     said = f"{figure['ns'] / 1e3:.1f} us, {rate}, {'unknown' if share is None else f'{share:.1%}'} {what}; bound by {figure['bound'] or 'what is not known'}; {beside}; {figure['variant']}"
