@@ -13,9 +13,9 @@
 //! | 0 to 1/2 | `(1 - 2 s) / r + 2 s / c` | reads take the time that they take alone, and writes what a copy takes beyond that of its reads: `(1 - s) / r + s (2 / c - 1 / r)` is the same |
 //! | 1/2 to 1 | `(2 - 2 s) / c + (2 s - 1) / w` | what only writes has nothing to turn round for either |
 //!
-//! So the three that were measured are met, and nothing is held to more than the fastest of them. Seen on an H200, each with the fastest of several kernels: a copy
-//! 4.19 TB/s, reads 4.66, writes 4.63; of two reads a write 4.36 to 4.39, where the line says 4.34; of two writes a read 3.9 to 4.1, where it says 4.3: there it is a
-//! little too high, so that a share is told too low rather than too high.
+//! So the three that were measured are met, and nothing is held to more than the fastest of them. Seen on an H200 (read 4.66 TB/s, write 4.63, and copies that came to 4.08
+//! or 4.19 by how many vectors a thread had under way): two reads a write 4.36 to 4.39, where the line says 4.26 or 4.34; two writes a read 3.9 to 4.1, where it says
+//! 4.25 or 4.33. The step that measures takes the faster copy, so that the line is rather too high than too low.
 //!
 //! What was not measured has the rate of the nearest mix that was, as where evidence is older than the measurement of writes.
 

@@ -164,7 +164,7 @@ fn a_broadcast_input_is_read_where_its_shape_says() {
 fn several_accesses_of_a_thread_are_under_way_before_it_waits_for_one() {
     let kernel = made(&kernel("gated", "elementwise", "")).unwrap();
     let packs = &kernel.tune.iter().find(|(name, _)| name.value == "PACKS").unwrap().1;
-    assert_eq!(*packs, [TuneValue::Int(2), TuneValue::Int(1)]);
+    assert_eq!(*packs, [2, 1, 4].map(TuneValue::Int));
     let text = text(&kernel);
     let (fetch, finish) = (text.find("parts[p].fetch(").unwrap(), text.find("parts[p].finish(").unwrap());
     // Two loops, so that no store stands between two loads.

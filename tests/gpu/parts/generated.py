@@ -17,15 +17,16 @@ OVERLAY = PACKAGE / "large.toml"
 # of what cuBLAS reaches.
 BANDWIDTH, MATRICES, CUBLAS = 0.90, 0.60, 0.80
 PRODUCTS = ("matmul", "linear")
-# What is built, by template, and by kernel where that is not enough. A row of the large shapes is 16384 elements.
+# What is built, by template, and by kernel where that is not enough: what was seen to be fastest at such shapes, or nearly. A row of the large shapes is 16384 elements.
 NARROWED = {
-    "elementwise": "VEC > 1 and BLOCK <= 256",
-    "row-reduction": "VEC > 1 and (not WARP_ROWS or BLOCK == 256)",
-    "matmul": "VEC > 1 and TILE_M * TILE_N == 32768 and (UNIT == 'wgmma' or UNIT == 'lanes' and STAGES == 2)",
+    "elementwise": "VEC > 1 and BLOCK == 128",
+    "row-reduction": "VEC > 1 and BLOCK == 512 and not WARP_ROWS",
+    "matmul": "VEC > 1 and (UNIT == 'wgmma' and TILE_M == 128 and TILE_N == 256 and STAGES == 4 or UNIT == 'lanes' and TILE_M == 256 and STAGES == 2)",
 }
-KEPT = "BLOCK * KEEP == 16384 and not WARP_ROWS"
+KEPT = "BLOCK * KEEP == 16384 and BLOCK <= 512 and not WARP_ROWS"
 NARROWED_KERNELS = {name: KEPT for name in ("softmax", "log_softmax", "rms_norm", "add_rms_norm", "layer_norm")} | {
-    "cross_entropy": "VEC > 1 and not WARP_ROWS and (ONLINE or BLOCK * KEEP == 16384)"
+    "argmax": "VEC > 1 and BLOCK == 256 and not WARP_ROWS",
+    "cross_entropy": "VEC > 1 and BLOCK == 512 and not WARP_ROWS and (ONLINE or KEEP == 32)",
 }
 
 
