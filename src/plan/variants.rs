@@ -16,7 +16,8 @@ use crate::model::{
 };
 use crate::record::event::Labels;
 use crate::record::params::{
-    CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, PairsParams, Trial, VerifyParams,
+    CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, PairsParams, Sanitized, Trial,
+    VerifyParams,
 };
 use crate::record::{DeviceClass, StepKind, Unknown};
 
@@ -28,6 +29,9 @@ pub const BENCH_PROTOCOL: u32 = 3;
 
 /// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
 pub const HOST_PROTOCOL: u32 = 1;
+
+/// Version of how the tools of Compute Sanitizer are asked and read: raised when what counts of what they list changes. 2: what racecheck calls warnings counts.
+pub const SANITIZE_PROTOCOL: u32 = 2;
 
 /// Version of the pairing protocol: raised when how pairs are taken changes.
 pub const PAIRS_PROTOCOL: u32 = 2;
@@ -542,8 +546,11 @@ pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
 }
 
 /// What a verification is sanitized for, of what its kernel asks for. The emulator watches every access by itself.
-fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitizer> {
-    if emulated || work > SANITIZE_WORK { vec![] } else { asked.to_vec() }
+fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitized> {
+    if emulated || work > SANITIZE_WORK {
+        return vec![];
+    }
+    asked.iter().map(|&tool| Sanitized { tool, protocol: SANITIZE_PROTOCOL }).collect()
 }
 
 #[cfg(test)]
@@ -553,7 +560,8 @@ mod tests {
     #[test]
     fn only_small_shapes_on_a_device_are_sanitized() {
         let asked = [Sanitizer::Memcheck, Sanitizer::Synccheck];
-        assert_eq!(sanitized(&asked, false, SANITIZE_WORK), asked);
+        let of = |tool| Sanitized { tool, protocol: SANITIZE_PROTOCOL };
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK), asked.map(of));
         assert_eq!(sanitized(&asked, false, SANITIZE_WORK * 1.01), []);
         assert_eq!(sanitized(&asked, true, 1.0), []);
     }

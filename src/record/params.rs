@@ -114,6 +114,15 @@ pub struct HostLaunch {
     pub protocol: u32,
 }
 
+/// A tool of Compute Sanitizer, as it is asked and read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sanitized {
+    /// The tool.
+    pub tool: Sanitizer,
+    /// Version of how it is asked and of what counts of what it lists: raised when either changes.
+    pub protocol: u32,
+}
+
 /// One trial of a verification: which inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
@@ -237,7 +246,7 @@ pub struct VerifyParams {
     pub host: Option<HostLaunch>,
     /// verify only: what Compute Sanitizer watches the launches for besides, on the inputs of the first trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sanitize: Vec<Sanitizer>,
+    pub sanitize: Vec<Sanitized>,
     /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,

@@ -24,7 +24,7 @@ use kforge::model::grid::{Known, OpenGrid};
 use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, Init, Metric, Problem, Reference, Role, Sanitizer, Tensor};
 use kforge::process::Command;
-use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Trial, VerifyParams};
+use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Sanitized, Trial, VerifyParams};
 use kforge::record::peaks::{PeaksObserved, PeaksParams};
 use kforge::record::timing::{BenchObserved, PairsObserved};
 use kforge::record::{
@@ -242,7 +242,7 @@ impl Lab {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             host: None,
-            sanitize: self.sanitize.clone(),
+            sanitize: self.sanitize.iter().map(|&tool| Sanitized { tool, protocol: 1 }).collect(),
             only: self.only,
             samples: self.samples,
             flops_min: self.flops_min,

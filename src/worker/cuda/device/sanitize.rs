@@ -51,8 +51,8 @@ pub(super) fn sanitize(task: &Task, params: &VerifyParams) -> Result<Vec<Finding
     let mut found = vec![];
     if let Some(first) = params.trials.first().filter(|_| !params.sanitize.is_empty()) {
         let inputs = made::inputs(task, &params.problem, first)?;
-        for tool in &params.sanitize {
-            found.extend(under(task, params, &inputs, *tool)?);
+        for asked in &params.sanitize {
+            found.extend(under(task, params, &inputs, asked.tool)?);
         }
     }
     Ok(found)

@@ -10,7 +10,8 @@
 //! | initcheck | uninitialised |
 //! | synccheck | divergent barrier |
 //!
-//! Only records of level `Error`, and those without a level, count: hazards that the tool calls warnings are none that it would stake an error on. Records that differ
+//! Only records of level `Error`, and those without a level, count, and racecheck's warnings: so it calls hazards between the threads of one warp, which run in no order
+//! since compute capability 7.0, as on `cpu`; of warps that wait with `__syncwarp` it says nothing. What other tools warn of they would not stake an error on. Records that differ
 //! in thread and address alone are one finding, with the first thread, and how many there were: the tool lists a hundred at most.
 
 use crate::model::Sanitizer;
@@ -49,7 +50,8 @@ impl Element {
 pub(super) fn findings(tool: Sanitizer, text: &str) -> Result<Vec<Finding>, String> {
     let root = root(text)?;
     let mut found: Vec<Finding> = vec![];
-    let errors = root.inner.iter().filter(|r| r.name == "record" && r.text(&["level"]).is_none_or(|l| l == "Error"));
+    let counts = |level: &str| level == "Error" || (tool == Sanitizer::Racecheck && level == "Warning");
+    let errors = root.inner.iter().filter(|r| r.name == "record" && r.text(&["level"]).is_none_or(counts));
     for record in errors {
         let finding = finding(tool, record);
         let same = |f: &&mut Finding| f.kind == finding.kind && f.message == finding.message;
@@ -232,6 +234,19 @@ mod tests {
             assert!(findings(Sanitizer::Memcheck, &whole[..cut]).is_err(), "{cut}");
         }
         assert!(findings(Sanitizer::Memcheck, "<a><b></a>").unwrap_err().contains("closes nothing"));
+    }
+
+    #[test]
+    fn threads_of_a_warp_that_do_not_wait_for_each_other_race() {
+        // Of `tests/exploits/cheats/warp_in_step.cu`, one record of five.
+        let all = found(Sanitizer::Racecheck, include_str!("fixtures/racecheck_warp.xml"));
+        let [one] = &all[..] else { panic!("{all:?}") };
+        assert_eq!(
+            (one.kind, one.line.clone(), one.count),
+            (FindingKind::Race, Some(("warp_in_step.cu".into(), 9)), 496)
+        );
+        let info = include_str!("fixtures/racecheck_warp.xml").replace("Warning", "Info");
+        assert_eq!(found(Sanitizer::Racecheck, &info), []);
     }
 
     #[test]
