@@ -219,14 +219,19 @@ impl Report {
 }
 
 impl TargetReport {
-    /// For whom a champion of a class stands, after its standing: nothing where that is all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
-    /// expression `r`.
+    /// For whom a champion of a class stands, as [`stands_for`] says it.
     pub fn stands_for(&self, class: &str) -> String {
-        match &self.per {
-            None if class == "all" => String::new(),
-            None => format!(" for {class}"),
-            Some(name) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => format!(" for {name} = {class}"),
-            Some(expression) => format!(" for `{expression}` = {class}"),
-        }
+        stands_for(self.per.as_deref(), class)
+    }
+}
+
+/// For whom a champion of a class stands, after its standing: nothing where that is all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
+/// expression `r`, which is `per`.
+pub fn stands_for(per: Option<&str>, class: &str) -> String {
+    match per {
+        None if class == "all" => String::new(),
+        None => format!(" for {class}"),
+        Some(name) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => format!(" for {name} = {class}"),
+        Some(expression) => format!(" for `{expression}` = {class}"),
     }
 }

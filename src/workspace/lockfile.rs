@@ -402,39 +402,46 @@ impl Lockfile {
         Ok(write_if_changed(&workspace.join(FILE_NAME), text.as_bytes())?)
     }
 
-    /// What would change if `new` took this one's place, a line each, in order.
+    /// What would change if `new` took this one's place, a line each, in order. Of wheels it says the versions, and files and digests only where those are all that
+    /// differs.
     pub fn changes(&self, new: &Self) -> Vec<String> {
-        let lines = |lock: &Self| -> BTreeMap<String, String> {
+        // Each in short, and in full.
+        let of_wheel = |wheel: &LockedWheel| {
+            (wheel.version.clone(), format!("{} ({}, {})", wheel.version, wheel.file, wheel.digest))
+        };
+        let lines = |lock: &Self| -> BTreeMap<String, (String, String)> {
             let mut lines = BTreeMap::new();
             for (toolchain, wheels) in &lock.wheels {
                 for wheel in wheels {
                     let what = format!("wheel `{}` of {toolchain}", wheel.name);
-                    lines.insert(what, format!("{} ({}, {})", wheel.version, wheel.file, wheel.digest));
+                    lines.insert(what, of_wheel(wheel));
                 }
             }
             for ((package, name), dependency) in &lock.dependencies {
                 let value = match dependency {
-                    LockedDependency::Wheel(wheel) => format!("{} ({}, {})", wheel.version, wheel.file, wheel.digest),
-                    LockedDependency::Path { path, digest } => format!("`{path}` ({digest})"),
+                    LockedDependency::Wheel(wheel) => of_wheel(wheel),
+                    LockedDependency::Path { path, digest } => (format!("`{path}`"), format!("`{path}` ({digest})")),
                 };
                 lines.insert(format!("dependency `{name}` of package `{package}`"), value);
             }
             for (Seat { package, kernel, types, target, class }, pin) in &lock.champions {
                 let with = if types.is_empty() { String::new() } else { format!(" with {types}") };
-                let of = if class == "all" { String::new() } else { format!(" for `{class}`") };
-                lines.insert(format!("champion of `{kernel}`{with} in `{package}` on `{target}`{of}"), pin.to_string());
+                let of = if class == "all" { String::new() } else { format!(" for shapes of class `{class}`") };
+                let pin = (pin.to_string(), pin.to_string());
+                lines.insert(format!("champion of `{kernel}`{with} in `{package}` on `{target}`{of}"), pin);
             }
             lines
         };
         let (old, new) = (lines(self), lines(new));
         let mut changes = vec![];
-        for (what, value) in &new {
+        for (what, (short, full)) in &new {
             match old.get(what) {
-                None => changes.push(format!("{what} would be added: {value}")),
-                Some(before) if before != value => {
-                    changes.push(format!("{what} would change from {before} to {value}"))
+                None => changes.push(format!("{what} would be added: {short}")),
+                Some((_, before)) if before == full => {}
+                Some((before, _)) if before != short => {
+                    changes.push(format!("{what} would change from {before} to {short}"))
                 }
-                Some(_) => {}
+                Some((_, before)) => changes.push(format!("{what} would change from {before} to {full}")),
             }
         }
         changes.extend(old.keys().filter(|k| !new.contains_key(*k)).map(|what| format!("{what} would be removed")));

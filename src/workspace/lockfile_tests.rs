@@ -117,6 +117,22 @@ fn locked_says_what_would_change_and_writes_nothing() {
 }
 
 #[test]
+fn a_wheel_that_changes_is_told_by_its_version_and_by_its_file_where_that_is_all() {
+    let wheel = |lock: &mut Lockfile, change: &dyn Fn(&mut LockedWheel)| {
+        change(&mut lock.wheels.get_mut("cuda 13.0").unwrap()[0]);
+    };
+    let mut newer = full();
+    wheel(&mut newer, &|w| (w.version, w.file) = ("13.0.99".into(), "nvidia_cuda_nvrtc-13.0.99-none.whl".into()));
+    let changes = full().changes(&newer);
+    assert_eq!(changes, ["wheel `nvidia-cuda-nvrtc` of cuda 13.0 would change from 13.0.88 to 13.0.99"]);
+    let mut other = full();
+    wheel(&mut other, &|w| w.digest.sha256 = "00".repeat(32));
+    let changes = full().changes(&other);
+    assert!(changes.len() == 1 && changes[0].contains(&"00".repeat(32)), "{changes:?}");
+    assert!(full().changes(&full()).is_empty());
+}
+
+#[test]
 fn each_choice_of_types_has_a_pin_of_its_own() {
     let mut lock = Lockfile::default();
     for (types, name) in [("T=f16", "BLOCK=64"), ("T=f32", "BLOCK=128")] {

@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &AcceptArgs) -> Result<Exit, Exit> {
         false => {
             let opened = context.open()?;
             let target = &opened.target;
-            make_target(target).map_err(|e| context.fail(&format!("cannot make `{}`: {e}", target.display())))?;
+            make_target(target).map_err(|e| context.fail(&e.to_string()))?;
             context.lock(&opened, &AtomicBool::new(false))?
         }
     };
@@ -172,7 +172,7 @@ fn others(member: &Member, kernel: &Kernel, accepted: &Kernel, all: &[Stands], l
 
 /// Refuses what stands without having been verified, or timed where times are taken.
 fn sound(context: &Context, member: &Member, stands: &Stands) -> Result<(), Exit> {
-    let who = format!("{}, champion of {},", variant(&stands.build.label), name(&stands.seat));
+    let who = format!("{}, champion of {}{},", variant(&stands.build.label), name(&stands.seat), stands.stands_for);
     if let Err(why) = &stands.verified {
         return Err(context.fail(&format!("{who} is not verified: {why}")));
     }
@@ -277,11 +277,10 @@ fn pinned(seat: &Seat, class: &str) -> lockfile::Seat {
     lockfile::Seat { package, kernel, types, target, class: class.into() }
 }
 
-/// `p/k/cpu: r1,BLOCK=64, provisional, in ...`.
+/// `p/k/cpu for rows = 2: r1,BLOCK=64, verified and not timed, in ...`.
 fn line(stands: &Stands, place: &str) -> String {
-    let class = if stands.class == "all" { String::new() } else { format!(" for {}", stands.class) };
     let standing = if stands.provisional { ", verified and not timed," } else { "" };
-    format!("{}{class}: {}{standing} {place}", name(&stands.seat), variant(&stands.build.label))
+    format!("{}{}: {}{standing} {place}", name(&stands.seat), stands.stands_for, variant(&stands.build.label))
 }
 
 fn variant(label: &str) -> &str {

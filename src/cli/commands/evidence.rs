@@ -116,6 +116,7 @@ fn listed(context: &Context, steps: &[String]) {
 /// The bundle in a file, or what is wrong with it.
 fn open(context: &Context, path: &Path) -> Result<Bundle, Exit> {
     let place = context.cwd.join(path);
+    std::fs::File::open(&place).map_err(|e| context.fail(&format!("cannot read `{}`: {e}", path.display())))?;
     archive::read(&place).map_err(|e| context.fail(&format!("`{}` is refused: {e}", path.display())))
 }
 

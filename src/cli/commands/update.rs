@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::count;
 use crate::cli::args::UpdateArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::tools::{Wanted, lock_name, wanted};
@@ -37,13 +38,17 @@ pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
         };
         context.console.err(&format!("  {text}\n"));
     }
-    let noun = if changes.len() == 1 { "change" } else { "changes" };
+    if changes.is_empty() {
+        context.console.status("Unchanged", "kforge.lock is up to date");
+        return Ok(Exit::Done);
+    }
+    let changes = count(changes.len() as u64, "change");
     if args.dry_run {
-        context.console.status("Summary", &format!("kforge.lock: {} {noun}, not written", changes.len()));
+        context.console.status("Summary", &format!("kforge.lock: {changes}, not written"));
         return Ok(Exit::Done);
     }
     lock.write(&opened.workspace.root, context.locked()).map_err(|e| context.fail(&e.to_string()))?;
-    context.console.status("Updated", &format!("kforge.lock: {} {noun}", changes.len()));
+    context.console.status("Updated", &format!("kforge.lock: {changes}"));
     Ok(Exit::Done)
 }
 

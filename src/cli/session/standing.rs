@@ -13,6 +13,7 @@ use crate::plan::variants::Build;
 use crate::record::params::{Judgement, Selection};
 use crate::record::timing::BenchObserved;
 use crate::record::{StepKind, Verdict};
+use crate::report::document::stands_for;
 
 /// Who stands for a class of shapes.
 #[derive(Clone)]
@@ -21,6 +22,8 @@ pub struct Stands {
     pub seat: Seat,
     /// The class, for people.
     pub class: String,
+    /// For whom it stands, in words: nothing where that is all shapes, else ` for SHAPE` or ` for r = 2`.
+    pub stands_for: String,
     /// The variant.
     pub build: Build,
     /// Whether it stands for want of evidence.
@@ -51,12 +54,14 @@ impl Ready<'_> {
                 target: selected.target.clone(),
             };
             let about = self.expander.about(&selected);
+            let per = about.as_ref().and_then(|about| about.per.clone());
             let shapes: Vec<String> = about.into_iter().flat_map(|about| about.shapes).map(|(name, _)| name).collect();
             for champion in selection.champions {
                 let class = selected.classes.get(&champion.class).cloned().unwrap_or(champion.class.clone());
+                let stands_for = stands_for(per.as_deref(), &class);
                 let build = selected.builds.iter().find(|b| Some(b.variant.order) == champion.variant);
                 let Some(build) = build else {
-                    out.push(Err((seat.clone(), format!("nobody stands for `{class}`: {}", champion.because))));
+                    out.push(Err((seat.clone(), format!("nobody stands{stands_for}: {}", champion.because))));
                     continue;
                 };
                 let of_class = shapes.iter().enumerate().filter(|(at, _)| selected.shapes[*at] == champion.class);
@@ -65,6 +70,7 @@ impl Ready<'_> {
                 out.push(Ok(Stands {
                     seat: seat.clone(),
                     class,
+                    stands_for,
                     build: build.clone(),
                     provisional: champion.provisional,
                     verified,
