@@ -224,6 +224,20 @@ fn the_guide_names_every_command_setting_and_exit_code() {
     }
 }
 
+/// What people read first is read in terminals and in diffs, too. Tables and screens are as wide as they are.
+#[test]
+fn prose_is_no_wider_than_a_screen() {
+    for name in ["../README.md", "guide.md", "manifest.md"] {
+        let text = page(name);
+        let mut in_block = false;
+        for (at, line) in (1..).zip(text.lines()) {
+            in_block ^= line.trim_start().starts_with("```");
+            let is_prose = !in_block && !line.starts_with('|');
+            assert!(!is_prose || line.chars().count() <= 160, "docs/{name}:{at} is wider than 160 characters");
+        }
+    }
+}
+
 #[test]
 fn the_guides_worked_example_goes_as_it_says() {
     let text = page("guide.md");
@@ -235,7 +249,10 @@ fn the_guides_worked_example_goes_as_it_says() {
     place.run("build").expect(0).says("row_sum on cpu");
     place.edit("row_sum.cu", "= sum;\n    __syncthreads();\n", "= sum;\n");
     let said = place.run("build").expect(100);
-    said.says("of `part` at row_sum.cu:6").says("at row_sum.cu:8").says("with nothing between that orders them");
+    said.says("of `part`: ")
+        .says("at row_sum.cu:6 by thread ")
+        .says("at row_sum.cu:8 by thread ")
+        .says("with nothing between that orders them");
 }
 
 #[test]

@@ -162,7 +162,8 @@ unsafe extern "C" fn land(core: *mut Core) {
                     } else {
                         (FindingKind::OutOfBounds, "access outside the buffer")
                     };
-                    let message = format!("{what} `{}` at element {index}, at {}", region.name, job.at(pc));
+                    let who = format!("thread {} of block {}", job.thread_named(thread), job.block_named(block));
+                    let message = format!("{what} `{}` at element {index}, at {} by {who}", region.name, job.at(pc));
                     let mut found = finding(job, kind, message, pc, block, thread);
                     (found.buffer, found.index, found.space) =
                         (Some(region.name.clone()), Some(index), Some(Space::Global));

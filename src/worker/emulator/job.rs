@@ -103,6 +103,25 @@ impl Job {
         let at = 3 * linear as usize;
         [self.coords[at], self.coords[at + 1], self.coords[at + 2]]
     }
+
+    /// A thread as people number it: `3`, or `(3, 1)` where blocks have two axes.
+    pub(super) fn thread_named(&self, linear: u32) -> String {
+        named(self.thread_index(linear), self.block)
+    }
+
+    /// A block, likewise.
+    pub(super) fn block_named(&self, linear: u64) -> String {
+        named(self.block_index(linear), self.grid)
+    }
+}
+
+/// An index along as many axes as there are.
+fn named(at: [u32; 3], extents: [u32; 3]) -> String {
+    match (extents[1], extents[2]) {
+        (1, 1) => at[0].to_string(),
+        (_, 1) => format!("({}, {})", at[0], at[1]),
+        _ => format!("({}, {}, {})", at[0], at[1], at[2]),
+    }
 }
 
 /// What a trial's launches wrote down.
@@ -196,6 +215,12 @@ pub(super) fn finding(job: &Job, kind: FindingKind, message: String, pc: usize, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_index_is_named_along_the_axes_that_there_are() {
+        let of = |extents| named([3, 1, 2], extents);
+        assert_eq!((of([8, 1, 1]), of([8, 4, 1]), of([8, 1, 4])), ("3".into(), "(3, 1)".into(), "(3, 1, 2)".into()));
+    }
 
     #[test]
     fn a_random_order_is_a_permutation_that_its_seed_decides() {

@@ -216,6 +216,13 @@ fn verb(kind: u32) -> &'static str {
     }
 }
 
+/// Whose access it is: `thread 3 of block 0`.
+unsafe fn by(core: *mut Core, job: &Job, a: &Access) -> String {
+    // SAFETY: as for `access`.
+    let block = unsafe { (*(*core).block).linear };
+    format!("thread {} of block {}", job.thread_named(a.thread), job.block_named(block))
+}
+
 unsafe fn stop(core: *mut Core, job: &Job, access: &Access, found: Finding) {
     job.notebook.add(found);
     // SAFETY: as for `access`.
@@ -260,11 +267,12 @@ unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
             let at = Place { name: &region.name, space: Space::Global, index };
             let elements = region.bytes / region.element;
             let message = format!(
-                "{} of {} bytes at element {index} of `{}`, which has {elements}, at {}",
+                "{} of {} bytes at element {index} of `{}`, which has {elements}, at {} by {}",
                 verb(a.kind),
                 a.size,
                 region.name,
-                job.at(a.pc)
+                job.at(a.pc),
+                by(core, job, a)
             );
             return stop(core, job, a, found(core, job, a, FindingKind::OutOfBounds, message, &at));
         };
@@ -291,10 +299,11 @@ unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
             let bytes = &written[offset..offset + a.size];
             if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
                 let message = format!(
-                    "element {} of `{}` is read before anything wrote it, at {}",
+                    "element {} of `{}` is read before anything wrote it, at {} by {}",
                     at.index,
                     at.name,
-                    job.at(a.pc)
+                    job.at(a.pc),
+                    by(core, job, a)
                 );
                 job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
             }
@@ -423,18 +432,18 @@ unsafe fn race_found(core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, old
     unsafe {
         let block = (*(*core).block).linear;
         let did = if wrote { "written" } else { "read" };
-        let by = if u64::from(old.block) == block & 0xffff_ffff {
-            format!("thread {} of the same block", old.thread)
+        let other = if u64::from(old.block) == block & 0xffff_ffff {
+            format!("thread {} of the same block", job.thread_named(old.thread))
         } else {
-            format!("thread {} of block {}", old.thread, old.block)
+            format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
         };
         let mut message = format!(
-            "race: {} of element {} of `{}` at {} by thread {}, {did} at {} by {by}, with nothing between that orders them",
-            verb(a.kind),
+            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with nothing between that orders them",
             at.index,
             at.name,
+            verb(a.kind),
             job.at(a.pc),
-            a.thread,
+            by(core, job, a),
             super::lines::mark(old.pc)
         );
         let same_warp = u64::from(old.block) == block & 0xffff_ffff && old.thread / 32 == a.thread / 32;
@@ -468,11 +477,12 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         let at = Place { name, space: Space::Shared, index: ((offset - start) / a.size.max(1)) as i64 };
         if offset + a.size > start + size {
             let message = format!(
-                "{} of {} bytes at byte {} of `{name}` in shared memory, which has {size}, at {}",
+                "{} of {} bytes at byte {} of `{name}` in shared memory, which has {size}, at {} by {}",
                 verb(a.kind),
                 a.size,
                 offset - start,
-                job.at(a.pc)
+                job.at(a.pc),
+                by(core, job, a)
             );
             return stop(core, job, a, found(core, job, a, FindingKind::OutOfBounds, message, &at));
         }
@@ -520,9 +530,10 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         }
         if unwritten {
             let message = format!(
-                "element {} of `{name}` in shared memory is read before anything wrote it, at {}",
+                "element {} of `{name}` in shared memory is read before anything wrote it, at {} by {}",
                 at.index,
-                job.at(a.pc)
+                job.at(a.pc),
+                by(core, job, a)
             );
             job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
         }

@@ -101,6 +101,16 @@ pub(in crate::worker) struct Observer<'a> {
     pub(in crate::worker) hangs_on: &'static str,
 }
 
+/// Whether two findings are about the same lines and the same memory.
+fn is_same_place(a: &Finding, b: &Finding) -> bool {
+    let lines = |f: &Finding| {
+        let mut lines = [f.line.clone(), f.other_line.clone()];
+        lines.sort();
+        lines
+    };
+    a.line.is_some() && a.buffer.is_some() && a.buffer == b.buffer && lines(a) == lines(b)
+}
+
 impl<'a> Observer<'a> {
     /// Nothing seen yet. `ran_as` as in the observation.
     pub(in crate::worker) fn new(
@@ -123,9 +133,11 @@ impl<'a> Observer<'a> {
         Observer { task, params, seen, hangs_on }
     }
 
-    /// Adds a finding; one that an earlier trial gave already counts with it.
+    /// Adds a finding; one that an earlier trial gave already counts with it, whichever element and thread it was about there.
     pub(in crate::worker) fn find(&mut self, finding: Finding) {
-        let same = |other: &&mut Finding| other.kind == finding.kind && other.message == finding.message;
+        let same = |other: &&mut Finding| {
+            other.kind == finding.kind && (other.message == finding.message || is_same_place(other, &finding))
+        };
         match self.seen.findings.iter_mut().find(same) {
             Some(other) => other.count = other.count.saturating_add(finding.count),
             None => self.seen.findings.push(finding),
