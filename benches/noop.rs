@@ -108,7 +108,7 @@ fn fill(root: &Path, home: &Path) -> (usize, usize) {
     let packages = context.packages(&opened, &asked).expect("there are packages");
     let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).expect("the workspace is planned");
     let stub = stub::Stub::default();
-    let outcome = ready.with_remote(&opened, &stub, |services| {
+    let outcome = ready.with_remote(&context, &opened, &stub, |services| {
         engine::build(ready.graph.clone(), &ready.options, services, &mut |_| {})
     });
     ready.journal.flush().expect("the journal can be written");

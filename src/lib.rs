@@ -42,10 +42,12 @@
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/generated/` | the sources that templates and agents made, by package and kernel, to be read |
 //! | `target/kforge/report.json` | what the last build found |
+//! | `target/kforge/root` | the folder of the workspace when its candidates were last remembered |
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
 //! | `$KFORGE_HOME/actions/` | results by key ([`engine::action`]) |
 //! | `$KFORGE_HOME/evidence/` | observations of devices by question ([`engine::evidence`]) |
+//! | `$KFORGE_HOME/devices/` | what the driver says of devices, for workers; a file for each set that was visible |
 //! | `$KFORGE_HOME/answers/` | what agents answered ([`engine::answers`]) |
 //! | `$KFORGE_HOME/candidates/` | what became of each workspace's candidates ([`engine::candidates`]) |
 //! | `$KFORGE_HOME/toolchains/` | installed toolchains, each folder named by the digest of its set |

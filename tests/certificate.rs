@@ -98,7 +98,7 @@ impl World {
         let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok()?;
         let said = context.console.said();
         let stub = stub::Stub::default();
-        let outcome = ready.with_remote(&opened, &stub, |services| {
+        let outcome = ready.with_remote(&context, &opened, &stub, |services| {
             engine::build(ready.graph.clone(), &ready.options, services, &mut |_| {})
         });
         ready.journal.flush().unwrap();
@@ -138,7 +138,7 @@ impl World {
         let (context, args) = self.context(&[]);
         let asked = context.look(&args.select, Goal::Build).ok().unwrap().plan(&context, |opened, ready| {
             let stub = stub::Stub::default();
-            Ok(ready.with_remote(opened, &stub, |services| {
+            Ok(ready.with_remote(&context, opened, &stub, |services| {
                 engine::questions(ready.graph.clone(), &ready.options, services)
             }))
         });
@@ -438,4 +438,49 @@ fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
     std::fs::remove_dir_all(place.parent().unwrap()).unwrap();
     assert_eq!(world.certified(&[]), None, "no bundle any more");
     assert_eq!(settled("without the bundles").steps, without.steps);
+}
+
+/// Of a device nobody can make again what was lost: a build whose evidence may not outlast a power cut says so.
+#[test]
+fn evidence_that_cannot_be_made_to_last_is_said() {
+    use kforge::record::{Spec, StepKind, StepResult};
+    let world = World::new();
+    let (context, args) = world.context(&[]);
+    let mut opened = context.open().ok().unwrap();
+    let selected = context.select(&opened.workspace, &args.select).ok().unwrap();
+    let asked = Asked {
+        selected,
+        goal: Goal::Build,
+        jobs: None,
+        keep_going: false,
+        remeasure: false,
+        overlay: None,
+        write: true,
+        looks: false,
+    };
+    let packages = context.packages(&opened, &asked).ok().unwrap();
+    let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok().unwrap();
+    let params = serde_json::json!({ "arch": "sm_90a" });
+    let spec = Spec { kind: StepKind::Bench, version: 1, implementation: None, params, inputs: [].into() };
+    let provenance = serde_json::json!({
+        "device": { "product": "NVIDIA H200", "arch": "sm_90", "driver_major": 580, "mig": null },
+        "driver": "580.1", "kforge": "0.1.0", "protocol": 1, "measured_at": "2026-01-01T00:00:00Z",
+        "clocks_mhz": null, "temperature_c": null, "throttle": []
+    });
+    let said = context.console.said().len();
+    let stub = stub::Stub::default();
+    ready.with_remote(&context, &opened, &stub, |services| {
+        let kept = services.blobs.put(provenance.to_string().as_bytes()).unwrap();
+        let result = StepResult {
+            outputs: [("provenance".to_string(), kept)].into(),
+            verdict: None,
+            notes: vec![],
+            summary: String::new(),
+            duration_ms: 1,
+        };
+        services.caches.iter().for_each(|cache| cache.put(&spec.key(), &spec, &result).unwrap());
+        std::fs::rename(opened.home.evidence(), world.home().join("away")).unwrap();
+    });
+    let warned = &context.console.said()[said..];
+    assert!(warned.len() == 1 && warned[0].contains("a power cut may take"), "{warned:?}");
 }

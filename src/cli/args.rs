@@ -333,7 +333,7 @@ pub enum Command {
     Fetch(FetchArgs),
     /// Resolve toolchains and libraries anew, or pin champions, in kforge.lock
     Update(UpdateArgs),
-    /// Say what is on this machine, what is missing, and what that costs
+    /// Say what is on this machine and what that makes possible, what is missing and what to do
     Doctor,
     /// Install and list CUDA toolchains
     #[command(subcommand)]
@@ -341,7 +341,7 @@ pub enum Command {
     /// Measure, collect and check the cache that all workspaces share
     #[command(subcommand)]
     Cache(CacheCommand),
-    /// List what devices were seen to do
+    /// Export, import and list what devices were seen to do
     #[command(subcommand)]
     Evidence(EvidenceCommand),
     /// Compare champions with those of another state, and fail where one is slower

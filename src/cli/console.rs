@@ -136,36 +136,36 @@ impl Console {
 
     /// A warning in one line.
     pub fn warn(&self, text: &str) {
-        if self.manner.volume > Volume::Quiet {
-            self.complain(&format!("{WARN}warning{WARN:#}: {text}\n"));
-        }
+        self.complain(&format!("{WARN}warning{WARN:#}: {text}\n"), self.manner.volume > Volume::Quiet);
     }
 
     /// An error in one line.
     pub fn error(&self, text: &str) {
-        self.complain(&format!("{ERROR}error{ERROR:#}: {text}\n"));
+        self.complain(&format!("{ERROR}error{ERROR:#}: {text}\n"), true);
     }
 
-    /// Says it and keeps it.
-    fn complain(&self, styled: &str) {
+    /// Keeps it, and says it if it is to be heard.
+    fn complain(&self, styled: &str, is_heard: bool) {
         if let Ok(mut said) = self.said.lock() {
             said.push(styled.to_string());
         }
-        self.fitted(styled);
+        if is_heard {
+            self.fitted(styled);
+        }
     }
 
-    /// All warnings, errors and diagnostics so far, styled.
+    /// All warnings, errors and diagnostics so far, styled, those that nobody heard included.
     pub fn said(&self) -> Vec<String> {
         self.said.lock().map(|said| said.clone()).unwrap_or_default()
     }
 
     /// A diagnostic: as people read it, and as an event.
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {
+        let text = render(diagnostic, Look { colour: true, width: self.width() });
+        if let Ok(mut said) = self.said.lock() {
+            said.push(text.clone());
+        }
         if diagnostic.severity == Severity::Error || self.manner.volume > Volume::Quiet {
-            let text = render(diagnostic, Look { colour: true, width: self.width() });
-            if let Ok(mut said) = self.said.lock() {
-                said.push(text.clone());
-            }
             self.err(&prose(&text, self.width()));
         }
         if self.manner.json {

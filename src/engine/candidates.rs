@@ -2,7 +2,8 @@
 //! no source: those are with the recorded answers, and in the workspace.
 //!
 //! What a candidate came to cannot be found out again once the source that its rounds started from was edited: so it lies in the home, where cleaning a workspace does
-//! not reach it, and collection leaves it alone. A file that cannot be read is passed over, and makes room for a new one by moving aside.
+//! not reach it, and collection leaves it alone. A file that cannot be read is passed over, and makes room for a new one by moving aside. A workspace that was moved to
+//! another folder takes what is remembered of it along ([`Candidates::moved_from`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::record::candidate::{CANDIDATES_FORMAT, Candidate};
 pub struct Candidates {
     place: PathBuf,
     lock: PathBuf,
+    before: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,22 +42,36 @@ pub struct Held {
 impl Candidates {
     /// Those of the workspace in the folder `root`, in that home.
     pub fn new(home: &Home, root: &Path) -> Self {
-        let name = Digest::of(root.as_os_str().as_encoded_bytes()).hex();
+        let name = name(root);
         let lock = home.locks().join(format!("candidates-{name}"));
-        Candidates { place: home.candidates().join(format!("{name}.json")), lock }
+        Candidates { place: home.candidates().join(format!("{name}.json")), lock, before: None }
+    }
+
+    /// The same, of a workspace that lay in the folder `before` and is there no more: as long as nothing is remembered of where it lies now, what is remembered of
+    /// there is its own.
+    pub fn moved_from(self, home: &Home, before: &Path) -> Self {
+        Candidates { before: Some(home.candidates().join(format!("{}.json", name(before)))), ..self }
+    }
+
+    /// The file that holds them.
+    pub fn place(&self) -> &Path {
+        &self.place
     }
 
     /// What is remembered.
     pub fn read(&self) -> io::Result<Held> {
-        let bytes = match std::fs::read(&self.place) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Held::default()),
-            Err(e) => return Err(named(e, "read", &self.place)),
-        };
-        Ok(match decode(&bytes) {
-            Ok(candidates) => Held { candidates, passed: None },
-            Err(why) => Held { candidates: vec![], passed: Some(format!("`{}` {why}", self.place.display())) },
-        })
+        for place in [Some(&self.place), self.before.as_ref()].into_iter().flatten() {
+            let bytes = match std::fs::read(place) {
+                Ok(bytes) => bytes,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                Err(e) => return Err(named(e, "read", place)),
+            };
+            return Ok(match decode(&bytes) {
+                Ok(candidates) => Held { candidates, passed: None },
+                Err(why) => Held { candidates: vec![], passed: Some(format!("`{}` {why}", place.display())) },
+            });
+        }
+        Ok(Held::default())
     }
 
     /// Remembers what `change` makes of what is remembered. Gives what was passed over for it.
@@ -63,6 +79,12 @@ impl Candidates {
         let _lock = Lock::acquire(&self.lock, Mode::Exclusive, Wait::Forever(&mut || ())).map_err(|e| match e {
             LockError::Io { .. } | LockError::Busy(_) | LockError::Interrupted(_) => io::Error::other(e.to_string()),
         })?;
+        if let Some(before) = self.before.as_ref().filter(|_| !self.place.exists()) {
+            match std::fs::rename(before, &self.place) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e, "move", before)),
+                _ => {}
+            }
+        }
         let Held { candidates, passed } = self.read()?;
         if passed.is_some() {
             let aside = self.place.with_extension("passed");
@@ -83,6 +105,11 @@ impl Candidates {
             _ => write_atomically(&self.place, bytes, true),
         }
     }
+}
+
+/// What a workspace's file is called.
+fn name(root: &Path) -> String {
+    Digest::of(root.as_os_str().as_encoded_bytes()).hex()
 }
 
 fn decode(bytes: &[u8]) -> Result<Vec<Candidate>, String> {
@@ -148,6 +175,26 @@ mod tests {
             (kernels("/a"), kernels("/b"), kernels("/c").len()),
             (vec!["k".into(), "l".into()], vec!["m".into()], 0)
         );
+    }
+
+    #[test]
+    fn what_is_remembered_goes_with_a_workspace_that_was_moved_unless_something_is_remembered_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(folder.path()).unwrap();
+        let of = |root: &str| Candidates::new(&home, Path::new(root));
+        let held = |store: &Candidates| store.read().unwrap().candidates.len();
+        of("/a").change(added("k")).unwrap();
+        let moved = of("/b").moved_from(&home, Path::new("/a"));
+        assert_eq!((held(&moved), held(&of("/b")), held(&of("/a"))), (1, 0, 1), "to read moves nothing");
+        moved.change(added("l")).unwrap();
+        assert_eq!((held(&moved), held(&of("/b")), held(&of("/a"))), (2, 2, 0));
+        of("/c").change(added("m")).unwrap();
+        let other = of("/c").moved_from(&home, Path::new("/b"));
+        other.change(added("n")).unwrap();
+        assert_eq!((held(&other), held(&of("/b"))), (2, 2));
+        // Nothing was remembered there either.
+        of("/e").moved_from(&home, Path::new("/d")).change(added("k")).unwrap();
+        assert_eq!(held(&of("/e")), 1);
     }
 
     #[test]

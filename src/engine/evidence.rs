@@ -6,12 +6,15 @@
 //! imported from a bundle of that name: damage shows, and the same record twice is one. Bundles in the repository are not imported: their records stand
 //! beside those of the home ([`Index::with`]).
 //!
-//! A binary that came with observations stands here too, under what it was made of ([`Brought`], [`of_binary`]).
+//! A binary that came with observations stands here too, under what it was made of ([`Brought`], [`of_binary`]). Several bundles may each bring another binary of
+//! one compilation, and only one can be built upon: the one about which its bundle says most, else one from the repository, else the one whose record has the least
+//! digest. How much an imported bundle says of its binary is kept beside the record, in `RECORD@BUNDLE.about`.
 //!
 //! Unlike all else in the home a record cannot be made again without the device, so what a build adds is synced when it ends: one by one, hundreds of them would
 //! keep the device waiting for the disk. A power cut before that costs the records of one build. One that is damaged is passed over but left where it is.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,11 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::action::{asks_device, makes_binary, of_binary};
-use super::home::{Home, TEMP_PREFIX, files_in, named, persist};
+use super::home::{Home, TEMP_PREFIX, files_in, named, persist, publish};
 use super::{Blobs, Cache, Hit};
-use crate::base::Digest;
+use crate::base::{Digest, Severity};
 use crate::record::event::{CacheOrigin, EvidenceSeen};
-use crate::record::{Provenance, Spec, StepResult};
+use crate::record::{Note, Provenance, Spec, StepResult};
 
 mod choose;
 
@@ -62,6 +65,15 @@ pub struct Seen {
 /// Records that lie elsewhere than in the home, by question: those of bundles in the repository. Their outputs are among the index's blobs.
 pub type Beside = HashMap<Digest, Vec<Seen>>;
 
+/// How many observations a bundle holds of each binary that it brings.
+pub type About = HashMap<Digest, u64>;
+
+/// The output of a compilation under which its binary stands.
+pub const BINARY: &str = "binary";
+
+/// The ending of a file that says how much is known of a binary.
+pub(super) const ABOUT: &str = "about";
+
 /// The evidence index of a [`Home`].
 #[derive(Clone)]
 pub struct Index {
@@ -69,17 +81,19 @@ pub struct Index {
     tmp: PathBuf,
     blobs: Arc<dyn Blobs>,
     beside: Arc<Beside>,
+    /// What the bundles hold whose records lie beside, by the binary's digest.
+    about: Arc<About>,
 }
 
 impl Index {
     /// The index of that home; outputs lie in `blobs`.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
-        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default() }
+        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default(), about: Arc::default() }
     }
 
-    /// The same with records from elsewhere, which are read and never written.
-    pub fn with(self, beside: Arc<Beside>) -> Index {
-        Index { beside, ..self }
+    /// The same with records from elsewhere, which are read and never written, and how much those say of the binaries among them.
+    pub fn with(self, beside: Arc<Beside>, about: Arc<About>) -> Index {
+        Index { beside, about, ..self }
     }
 
     /// Adds a record that was observed here; its outputs are in the store already. Gives the digest that names it. [`Index::sync`] has it outlast a power cut.
@@ -93,16 +107,42 @@ impl Index {
         rustix::fs::syncfs(&root).map_err(|e| named(e.into(), "sync", &self.root))
     }
 
+    /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known.
+    fn about(&self, seen: &Seen) -> u64 {
+        if self.is_beside(seen) {
+            return seen.record.result.outputs.get(BINARY).and_then(|b| self.about.get(b)).copied().unwrap_or(0);
+        }
+        let name = format!("{}@{}.{ABOUT}", seen.digest.hex(), seen.origin);
+        let text = std::fs::read_to_string(self.root.join(seen.record.question.hex()).join(name));
+        text.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    fn is_beside(&self, seen: &Seen) -> bool {
+        let beside = self.beside.get(&seen.record.question);
+        beside.is_some_and(|all| all.iter().any(|other| other.digest == seen.digest))
+    }
+
     /// Adds records from the bundle of that name (letters, digits, `.`, `-` and `_`; others are replaced by `_`); their outputs are in the store already.
     /// Gives how many were not held before.
     ///
     /// They are on disk when this returns, and not one by one: what a power cut undoes before that is in the bundle still, and can be imported again.
-    pub fn import<'r>(&self, records: impl IntoIterator<Item = &'r Record>, bundle: &str) -> io::Result<u64> {
+    pub fn import<'r>(
+        &self,
+        records: impl IntoIterator<Item = &'r Record>,
+        bundle: &str,
+        about: &About,
+    ) -> io::Result<u64> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
         let suffix = format!("@{}", bundle.chars().map(plain).collect::<String>());
         let mut added = 0;
         for record in records {
-            added += u64::from(self.keep(record, &suffix)?.1);
+            let (digest, is_new) = self.keep(record, &suffix)?;
+            added += u64::from(is_new);
+            let known = record.result.outputs.get(BINARY).and_then(|binary| about.get(binary));
+            if let Some(known) = known.filter(|_| is_new) {
+                let place = self.root.join(record.question.hex()).join(format!("{}{suffix}.{ABOUT}", digest.hex()));
+                publish(&self.tmp, &place, known.to_string().as_bytes(), 0o644)?;
+            }
         }
         self.sync()?;
         Ok(added)
@@ -248,15 +288,50 @@ impl Brought {
     }
 }
 
+impl Brought {
+    /// What was brought for a question, in the order in which it is built upon.
+    fn ranked(&self, question: &Digest) -> io::Result<Vec<(u64, Seen)>> {
+        let mut all: Vec<(u64, Seen)> =
+            self.index.records(question)?.into_iter().map(|seen| (self.index.about(&seen), seen)).collect();
+        let order = |(about, seen): &(u64, Seen)| (Reverse(*about), !self.index.is_beside(seen), seen.digest);
+        all.sort_by_cached_key(order);
+        // The same binary may stand in several bundles.
+        let mut known = BTreeSet::new();
+        all.retain(|(_, seen)| known.insert(seen.record.result.outputs.get(BINARY).copied()));
+        Ok(all)
+    }
+}
+
+/// Says which of several binaries is built upon; nothing where there is one.
+fn told(ranked: &[(u64, Seen)]) -> Option<Note> {
+    let ((about, first), rest) = ranked.split_first()?;
+    let other: Vec<String> = rest.iter().map(|(about, seen)| format!("that of `{}` ({about})", seen.origin)).collect();
+    (!other.is_empty()).then(|| Note {
+        severity: Severity::Note,
+        code: "evidence.brought".into(),
+        message: format!(
+            "bundles bring different binaries of this: the one of `{}` is built upon, of which that holds {about} observations, and not {}",
+            first.origin,
+            other.join(", ")
+        ),
+    })
+}
+
 impl Cache for Brought {
-    /// Of several that were brought the one whose record has the least digest, those of the home before those of the repository.
+    /// Of several that were brought the one of which its bundle says most; among equals one of the repository, then the one whose record has the least digest.
     fn get(&self, _: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
         if !makes_binary(spec) {
             return Ok(None);
         }
         let Some(question) = of_binary(spec, &*self.index.blobs)? else { return Ok(None) };
-        let first = self.index.records(&question.key())?.into_iter().next();
-        Ok(first.map(|seen| Hit { result: seen.record.result, origin: CacheOrigin::Evidence, evidence: None }))
+        let ranked = self.ranked(&question.key())?;
+        let note = told(&ranked);
+        let first = ranked.into_iter().next();
+        Ok(first.map(|(_, seen)| {
+            let mut result = seen.record.result;
+            result.notes.extend(note);
+            Hit { result, origin: CacheOrigin::Evidence, evidence: None }
+        }))
     }
 
     /// Does nothing: binaries come in bundles.

@@ -182,18 +182,32 @@ fn newest(path: &Path) -> Option<SystemTime> {
     walkdir::WalkDir::new(path).into_iter().filter_map(|e| e.ok()?.metadata().ok()?.modified().ok()).max()
 }
 
+/// Where there is no space.
+const FULL: &str = "free some space, or remove what is old with `kforge cache gc`";
+/// Where nothing may be written.
+const REFUSED: &str = "this user must be able to write there, or another folder must be named: `KFORGE_HOME` for the home, `--target-dir` for outputs";
+/// Where a folder is gone that was there when the command began.
+const GONE: &str = "it was removed while kforge was at work: run the command again";
+
 /// An error that says which file it is about and, where the system is at fault, what to do.
-pub(super) fn named(error: io::Error, doing: &str, path: &Path) -> io::Error {
+pub fn named(error: io::Error, doing: &str, path: &Path) -> io::Error {
     let hint = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space, or remove what is old with `kforge cache gc`"
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "; this user must be able to write there, or `KFORGE_HOME` must name another folder"
-        }
-        _ => "",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(FULL),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(REFUSED),
+        io::ErrorKind::NotFound if doing.starts_with("write") => Some(GONE),
+        _ => None,
     };
-    io::Error::new(error.kind(), format!("cannot {doing} `{}`: {error}{hint}", path.display()))
+    let kind = error.kind();
+    let words = error.to_string();
+    // A file that is not finished has a name that means nothing to anybody.
+    let words = words.split_once(" at path \"").map_or(words.as_str(), |(words, _)| words);
+    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+    io::Error::new(kind, format!("cannot {doing} `{}`: {words}{hint}", path.display()))
+}
+
+/// What to do about an error of [`named`], if the system is at fault: the same for all that fails for it.
+pub fn trouble(text: &str) -> Option<&'static str> {
+    [FULL, REFUSED, GONE].into_iter().find(|hint| text.contains(hint))
 }
 
 /// Writes `bytes` to the file `to`, whole or not at all, through the folder `tmp` on the same file system. Replaces what is there.
@@ -286,6 +300,16 @@ mod tests {
     fn age(path: &Path, by: Duration) {
         let file = std::fs::File::open(path).unwrap();
         file.set_modified(SystemTime::now() - by).unwrap();
+    }
+
+    #[test]
+    fn an_error_says_where_it_is_and_what_to_do() {
+        let full = io::Error::new(io::ErrorKind::StorageFull, "no space at path \"/home/tmp/.tmp-1\"");
+        let text = named(full, "write", Path::new("/home/cas/x")).to_string();
+        assert_eq!(text, format!("cannot write `/home/cas/x`: no space; {FULL}"));
+        assert_eq!(trouble(&format!("cannot lay out the step's inputs: {text}")), Some(FULL));
+        let gone = named(io::ErrorKind::NotFound.into(), "write in", Path::new("/home/tmp")).to_string();
+        assert_eq!((trouble(&gone), trouble("`y` is wrong at 3")), (Some(GONE), None));
     }
 
     #[test]

@@ -23,15 +23,13 @@ use serde_json::Value;
 
 use crate::base::Digest;
 use crate::engine::action::{asks_device, makes_binary};
-use crate::engine::evidence::{PROVENANCE, Record};
+pub use crate::engine::evidence::BINARY;
+use crate::engine::evidence::{About, PROVENANCE, Record};
 use crate::record::event::Labels;
 use crate::record::peaks::PeaksObserved;
 use crate::record::profile::ProfileObserved;
 use crate::record::timing::{BenchObserved, PairsObserved};
 use crate::record::{Provenance, Spec, StepKind, VerifyObservation};
-
-/// The output of a compilation under which its binary stands.
-pub const BINARY: &str = "binary";
 
 /// The version of this form.
 pub const FORMAT_VERSION: u32 = 1;
@@ -122,6 +120,19 @@ impl Bundle {
         self.questions.iter().flat_map(|q| &q.records)
     }
 
+    /// How many observations there are of each binary.
+    pub fn about(&self) -> About {
+        let mut about = About::new();
+        for question in self.questions.iter().filter(|question| asks_device(&question.spec)) {
+            for (_, input) in question.spec.inputs.iter().filter(|(name, _)| is_binary(name)) {
+                if let Some(binary) = input.digest {
+                    *about.entry(binary).or_default() += question.records.len() as u64;
+                }
+            }
+        }
+        about
+    }
+
     /// Its document, the same for the same questions in whatever order they were found.
     pub fn document(&self) -> Document {
         let mut questions = self.questions.clone();
@@ -173,10 +184,7 @@ impl Bundle {
     fn check(&self) -> Result<(), Refused> {
         let (mut keys, mut named) = (BTreeSet::new(), BTreeSet::new());
         let asking = self.questions.iter().filter(|question| asks_device(&question.spec));
-        let binaries = asking.flat_map(|question| &question.spec.inputs).filter(|(name, _)| {
-            let name = name.as_str();
-            name == BINARY || name.strip_prefix(BINARY).is_some_and(|side| side.starts_with(':'))
-        });
+        let binaries = asking.flat_map(|question| &question.spec.inputs).filter(|(name, _)| is_binary(name));
         let read = binaries.filter_map(|(_, input)| input.digest);
         let read: BTreeSet<Digest> = read.collect();
         for question in &self.questions {
@@ -253,6 +261,11 @@ impl Bundle {
         };
         read.map_err(|e| format!("its observation is not what a {kind} step sees: {e}"))
     }
+}
+
+/// Whether an input of a question is a binary that it is about: the only one, or one of several sides.
+fn is_binary(name: &str) -> bool {
+    name == BINARY || name.strip_prefix(BINARY).is_some_and(|side| side.starts_with(':'))
 }
 
 /// What names a record.

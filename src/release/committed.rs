@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::archive::{self, EXTENSION};
 use super::bundle::{Step, digest};
 use crate::base::{Digest, Witness};
-use crate::engine::evidence::{Beside, Seen};
+use crate::engine::evidence::{About, Beside, Seen};
 use crate::record::StepKind;
 
 /// The folder beside a manifest in which bundles lie.
@@ -21,6 +21,8 @@ pub const FOLDER: &str = "evidence";
 pub struct Committed {
     /// Their records by question; the origin of each is its bundle's path from the root.
     pub records: Beside,
+    /// How many of them are about each binary that they bring.
+    pub about: About,
     /// What asked their questions where the bundles were made.
     pub names: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// What the records name.
@@ -52,6 +54,10 @@ pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committe
                         steps.push(step.clone());
                     }
                 }
+            }
+            for (binary, known) in bundle.about() {
+                let most = found.about.entry(binary).or_default();
+                *most = known.max(*most);
             }
             for record in bundle.records() {
                 let seen = Seen { record: record.clone(), digest: digest(record), origin: name.clone() };

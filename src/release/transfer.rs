@@ -124,7 +124,7 @@ pub fn import(bundle: &Bundle, name: &str, cache: &engine::evidence::Index, blob
     for bytes in bundle.contents.values() {
         blobs.put(bytes)?;
     }
-    cache.import(bundle.records(), name)
+    cache.import(bundle.records(), name, &bundle.about())
 }
 
 /// How many records of which kind a bundle holds.

@@ -10,6 +10,7 @@ pub mod pip;
 pub mod probe;
 pub mod processor;
 pub mod python;
+mod refused;
 mod run;
 
 pub use cuda::{Cuda, CudaSpec, Group};

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::refused;
 use super::run::{ask, on_path};
 use crate::workspace::lockfile::{LockedWheel, WheelDigest};
 
@@ -132,7 +133,7 @@ impl Pip {
     fn ask(&self, args: &[&str], stdin: &str) -> Result<super::run::Said, String> {
         let args: Vec<&str> = self.prefix.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let said = ask(&self.program, &args, &self.environment, stdin)?;
-        if said.success { Ok(said) } else { Err(tail(&said.err)) }
+        if said.success { Ok(said) } else { Err(refused::words(&said.err)) }
     }
 
     /// The wheel that each requirement (`nvidia-cuda-nvrtc==13.0.*`) means today, for this machine, without their dependencies.
@@ -225,9 +226,13 @@ impl Pip {
             return Ok(());
         }
         let said = std::fs::read(&errors).map_err(io)?;
-        let names: Vec<String> = wheels.iter().map(|w| format!("`{}`", w.file)).collect();
-        Err(format!("could not download {}: {}", names.join(", "), tail(&String::from_utf8_lossy(&said))))
+        Err(format!("could not download {}: {}", named(wheels), refused::words(&String::from_utf8_lossy(&said))))
     }
+}
+
+/// Wheels as people name them: `nvidia-cuda-nvrtc 13.0.88, nvidia-cuda-crt 13.0.88`.
+pub(super) fn named(wheels: &[LockedWheel]) -> String {
+    wheels.iter().map(|w| format!("{} {}", w.name, w.version)).collect::<Vec<_>>().join(", ")
 }
 
 /// What of the environment concerns package indexes. uv's index stands in for pip's where only uv is configured.
@@ -255,15 +260,6 @@ fn normalised(name: &str) -> String {
         }
     }
     out
-}
-
-/// The last lines of what a tool said, its errors if it marks them.
-fn tail(said: &str) -> String {
-    let lines: Vec<&str> =
-        said.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("[notice]")).collect();
-    let errors: Vec<&str> = lines.iter().copied().filter(|l| l.starts_with("ERROR")).collect();
-    let shown = if errors.is_empty() { &lines[lines.len().saturating_sub(6)..] } else { &errors[..] };
-    if shown.is_empty() { "it said nothing".into() } else { shown.join("\n") }
 }
 
 fn bytes_below(folder: &Path) -> u64 {
@@ -306,11 +302,5 @@ mod tests {
     #[test]
     fn names_are_compared_as_indexes_do() {
         assert_eq!(normalised("NVIDIA_cuda..nvrtc"), "nvidia-cuda-nvrtc");
-    }
-
-    #[test]
-    fn the_errors_of_a_tool_are_its_last_words() {
-        assert_eq!(tail("WARNING: x\nERROR: no such wheel\n[notice] new pip\n"), "ERROR: no such wheel");
-        assert_eq!(tail(""), "it said nothing");
     }
 }

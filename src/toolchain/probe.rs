@@ -1,4 +1,4 @@
-//! What this machine has, for `kforge doctor`. Knows what each missing tool costs; prints nothing and installs nothing.
+//! What this machine has, for `kforge doctor`. Knows what each tool makes possible, what its absence costs and what to do then; prints nothing and installs nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,93 +14,153 @@ pub struct Probe {
     pub found: Option<String>,
     /// Why it was not found, or what is wrong with it; empty where nothing more is to be said.
     pub why: String,
+    /// What it makes possible.
+    pub gives: &'static str,
     /// What its absence costs.
     pub cost: &'static str,
+    /// What to do where it is not there.
+    pub mend: String,
 }
 
-/// Looks for every tool that kforge can use. `cuda` is the toolchain of the workspace, if it has one that is locked or installed; `toolchains` is where
-/// wheels are installed; `nsight_named` says which of NVIDIA's tools the user names.
+/// Looks for every tool that kforge can use without a GPU, and for the driver of one. `cuda` is the toolchain of the workspace, if it has one that is locked or
+/// installed; `toolchains` is where wheels are installed.
 pub fn probe(
     cxx_named: Option<&Path>,
     python_named: Option<&Path>,
     cuda: Option<&Cuda>,
     toolchains: &Path,
     environment: &BTreeMap<String, String>,
-    nsight_named: &dyn Fn(Nsight) -> Option<PathBuf>,
 ) -> Vec<Probe> {
     let path_var = environment.get("PATH").map_or("", String::as_str);
     let python = python::find(python_named, path_var);
     let interpreter = python.as_ref().ok().map(|p| p.path.clone());
-    let (cxx_cost, python_cost) = (
-        "the `cpu` target cannot be built, so nothing can be verified without a GPU",
-        "references in Python cannot run",
-    );
+    let install_numpy = match &interpreter {
+        Some(path) => {
+            format!(
+                "`{} -m pip install numpy`, or name another Python with the setting `toolchain.python`",
+                path.display()
+            )
+        }
+        None => "install Python 3 with numpy".into(),
+    };
     let numpy = python.as_ref().map_err(Clone::clone).and_then(|p| {
         let numpy = p.numpy.as_ref().ok_or_else(|| format!("`{}` cannot import it", p.path.display()))?;
         Ok(format!("{} for {}", numpy.version, p.path.display()))
     });
     let mut probes = vec![
-        answer(
-            "C++ compiler",
-            cxx::find(cxx_named, path_var).map(|c| format!("{} at {}", c.version, c.path.display())),
-            cxx_cost,
-        ),
-        answer("Python", python.map(|p| format!("{} at {}", p.version, p.path.display())), python_cost),
-        answer("numpy", numpy, python_cost),
-        answer(
-            "pip or uv",
-            Pip::find(interpreter.as_deref(), environment).map(|p| format!("pip {}", p.version)),
-            "pinned toolchains cannot be resolved or installed",
-        ),
+        Probe {
+            gives: "kernels are emulated and verified on the target `cpu`",
+            cost: "the target `cpu` cannot be built: nothing is verified without a GPU",
+            mend: "install g++ (`apt install g++` or the like), or name one with the setting `toolchain.cxx`".into(),
+            ..answer(
+                "C++ compiler",
+                cxx::find(cxx_named, path_var).map(|c| format!("{} at {}", c.version, c.path.display())),
+            )
+        },
+        Probe {
+            gives: "with numpy, references and checks in Python run",
+            cost: "references and checks in Python cannot run",
+            mend: "install Python 3, or name one with the setting `toolchain.python`".into(),
+            ..answer("Python", python.map(|p| format!("{} at {}", p.version, p.path.display())))
+        },
+        Probe {
+            gives: "references and checks in Python run",
+            cost: "references and checks in Python cannot run; built-in and C++ references do",
+            mend: install_numpy,
+            ..answer("numpy", numpy)
+        },
+        Probe {
+            gives: "CUDA compilers and header libraries are resolved into kforge.lock and installed",
+            cost: "CUDA compilers and header libraries that are not installed yet cannot be had",
+            mend: "install pip or uv, or set `toolchain.cuda` in kernel.toml to an installed CUDA".into(),
+            ..answer("pip or uv", Pip::find(interpreter.as_deref(), environment).map(|p| format!("pip {}", p.version)))
+        },
     ];
-    for (group, what, cost) in [
-        (Group::Compile, "CUDA compiler (NVRTC)", "targets `sm_*` cannot be compiled until it is fetched"),
-        (Group::Nvcc, "CUDA compiler (nvcc)", "kernels that need host headers cannot be compiled until it is fetched"),
+    for (group, what, gives, cost) in [
+        (
+            Group::Compile,
+            "CUDA compiler (NVRTC)",
+            "targets `sm_*` are compiled, without a GPU too",
+            "targets `sm_*` cannot be compiled until it is there",
+        ),
+        (
+            Group::Nvcc,
+            "CUDA compiler (nvcc)",
+            "so are kernels that need headers of the host or hold host code",
+            "kernels that need headers of the host or hold host code cannot be compiled for `sm_*` until it is there",
+        ),
         (
             Group::Disassemble,
-            "CUDA disassembler (nvdisasm)",
-            "methods cannot be seen in machine code until it is fetched",
+            "CUDA disassembler",
+            "machine code is looked at: spills, opcodes, whether it shows a method",
+            "whether machine code shows a method is unknown until it is there",
         ),
     ] {
-        let found = match cuda.map(|c| c.installed(group, toolchains)) {
-            None => Err("the workspace names no CUDA that is locked or installed".to_string()),
-            Some(Ok(None)) => {
-                Err("not installed yet: `kforge fetch` installs it, as does the first step that needs it".into())
-            }
-            Some(Ok(Some(installed))) => {
-                let tools: Vec<String> = installed.tools.values().map(|p| p.display().to_string()).collect();
-                Ok(tools.join(", "))
-            }
-            Some(Err(why)) => Err(why),
+        let flag = if group == Group::Nvcc { " --nvcc" } else { "" };
+        let (found, mend) = match cuda.map(|c| c.installed(group, toolchains)) {
+            None => (
+                Err("the workspace names no CUDA that is locked or installed".to_string()),
+                "a target with an `arch` of a GPU asks for one; the next build locks and installs it".into(),
+            ),
+            Some(Ok(None)) => (
+                Err("not installed yet".into()),
+                format!("`kforge fetch{flag}` installs it, and so does the first step that needs it"),
+            ),
+            Some(Ok(Some(installed))) => (Ok(place_of(installed.tools.values())), String::new()),
+            Some(Err(why)) => (Err(why), "name another CUDA with `toolchain.cuda` in kernel.toml".into()),
         };
-        probes.push(answer(what, found, cost));
-    }
-    let driver =
-        std::fs::read_to_string("/proc/driver/nvidia/version").map_err(|_| "no NVIDIA driver is loaded".to_string());
-    probes.push(answer(
-        "NVIDIA driver",
-        driver
-            .map(|text| text.lines().next().unwrap_or_default().trim_start_matches("NVRM version:").trim().to_string()),
-        "nothing can be verified, timed or profiled on a GPU here; evidence recorded elsewhere is used",
-    ));
-    for (tool, cost) in [
-        (Nsight::Compute, "kernels are not profiled: what bounds them is told from times alone"),
-        (Nsight::Sanitizer, "kernels that declare `verify.sanitize` cannot be verified on a GPU here"),
-    ] {
-        let found = tool.find(nsight_named(tool).as_deref(), path_var).map(|path| {
-            let version = tool.version(&path, path_var).unwrap_or_else(|why| why);
-            format!("{version} at {}", path.display())
-        });
-        probes.push(answer(tool.name(), found, cost));
+        probes.push(Probe { gives, cost, mend, ..answer(what, found) });
     }
     probes
 }
 
-fn answer(what: &'static str, found: Result<String, String>, cost: &'static str) -> Probe {
-    match found {
-        Ok(found) => Probe { what, found: Some(found), why: String::new(), cost },
-        Err(why) => Probe { what, found: None, why, cost },
+/// The driver of this machine's GPUs, as it names itself; none where none is loaded.
+pub fn driver() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+    Some(text.lines().next().unwrap_or_default().trim_start_matches("NVRM version:").trim().to_string())
+}
+
+/// NVIDIA's tools that run a program under them, which are of use beside a GPU only.
+pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -> Vec<Probe> {
+    let mut probes = vec![];
+    for (tool, gives, cost) in [
+        (
+            Nsight::Compute,
+            "kernels are profiled: what bounds them is told from counters",
+            "kernels are not profiled: what bounds them is told from times alone",
+        ),
+        (
+            Nsight::Sanitizer,
+            "kernels that declare `verify.sanitize` are run under it",
+            "kernels that declare `verify.sanitize` cannot be verified on a GPU here",
+        ),
+    ] {
+        let found = tool.find(named(tool).as_deref(), path_var).map(|path| {
+            let version = tool.version(&path, path_var).unwrap_or_else(|why| why);
+            format!("{version} at {}", path.display())
+        });
+        let mend = "install it (it comes with a CUDA toolkit), or name it with that setting".into();
+        probes.push(Probe { gives, cost, mend, ..answer(tool.name(), found) });
     }
+    probes
+}
+
+/// The folder that tools have in common, which is told rather than each of their files.
+fn place_of<'p>(tools: impl Iterator<Item = &'p PathBuf>) -> String {
+    let mut tools = tools.map(PathBuf::as_path);
+    let Some(first) = tools.next() else { return "installed".into() };
+    let common = tools.fold(first, |common, tool| {
+        common.ancestors().find(|folder| tool.starts_with(folder)).unwrap_or(Path::new("/"))
+    });
+    common.display().to_string()
+}
+
+fn answer(what: &'static str, found: Result<String, String>) -> Probe {
+    let (found, why) = match found {
+        Ok(found) => (Some(found), String::new()),
+        Err(why) => (None, why),
+    };
+    Probe { what, found, why, gives: "", cost: "", mend: String::new() }
 }
 
 #[cfg(test)]
@@ -110,18 +170,29 @@ mod tests {
     #[test]
     fn an_empty_machine_lacks_everything_and_says_what_that_costs() {
         let environment = [("PATH".to_string(), "/nowhere".to_string())].into();
-        let probes = probe(None, None, None, Path::new("/nowhere"), &environment, &|_| None);
+        let probes = probe(None, None, None, Path::new("/nowhere"), &environment);
+        let probes = [probes, beside_a_gpu("/nowhere", &|_| Some("/nowhere".into()))].concat();
         let lacking: Vec<&str> = probes.iter().filter(|p| p.found.is_none()).map(|p| p.what).collect();
         for what in ["C++ compiler", "Python", "numpy", "pip or uv", "CUDA compiler (NVRTC)"] {
             assert!(lacking.contains(&what), "{what} in {lacking:?}");
         }
-        assert!(probes.iter().all(|p| !p.cost.is_empty() && (p.found.is_some() || !p.why.is_empty())));
+        assert!(lacking.contains(&"Nsight Compute") && lacking.contains(&"Compute Sanitizer"), "{lacking:?}");
+        assert!(probes.iter().all(|p| !p.cost.is_empty() && !p.gives.is_empty()), "{probes:#?}");
+        let told = |p: &Probe| p.found.is_some() || !(p.why.is_empty() || p.mend.is_empty());
+        assert!(probes.iter().all(told), "what is missing says why and what to do: {probes:#?}");
+    }
+
+    #[test]
+    fn tools_of_one_toolchain_are_told_by_the_folder_that_holds_them() {
+        let of = |paths: &[&str]| place_of(paths.iter().map(PathBuf::from).collect::<Vec<_>>().iter());
+        assert_eq!(of(&["/t/cu/include", "/t/cu/lib/a.so", "/t/cu/lib/b.so"]), "/t/cu");
+        assert_eq!((of(&["/t/cu/bin/nvdisasm"]), of(&[])), ("/t/cu/bin/nvdisasm".into(), "installed".into()));
     }
 
     #[test]
     fn a_compiler_on_path_is_found_with_its_version() {
         let environment = [("PATH".to_string(), "/usr/local/bin:/usr/bin:/bin".to_string())].into();
-        let probes = probe(None, None, None, Path::new("/nowhere"), &environment, &|_| None);
+        let probes = probe(None, None, None, Path::new("/nowhere"), &environment);
         let compiler = probes.iter().find(|p| p.what == "C++ compiler").unwrap();
         assert!(compiler.found.as_ref().is_some_and(|f| f.contains(" at /")), "{compiler:?}");
     }

@@ -92,6 +92,9 @@ fn a_report_says_what_a_class_of_shapes_is_a_value_of() {
     assert_eq!((&target["per"], &target["champions"][0]["class"]), (&"n".into(), &"5".into()));
     place.edit("kernel.toml", "per = \"n\"", "per = \"n * 2\"");
     place.run("build").expect(0).says("provisional for `n * 2` = 18: BLOCK=32");
+    // And so does what accepts one.
+    let said = place.run("accept twice").expect(0);
+    said.says("tiny/twice/cpu for `n * 2` = 10: BLOCK=32").says("tiny/twice/cpu for `n * 2` = 18: BLOCK=32");
 }
 
 #[test]
@@ -198,9 +201,11 @@ fn completions_know_the_commands() {
 fn doctor_says_what_is_there_and_what_is_missing_costs() {
     let place = Place::tiny();
     let said = place.run("doctor").expect(0).prints("found kforge home").prints("found C++ compiler");
-    said.prints("missing CUDA compiler (NVRTC)").prints("so targets `sm_*` cannot be compiled");
+    let said =
+        said.prints("missing CUDA compiler (NVRTC)").prints("targets `sm_*` cannot be compiled until it is there");
+    said.prints("kernels are emulated and verified on the target `cpu`").prints("to mend it: ");
     let said = place.run_in(".", &["doctor"], &[("PATH", "/nowhere")]).expect(0);
-    said.prints("missing C++ compiler").prints("so the `cpu` target cannot be built");
+    said.prints("missing C++ compiler").prints("the target `cpu` cannot be built").prints("install g++");
     let place = place.file("file", "");
     let home = place.at("file/home").display().to_string();
     place
@@ -262,4 +267,19 @@ fn what_no_toolchain_is_locked_for_is_said_by_what_compiles_and_not_by_what_look
     place.run("tree").expect(0).prints("run `kforge build` with a network)");
     place.run("build --dry-run --offline").expect(0).says(says).says("run `kforge build` with a network");
     place.run("build --offline").expect(0).says(says).says("run `kforge build` with a network");
+}
+
+/// Whether pip is there and nobody listens, or there is no pip at all.
+#[test]
+fn a_toolchain_that_cannot_be_had_is_said_once_fails_the_build_and_keeps_nothing_else_from_being_built() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
+    let vars = [("KFORGE_NET_OFFLINE", "false"), ("PIP_INDEX_URL", "http://127.0.0.1:9/simple"), ("PIP_RETRIES", "0")];
+    let said = place.run_in(".", &["build"], &vars).expect(101).says("provisional: BLOCK=32");
+    assert_eq!(said.err.matches("error[toolchain.refused]: ").count(), 1, "{}", said.err);
+    assert!(!place.at("kforge.lock").exists());
+    // With certificates it is the same; without the network it is what is missing.
+    place.run_in(".", &["build"], &vars).expect(101).says("error[toolchain.refused]: ");
+    place.run_in(".", &["fetch"], &vars).expect(101).says("error[toolchain.refused]: ");
+    place.run("build").expect(0).says("names no wheels for CUDA");
 }

@@ -146,6 +146,24 @@ fn outputs_and_home_that_are_gone_are_made_again() {
 }
 
 #[test]
+fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
+    let undisturbed = small();
+    let (expected, _) = state(&undisturbed);
+    let project = small();
+    let mut building = project.building(&["--keep-going"]).spawn().unwrap();
+    // As soon as something was kept.
+    while !project.target().join("journal").exists() && building.try_wait().unwrap().is_none() {}
+    fs::rename(project.home(), project.place().join("away")).ok();
+    let built = Built::of(&building.wait_with_output().unwrap());
+    if built.code() != 100 {
+        let built = built.expect(101);
+        let told = ["was removed while kforge was at work", "not in the store any more", "the store has lost"];
+        assert!(told.iter().any(|words| built.stderr().contains(words)), "{}", built.stderr());
+    }
+    assert_eq!(state(&project).0, expected);
+}
+
+#[test]
 fn a_home_that_cannot_be_made_is_named_with_what_to_do() {
     let project = small().home_at("kforge");
     project.build(&[]).expect(101).says("cannot use `").says("set KFORGE_HOME to a folder that can be written");
@@ -197,7 +215,10 @@ fn in_own_mounts(project: &Project, script: &str) -> Option<Vec<Built>> {
 fn right_or_full(built: &Built) {
     if built.code() != 100 {
         assert_eq!(built.code(), 101, "{}", built.stderr());
-        assert!(built.stderr().contains("No space left on device"), "{}", built.stderr());
+        let told =
+            built.stderr().lines().filter(|l| l.starts_with("error") && l.contains("No space left on device")).count();
+        assert_eq!(told, 1, "one disk that is full is one error: {}", built.stderr());
+        assert!(built.stderr().contains("free some space"), "{}", built.stderr());
     }
     let passes = built.finished().filter(|s| s["verdict"] == "pass" && s["kind"] == "judge");
     assert!(passes.into_iter().all(|s| s["id"].as_str().unwrap().contains("WRONG=0")), "{}", built.stderr());

@@ -188,3 +188,39 @@ fn what_was_built_on_some_shapes_only_is_not_remembered() {
     project.built(&["--kernel", "thrice"]);
     assert_eq!(fates(&listed(&project, &[])), [("thrice", 0, 0, "right")]);
 }
+
+#[test]
+fn what_is_remembered_comes_back_to_a_build_with_nothing_to_do_and_goes_where_the_workspace_goes() {
+    let project = with_sources(Project::new().file("kernel.toml", &manifest()));
+    let build = |project: &Project| {
+        let output = project.command(&["build", "--offline", "--kernel", "thrice"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    // The second has nothing to do, and says so to those that come after.
+    build(&project);
+    build(&project);
+    let certificate = project.target().join("certificate");
+    assert!(certificate.exists());
+    let all = listed(&project, &[]);
+    assert_eq!(fates(&all), [("thrice", 0, 0, "right")]);
+    let kept = project.home().join("candidates");
+    let lose = || fs::read_dir(&kept).unwrap().for_each(|file| fs::remove_file(file.unwrap().path()).unwrap());
+    lose();
+    assert_eq!(candidates(&project, &[]).0, 4);
+    build(&project);
+    assert_eq!(listed(&project, &[]), all);
+
+    // Elsewhere it is looked for where the workspace came from, with or without a build there.
+    let moved = project.moved("elsewhere");
+    assert_eq!(listed(&moved, &[]), all);
+    moved.built(&["--kernel", "fourfold"]);
+    assert_eq!(fates(&listed(&moved, &[])), [("fourfold", 0, 0, "right"), ("thrice", 0, 0, "right")]);
+    assert_eq!(fs::read_dir(&kept).unwrap().count(), 1, "it is there once");
+    // One that was copied begins anew, and takes nothing away.
+    let outputs = moved.target();
+    let copied = moved.cloned("copied");
+    fs::create_dir_all(copied.target()).unwrap();
+    fs::copy(outputs.join("root"), copied.target().join("root")).unwrap();
+    assert_eq!(candidates(&copied, &[]).0, 4);
+    assert_eq!(listed(&moved, &[]).len(), 2);
+}

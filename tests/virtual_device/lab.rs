@@ -164,7 +164,8 @@ impl Lab {
     /// How many records of observations its home holds.
     pub(crate) fn records(&self) -> usize {
         let folders = fs::read_dir(self.project.home().join("evidence")).unwrap();
-        folders.map(|f| fs::read_dir(f.unwrap().path()).unwrap().count()).sum()
+        let files = folders.flat_map(|f| fs::read_dir(f.unwrap().path()).unwrap());
+        files.filter(|f| f.as_ref().unwrap().path().extension().is_some_and(|e| e == "json")).count()
     }
 
     /// Has a home hold the evidence of this one, and the contents that it names, but no result of any other step.

@@ -66,7 +66,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     let said = context.console.said();
     let mut watch = Watch { timed: args.timings.then(Vec::new), goes_on: false };
     let outcome = execute(context, &opened, &mut ready, &packages, &mut watch);
-    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     ready.sweep_lost(&outcome);
     let report = assemble(&ready, &outcome);
     // What was looked at on some shapes only says too little, and so does what was cut short.
@@ -116,8 +116,8 @@ pub(super) fn announce(context: &Context, began: Instant) {
 /// Says what a build that does nothing would say, without planning it.
 fn answer(context: &Context, held: Held, began: Instant) -> Exit {
     let answer = &held.answer;
-    answer.said.iter().for_each(|text| context.console.err(text));
     if !context.console.quiet() {
+        answer.said.iter().for_each(|text| context.console.err(text));
         context.console.fitted(&answer.report);
         say_reused(context, &answer.reused);
         say_outdated(context, &answer.outdated);
@@ -376,7 +376,10 @@ fn finish(
         say_reused(context, &reused(fresh.filter_map(|done| done.evidence.as_ref())));
         say_outdated(context, outdated);
     }
-    let exit = exit_of(args, outcome, interrupted);
+    let exit = match exit_of(args, outcome, interrupted) {
+        Exit::Done | Exit::Wrong | Exit::Slower | Exit::NoEvidence if ready.lacks_toolchain() => Exit::NotBuilt,
+        exit => exit,
+    };
     let text = summary(&outcome.counts, &outcome.verdicts, began);
     match exit {
         Exit::Done => console.status("Finished", &text),

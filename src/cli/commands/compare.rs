@@ -108,8 +108,7 @@ fn check_out(
     let program = program.ok_or_else(|| {
         context.fail(&format!("`{revision}` is no file, and there is no `git` on PATH that could know a revision"))
     })?;
-    make_target(&opened.target)
-        .map_err(|e| context.fail(&format!("cannot make `{}`: {e}", opened.target.display())))?;
+    make_target(&opened.target).map_err(|e| context.fail(&e.to_string()))?;
     let git = Git { program, environment: context.environment.all(), interrupted };
     let at = opened.workspace.manifest.parent().unwrap_or(&opened.workspace.root);
     let found = git.check_out(at, revision, &opened.target).map_err(|e| context.fail(&e))?;

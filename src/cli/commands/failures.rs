@@ -10,9 +10,13 @@ use super::build::reason;
 use crate::base::{Diagnostic, Severity};
 use crate::cli::session::Context;
 use crate::engine::INTERRUPTED;
+use crate::engine::home::trouble;
 use crate::model::{Kernel, Package, TuneValue, Variant};
 use crate::record::event::StepFinished;
 use crate::record::{Note, Outcome, StepKind, Verdict};
+
+/// The most lines that are shown of what a note says of a failure.
+const MOST_LINES: usize = 12;
 
 /// What one group of failures has told. A group is what failed in one kind of step of one kernel on one target.
 #[derive(Default)]
@@ -95,8 +99,14 @@ impl<'a> Teller<'a> {
         let labels = &step.labels;
         let owner = labels.kernel.as_ref().or(labels.operator.as_ref()).cloned().unwrap_or_default();
         let target = labels.target.clone().unwrap_or_default();
-        let group = self.groups.entry((format!("{}/{owner}/{target}", labels.package), step.kind.name())).or_default();
-        let reason = general(step, why);
+        // What the disk does to one step it does to all: that is no kernel's affair.
+        let trouble = matches!(step.outcome, Outcome::Failed(_)).then(|| trouble(why)).flatten();
+        let seat = match trouble {
+            Some(_) => (String::new(), ""),
+            None => (format!("{}/{owner}/{target}", labels.package), step.kind.name()),
+        };
+        let group = self.groups.entry(seat).or_default();
+        let reason = trouble.map_or_else(|| general(step, why), String::from);
         if let Some(known) = group.reasons.iter_mut().find(|r| r.0 == reason).filter(|_| !console.verbose()) {
             known.1 += 1;
             return;
@@ -111,13 +121,25 @@ impl<'a> Teller<'a> {
         // The first failure of a kernel is told in full; what follows is likely another face of it.
         if first {
             for note in &step.notes {
-                let text = indented(&unsaid(note, why));
+                let text = unsaid(note, why);
+                let bounded = step.kind != StepKind::Compile && !console.verbose();
+                let text = indented(&if bounded { short(&text) } else { text });
                 // A compiler lays its own words out.
                 if step.kind == StepKind::Compile { console.err(&text) } else { console.fitted(&text) }
             }
         }
         console.err(&format!("  to run just that again: {}\n", self.context.command(&["run", &step.id])));
     }
+}
+
+/// The first lines of what a note says; the rest is counted.
+fn short(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= MOST_LINES {
+        return text.to_string();
+    }
+    let rest = lines.len() - (MOST_LINES - 1);
+    format!("{}\nand {rest} lines more, which -v shows", lines[..MOST_LINES - 1].join("\n"))
 }
 
 /// A reason without the values by which variants and shapes differ, so that the same mistake is one.
@@ -219,6 +241,14 @@ mod tests {
             ("`k<32>` takes 3 parameters, the launch passes 2", "`k<256>` takes 3 parameters, the launch passes 2");
         assert_eq!(general(&step(a), a), general(&step(b), b));
         assert_ne!(general(&step(a), a), general(&step("race on `s`"), "race on `s`"));
+    }
+
+    #[test]
+    fn what_a_note_says_is_bounded() {
+        let lines = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>().join("\n");
+        assert_eq!(short(&lines(MOST_LINES)), lines(MOST_LINES));
+        let long = short(&lines(MOST_LINES + 5));
+        assert_eq!(long, format!("{}\nand 6 lines more, which -v shows", lines(MOST_LINES - 1)));
     }
 
     #[test]

@@ -126,7 +126,7 @@ fn turn(
     super::build::announce(context, run.began);
     let mut watch = Watch { goes_on: true, ..Watch::default() };
     let outcome = execute(context, opened, &mut ready, packages, &mut watch);
-    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     if outcome.interrupted || run.interrupted.load(Ordering::Relaxed) {
         context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
         return Ok(Turn::Over(Exit::Interrupted));

@@ -141,7 +141,7 @@ fn build(
         };
         ready.with_services(context, &opened, |services| engine::build(graph, &ready.options, services, &mut on_event))
     };
-    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     if outcome.interrupted {
         return Err(Exit::Interrupted);
     }

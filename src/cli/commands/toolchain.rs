@@ -39,8 +39,11 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
     // kforge.lock may change: a build may not run meanwhile.
     let _lock = context.lock(&opened, &Arc::new(AtomicBool::new(false)))?;
     let mut cudas: Vec<Cuda> = Vec::new();
-    for cuda in context.cudas(&mut opened, &packages, &asked)?.into_values() {
-        let cuda = cuda.map_err(|why| context.fail(&why))?;
+    let mut refused = false;
+    let found = context.cudas(&mut opened, &packages, &asked, &mut refused)?;
+    for cuda in found.into_values() {
+        // Why it cannot be resolved was said, with pip's words.
+        let cuda = cuda.map_err(|why| if refused { Exit::NotBuilt } else { context.fail(&why) })?;
         if !cudas.contains(&cuda) {
             cudas.push(cuda);
         }

@@ -16,7 +16,7 @@ use super::rounds::{self, Recorded};
 use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
-use crate::base::{Digest, Witness};
+use crate::base::{Diagnostic, Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::action::{ActionCache, asks_device};
 use crate::engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
@@ -87,12 +87,16 @@ pub struct Ready<'a> {
     pub devices: Devices,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
+    /// How many of those are about each binary that they bring.
+    pub about: Arc<evidence::About>,
     /// What asked the questions of those records where they come from.
     pub known_as: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// The recorded rounds of the kernels.
     pub recorded: Vec<Recorded>,
     /// What planning asked of the file system; none where that does not decide the plan.
     pub witness: Option<Witness>,
+    /// Whether a toolchain could not be resolved though the network may be used.
+    pub unresolved: bool,
     /// Held while the build runs.
     _locks: Vec<Lock>,
 }
@@ -175,8 +179,7 @@ impl Context {
         interrupted: &Arc<AtomicBool>,
     ) -> Result<Ready<'p>, Exit> {
         let locks = if asked.write {
-            make_target(&opened.target)
-                .map_err(|e| self.fail(&format!("cannot make `{}`: {e}", opened.target.display())))?;
+            make_target(&opened.target).map_err(|e| self.fail(&e.to_string()))?;
             self.lock(opened, interrupted)?
         } else {
             vec![]
@@ -190,7 +193,8 @@ impl Context {
             // Collection must know of this workspace before it has results to lose.
             opened.home.register(&path).map_err(|e| self.fail(&e.to_string()))?;
         }
-        let cudas = self.cudas(opened, packages, asked)?;
+        let mut unresolved = false;
+        let cudas = self.cudas(opened, packages, asked, &mut unresolved)?;
         let libraries = self.libraries(opened, packages, asked)?;
         // An installed CUDA is listed anew each time; one that could not be had may be had next time.
         let mut decided = warnings.is_empty() && cudas.values().all(|c| matches!(c, Ok(Cuda::Wheels(_))));
@@ -369,9 +373,11 @@ impl Context {
             memory,
             pool,
             committed: Arc::new(committed.records),
+            about: Arc::new(committed.about),
             known_as: committed.names,
             recorded: recorded.into_iter().flatten().collect(),
             witness: decided.then_some(witness),
+            unresolved,
             _locks: locks,
         })
     }
@@ -393,12 +399,13 @@ impl Context {
         found
     }
 
-    /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed.
+    /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed. Sets `refused` where it is and fails.
     pub fn cudas(
         &self,
         opened: &mut Opened,
         packages: &Packages,
         asked: &Asked,
+        refused: &mut bool,
     ) -> Result<BTreeMap<String, Result<Cuda, String>>, Exit> {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
@@ -413,7 +420,9 @@ impl Context {
             } else {
                 &member.folder
             };
-            let cuda = match tools::wanted(&member.package, base, self.environment.all()) {
+            let wanted = tools::wanted(&member.package, base, self.environment.all());
+            let wheels = matches!(wanted, Wanted::Release(_));
+            let cuda = match wanted {
                 Wanted::Local(cuda) => cuda,
                 Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
@@ -437,11 +446,19 @@ impl Context {
                     }
                 },
             };
+            let is_refused = wheels && !self.offline() && asked.write;
             if let Err(why) = &cuda
+                && is_refused
+            {
+                self.console.diagnostic(&tools::refusal(why));
+            } else if let Err(why) = &cuda
                 && !asked.looks
             {
                 self.console.warn(&format!("no machine code can be made for package `{}`: {why}", member.package.name));
             }
+            // What a step says of it is its cause.
+            let cuda = cuda.map_err(|why| why.lines().next().unwrap_or_default().to_string());
+            *refused |= is_refused && cuda.is_err();
             out.insert(member.package.name.clone(), cuda);
         }
         if lock != opened.workspace.lock {
@@ -503,11 +520,17 @@ impl Ready<'_> {
             compiler_memory: context.settings.number("build.compiler-memory-limit"),
             allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
         };
-        self.with_remote(opened, workers, with)
+        self.with_remote(context, opened, workers, with)
     }
 
     /// The same, with somebody else to do what worker processes do.
-    pub fn with_remote<R>(&self, opened: &Opened, workers: impl Remote, with: impl FnOnce(&Services<'_>) -> R) -> R {
+    pub fn with_remote<R>(
+        &self,
+        context: &Context,
+        opened: &Opened,
+        workers: impl Remote,
+        with: impl FnOnce(&Services<'_>) -> R,
+    ) -> R {
         let runners = Runners { workers };
         let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
@@ -524,8 +547,12 @@ impl Ready<'_> {
             expand: &self.expander,
         };
         let done = with(&services);
-        // It is in the store whatever comes of this; a disk that cannot keep it says so to whoever writes next.
-        let _ = evidence.sync();
+        // It is in the store whatever comes of this, and answers; but only the device could make it again.
+        if let Err(e) = evidence.sync() {
+            let message = format!("a power cut may take what the device was seen to do: {e}");
+            let keep = "`kforge evidence export` writes it to a file that can be kept elsewhere";
+            context.console.diagnostic(&Diagnostic::warning("evidence.sync", message).hint(keep));
+        }
         done
     }
 
@@ -540,8 +567,13 @@ impl Ready<'_> {
                 validity: Validity::of(spec.kind),
             })
         };
-        let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone());
+        let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone(), self.about.clone());
         EvidenceCache::new(index, wanted)
+    }
+
+    /// Whether a toolchain could not be had though the network may be used: then the build has failed, whatever it could do without.
+    pub fn lacks_toolchain(&self) -> bool {
+        self.unresolved || self.tools.is_refused()
     }
 
     /// Puts what bundles in the repository have answered into the store, where a certificate looks for it.

@@ -2,6 +2,8 @@
 //! builds, the workspace and the answers; ranks nothing.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::build::{Packages, Ready};
@@ -9,6 +11,7 @@ use super::generated::show;
 use super::open::{Context, Opened};
 use super::rounds::{Recorded, Seat};
 use crate::base::Digest;
+use crate::base::files::write_if_changed;
 use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;
 use crate::engine::candidates::Candidates;
@@ -23,6 +26,10 @@ use crate::report::Report;
 use crate::report::document::TargetReport;
 use crate::report::rounds::RoundsReport;
 use crate::workspace::Member;
+use crate::workspace::find::MANIFEST;
+
+/// The file among the outputs that says in which folder the workspace lay when its candidates were last remembered.
+const ROOT: &str = "root";
 
 /// A source that is still there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,8 +47,11 @@ impl Context {
         if found.is_empty() {
             return;
         }
-        let store = Candidates::new(&opened.home, &opened.workspace.root);
-        match store.change(|before| memory::merged(before, found)) {
+        let changed = kept(opened).change(|before| memory::merged(before, found));
+        // Which folder that was, for the day when it is another.
+        let place = opened.workspace.root.as_os_str().as_encoded_bytes();
+        let changed = changed.and_then(|passed| write_if_changed(&opened.target.join(ROOT), place).map(|_| passed));
+        match changed {
             Ok(None) => {}
             Ok(Some(passed)) => self.console.warn(&format!("earlier candidates are passed over: {passed}")),
             Err(e) => self.console.warn(&format!("what became of candidates is not remembered: {e}")),
@@ -50,7 +60,7 @@ impl Context {
 
     /// The candidates that are remembered, with what their operators show of themselves today.
     pub fn remembered(&self, opened: &Opened) -> Result<Vec<Candidate>, Exit> {
-        let held = Candidates::new(&opened.home, &opened.workspace.root).read();
+        let held = kept(opened).read();
         let held = held.map_err(|e| self.fail(&format!("cannot read what is remembered: {e}")))?;
         if let Some(passed) = held.passed {
             self.console.warn(&format!("earlier candidates are passed over: {passed}"));
@@ -64,6 +74,18 @@ impl Context {
             }
         }
         Ok(candidates)
+    }
+}
+
+/// What is remembered of a workspace: of the folder that it lies in, or of the one that its outputs say it lay in, if it is there no more.
+pub fn kept(opened: &Opened) -> Candidates {
+    let root = &opened.workspace.root;
+    let kept = Candidates::new(&opened.home, root);
+    let Ok(before) = std::fs::read(opened.target.join(ROOT)) else { return kept };
+    let before = PathBuf::from(OsString::from_vec(before));
+    match before != *root && !before.join(MANIFEST).exists() {
+        true => kept.moved_from(&opened.home, &before),
+        false => kept,
     }
 }
 

@@ -17,7 +17,7 @@
 //! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered, or that there is none |
 //! | bundles of evidence in the repository | their files, the folders that were looked into for them, or that there are none |
 //! | steps that could not run here | that there still is no result and no record, or the folder of records that do not count |
-//! | what this workspace remembers, and the report that is shown | the files of journal and report |
+//! | what this workspace remembers, and the report that is shown | the files of journal and report, and that of its candidates in the home |
 //!
 //! None is made where that does not decide the answer: with `--remeasure`, `--overlay`, `--timings`, reasons or JSON (whose events are those of a plan); with
 //! an installed CUDA (its headers are listed anew each time) or one that could not be had; with a tool missing, or behind a script; where a device is there;
@@ -218,6 +218,10 @@ impl Context {
             maker.saw(seen);
         }
         ["journal", "report.json"].iter().for_each(|name| maker.wrote(&opened.target.join(name)));
+        let remembered = super::candidates::kept(opened);
+        if remembered.place().exists() {
+            maker.wrote(remembered.place());
+        }
         let certificate = maker.done(&opened.home, serde_json::to_vec(&answer).ok()?)?;
         // One that cannot be written costs the next build a plan, nothing else.
         certificate.write(&place(&opened.target)).ok()

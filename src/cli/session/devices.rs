@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::base::Digest;
 use crate::base::files::write_if_changed;
 use crate::config::{Environment, Settings};
 use crate::record::DeviceClass;
@@ -54,9 +55,7 @@ impl Devices {
         if probed.devices.is_empty() {
             return Ok(Devices::default());
         }
-        let path = settings.home.join("devices.json");
-        let text = serde_json::to_vec_pretty(&probed).map_err(|e| e.to_string())?;
-        write_if_changed(&path, &text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))?;
+        let path = kept(&settings.home, &probed)?;
         let classes = probed.devices.iter().map(|d| d.class()).collect();
         let mut tools: BTreeMap<String, PathBuf> = [(device::TOOL.to_string(), path)].into();
         for tool in [Nsight::Compute, Nsight::Sanitizer] {
@@ -77,5 +76,29 @@ impl Devices {
     /// The one that runs code for an architecture, and is the product that is asked for, if any is.
     pub fn for_arch(&self, arch: &str, product: Option<&str>) -> Option<&DeviceClass> {
         self.classes.iter().find(|d| d.runs(arch) && product.is_none_or(|p| p == d.product))
+    }
+}
+
+/// Writes what a probe found into the home, for workers, and says where. Two builds that see different devices have a file each.
+fn kept(home: &Path, probed: &Probed) -> Result<PathBuf, String> {
+    let text = serde_json::to_vec_pretty(probed).map_err(|e| e.to_string())?;
+    let path = home.join("devices").join(format!("{}.json", Digest::of(&text).hex()));
+    write_if_changed(&path, &text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))?;
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_that_see_different_devices_do_not_write_over_each_other() {
+        let home = tempfile::tempdir().unwrap();
+        let seen = |path: &str| Probed { library_path: Some(path.into()), ..Probed::default() };
+        let (one, other) = (kept(home.path(), &seen("/a")).unwrap(), kept(home.path(), &seen("/b")).unwrap());
+        assert_ne!(one, other);
+        let read = |path: &Path| serde_json::from_slice::<Probed>(&std::fs::read(path).unwrap()).unwrap();
+        assert_eq!((read(&one), read(&other)), (seen("/a"), seen("/b")));
+        assert_eq!(kept(home.path(), &seen("/a")).unwrap(), one);
     }
 }

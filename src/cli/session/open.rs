@@ -10,7 +10,7 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::config::{Environment, Settings};
 use crate::engine::blobs::Store;
-use crate::engine::home::Home;
+use crate::engine::home::{Home, named};
 use crate::optimize::templates::TEMPLATES;
 use crate::workspace::select::{Selected, Words, select};
 use crate::workspace::{self, Workspace, changes, find};
@@ -200,16 +200,16 @@ fn quoted(word: &str) -> String {
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
-/// Makes the output folder with what keeps version control and backups out of it.
+/// Makes the output folder with what keeps version control and backups out of it. An error says where, and what to do.
 pub fn make_target(target: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(target)?;
+    std::fs::create_dir_all(target).map_err(|e| named(e, "make", target))?;
     let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is made by kforge; see https://bford.info/cachedir/\n";
     let outer = target.parent().unwrap_or(target);
     if !outer.join("CACHEDIR.TAG").exists() {
-        std::fs::write(outer.join("CACHEDIR.TAG"), tag)?;
+        std::fs::write(outer.join("CACHEDIR.TAG"), tag).map_err(|e| named(e, "write in", outer))?;
     }
     if !outer.join(".gitignore").exists() {
-        std::fs::write(outer.join(".gitignore"), "*\n")?;
+        std::fs::write(outer.join(".gitignore"), "*\n").map_err(|e| named(e, "write in", outer))?;
     }
     Ok(())
 }

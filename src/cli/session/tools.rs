@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::base::{Digest, Witness};
+use crate::base::{Diagnostic, Digest, Witness};
 use crate::cli::console::Console;
 use crate::engine::journal::Journal;
 use crate::model::{Arch, CudaSpec as Asked, Package};
@@ -44,7 +44,8 @@ pub struct Tools {
     toolchains: PathBuf,
     offline: bool,
     environment: BTreeMap<String, String>,
-    installing: Mutex<()>,
+    /// What could not be installed though the network may be used, and why; held by whoever installs.
+    refused: Mutex<Vec<(Cuda, Group, String)>>,
 }
 
 /// The path of the CUDA a package asks for, or its locked wheels, or why there are none.
@@ -61,7 +62,7 @@ impl Tools {
             toolchains: toolchains.to_path_buf(),
             offline,
             environment: environment.clone(),
-            installing: Mutex::new(()),
+            refused: Mutex::default(),
         }
     }
 
@@ -172,10 +173,35 @@ impl Tools {
         if let Some(installed) = cuda.installed(group, &self.toolchains)? {
             return Ok(installed.tools);
         }
-        // One thread installs; the others find it installed.
-        let _alone = self.installing.lock().map_err(|_| "BUG: installing panicked before")?;
-        install(cuda, group, &self.toolchains, self.offline, &self.environment, console).map(|i| i.tools)
+        // One thread installs; the others find it installed, or that it cannot be: nobody waits for the same network twice.
+        let mut refused = self.refused.lock().map_err(|_| "BUG: installing panicked before")?;
+        if let Some((.., why)) = refused.iter().find(|(c, g, _)| c == cuda && *g == group) {
+            return Err(why.clone());
+        }
+        let installed = install(cuda, group, &self.toolchains, self.offline, &self.environment, console);
+        if self.offline {
+            return installed.map(|i| i.tools);
+        }
+        installed.map(|i| i.tools).map_err(|why| {
+            console.diagnostic(&refusal(&why));
+            let first = why.lines().next().unwrap_or_default().to_string();
+            refused.push((cuda.clone(), group, first.clone()));
+            first
+        })
     }
+
+    /// Whether a toolchain could not be installed though the network may be used: then the build has failed, whatever it could do without.
+    pub fn is_refused(&self) -> bool {
+        self.refused.lock().is_ok_and(|refused| !refused.is_empty())
+    }
+}
+
+/// A toolchain that cannot be had: the cause, and below it the words of the tool that said it.
+pub fn refusal(why: &str) -> Diagnostic {
+    let (first, rest) = why.split_once('\n').unwrap_or((why, ""));
+    let error = Diagnostic::error("toolchain.refused", first);
+    let error = rest.lines().fold(error, |error, line| error.note(line.trim()));
+    error.hint("`--offline` builds without what is not installed")
 }
 
 /// Installs a group, saying so.

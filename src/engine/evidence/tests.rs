@@ -163,9 +163,9 @@ fn records_add_up_and_the_same_record_is_one() {
     let (index, _) = index(dir.path());
     let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
     let digest = index.add(&one).unwrap();
-    assert_eq!(index.import([&one], "bundle").unwrap(), 0, "held already");
-    assert_eq!(index.import([&one, &two], "../a bundle").unwrap(), 1);
-    assert_eq!(index.import([&one, &two], "another").unwrap(), 0, "to import again adds nothing");
+    assert_eq!(index.import([&one], "bundle", &About::new()).unwrap(), 0, "held already");
+    assert_eq!(index.import([&one, &two], "../a bundle", &About::new()).unwrap(), 1);
+    assert_eq!(index.import([&one, &two], "another", &About::new()).unwrap(), 0, "to import again adds nothing");
     index.add(&two).unwrap();
     assert_eq!(index.records(&Digest::of(b"question")).unwrap().iter().filter(|s| s.digest == digest).count(), 1);
     assert_eq!(days(&index), ["1", "2"]);
@@ -189,13 +189,72 @@ fn records_beside_the_home_answer_with_it_and_are_never_written() {
     let mut lost = record(class(H200, 580, None), "3");
     lost.result.outputs = [("samples".to_string(), Digest::of(b"samples"))].into();
     let beside = HashMap::from([(Digest::of(b"question"), vec![seen(&one), seen(&two), seen(&lost)])]);
-    let both = index.clone().with(Arc::new(beside));
+    let both = index.clone().with(Arc::new(beside), Arc::default());
     assert_eq!(days(&both), ["1", "2"]);
     let origins: Vec<String> = both.records(&Digest::of(b"question")).unwrap().into_iter().map(|s| s.origin).collect();
     assert_eq!(origins, [HERE, "evidence/h200.kfe"], "what is held here is not from elsewhere");
     store.put(b"samples").unwrap();
     assert_eq!(days(&both), ["1", "2", "3"]);
     assert_eq!((days(&index), index.all().unwrap().len()), (vec!["1".to_string()], 1));
+}
+
+#[test]
+fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, store) = index(dir.path());
+    let params = serde_json::json!({ "arch": "sm_90a" });
+    let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params, inputs: [].into() };
+    let question = of_binary(&spec, &*store).unwrap().unwrap().key();
+    let brought = |binary: &str| {
+        let mut made = record(class(H200, 580, None), "1");
+        made.question = question;
+        made.result.outputs = [(BINARY.to_string(), store.put(binary.as_bytes()).unwrap())].into();
+        made
+    };
+    let about = |binary: &str, known| About::from([(Digest::of(binary.as_bytes()), known)]);
+    let taken = |index: &Index| {
+        let hit = Brought::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
+        let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
+        (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
+    };
+    // Each comes first by its digest in one of the two orders.
+    for (few, many) in [("x", "y"), ("y", "x")] {
+        std::fs::remove_dir_all(index.root.join(question.hex())).ok();
+        index.import([&brought(few)], "few.kfe", &about(few, 3)).unwrap();
+        assert_eq!(taken(&index), (few.to_string(), String::new()));
+        index.import([&brought(many)], "many.kfe", &about(many, 5)).unwrap();
+        let (binary, note) = taken(&index);
+        assert_eq!(binary, many);
+        assert!(
+            note.contains("`many.kfe` is built upon, of which that holds 5") && note.contains("`few.kfe` (3)"),
+            "{note}"
+        );
+        // Of two of which as much is known, that of the repository.
+        let record = brought("z");
+        let seen =
+            Seen { digest: Digest::of(&serde_json::to_vec(&record).unwrap()), record, origin: "evidence/z.kfe".into() };
+        let beside = Arc::new(HashMap::from([(question, vec![seen])]));
+        assert_eq!(taken(&index.clone().with(beside.clone(), Arc::new(about("z", 5)))).0, "z");
+        assert_eq!(taken(&index.clone().with(beside, Arc::new(about("z", 4)))).0, many);
+    }
+}
+
+#[test]
+fn what_cannot_be_made_to_last_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let (index, store) = index(dir.path());
+    let cache = EvidenceCache::new(index.clone(), |_, _| None);
+    let params = serde_json::json!({ "arch": "sm_90a" });
+    let spec = Spec { kind: StepKind::Bench, version: 1, implementation: None, params, inputs: [].into() };
+    let mut seen = record(class(H200, 580, None), "1");
+    let provenance = store.put(&serde_json::to_vec(&seen.provenance).unwrap()).unwrap();
+    seen.result.outputs = [(PROVENANCE.to_string(), provenance)].into();
+    std::fs::rename(&index.root, dir.path().join("away")).unwrap();
+    cache.sync().unwrap();
+    std::fs::rename(dir.path().join("away"), &index.root).unwrap();
+    cache.put(&spec.key(), &spec, &seen.result).unwrap();
+    std::fs::rename(&index.root, dir.path().join("away")).unwrap();
+    assert!(cache.sync().unwrap_err().to_string().contains("cannot sync"));
 }
 
 #[test]

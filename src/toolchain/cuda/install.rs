@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::unpack;
 use crate::base::{Digest, lock};
-use crate::toolchain::pip::Pip;
+use crate::toolchain::pip::{Pip, named};
 use crate::workspace::lockfile::LockedWheel;
 
 /// What an installation is doing, for people.
@@ -73,10 +73,9 @@ pub fn install_wheels(
         return Ok(folder);
     }
     let Source::Pip(pip) = source else {
-        let files: Vec<String> = wheels.iter().map(|w| format!("`{}`", w.file)).collect();
         return Err(format!(
-            "not installed, and --offline forbids fetching: {}; run `kforge fetch` while there is a network",
-            files.join(", ")
+            "not installed, and --offline forbids to fetch it: {}; `kforge fetch` installs it where there is a network",
+            named(wheels)
         ));
     };
     let io = |e: std::io::Error| format!("could not install into `{}`: {e}", toolchains.display());

@@ -51,7 +51,7 @@ pub(super) fn paired(
     };
     let outcome =
         ready.with_services(context, opened, |services| engine::build(graph, &options, services, &mut on_event));
-    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     if outcome.interrupted {
         context.console.error("interrupted");
         return Err(Exit::Interrupted);

@@ -83,7 +83,7 @@ pub(super) fn built<R>(
     let packages = context.packages(&opened, &asked)?;
     let mut ready = context.ready(&mut opened, &packages, &asked, interrupted)?;
     let outcome = execute(context, &opened, &mut ready, &packages, &mut Watch::default());
-    ready.journal.flush().map_err(|e| context.fail(&format!("cannot write the journal: {e}")))?;
+    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     ready.sweep_lost(&outcome);
     let exit = plain_exit(&outcome, interrupted.load(Ordering::Relaxed));
     match exit {
