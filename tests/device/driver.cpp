@@ -225,10 +225,11 @@ API cuLaunchKernelEx(const Config* c, Function* f, void** params, void**) {
         for (u64 i = 0; i < bytes; ++i) *count += area[i] != *(unsigned char*)params[2];
         return fault;
     }
-    // Those that measure peaks: 100 bytes a nanosecond read and 80 copied, 1000 multiply-adds, and as many rounds of matrices as microseconds.
+    // Those that measure peaks: 100 bytes a nanosecond read, 90 written, 80 copied and 70 by the other copy, whose blocks move a quarter, 1000 multiply-adds, and as many rounds of matrices as microseconds.
     if (!f->run) {
         double streamed = 16384.0 * c->grid[0], blocks = c->grid[0];
-        double ns = f->name == "read" ? streamed / 100 : f->name == "copy" ? 2 * streamed / 80 : 1000;
+        double ns = f->name == "read" ? streamed / 100 : f->name == "write" ? streamed / 90 : f->name == "copy" ? 2 * streamed / 80 : 1000;
+        if (f->name == "copy_single") ns = 2 * (streamed / 4) / 70;
         if (f->name == "fma") ns = *(unsigned*)params[0] * blocks * 131072 / 2000;
         if (f->name == "matrix") ns = *(unsigned*)params[1] * 1000.0;
         return queue(s, [=] { s->now += ns; return 0; });

@@ -637,6 +637,7 @@ fn reckoned() {
     let close = |rate: f64, wanted: f64| assert!((rate / wanted - 1.0).abs() < 1e-3, "{rate} for {wanted}");
     close(observed.dram_bytes_per_s["read"].per_s, 100e9);
     close(observed.dram_bytes_per_s["copy"].sustained_per_s, 80e9);
+    close(observed.dram_bytes_per_s["write"].per_s, 90e9);
     close(observed.ops("f32").unwrap(), 2e12);
     // Four processors, each 32 times 2 x 64 x 256 x 16 in a microsecond.
     close(observed.ops("bf16").unwrap(), 4.0 * 16_777_216.0 * 1e6);
