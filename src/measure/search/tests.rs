@@ -20,6 +20,8 @@ struct Machine {
     facts: Box<dyn Fn(u32) -> (u32, u64)>,
     /// Whether anything is observed of a variant.
     recorded: Box<dyn Fn(u32) -> bool>,
+    /// The variant that a nanosecond of few samples is seen of: whether that counts; a full bench finds that it does not.
+    cheat: Option<(u32, bool)>,
 }
 
 /// Everything one search did.
@@ -76,6 +78,15 @@ impl Machine {
             ns: Box::new(|_, _| Some(1000.0)),
             facts: Box::new(|_| (32, 0)),
             recorded: Box::new(|_| true),
+            cheat: None,
+        }
+    }
+
+    /// A timing that takes so long, of a variant whose time may not be what it seems.
+    fn timing(&self, v: u32, ns: f64, took_s: f64, few: bool) -> BenchObserved {
+        match self.cheat {
+            Some((cheat, counts)) if cheat == v => BenchObserved { verified: few && counts, ..observed(1.0, took_s) },
+            _ => observed(ns, took_s),
         }
     }
 
@@ -135,11 +146,11 @@ impl Machine {
                 (true, None) => Verdict::Fail("x".into()),
             };
             known.judgements.insert((v, s), Some(judged(verdict)));
-            let seen = (self.recorded)(v).then(|| observed((self.ns)(v, s).unwrap_or(1.0), 0.1));
+            let seen = (self.recorded)(v).then(|| self.timing(v, (self.ns)(v, s).unwrap_or(1.0), 0.1, true));
             known.few.insert((v, s), seen);
         }
         for (v, s) in asked.time.iter().flat_map(|v| shapes(*v).into_iter().map(|s| (*v, s))) {
-            known.full.insert((v, s), (self.ns)(v, s).map(|ns| observed(ns, 1.0)));
+            known.full.insert((v, s), (self.ns)(v, s).map(|ns| self.timing(v, ns, 1.0, false)));
         }
         known
     }
@@ -208,6 +219,22 @@ fn no_variant_is_visited_twice_and_no_more_than_the_budget() {
         assert_eq!(went.last.tally.visited, most.min(60));
         let over = if most < 60 { Over::Variants } else { Over::Exhausted };
         assert_eq!(went.last.tally.over, Some(over), "{strategy:?} {most}");
+    }
+}
+
+#[test]
+fn who_was_fast_by_cheating_keeps_nobody_else_out() {
+    let honest = |p: &[u32]| Some(1000.0 + 100.0 * f64::from(p[0] + p[1]));
+    for (cheat, counts) in [(5, false), (5, true), (15, true)] {
+        let machine = Machine { cheat: Some((cheat, counts)), ..Machine::new(&[4, 4]).surface(honest) };
+        for strategy in ALL {
+            let went = machine.search(&params(strategy, 3, variants(16)));
+            let found = &went.last.tally.best[0];
+            assert_eq!(found.variant, 0, "{strategy:?} {cheat} {counts}");
+            assert!(went.timed.contains(&0), "{strategy:?} {cheat} {counts}: {:?}", went.timed);
+            let timed: BTreeSet<u32> = went.timed.iter().copied().collect();
+            assert_eq!((timed.len(), timed.contains(&cheat)), (went.timed.len(), counts), "{strategy:?} {cheat}");
+        }
     }
 }
 

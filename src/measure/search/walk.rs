@@ -5,7 +5,8 @@
 //! |---|---|
 //! | is proposed | it is compiled and inspected |
 //! | was inspected | it is dropped by facts, or verified everywhere and timed with few samples |
-//! | was sampled | it is dropped if it is wrong, has no time, or is slower than the best of every class it serves by more than a factor; else it is timed in full |
+//! | was sampled | it is dropped if it is wrong, has no time that counts, or is slower than the best of every class it serves by more than a factor; else it is timed in full |
+//! | was timed in full | it is dropped if that gave no time that counts; who was dropped for being slower than it is looked at again |
 //!
 //! New variants are proposed once none is being compiled or sampled, so that they are compiled while the last ones are timed in full. A budget ends proposals,
 //! never what was begun. What is not recorded, where there is no device, ends proposals too: then the path cannot be known.
@@ -176,6 +177,8 @@ impl<'a> Walk<'a> {
                         let (median, took) = self.median(seen);
                         self.trail.visits[at].took_s += took;
                         match median {
+                            // Who was fast by not doing its work has no time, and stands in nobody's way.
+                            _ if !seen.verified => stage = Stage::Failed,
                             Some(median) => drop(self.trail.visits[at].full.insert(shape, median)),
                             None if stage == Stage::Timed => stage = Stage::Failed,
                             None => {}
@@ -184,7 +187,7 @@ impl<'a> Walk<'a> {
                 }
             }
             match stage {
-                Stage::Failed => self.drop(at, Stage::Failed, "no sample is left of its full bench".into()),
+                Stage::Failed => self.drop(at, Stage::Failed, "its full bench gave no time that counts".into()),
                 stage => self.trail.visits[at].stage = stage,
             }
         }
@@ -219,8 +222,11 @@ impl<'a> Walk<'a> {
         };
         let best: Vec<Option<f64>> =
             classes.iter().map(|c| self.trail.visits.iter().filter_map(|v| few(v, c)).min_by(f64::total_cmp)).collect();
-        let mut time = vec![];
+        let mut near = vec![];
         let mut slow = vec![];
+        // Who was dropped for one that has failed since is looked at again; the others are as far behind as they were.
+        let dropped = |at: &usize| self.trail.visits[*at].stage == Stage::Slow;
+        right.extend((0..self.trail.visits.len()).filter(dropped).collect::<Vec<_>>());
         for at in right {
             let visit = &self.trail.visits[at];
             let behind = |(class, best): (&Class<'_>, &Option<f64>)| Some(few(visit, class)? - (*best)?);
@@ -229,17 +235,18 @@ impl<'a> Walk<'a> {
                 Some(least) if least > self.params.within.ln() => slow.push((at, least)),
                 // With nothing to be timed at it is done.
                 _ if self.benched(visit.variant).is_empty() => slow.push((at, f64::NAN)),
-                _ => time.push(visit.variant),
+                _ => near.push(at),
             }
         }
         for (at, behind) in slow {
             if behind.is_nan() {
                 self.trail.visits[at].stage = Stage::Timed;
-            } else {
+            } else if self.trail.visits[at].stage != Stage::Slow {
                 self.drop(at, Stage::Slow, format!("{:.2} times the best after few samples", behind.exp()));
             }
         }
-        time
+        near.iter().for_each(|at| self.trail.visits[*at].stage = Stage::Timing);
+        near.into_iter().map(|at| self.trail.visits[at].variant).collect()
     }
 
     /// What becomes of a sampled variant that goes no further, and why; none if it is right and has times.
@@ -256,7 +263,7 @@ impl<'a> Walk<'a> {
                 Some(seen) => {
                     let (median, took) = self.median(seen);
                     self.trail.visits[at].took_s += took;
-                    match median {
+                    match median.filter(|_| seen.verified) {
                         Some(median) => drop(self.trail.visits[at].few.insert(shape, median)),
                         None => timeless = true,
                     }
