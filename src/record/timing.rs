@@ -25,7 +25,7 @@ pub struct BenchObserved {
     /// What the device can do at most; none where it does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peaks: Option<Peaks>,
-    /// Whether only few samples of one kind were asked for, to say who is worth more of them: then nothing was done against kernels that know when they are timed
+    /// Whether only few samples of one kind were asked for, to say who is worth more of them, and of a variant much slower than another one alone: then nothing was done against kernels that know when they are timed
     /// beyond looking at their outputs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few: bool,

@@ -6,6 +6,7 @@ static void work(const float* x, float* y, long long n) { for (long long i = 0; 
 KERNEL(honest) { ARGS; *w = 1; work(x, y, n); return 50000; }
 KERNEL(mapped) { ARGS; *w = 1; work(x, y, n); return 50000; }
 KERNEL(slower) { ARGS; *w = 2; work(x, y, n); return 52500; }
+KERNEL(hopeless) { ARGS; *w = 1; work(x, y, n); return 100000; }
 KERNEL(brief) { ARGS; work(x, y, n); return 2000; }
 KERNEL(wrong) { ARGS; work(x, y, n); y[n - 1] += 1; return 50000; }
 KERNEL(past_end) { ARGS; work(x, y, n); y[n] = 1; return 50000; }

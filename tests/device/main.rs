@@ -478,6 +478,14 @@ fn too_large() {
         assert!(found.message.contains(part), "{}", found.message);
     }
     assert!(!seen.forgotten());
+    let more = Lab { samples: Some(5), only: Some(Metric::Cold), ..more };
+    let seen = more.bench("honest");
+    let refused = |why: &str| why.contains("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE");
+    assert!(matches!(seen.verdict(), Some(Verdict::Fail(why)) if refused(&why)), "{:?}", seen.response);
+    // Nothing ran, and the gate that holds the stream of a sample was opened: the runner is as good as before.
+    let rest = Lab { launches: |launch| vec![launch], ..more };
+    assert!(rest.verify("honest").observed().findings.is_empty());
+    assert_eq!(rest.starts(), 1);
 }
 
 fn of_the_device(launch: KernelLaunch, extent: &str) -> Vec<KernelLaunch> {
@@ -567,6 +575,12 @@ fn few_launches() {
     let observed: BenchObserved = lab.bench("slower").read("observation");
     assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
     assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
+    // One that no luck can help is sampled once, and is as right as the others.
+    launched(&|| lab.verify("hopeless"));
+    assert_eq!(launched(&|| lab.bench("hopeless")), 3);
+    let observed: BenchObserved = lab.bench("hopeless").read("observation");
+    assert!(observed.few && observed.verified, "{observed:?}");
+    assert_eq!(observed.hot.unwrap().samples_ns.len(), 1);
 }
 
 fn kept() {

@@ -10,13 +10,14 @@
 //! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
 //!
 //! A bench of few samples (`samples`) says who is worth a full one, and nobody wins by it: it is looked at once, at its end, and its outputs may be those that a launch
-//! of any variant left when it was verified.
+//! of any variant left when it was verified. Of a variant that is slower by half than the best whose few samples stand one sample is enough.
 //!
 //! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
 //!
 //! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. Where two kernels are compared, pairs does it in a runner of its own.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::buffers::Image;
@@ -26,6 +27,7 @@ use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::rig::{Candidate, Rig};
 use super::wire::Shot;
+use crate::base::Digest;
 use crate::engine::evidence::PROVENANCE;
 use crate::measure::floor::{Arithmetic, Moved};
 use crate::measure::sampling::{self, BENCH, SHORT_NS, Stopping};
@@ -47,6 +49,8 @@ const BATCH: usize = 10;
 const WARMING: usize = 20;
 /// Samples before a few count.
 const BRIEFLY: usize = 1;
+/// How many times slower than the best a variant is of which one sample is enough.
+const HOPELESS: f64 = 1.5;
 /// Of so many batches one is followed by a look at outputs, on average.
 const LOOKS: u64 = 3;
 /// By how much a sample on fresh inputs may exceed the median, as a factor and by nanoseconds beyond, before answers are taken for kept ones.
@@ -73,14 +77,11 @@ fn benched(task: &Task) -> Result<Response, Response> {
     let mut rig = Rig::new(task, &params.arch, false)?;
     let (sets, mut provenance) = (rig.sets(&params, sets(&params))?, rig.provenance(params.protocol));
     // Made before anyone is kept waiting.
-    let mut inputs = inputs(task, &params)?;
-    let fresh = match params.samples {
-        Some(_) => None,
-        None => Some(made::unkept(task, &params.problem, &unseen(&params))?),
+    let (inputs, fresh) = match params.samples {
+        Some(_) => (inputs(task, &params, 1)?, None),
+        None => (inputs(task, &params, 2)?, Some(made::unkept(task, &params.problem, &unseen(&params))?)),
     };
-    if fresh.is_none() {
-        inputs.truncate(1);
-    }
+    let work = work(&params, &rig.client.facts.uuid)?;
     rig.lock(true)?;
     let held = Instant::now();
     let monitor = Monitor::new(&rig.client.facts.uuid);
@@ -97,6 +98,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
         states: vec![],
         luck: made::secret(),
         is_warm: false,
+        best: best(&work),
     };
     let verdict = match bench.all(fresh.as_ref(), &mut seen) {
         Ok(verdict) => verdict.map(|verdict| (verdict, false)),
@@ -109,6 +111,12 @@ fn benched(task: &Task) -> Result<Response, Response> {
     bench.rig.leave(&mut provenance);
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
+    // Nobody is measured by one whose samples do not count.
+    if let ([Some(series), None] | [None, Some(series)], true) = ([&seen.cold, &seen.hot], seen.verified && seen.few)
+        && !series.samples_ns.is_empty()
+    {
+        remember(work, median(&series.samples_ns));
+    }
     let kept = |series: &Option<Series>| series.as_ref().map_or(0, |s| s.samples_ns.len());
     let summary = format!("{} cold and {} hot samples", kept(&seen.cold), kept(&seen.hot));
     let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
@@ -123,9 +131,9 @@ fn sets(params: &VerifyParams) -> u32 {
     }
 }
 
-/// Inputs of the first trials: two, that answers which were kept show.
-pub(super) fn inputs(task: &Task, params: &VerifyParams) -> Result<Vec<Arc<Inputs>>, Response> {
-    let trials = params.trials.iter().take(2);
+/// Inputs of the first trials: of two, where answers that were kept are to show.
+pub(super) fn inputs(task: &Task, params: &VerifyParams, most: usize) -> Result<Vec<Arc<Inputs>>, Response> {
+    let trials = params.trials.iter().take(most);
     let inputs: Vec<_> = trials.map(|trial| made::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
     if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
 }
@@ -189,13 +197,45 @@ struct Bench<'a> {
     luck: u64,
     /// Whether the last that ran was a hot sample on buffers that nobody touched since.
     is_warm: bool,
+    /// The least median of few samples that this process has seen of another variant at the same work.
+    best: Option<f64>,
+}
+
+/// When few samples are enough: one, of a variant that is slower than another by so much that no luck makes up for it.
+fn few_enough(few: usize, about: f64, best: Option<f64>) -> Stopping {
+    let most = if best.is_some_and(|best| about > HOPELESS * best) { 1 } else { few };
+    Stopping { least: most, most, width: 0.0 }
+}
+
+/// The least medians of few samples that this process has seen, by what was to be done. Only what is plausible, of right outputs, is among them.
+static BEST: Mutex<BTreeMap<Digest, f64>> = Mutex::new(BTreeMap::new());
+/// Works that are remembered at most.
+const WORKS: usize = 1024;
+
+/// The name of the work that a variant is timed at, on a device.
+fn work(params: &VerifyParams, device: &str) -> Result<Digest, Response> {
+    let all = (&params.problem, &params.arch, device, params.only);
+    Ok(Digest::of(&serde_json::to_vec(&all).map_err(|e| failed(e.to_string()))?))
+}
+
+fn best(work: &Digest) -> Option<f64> {
+    BEST.lock().unwrap_or_else(PoisonError::into_inner).get(work).copied()
+}
+
+fn remember(work: Digest, ns: f64) {
+    let mut all = BEST.lock().unwrap_or_else(PoisonError::into_inner);
+    if all.len() >= WORKS {
+        all.clear();
+    }
+    let best = all.entry(work).or_insert(ns);
+    *best = best.min(ns);
 }
 
 impl<'a> Bench<'a> {
     fn all(&mut self, fresh: Option<&Arc<Inputs>>, seen: &mut BenchObserved) -> Result<Option<Verdict>, Lost> {
         let images = Rig::images(self.params, &self.inputs[0], POISONS[0]);
         for set in 0..self.sets {
-            self.rig.allocate(set, &images)?;
+            self.rig.allocate(set, &images);
         }
         self.rig.load(SLOT, self.candidate)?;
         // After few samples nobody wins: that they left what a launch of some variant left when it was verified is enough then.
@@ -208,7 +248,7 @@ impl<'a> Bench<'a> {
         let said = self.series_and_looks(fresh, seen)?;
         // What is implausible is unknown, and nobody wins by it.
         seen.verified = said.is_none();
-        self.rig.unload(SLOT)?;
+        self.rig.unload(SLOT);
         Ok(said)
     }
 
@@ -243,7 +283,7 @@ impl<'a> Bench<'a> {
 
     /// The module loaded anew: nothing is left of what it kept in globals.
     fn reload(&mut self) -> Result<(), Lost> {
-        self.rig.unload(SLOT)?;
+        self.rig.unload(SLOT);
         self.rig.load(SLOT, self.candidate)
     }
 
@@ -251,9 +291,8 @@ impl<'a> Bench<'a> {
     fn launch_untimed(&mut self, inputs: &Inputs, set: u32) -> Result<Vec<u64>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[0]);
         self.rig.lay(set, &images, CANARY)?;
-        self.rig.constants(SLOT, self.candidate, set)?;
-        self.rig.run(SLOT, set)?;
-        let shown = self.rig.show(set, images.iter(), CANARY, made::salt())?;
+        self.rig.constants(SLOT, self.candidate, set);
+        let shown = self.rig.run_and_show(SLOT, set, &images, CANARY)?;
         Ok(left::sums(&images, &shown))
     }
 
@@ -274,7 +313,8 @@ impl<'a> Bench<'a> {
         for set in 0..self.sets {
             self.lay(set)?;
         }
-        self.rig.constants(SLOT, self.candidate, 0)
+        self.rig.constants(SLOT, self.candidate, 0);
+        Ok(())
     }
 
     /// Has the sets swap inputs, and poisons the rest otherwise.
@@ -301,10 +341,7 @@ impl<'a> Bench<'a> {
     fn series(&mut self, cold: bool) -> Result<(Series, Option<String>), Lost> {
         self.swap()?;
         let half = self.rig.left() / 2;
-        let (stopping, warmings) = match self.params.samples {
-            Some(few) => (Stopping { least: few as usize, most: few as usize, width: 0.0 }, 1),
-            None => (BENCH, WARMING),
-        };
+        let warmings = if self.params.samples.is_some() { 1 } else { WARMING };
         let mut warming = vec![];
         for _ in 0..warmings {
             let count = if warmings == 1 { BRIEFLY } else { BATCH };
@@ -314,6 +351,10 @@ impl<'a> Bench<'a> {
             }
         }
         let about = median(&warming[warming.len().saturating_sub(BATCH)..]);
+        let stopping = match self.params.samples {
+            Some(few) => few_enough(few as usize, about, self.best),
+            None => BENCH,
+        };
         let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
         let bare = self.bare(copies)?;
         let mut series = Series { samples_ns: vec![], dropped: 0 };
@@ -389,12 +430,12 @@ impl<'a> Bench<'a> {
             if sums == self.untimed[trial].sums || self.params.samples.is_some() && left::all_known(&images, &shown) {
                 continue;
             }
-            let now = self.rig.outputs(set, &images, CANARY)?;
+            let now = self.rig.outputs(set, &images)?;
             if self.untimed[trial].sums.is_empty() {
                 self.reload()?;
                 self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], set)?;
                 self.lay(set)?;
-                self.rig.constants(SLOT, self.candidate, 0)?;
+                self.rig.constants(SLOT, self.candidate, 0);
                 if self.untimed[trial].sums == sums {
                     continue;
                 }
@@ -403,7 +444,7 @@ impl<'a> Bench<'a> {
                 let images = Rig::images(self.params, &self.inputs[trial], POISONS[0]);
                 self.untimed[trial].usual = Some(self.usual(set, &images, None)?);
                 self.lay(set)?;
-                self.rig.constants(SLOT, self.candidate, 0)?;
+                self.rig.constants(SLOT, self.candidate, 0);
             }
             let usual = self.untimed[trial].usual.as_ref();
             if let Some(output) = usual.and_then(|usual| usual.differing(&now)) {
@@ -427,13 +468,13 @@ impl<'a> Bench<'a> {
     fn fresh(&mut self, inputs: &Arc<Inputs>, cold: &Series) -> Result<Option<Verdict>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[1]);
         self.rig.lay(0, &images, CANARY)?;
-        self.rig.constants(SLOT, self.candidate, 0)?;
+        self.rig.constants(SLOT, self.candidate, 0);
         let first = self.rig.time(self.shots(true, 1))?[0];
         let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
         if let Some(damage) = left::damage(&images, &shown) {
             return Ok(Some(Verdict::Fail(damage)));
         }
-        let now = (left::sums(&images, &shown), self.rig.outputs(0, &images, CANARY)?);
+        let now = (left::sums(&images, &shown), self.rig.outputs(0, &images)?);
         // Before launches that nobody times see these inputs: those that see them again.
         let again = self.rig.time(self.shots(true, 1))?[0];
         if let Some(output) = self.usual(0, &images, Some(&now))?.differing(&now.1) {
@@ -503,6 +544,16 @@ fn not_the_same(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_a_hopeless_variant_one_sample_is_enough() {
+        let most = |about, best| few_enough(5, about, best).most;
+        assert_eq!([most(100.0, None), most(149.0, Some(100.0)), most(151.0, Some(100.0))], [5, 5, 1]);
+        let work = Digest::of(b"a work of this test");
+        assert_eq!(best(&work), None);
+        [3.0, 2.0, 4.0].iter().for_each(|ns| remember(work, *ns));
+        assert_eq!(best(&work), Some(2.0));
+    }
 
     #[test]
     fn what_an_operator_states_that_it_moves_counts_before_its_tensors() {

@@ -3,7 +3,7 @@
 //!
 //! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no
 //! buffer, only inputs that the next step may want again, and memory that holds nothing. One that met an error of
-//! the driver, ran out of time or died is gone with its group, and the next step gets another.
+//! the driver other than a launch that was refused, ran out of time or died is gone with its group, and the next step gets another.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -44,6 +44,7 @@ struct Idle {
     exchange: Exchange,
     free: u64,
     contents: Vec<(String, u64)>,
+    is_salted: bool,
 }
 
 static IDLE: Mutex<Option<Idle>> = Mutex::new(None);
@@ -135,6 +136,14 @@ pub(super) struct Client {
     pub(super) spent: BTreeMap<&'static str, Duration>,
     /// Whether nothing of the step at hand is left in it.
     rested: bool,
+    /// Whether it could not do something: what it holds is then not what it was asked to.
+    has_refused: bool,
+    /// What is asked together with what is asked next.
+    queued: Vec<Ask>,
+    /// Whether one of those takes bytes from the exchange.
+    is_handed: bool,
+    /// Whether it was ever told what sums are salted with: then that may be in its memory still.
+    pub(super) is_salted: bool,
 }
 
 /// The devices that the task was told of.
@@ -174,18 +183,8 @@ impl Client {
         let (probed, facts) = Self::find(task, arch)?;
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
-            let Idle { talker, exchange, free, contents, .. } = idle;
-            let spent = BTreeMap::new();
-            return Ok(Client {
-                talker: Some(talker),
-                exchange,
-                facts,
-                free,
-                is_under: false,
-                contents,
-                spent,
-                rested: false,
-            });
+            let Idle { talker, exchange, free, contents, is_salted, .. } = idle;
+            return Ok(Client { free, contents, is_salted, ..Self::new(talker, exchange, facts, false) });
         }
         Self::begin(&probed, facts, task.left(), None).map_err(|lost| match lost {
             // Nothing of the candidate's is there yet.
@@ -225,16 +224,7 @@ impl Client {
             command = command.env("LD_LIBRARY_PATH", path);
         }
         let talker = Talker::start(&command).map_err(system)?;
-        let mut client = Client {
-            talker: Some(talker),
-            exchange,
-            facts,
-            free: 0,
-            is_under: under.is_some(),
-            contents: vec![],
-            spent: BTreeMap::new(),
-            rested: false,
-        };
+        let mut client = Self::new(talker, exchange, facts, under.is_some());
         match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,
             other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
@@ -242,29 +232,65 @@ impl Client {
         Ok(client)
     }
 
+    fn new(talker: Talker, exchange: Exchange, facts: DeviceFacts, is_under: bool) -> Self {
+        Client {
+            talker: Some(talker),
+            exchange,
+            facts,
+            free: 0,
+            is_under,
+            contents: vec![],
+            spent: BTreeMap::new(),
+            rested: false,
+            has_refused: false,
+            queued: vec![],
+            is_handed: false,
+            is_salted: false,
+        }
+    }
+
     /// The file whose lock says who uses the device.
     pub(super) fn lock_file(&self, task: &Task) -> Option<PathBuf> {
         lock_file(task, &self.facts)
     }
 
-    /// Asks, and waits for `limit` at most. After any loss but a refusal the runner is gone.
-    pub(super) fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Answer, Lost> {
-        let line = serde_json::to_string(ask).map_err(|e| Lost::Refused(e.to_string()))?;
+    /// Asks for what has no answer but that it is done together with what is asked next: each turn of asking and answering costs more than most of what is asked.
+    pub(super) fn later(&mut self, ask: Ask) {
         self.rested = false;
+        self.queued.push(ask);
+    }
+
+    /// Asks, and waits for `limit` at most. After any loss but a refusal the runner is gone.
+    pub(super) fn ask(&mut self, ask: Ask, limit: Duration) -> Result<Answer, Lost> {
+        let ask = if self.queued.is_empty() {
+            ask
+        } else {
+            self.queued.push(ask);
+            Ask::All { asks: std::mem::take(&mut self.queued) }
+        };
+        let line = serde_json::to_string(&ask).map_err(|e| Lost::Refused(e.to_string()))?;
+        (self.rested, self.is_handed) = (false, false);
         let began = Instant::now();
         let answer = self.line(&line, limit);
         *self.spent.entry(ask.phase()).or_default() += began.elapsed();
         answer
     }
 
-    /// Puts bytes into the exchange, and asks.
-    pub(super) fn hand(&mut self, bytes: &[u8], ask: &Ask, limit: Duration) -> Result<Answer, Lost> {
+    /// Puts bytes into the exchange, and asks together with what is asked next; what was handed before is taken first, within `limit`.
+    pub(super) fn hand(&mut self, bytes: &[u8], ask: Ask, limit: Duration) -> Result<(), Lost> {
+        if self.is_handed
+            && let Some(last) = self.queued.pop()
+        {
+            self.ask(last, limit)?;
+        }
         self.exchange.put(bytes).map_err(|e| Lost::Refused(format!("bytes cannot be handed over: {e}")))?;
-        self.ask(ask, limit)
+        self.is_handed = true;
+        self.later(ask);
+        Ok(())
     }
 
     /// Asks for a whole buffer.
-    pub(super) fn read(&mut self, ask: &Ask, bytes: u64, limit: Duration) -> Result<Vec<u8>, Lost> {
+    pub(super) fn read(&mut self, ask: Ask, bytes: u64, limit: Duration) -> Result<Vec<u8>, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("bytes cannot be taken: {e}"));
         self.exchange.make_room(bytes).map_err(system)?;
         match self.ask(ask, limit)? {
@@ -290,15 +316,19 @@ impl Client {
             |_| Lost::Died(format!("answered what is no answer: {}", text.chars().take(200).collect::<String>()));
         let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
-            // It ends itself; dropping it makes sure. A tool around it has something to write first.
+            // It ends itself; dropping it makes sure. A tool around it has something to write first. After a launch that was refused it goes on; should it not, it is
+            // found to have ended by whoever asks it next.
             Answer::Fault(fault) => {
                 if self.is_under {
                     drop(talker.dismiss(WRITING));
+                } else if fault.is_refusal() {
+                    self.talker = Some(talker);
                 }
                 Err(Lost::Fault(fault))
             }
             Answer::Refused { why } => {
                 self.talker = Some(talker);
+                self.has_refused = true;
                 Err(Lost::Refused(why))
             }
             answer => {
@@ -308,8 +338,11 @@ impl Client {
         }
     }
 
-    /// Has the runner, and the tool that it is under, end by themselves within `grace`; says how they did.
+    /// Has the runner, and the tool that it is under, end by themselves within `grace`, once it has done what is asked; says how they did.
     pub(super) fn end(mut self, grace: Duration) -> Result<End, Lost> {
+        if let Some(last) = self.queued.pop() {
+            self.ask(last, grace)?;
+        }
         let talker = self.talker.take().ok_or_else(|| Lost::Refused("it has ended".into()))?;
         talker.dismiss(grace).map_err(|e| Lost::Died(format!("cannot be reached: {e}")))
     }
@@ -318,20 +351,20 @@ impl Client {
     pub(super) fn rest(&mut self) {
         let kept: u64 = self.contents.iter().map(|(_, bytes)| bytes).sum();
         let keep = at_most(self.free).saturating_sub(kept);
-        self.rested = self.talker.is_some() && self.ask(&Ask::Rest { keep }, Duration::from_secs(10)).is_ok();
+        self.rested = self.talker.is_some() && self.ask(Ask::Rest { keep }, Duration::from_secs(10)).is_ok();
     }
 
-    /// Keeps the runner for the next step, if all is well with it.
+    /// Keeps the runner for the next step, if all is well with it. One that has refused something may not hold the contents that are thought to be there.
     pub(super) fn keep(mut self) {
         if !self.rested {
             self.rest();
         }
-        if !self.rested {
+        if !self.rested || self.has_refused {
             return;
         }
         let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
-        let Client { exchange, facts, free, contents, .. } = self;
-        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents };
+        let Client { exchange, facts, free, contents, is_salted, .. } = self;
+        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents, is_salted };
         *IDLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
     }
 }

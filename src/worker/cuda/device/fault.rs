@@ -83,6 +83,11 @@ impl Fault {
         }
     }
 
+    /// Whether it says that a launch was refused: then nothing of it ran, and the context is as it was.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self.meaning(), Meaning::Candidate(FindingKind::LaunchRefused))
+    }
+
     /// Whether it passes: another time it may not be so, whatever the candidate is.
     pub fn passes(&self) -> bool {
         self.name == "CUDA_ERROR_LAUNCH_TIMEOUT"
@@ -120,5 +125,7 @@ mod tests {
         let refused = Meaning::Candidate(FindingKind::LaunchRefused);
         assert_eq!(fault("CUDA_ERROR_INVALID_VALUE", "while launching `k`").meaning(), refused);
         assert_eq!(fault("CUDA_ERROR_INVALID_VALUE", "while copying").meaning(), Meaning::Broken);
+        assert!(fault("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "while launching `k`").is_refusal());
+        assert!(!fault("CUDA_ERROR_ILLEGAL_ADDRESS", "while launching `k`").is_refusal(), "of what ran before");
     }
 }

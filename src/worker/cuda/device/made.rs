@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::own;
 use crate::base::Digest;
-use crate::model::{Problem, Role};
+use crate::model::{Problem, Role, Tensor};
 use crate::record::params::Trial;
 use crate::reference::float::encode_strided;
 use crate::worker::message::Response;
@@ -87,6 +87,16 @@ pub(super) fn inputs(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
         }
     }
     Ok(made)
+}
+
+/// Has the inputs of these trials made before anyone is kept waiting for them, where all of them are kept.
+pub(super) fn ahead(task: &Task, problem: &Problem, trials: &[Trial]) -> Result<(), Response> {
+    let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);
+    let all = read.map(Tensor::bytes).sum::<u64>().saturating_mul(trials.len() as u64);
+    if problem.generate_inputs.is_none() && all <= KEPT / 2 {
+        trials.iter().try_for_each(|trial| inputs(task, problem, trial).map(drop))?;
+    }
+    Ok(())
 }
 
 /// The inputs of a trial that no other step will ask for.

@@ -13,7 +13,7 @@ use super::left::{self, Usual};
 use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::rig::{Candidate, Rig};
-use super::wire::{Set, Shot};
+use super::wire::{Set, Shot, Shown};
 use crate::engine::evidence::PROVENANCE;
 use crate::measure::sampling::{self, SHORT_NS, Side};
 use crate::measure::stats::median;
@@ -48,7 +48,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
     let candidates = [Candidate::new(task, &params.a, ":a")?, Candidate::new(task, &params.b, ":b")?];
     let mut rig = Rig::new(task, &params.arch, true)?;
     rig.sets(&both, 1)?;
-    let inputs = inputs(task, &params.a)?;
+    let inputs = inputs(task, &params.a, 2)?;
     rig.lock(true)?;
     let mut provenance = rig.provenance(params.protocol);
     let monitor = Monitor::new(&rig.client.facts.uuid);
@@ -149,15 +149,15 @@ impl<'a> Pairs<'a> {
 
     /// Buffers anew, at other addresses, and both modules.
     fn lay(&mut self, candidates: &[Candidate<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
-        self.rig.clear()?;
+        self.rig.clear();
         // Moves what comes after by pages of two megabytes and parts of them.
-        self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512)?;
-        self.rig.allocate(0, images)?;
+        self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
+        self.rig.allocate(0, images);
         self.rig.lay(0, images, CANARY)?;
         let order = if block.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for at in order {
             self.rig.load(at as u8, &candidates[at])?;
-            self.rig.constants(at as u8, &candidates[at], 0)?;
+            self.rig.constants(at as u8, &candidates[at], 0);
         }
         Ok(())
     }
@@ -171,8 +171,8 @@ impl<'a> Pairs<'a> {
     ) -> Result<Option<String>, Lost> {
         for side in 0..candidates.len() {
             self.rig.lay(0, images, CANARY)?;
-            self.rig.run(side as u8, 0)?;
-            if let Some(wrong) = self.look(candidates, (side, trial), images)? {
+            let shown = self.rig.run_and_show(side as u8, 0, images, CANARY)?;
+            if let Some(wrong) = self.seen(candidates, (side, trial), images, &shown)? {
                 return Ok(Some(wrong));
             }
         }
@@ -187,10 +187,21 @@ impl<'a> Pairs<'a> {
         images: &[Image<'a>],
     ) -> Result<Option<String>, Lost> {
         let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
-        if let Some(damage) = left::damage(images, &shown) {
+        self.seen(candidates, (side, trial), images, &shown)
+    }
+
+    /// The same of what buffers show.
+    fn seen(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        (side, trial): (usize, usize),
+        images: &[Image<'a>],
+        shown: &[Shown],
+    ) -> Result<Option<String>, Lost> {
+        if let Some(damage) = left::damage(images, shown) {
             return Ok(Some(damage));
         }
-        let sums = left::sums(images, &shown);
+        let sums = left::sums(images, shown);
         let Some(at) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
             self.first.push(((side, trial), sums, None));
             return Ok(None);
@@ -198,7 +209,7 @@ impl<'a> Pairs<'a> {
         if self.first[at].1 == sums {
             return Ok(None);
         }
-        let now = self.rig.outputs(0, images, CANARY)?;
+        let now = self.rig.outputs(0, images)?;
         if self.first[at].2.is_none() {
             let usual = self.rig.usual(side as u8, &candidates[side], (0, images, CANARY), REPEATS, None)?;
             self.first[at].2 = Some(usual);

@@ -152,13 +152,13 @@ impl Taking<'_> {
             let mut rig = Rig::of(self.task, client);
             rig.sets(of, 1).and_then(|_| rig.lock(true)).map_err(|response| Lost::Refused(said(response)))?;
             rig.load(SLOT, &candidate)?;
-            rig.allocate(0, &images)?;
+            rig.allocate(0, &images);
             for _ in 0..2 {
                 rig.lay(0, &images, 0xc5)?;
-                rig.constants(SLOT, &candidate, 0)?;
+                rig.constants(SLOT, &candidate, 0);
                 rig.run(SLOT, 0)?;
             }
-            rig.clear()?;
+            rig.clear();
             rig.client.end(WRITING)
         });
         let text = std::fs::read_to_string(&file).unwrap_or_default();

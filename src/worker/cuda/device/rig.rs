@@ -48,6 +48,8 @@ pub(super) struct Rig<'a> {
     trusted: Vec<String>,
     /// The longest that one run of launches has taken.
     took: Duration,
+    /// How many runs are asked for with what is asked next.
+    runs: usize,
     /// How long it waited for its turn at the device.
     waited: Duration,
     /// Since when it has its turn.
@@ -90,6 +92,7 @@ impl<'a> Rig<'a> {
             laid: BTreeMap::new(),
             trusted: vec![],
             took: none,
+            runs: 0,
             waited: none,
             since: None,
             on_device: none,
@@ -142,7 +145,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Asks, and waits for as long as the step may take.
-    pub(super) fn ask(&mut self, ask: &Ask) -> Result<Answer, Lost> {
+    pub(super) fn ask(&mut self, ask: Ask) -> Result<Answer, Lost> {
         let left = self.left();
         self.client.ask(ask, left)
     }
@@ -151,25 +154,25 @@ impl<'a> Rig<'a> {
     pub(super) fn load(&mut self, slot: Slot, candidate: &Candidate<'_>) -> Result<(), Lost> {
         let (bytes, entries) = (candidate.binary.len() as u64, candidate.entries.clone());
         let left = self.left();
-        self.client.hand(&candidate.binary, &Ask::Load { slot, bytes, entries }, left)?;
-        self.ask(&Ask::Launches { slot, launches: candidate.params.launches.clone() }).map(drop)
-    }
-
-    /// Waits, and unloads.
-    pub(super) fn unload(&mut self, slot: Slot) -> Result<(), Lost> {
-        self.ask(&Ask::Unload { slot }).map(drop)
-    }
-
-    /// Has buffers like these in a set, instead of those it had.
-    pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
-        for image in images {
-            let (name, bytes) = (image.name.to_string(), image.whole());
-            self.ask(&Ask::Allocate { set, name, bytes, offset: image.offset(), own: image.own })?;
-        }
+        self.client.hand(&candidate.binary, Ask::Load { slot, bytes, entries }, left)?;
+        self.client.later(Ask::Launches { slot, launches: candidate.params.launches.clone() });
         Ok(())
     }
 
-    /// Lays every buffer of a set.
+    /// Unloads, with what is asked next.
+    pub(super) fn unload(&mut self, slot: Slot) {
+        self.client.later(Ask::Unload { slot });
+    }
+
+    /// Has buffers like these in a set, instead of those it had, with what is asked next.
+    pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) {
+        for image in images {
+            let (name, bytes) = (image.name.to_string(), image.whole());
+            self.client.later(Ask::Allocate { set, name, bytes, offset: image.offset(), own: image.own });
+        }
+    }
+
+    /// Lays every buffer of a set, with what is asked next.
     pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
         self.laid.retain(|(of, _), _| *of != set);
         let contents = |image: &Image<'_>| match &image.holds {
@@ -184,7 +187,7 @@ impl<'a> Rig<'a> {
             self.laid.insert((set, image.name.to_string()), made.name.clone());
         }
         let buffers: Vec<_> = images.iter().map(Image::lay).collect();
-        self.ask(&Ask::Lay { set, canary, buffers: buffers.clone() })?;
+        self.client.later(Ask::Lay { set, canary, buffers: buffers.clone() });
         // What stayed from an earlier step lay where another candidate ran.
         let doubted: Vec<(&Image<'_>, Arc<Made>)> = images
             .iter()
@@ -197,12 +200,12 @@ impl<'a> Rig<'a> {
         let shown = self.show(set, doubted.iter().map(|(image, _)| *image), canary, made::salt())?;
         let spoilt: Vec<_> = doubted.iter().zip(shown).filter(|((_, made), shown)| shown.sum != made.sum).collect();
         for ((_, made), _) in &spoilt {
-            self.forget(&made.name)?;
+            self.forget(&made.name);
             self.keep(made, &needed)?;
         }
         self.trusted.extend(doubted.iter().map(|(_, made)| made.name.clone()));
         if !spoilt.is_empty() {
-            self.ask(&Ask::Lay { set, canary, buffers })?;
+            self.client.later(Ask::Lay { set, canary, buffers });
         }
         Ok(())
     }
@@ -211,7 +214,7 @@ impl<'a> Rig<'a> {
     pub(super) fn bare(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
         for image in images {
             let (name, own) = (image.name.to_string(), image.own);
-            self.ask(&Ask::Allocate { set, name, bytes: own, offset: 0, own })?;
+            self.client.later(Ask::Allocate { set, name, bytes: own, offset: 0, own });
         }
         let given: Vec<Image<'_>> = images.iter().filter(|image| image.is_given()).cloned().collect();
         self.lay(set, &given, 0)
@@ -231,18 +234,18 @@ impl<'a> Rig<'a> {
             let used =
                 |name: &String| self.laid.values().any(|laid| laid == name) || needed.iter().any(|n| n.name == *name);
             let Some((name, _)) = self.client.contents.iter().find(|(name, _)| !used(name)).cloned() else { break };
-            self.forget(&name)?;
+            self.forget(&name);
         }
         let left = self.left();
-        self.client.hand(&made.bytes, &Ask::Keep { contents: made.name.clone(), bytes }, left)?;
+        self.client.hand(&made.bytes, Ask::Keep { contents: made.name.clone(), bytes }, left)?;
         self.client.contents.push((made.name.clone(), bytes));
         self.trusted.push(made.name.clone());
         Ok(())
     }
 
-    fn forget(&mut self, name: &str) -> Result<(), Lost> {
+    fn forget(&mut self, name: &str) {
         self.client.contents.retain(|(kept, _)| kept != name);
-        self.ask(&Ask::Drop { contents: name.to_string() }).map(drop)
+        self.client.later(Ask::Drop { contents: name.to_string() });
     }
 
     /// What buffers show without being read.
@@ -255,50 +258,82 @@ impl<'a> Rig<'a> {
     ) -> Result<Vec<Shown>, Lost> {
         let names: Vec<String> = images.map(|image| image.name.to_string()).collect();
         let asked = names.len();
-        match self.ask(&Ask::Show { set, names, canary, salt })? {
+        let shown = self.waited(Ask::Show { set, names, canary, salt });
+        self.client.is_salted = true;
+        match shown? {
             Answer::Shown { shown } if shown.len() == asked => Ok(shown),
             other => Err(Lost::Died(format!("answered `{other:?}` when it was asked what {asked} buffers show"))),
         }
     }
 
-    /// Fills the candidate's constants from a set.
-    pub(super) fn constants(&mut self, slot: Slot, candidate: &Candidate<'_>, set: Set) -> Result<(), Lost> {
+    /// Fills the candidate's constants from a set, with what is asked next.
+    pub(super) fn constants(&mut self, slot: Slot, candidate: &Candidate<'_>, set: Set) {
         for constant in &candidate.params.constants {
             let bytes = candidate.params.problem.tensor(&constant.buffer).map_or(0, |t| t.bytes());
             let (symbol, name) = (constant.symbol.clone(), constant.buffer.clone());
-            self.ask(&Ask::Constant { slot, symbol, set, name, bytes })?;
+            self.client.later(Ask::Constant { slot, symbol, set, name, bytes });
         }
-        Ok(())
     }
 
     /// What the launches left in every written tensor.
-    pub(super) fn outputs<'p>(&mut self, set: Set, images: &[Image<'p>], canary: u8) -> Result<Outputs<'p>, Lost> {
+    pub(super) fn outputs<'p>(&mut self, set: Set, images: &[Image<'p>]) -> Result<Outputs<'p>, Lost> {
         let mut outputs = vec![];
         for image in images {
             if let Some(tensor) = image.written() {
-                outputs.push((tensor, image.after(canary, &self.read(set, image)?).bytes));
+                let mut bytes = self.read(set, image)?;
+                bytes.truncate((image.offset() + image.own) as usize);
+                bytes.drain(..image.offset() as usize);
+                outputs.push((tensor, bytes));
             }
         }
         Ok(outputs)
     }
 
-    /// Frees all buffers and modules.
-    pub(super) fn clear(&mut self) -> Result<(), Lost> {
+    /// Frees all buffers and modules, with what is asked next.
+    pub(super) fn clear(&mut self) {
         self.laid.clear();
-        self.ask(&Ask::Clear).map(drop)
+        self.client.later(Ask::Clear);
     }
 
-    /// Takes memory that nobody uses.
-    pub(super) fn pad(&mut self, set: Set, bytes: u64) -> Result<(), Lost> {
-        self.ask(&Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes }).map(drop)
+    /// Takes memory that nobody uses, with what is asked next.
+    pub(super) fn pad(&mut self, set: Set, bytes: u64) {
+        self.client.later(Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes });
     }
 
     /// Runs the launches once.
     pub(super) fn run(&mut self, slot: Slot, set: Set) -> Result<(), Lost> {
-        let (patience, began) = (self.patience(1), Instant::now());
-        self.client.ask(&Ask::Run { slot, set }, patience)?;
+        self.runs += 1;
+        self.waited(Ask::Run { slot, set }).map(drop)
+    }
+
+    /// Runs the launches once, and says what buffers show then. What sums are salted with is not there while a candidate first runs in a runner; later it may be left
+    /// in the memory of its process, and handing it over beforehand adds nothing.
+    pub(super) fn run_and_show(
+        &mut self,
+        slot: Slot,
+        set: Set,
+        images: &[Image<'_>],
+        canary: u8,
+    ) -> Result<Vec<Shown>, Lost> {
+        if self.client.is_salted {
+            self.client.later(Ask::Run { slot, set });
+            self.runs += 1;
+        } else {
+            self.run(slot, set)?;
+        }
+        self.show(set, images.iter(), canary, made::salt())
+    }
+
+    /// Asks, and waits for as long as the runs may take that are asked for with it.
+    fn waited(&mut self, ask: Ask) -> Result<Answer, Lost> {
+        let runs = std::mem::take(&mut self.runs);
+        if runs == 0 {
+            return self.ask(ask);
+        }
+        let (patience, began) = (self.patience(runs), Instant::now());
+        let answer = self.client.ask(ask, patience);
         self.took = self.took.max(began.elapsed());
-        Ok(())
+        answer
     }
 
     /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
@@ -311,26 +346,25 @@ impl<'a> Rig<'a> {
         times: usize,
         like: Option<&(Vec<u64>, Outputs<'p>)>,
     ) -> Result<Usual<'p>, Lost> {
-        self.unload(slot)?;
+        self.unload(slot);
         self.load(slot, candidate)?;
         let mut all: Vec<Outputs<'p>> = vec![];
         let mut sums = vec![];
         for _ in 0..times {
             self.lay(set, images, canary)?;
-            self.constants(slot, candidate, set)?;
-            self.run(slot, set)?;
-            let shown = self.show(set, images.iter(), canary, made::salt())?;
+            self.constants(slot, candidate, set);
+            let shown = self.run_and_show(slot, set, images, canary)?;
             let now = left::sums(images, &shown);
             // What was left before is not read again.
             if !sums.contains(&now) {
                 all.push(match like.filter(|(of, _)| *of == now) {
                     Some((_, outputs)) => outputs.clone(),
-                    None => self.outputs(set, images, canary)?,
+                    None => self.outputs(set, images)?,
                 });
                 sums.push(now);
             }
         }
-        self.unload(slot)?;
+        self.unload(slot);
         self.load(slot, candidate)?;
         Usual::new(all).ok_or_else(|| Lost::Refused("nothing was launched".into()))
     }
@@ -339,7 +373,7 @@ impl<'a> Rig<'a> {
     pub(super) fn read(&mut self, set: Set, image: &Image<'_>) -> Result<Vec<u8>, Lost> {
         let left = self.left();
         let ask = Ask::Read { set, name: image.name.to_string() };
-        self.client.read(&ask, image.whole(), left)
+        self.client.read(ask, image.whole(), left)
     }
 
     /// Takes samples.
@@ -347,7 +381,7 @@ impl<'a> Rig<'a> {
         let asked = shots.len();
         let runs: usize = shots.iter().map(|shot| 2 * shot.copies.max(1) as usize).sum();
         let patience = self.patience(runs);
-        match self.client.ask(&Ask::Time { shots }, patience)? {
+        match self.client.ask(Ask::Time { shots }, patience)? {
             Answer::Times { ns } if ns.len() == asked => Ok(ns),
             other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {asked} samples"))),
         }

@@ -52,7 +52,12 @@ fn serve(args: &[OsString]) -> Result<(), String> {
             Ok(answer) => say(&answer)?,
             Err(Trouble::Refused(why)) => say(&Answer::Refused { why })?,
             Err(Trouble::Fault(fault)) => {
+                // What was refused ran nothing. A fault that ends the context shows in every call after it.
+                let goes_on = fault.is_refusal() && session.as_ref().is_some_and(Session::is_sound);
                 say(&Answer::Fault(fault))?;
+                if goes_on {
+                    continue;
+                }
                 // What is left of the context is not to be trusted, and freeing would wait for it.
                 std::mem::forget(session);
                 return Ok(());

@@ -63,6 +63,9 @@ struct Loaded {
 /// What memory holds that no step uses.
 const SPARE: u8 = 0xff;
 
+/// Bytes for what buffers show, to begin with: sixteen a buffer.
+const FOUND: u64 = 1024;
+
 /// All that a runner holds.
 pub(super) struct Session {
     ready: BTreeMap<(Slot, Set), Rc<Ready>>,
@@ -72,6 +75,8 @@ pub(super) struct Session {
     contents: BTreeMap<String, Memory>,
     /// Memory of buffers of earlier steps, poisoned, the oldest first.
     spare: VecDeque<Memory>,
+    /// Where what buffers show is found.
+    found: Memory,
     /// Borrowed by one sample at a time, which looks at the buffers meanwhile.
     timer: RefCell<Timer>,
     own: Own,
@@ -98,6 +103,7 @@ impl Session {
             buffers: BTreeMap::new(),
             contents: BTreeMap::new(),
             spare: VecDeque::new(),
+            found: Memory::new(&context, FOUND)?,
             timer,
             own,
             stream,
@@ -109,6 +115,11 @@ impl Session {
     /// Bytes of memory that are free.
     pub(super) fn free_memory(&self) -> Result<u64, Fault> {
         self.context.free_memory()
+    }
+
+    /// Whether all that was queued is done and nothing of it has failed.
+    pub(super) fn is_sound(&self) -> bool {
+        self.context.synchronize("after a launch was refused").is_ok()
     }
 
     /// Meets one ask.
@@ -186,6 +197,13 @@ impl Session {
                 self.modules.clear();
             }
             Ask::Rest { keep } => self.rest(keep)?,
+            Ask::All { asks } => {
+                let mut last = Answer::Done;
+                for ask in asks {
+                    last = self.meet(ask)?;
+                }
+                return Ok(last);
+            }
         }
         Ok(Answer::Done)
     }
@@ -284,10 +302,14 @@ impl Session {
 
     /// What buffers show: sums of kernels' parts, and how many bytes around them are spoilt.
     #[expect(unsafe_code, reason = "device memory is read by address")]
-    fn show(&self, of: Set, names: &[String], canary: u8, salt: u64) -> Result<Answer, Trouble> {
-        let found = Memory::new(&self.context, 16 * names.len() as u64)?;
-        // SAFETY: the range is the memory.
-        unsafe { set(found.at(), 0, found.bytes(), &self.stream) }?;
+    fn show(&mut self, of: Set, names: &[String], canary: u8, salt: u64) -> Result<Answer, Trouble> {
+        let bytes = 16 * names.len() as u64;
+        if self.found.bytes() < bytes {
+            self.found = Memory::new(&self.context, bytes)?;
+        }
+        let found = &self.found;
+        // SAFETY: the range is of the memory.
+        unsafe { set(found.at(), 0, bytes, &self.stream) }?;
         for (i, name) in names.iter().enumerate() {
             let held = self.held(of, name)?;
             let (place, at) = (held.place(), found.at() + 16 * i as u64);
@@ -304,6 +326,9 @@ impl Session {
         self.stream.synchronize("while buffers were looked at")?;
         let mut bytes = vec![0; 16 * names.len()];
         found.read(&mut bytes)?;
+        // Who runs next finds no sums there.
+        // SAFETY: the range is of the memory.
+        unsafe { set(found.at(), 0, found.bytes(), &self.stream) }?;
         let (eights, _) = bytes.as_chunks::<8>();
         let (pairs, _) = eights.as_chunks::<2>();
         let shown =

@@ -114,15 +114,20 @@ impl Timer {
         self.opener.synchronize("while the gate was shut")?;
         self.shots = self.shots.wrapping_add(1);
         own.hold(&self.gate, stream)?;
-        before()?;
-        if shot.cold {
-            own.flush(&self.area, self.shots | 1, stream)?;
-        }
-        self.start.record(stream)?;
-        queue()?;
-        self.end.record(stream)?;
+        let queued = || -> Result<(), Trouble> {
+            before()?;
+            if shot.cold {
+                own.flush(&self.area, self.shots | 1, stream)?;
+            }
+            self.start.record(stream)?;
+            queue()?;
+            Ok(self.end.record(stream)?)
+        };
+        let queued = queued();
+        // Where a launch was refused too: the stream would stay held.
         // SAFETY: the gate has eight bytes; the first makes its word not zero.
         unsafe { set(self.gate.at(), 1, 1, &self.opener) }?;
+        queued?;
         stream.synchronize(ran)?;
         let mut word = [0; 8];
         self.gate.read(&mut word)?;

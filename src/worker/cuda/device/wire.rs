@@ -201,6 +201,11 @@ pub(super) enum Ask {
         /// How many.
         keep: u64,
     },
+    /// Several, one after another: the answer is that of the last. What comes after one that cannot be met is not begun.
+    All {
+        /// Which: of those before the last none that has more to answer than that it is done.
+        asks: Vec<Ask>,
+    },
 }
 
 impl Ask {
@@ -215,6 +220,11 @@ impl Ask {
             Ask::Read { .. } => "read",
             Ask::Show { .. } => "show",
             Ask::Time { .. } => "time",
+            // What takes longest gives it its name: what the candidate itself does, else what was waited for.
+            Ask::All { asks } => {
+                let phases = || asks.iter().map(Ask::phase);
+                phases().find(|phase| ["run", "time"].contains(phase)).or_else(|| phases().next_back()).unwrap_or("all")
+            }
         }
     }
 }
@@ -245,7 +255,7 @@ pub(super) enum Answer {
         /// The samples.
         ns: Vec<f64>,
     },
-    /// The driver's error. The runner ends after it.
+    /// The driver's error. The runner ends after it, unless it says no more than that a launch was refused.
     Fault(Fault),
     /// It cannot be done, by no fault of the candidate's.
     Refused {

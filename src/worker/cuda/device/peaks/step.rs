@@ -225,9 +225,9 @@ fn run(
     monitor: &Monitor,
     states: &mut Vec<State>,
 ) -> Result<Vec<f64>, Lost> {
-    rig.clear()?;
+    rig.clear();
     for (name, bytes) in work.buffers {
-        rig.ask(&Ask::Allocate { set: SET, name: name.into(), bytes, offset: 0, own: bytes })?;
+        rig.ask(Ask::Allocate { set: SET, name: name.into(), bytes, offset: 0, own: bytes })?;
     }
     let (keep, set) = work.numbers;
     let fill = |(name, bytes): (&str, u64)| {
@@ -236,11 +236,11 @@ fn run(
         Launch::Kernel(launch("fill", processors.max(1) * FMA_BLOCKS, 0, args))
     };
     load(rig, &ptx::plain(), "fill")?;
-    rig.ask(&Ask::Launches { slot: SLOT, launches: work.buffers.map(fill).to_vec() })?;
+    rig.ask(Ask::Launches { slot: SLOT, launches: work.buffers.map(fill).to_vec() })?;
     rig.run(SLOT, SET)?;
-    rig.unload(SLOT)?;
+    rig.unload(SLOT);
     load(rig, work.text, &work.launch.entry)?;
-    rig.ask(&Ask::Launches { slot: SLOT, launches: vec![Launch::Kernel(work.launch.clone())] })?;
+    rig.ask(Ask::Launches { slot: SLOT, launches: vec![Launch::Kernel(work.launch.clone())] })?;
     let mut ns = vec![];
     for _ in 0..count.div_ceil(BATCH) {
         let before = monitor.state();
@@ -252,7 +252,7 @@ fn run(
         }
         states.extend([before, after]);
     }
-    rig.unload(SLOT)?;
+    rig.unload(SLOT);
     Ok(ns)
 }
 
@@ -261,7 +261,7 @@ fn load(rig: &mut Rig<'_>, text: &str, entry: &str) -> Result<(), Lost> {
     let entries = vec![(entry.to_string(), entry.to_string())];
     let ask = Ask::Load { slot: SLOT, bytes: text.len() as u64, entries };
     let left = rig.left();
-    rig.client.hand(text.as_bytes(), &ask, left).map(drop)
+    rig.client.hand(text.as_bytes(), ask, left)
 }
 
 fn launch(entry: &str, blocks: u32, shared: u64, args: Vec<Arg>) -> KernelLaunch {

@@ -30,8 +30,8 @@ pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), String> {
     let under = Under { program: ncu.into(), args, folder: folder.path().into() };
     let ran = Client::begin(probed, facts, Duration::from_secs(60), Some(&under)).and_then(|mut client| {
         let (set, name, limit) = (0, "counted".to_string(), Duration::from_secs(30));
-        client.ask(&Ask::Allocate { set, name: name.clone(), bytes: 8192, offset: 2048, own: 4096 }, limit)?;
-        client.ask(&Ask::Show { set, names: vec![name], canary: 0, salt: 1 }, limit)?;
+        client.ask(Ask::Allocate { set, name: name.clone(), bytes: 8192, offset: 2048, own: 4096 }, limit)?;
+        client.ask(Ask::Show { set, names: vec![name], canary: 0, salt: 1 }, limit)?;
         client.end(WRITING)
     });
     let text = std::fs::read_to_string(&file).unwrap_or_default();
