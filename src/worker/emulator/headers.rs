@@ -47,6 +47,7 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "device_launch_parameters.h",
         "kf_atomic.h",
         "kf_bf16.h",
+        "kf_cmath.h",
         "kf_copy.h",
         "kf_device.h",
         "kf_fp8.h",

@@ -4,12 +4,7 @@
 //
 // Functions are at least as accurate as CUDA documents, not bit for bit what a GPU gives.
 #pragma once
-// <cmath> in C++17 brings in the special functions of the standard (beta, riemann_zeta, ...): two thirds of its time to
-// parse, and nothing that device code can call. The switch is libstdc++'s; elsewhere nothing is lost but time.
-#if __has_include(<bits/c++config.h>)
-#include <bits/c++config.h>
-#undef _GLIBCXX_USE_STD_SPEC_FUNCS
-#endif
+#include "kf_cmath.h"
 #include <float.h>
 #include <limits.h>
 #include <math.h>

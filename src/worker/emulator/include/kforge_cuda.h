@@ -1,11 +1,11 @@
 // Stands in front of every `.cu` source that is compiled for the `cpu` target: CUDA C++ in terms of host C++ and the emulator's runtime.
 // Knows CUDA's keywords and built-in variables. Standard headers come first, because CUDA's keywords become macros after them.
 #pragma once
+#include "kf_cmath.h"
 #include <algorithm>
 #include <array>
 #include <cfloat>
 #include <climits>
-#include <cmath>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
