@@ -129,6 +129,7 @@ pub const PARTS: &[Part] = &[
             "worker/confine.rs",
             "worker/confine",
             "worker/emulator/abi.rs",
+            "worker/emulator/assembly.rs",
             "worker/emulator/build.rs",
             "worker/emulator/foreign.rs",
             "worker/emulator/headers.rs",
@@ -145,6 +146,7 @@ pub const PARTS: &[Part] = &[
         "emulator",
         &[
             "worker/emulator",
+            "!worker/emulator/assembly.rs",
             "!worker/emulator/build.rs",
             "!worker/emulator/foreign.rs",
             "!worker/emulator/headers.rs",

@@ -17,6 +17,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
+use super::assembly::{blank_lines, declared_only, watched};
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
@@ -299,106 +300,6 @@ fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     (system.into_iter().map(PathBuf::from).collect(), elsewhere.into_iter().next())
 }
 
-/// Blanks file, line and column in what bounds checks pass to their handler, which takes its place from the return address: neither a comment nor another name of
-/// the file makes another binary.
-fn blank_lines(assembly: &str) -> String {
-    let mut text = String::with_capacity(assembly.len());
-    let names = names_of_files(assembly);
-    // g++ numbers its texts; what clang++ calls so is the name of a file and nothing else.
-    let named = |label: &str| names.contains(label) || label == ".L.src" || label.starts_with(".L.src.");
-    let (mut left, mut is_name) = (0, false);
-    for line in assembly.split_inclusive('\n') {
-        // The text goes: where it lies depends on its length.
-        if let Some(label) = line.trim_end().strip_suffix(':') {
-            is_name = named(label);
-        } else if is_name && [".string", ".asciz"].iter().any(|d| line.trim_start().starts_with(d)) {
-            is_name = false;
-            continue;
-        }
-        // g++ names what it passes; clang++ does not, but it begins with the file.
-        if line.starts_with(".Lubsan_data") || line.trim() == ".quad\t.L.src" {
-            left = 2;
-        }
-        if line.trim().strip_prefix(".quad\t").is_some_and(named) {
-            text.push_str("\t.quad\t0\n");
-        } else if left > 0 && line.trim_start().starts_with(".long") {
-            left -= 1;
-            text.push_str("\t.long\t0\n");
-        } else {
-            text.push_str(line);
-        }
-    }
-    text
-}
-
-/// The labels of the texts that bounds checks name their files by, and nothing else refers to.
-fn names_of_files(assembly: &str) -> BTreeSet<&str> {
-    let (mut names, mut others) = (BTreeSet::new(), BTreeSet::new());
-    let mut is_place = false;
-    for line in assembly.lines() {
-        let label = |c: char| c == '.' || c == '_' || c == '$' || c.is_ascii_alphanumeric();
-        match line.trim().strip_prefix(".quad").map(str::trim) {
-            Some(name) if is_place => drop(names.insert(name)),
-            _ if line.ends_with(':') => {}
-            _ => others.extend(line.split(|c| !label(c)).filter(|word| word.starts_with(".L"))),
-        }
-        is_place = line.starts_with(".Lubsan_data") && line.ends_with(':');
-    }
-    names.difference(&others).copied().collect()
-}
-
-/// Bytes that no variable has, after each variable in shared memory.
-const RED_ZONE: usize = 512;
-
-/// For check builds: copies and fills go through the stub, which tells what they touch, and shared variables are set apart, so that what runs over the end of
-/// one is in none.
-fn watched(assembly: &str) -> String {
-    let mut text = String::with_capacity(assembly.len());
-    let mut shared = false;
-    for line in assembly.split_inclusive('\n') {
-        let words = line.split('#').next().unwrap_or(line).trim();
-        if words.starts_with(".section") || matches!(words, ".text" | ".data" | ".bss") {
-            shared = words.contains(".tbss");
-        }
-        let call = (words.starts_with("call") || words.starts_with("jmp"))
-            .then(|| ["memcpy", "memmove", "memset"].into_iter().find(|name| words.ends_with(&format!("\t{name}@PLT"))))
-            .flatten();
-        match call {
-            Some(name) => text.push_str(&line.replace(&format!("{name}@PLT"), &format!("kf_{name}"))),
-            None => text.push_str(line),
-        }
-        if shared && words.starts_with(".zero") {
-            let _ = writeln!(text, "\t.zero\t{RED_ZONE}");
-        }
-    }
-    text
-}
-
-/// Thread-local names that the assembly uses and does not define: `extern __shared__` arrays.
-fn declared_only(assembly: &str) -> Vec<String> {
-    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
-    let mut used = BTreeSet::new();
-    let mut defined = BTreeSet::new();
-    for line in assembly.lines() {
-        if let Some((label, rest)) = line.split_once(':')
-            && label.chars().all(is_name)
-            && (rest.is_empty() || rest.trim_start().starts_with('#'))
-        {
-            defined.insert(label);
-        }
-        let relocations = ["@tlsgd", "@tlsld", "@dtpoff", "@gottpoff", "@tlsdesc", "@tpoff"];
-        for relocation in
-            relocations.into_iter().chain(["@TLSGD", "@TLSLD", "@DTPOFF", "@GOTTPOFF", "@TLSDESC", "@TPOFF"])
-        {
-            for (at, _) in line.match_indices(relocation) {
-                let start = line[..at].rfind(|c| !is_name(c)).map_or(0, |i| i + 1);
-                used.insert(&line[start..at]);
-            }
-        }
-    }
-    used.difference(&defined).filter(|n| !n.is_empty() && !n.starts_with(".L")).map(|n| (*n).to_owned()).collect()
-}
-
 struct Tool<'a> {
     cwd: &'a Path,
     within: Within<'a>,
@@ -429,12 +330,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_dynamic_shared_memory_are_those_declared_only() {
-        let assembly = "\tleaq\tsmem@tlsgd(%rip), %rdi\n\tleaq\t_ZZ1kE4tile@dtpoff(%rax), %rdi\n_ZZ1kE4tile:\n\t.zero 4\n\tleaq .LANCHOR0@tlsld(%rip)\n";
-        assert_eq!(declared_only(assembly), ["smem"]);
-    }
-
-    #[test]
     fn what_is_read_from_elsewhere_is_found() {
         let list = |files: &str| reads(&format!("entries.s: entries.cpp \\\n headers/kforge_cuda.h {files}\n"));
         assert_eq!(list("source/a.h source/inc/../b\\ c.h \\\n source/d.h"), (vec![], None));
@@ -444,38 +339,5 @@ mod tests {
         );
         assert_eq!(list("source/../words").1, Some("source/../words".into()));
         assert_eq!(list("source/a/../../../b.h").1, Some("source/a/../../../b.h".into()));
-    }
-
-    #[test]
-    fn check_builds_watch_copies_and_set_shared_variables_apart() {
-        let assembly = "\tcall\tmemcpy@PLT\n\tjmp\tmemset@PLT\n\tcall\tmy_memcpy@PLT\n\t.section\t.tbss,\"awT\",@nobits\ntile:\n\t.zero\t4\n\t.bss\nall:\n\t.zero\t8\n";
-        let want = "\tcall\tkf_memcpy\n\tjmp\tkf_memset\n\tcall\tmy_memcpy@PLT\n\t.section\t.tbss,\"awT\",@nobits\ntile:\n\t.zero\t4\n\t.zero\t512\n\t.bss\nall:\n\t.zero\t8\n";
-        assert_eq!(watched(assembly), want);
-    }
-
-    #[test]
-    fn names_of_files_in_bounds_checks_are_blanked_and_nothing_else() {
-        let text = ".LC0:\n\t.string\t\"source/k.cu\"\n.LC1:\n";
-        let name = "\t.string\t\"source/k.cu\"\n";
-        let place = ".Lubsan_data0:\n\t.quad\t.LC1\n\t.long\t0\n\t.long\t0\n";
-        let blank = place.replace(".LC1", "0");
-        let code = "\tleaq\t.LC0(%rip), %rax\n";
-        assert_eq!(blank_lines(&format!("{code}{text}{name}{place}")), format!("{code}{text}{blank}"));
-        // A text that code reads too is what it is.
-        let shared = format!("\tleaq\t.LC1(%rip), %rax\n{text}{name}{place}");
-        assert_eq!(blank_lines(&shared), shared);
-        let clang =
-            ".L.src:\n\t.asciz\t\"source/k.cu\"\n.L.str:\n\t.asciz\t\"source/k.cu\"\n\t.quad\t.L.src\n\t.long\t5\n";
-        let want = ".L.src:\n.L.str:\n\t.asciz\t\"source/k.cu\"\n\t.quad\t0\n\t.long\t0\n";
-        assert_eq!(blank_lines(clang), want);
-    }
-
-    #[test]
-    fn lines_of_bounds_checks_are_blanked_and_nothing_else() {
-        let assembly = ".Lubsan_data0:\n\t.quad\t.LC2\n\t.long\t10\n\t.long\t3\n\t.quad\t.Lubsan_type1\n\t.long\t7\n";
-        assert_eq!(
-            blank_lines(assembly),
-            ".Lubsan_data0:\n\t.quad\t0\n\t.long\t0\n\t.long\t0\n\t.quad\t.Lubsan_type1\n\t.long\t7\n"
-        );
     }
 }

@@ -40,6 +40,7 @@
 
 mod abi;
 mod args;
+mod assembly;
 mod block;
 pub mod build;
 mod claims;
