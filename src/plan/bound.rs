@@ -86,9 +86,7 @@ impl Planner<'_> {
             .phase(ABLATION)
             .round(scope.round)
             .memory(needs)
-            .output("binary", &compile, "binary")
-            .output("facts", &compile, "facts")
-            .output("inspection", &inspect, "inspection")
+            .build("", &compile, &inspect)
             .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope))
             .done();

@@ -19,7 +19,7 @@ use super::kernels::{Field, Stage};
 use super::make::Make;
 use super::operators::Case;
 use super::search::FEW;
-use super::variants::is_timed;
+use super::timed::is_timed;
 use crate::base::Diagnostic;
 use crate::model::TypeChoice;
 use crate::record::StepKind;

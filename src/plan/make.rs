@@ -118,6 +118,17 @@ impl Make {
         self.from(name, node, output, Form::Blob, true)
     }
 
+    /// With what these steps made of a source, under names that end so.
+    #[must_use]
+    pub fn build(self, of: &str, compile: &str, inspect: &str) -> Self {
+        let named = |name: &str| format!("{name}{of}");
+        self.output(&named("binary"), compile, "binary").output(&named("facts"), compile, "facts").output(
+            &named("inspection"),
+            inspect,
+            "inspection",
+        )
+    }
+
     /// With another node's output, absent if that node gave nothing.
     #[must_use]
     pub fn optional(self, name: &str, node: &str, output: &str) -> Self {

@@ -52,6 +52,7 @@ pub mod operators;
 pub mod regression;
 pub mod rounds;
 pub mod search;
+pub mod timed;
 pub mod variants;
 
 pub use context::Planner;

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::make::PAIRING;
-use super::variants::{PAIRS_PROTOCOL, VERIFY_PROTOCOL};
+use super::timed::PAIRS_PROTOCOL;
+use super::variants::VERIFY_PROTOCOL;
 use crate::engine::{InputRef, Node, Rank, Source};
 use crate::record::params::{PairsParams, VerifyParams};
 use crate::record::{Form, Spec, StepKind, implementation};

@@ -1,40 +1,33 @@
-//! Steps of one variant on one target: compile, inspect, verify, judge, bench, and pairs with another. Knows the variant; does not know which is champion.
+//! Steps of one variant on one target: generate, compile, inspect, verify, judge. Knows the variant; does not know what is timed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope, is_benched};
-use super::input::{Goal, Reach};
-use super::make::{self, MAIN, Make};
+use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
+use super::input::Reach;
+use super::make::{self, Make};
 use super::memory;
 use super::operators::{Case, count_beyond, scaled};
 use crate::base::Diagnostic;
 use crate::model::kernel::{Compiler as Choice, LaunchAction};
 use crate::model::tensor_map::TensorMap;
 use crate::model::{
-    Arch, Arg, Kernel, KernelLaunch, Launch, Metric, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
+    Arch, Arg, Kernel, KernelLaunch, Launch, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
 };
 use crate::record::event::Labels;
 use crate::record::params::{
-    CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, PairsParams, Sanitized, Trial,
-    VerifyParams,
+    CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, Sanitized, Trial, VerifyParams,
 };
 use crate::record::{DeviceClass, StepKind, Unknown};
 
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
 
-/// Version of the timing protocol: raised when what a sample is, or how it is taken, changes.
-pub const BENCH_PROTOCOL: u32 = 3;
-
 /// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
 pub const HOST_PROTOCOL: u32 = 1;
 
 /// Version of how the tools of Compute Sanitizer are asked and read: raised when what counts of what they list changes. 2: what racecheck calls warnings counts.
 pub const SANITIZE_PROTOCOL: u32 = 2;
-
-/// Version of the pairing protocol: raised when how pairs are taken changes.
-pub const PAIRS_PROTOCOL: u32 = 2;
 
 /// What compiling a variant takes, and what it is called.
 #[derive(Clone)]
@@ -309,11 +302,7 @@ impl Planner<'_> {
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
-            verify = verify.output("binary", &compile, "binary").output("facts", &compile, "facts").output(
-                "inspection",
-                &inspect,
-                "inspection",
-            );
+            verify = verify.build("", &compile, &inspect);
             if !params.sanitize.is_empty() {
                 verify = verify.optional("lined", &compile, "lined");
             }
@@ -413,91 +402,6 @@ impl Planner<'_> {
         let here: Vec<&str> = self.input.devices.iter().map(|d| d.product.as_str()).collect();
         Some(format!("no {wanted} here but {}", here.join(", ")))
     }
-
-    /// The bench step of a variant on a bench shape of a device target; none where nothing is timed.
-    pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
-        self.timing(scope, build, case, None)
-    }
-
-    /// The same with at most `few` samples of the series that selects, under an id of its own.
-    pub fn timing(
-        &mut self,
-        scope: Scope<'_>,
-        build: &Build,
-        case: &Case,
-        few: Option<u32>,
-    ) -> Result<Option<String>, Diagnostic> {
-        let shape = &scope.operator.shapes[case.at];
-        if !is_timed(scope) || !is_benched(shape) || self.input.goal < Goal::Bench {
-            return Ok(None);
-        }
-        let compiler = Self::compiler(scope, case.work);
-        let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
-        let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
-        params.protocol = BENCH_PROTOCOL;
-        params.samples = few;
-        params.only = few.map(|_| scope.kernel.select.metric);
-        params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
-        params.bytes = scope.operator.bytes(scope.choice, shape)?;
-        let mut parts = self.parts(scope, build);
-        parts.push(&shape.name);
-        parts.extend(few.map(|_| "few"));
-        let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
-            .round(scope.round)
-            .memory(memory::timing(&params))
-            .output("binary", &compile, "binary")
-            .output("facts", &compile, "facts")
-            .output("inspection", &inspect, "inspection")
-            .device(&scope.target.name, self.product(scope), true)
-            .unless(self.no_device(scope))
-            .done();
-        Ok(Some(self.add(node)))
-    }
-
-    /// The pairs step of two variants on a bench shape: A against B. Gives its id.
-    pub fn pairs(
-        &mut self,
-        scope: Scope<'_>,
-        a: &Build,
-        b: &Build,
-        case: &Case,
-        phase: u8,
-    ) -> Result<String, Diagnostic> {
-        let compiler = Self::compiler(scope, case.work);
-        let params = PairsParams {
-            arch: scope.target.arch.name().into(),
-            hot: scope.kernel.select.metric == Metric::Hot,
-            a: self.verify_params(scope, a, case, compiler, &BTreeMap::new())?,
-            b: self.verify_params(scope, b, case, compiler, &BTreeMap::new())?,
-            protocol: PAIRS_PROTOCOL,
-        };
-        let shape = &scope.operator.shapes[case.at].name;
-        let mut parts = self.parts(scope, a);
-        parts.push(shape);
-        if !b.label.is_empty() {
-            parts.extend(["against", &b.label]);
-        }
-        let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
-            .phase(phase)
-            .round(scope.round)
-            .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
-            .device(&scope.target.name, self.product(scope), true)
-            .unless(self.no_device(scope));
-        for (side, build) in [("a", a), ("b", b)] {
-            let (compile, inspect) = self.compile(scope, build, compiler, phase);
-            node = node
-                .output(&format!("binary:{side}"), &compile, "binary")
-                .output(&format!("facts:{side}"), &compile, "facts")
-                .output(&format!("inspection:{side}"), &inspect, "inspection");
-        }
-        Ok(self.add(node.done()))
-    }
-}
-
-/// Whether a kernel is timed on a target. A launcher of its own shares the process, the context and the clock of whoever would take its times, so that none could be
-/// believed (design, section 5).
-pub fn is_timed(scope: Scope<'_>) -> bool {
-    scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
 }
 
 /// What a target runs on, for people.
