@@ -162,14 +162,8 @@ impl World {
             spent_us: Default::default(),
         };
         let seen = kforge::record::VerifyObservation {
-            emulated: false,
-            findings: vec![],
-            not_emulated: None,
-            asked: 0,
-            trials: vec![],
             determinism: kforge::record::Determinism::Stable,
-            unconfined: vec![],
-            ran_as: "NVIDIA H200".into(),
+            ..kforge::record::VerifyObservation::begun(false, 0, "NVIDIA H200".into())
         };
         let mut made = Bundle::default();
         let mut keep = |bytes: Vec<u8>| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kforge::model::{DType, Init, Problem, Role, Tensor};
+use kforge::model::{DType, Problem, Role, Tensor};
 use kforge::record::params::Trial;
 use kforge::reference::oracle::expected;
 use kforge::reference::{Values, check, cost, float, generate, names};
@@ -187,15 +187,7 @@ struct DrawCase {
 fn generated_inputs_are_the_documented_function_of_seed_tensor_and_index() {
     let file: Draws = serde_json::from_str(include_str!("reference/data/draws.json")).unwrap();
     for case in file.cases {
-        let tensor = Tensor {
-            name: "x".into(),
-            role: Role::Input,
-            dtype: case.dtype,
-            shape: vec![case.values.len() as u64],
-            strides: vec![1],
-            align: 256,
-            init: Init::Auto,
-        };
+        let tensor = Tensor::dense("x", Role::Input, case.dtype, &[case.values.len() as u64]);
         let trial = Trial { trial: 0, seed: case.seed, distribution: case.distribution.clone() };
         let got = generate::tensor_values(&tensor, case.ordinal, None, &trial).unwrap();
         assert_eq!(got, values(case.dtype, &case.values), "{} {}", case.distribution, case.dtype);

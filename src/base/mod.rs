@@ -6,6 +6,8 @@ pub mod encode;
 pub mod files;
 pub mod lock;
 pub mod render;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod witness;
 
 pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};

@@ -243,12 +243,7 @@ mod tests {
         vars: &[(&str, &str)],
         flags: &[&str],
     ) -> (Settings, Vec<Diagnostic>, tempfile::TempDir) {
-        let dir = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
+        let dir = crate::base::testing::tree(files);
         std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
         let mut all = vec![("KFORGE_HOME".to_string(), dir.path().join("home").display().to_string())];
         all.extend(vars.iter().map(|(k, v)| (k.to_string(), v.to_string())));

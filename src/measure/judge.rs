@@ -265,14 +265,9 @@ mod tests {
         c.floats(0, got, want, None);
         let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![c.finish()] };
         VerifyObservation {
-            emulated: true,
-            findings: vec![],
-            not_emulated: None,
-            asked: 1,
             trials: vec![trial],
             determinism: Determinism::Stable,
-            unconfined: vec![],
-            ran_as: "check".into(),
+            ..VerifyObservation::begun(true, 1, "check".into())
         }
     }
 

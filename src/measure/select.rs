@@ -297,10 +297,6 @@ mod tests {
         }
     }
 
-    fn judged(verdict: Verdict) -> Judgement {
-        Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
-    }
-
     fn known(verdicts: &[Verdict], times: &[f64]) -> Known {
         let bench = |t: &f64| BenchObserved {
             cold: Some(Series { samples_ns: vec![*t; 5], dropped: 0 }),
@@ -312,7 +308,7 @@ mod tests {
         };
         Known {
             unbuilt: BTreeSet::new(),
-            judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), judged(j.clone()))).collect(),
+            judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), Judgement::bare(j.clone()))).collect(),
             emulated: BTreeMap::new(),
             benches: (0u32..).zip(times).map(|(v, t)| ((v, 0), bench(t))).collect(),
             few: BTreeMap::new(),
@@ -354,11 +350,11 @@ mod tests {
     #[test]
     fn the_emulator_counts_only_where_the_device_says_nothing() {
         let mut k = known(&[unknown(), unknown()], &[]);
-        k.emulated.insert((0, 0), judged(Verdict::Fail("x".into())));
-        k.emulated.insert((1, 0), judged(Verdict::Pass));
+        k.emulated.insert((0, 0), Judgement::bare(Verdict::Fail("x".into())));
+        k.emulated.insert((1, 0), Judgement::bare(Verdict::Pass));
         let s = select(&params(2, true), &k);
         assert_eq!((s.champions[0].variant, s.champions[0].provisional, &s.wrong[..]), (Some(1), true, &[][..]));
-        k.judgements.insert((0, 0), judged(Verdict::Pass));
+        k.judgements.insert((0, 0), Judgement::bare(Verdict::Pass));
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
     }
 
@@ -424,7 +420,7 @@ mod tests {
         p.candidates.iter_mut().for_each(|c| c.serves = vec![0, 1]);
         let mut k = known(&[Verdict::Pass, Verdict::Pass], &[105.0, 100.0]);
         for v in 0..2 {
-            k.judgements.insert((v, 1), judged(Verdict::Pass));
+            k.judgements.insert((v, 1), Judgement::bare(Verdict::Pass));
             k.benches.insert((v, 1), k.benches[&(v, 0)].clone());
         }
         k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
@@ -462,7 +458,7 @@ mod tests {
         p.pinned.insert("all".into(), "v3".into());
         assert_eq!(named(&p, 2, &k), (Some(2), vec![3]), "the pinned one");
         let mut wrong = k.clone();
-        wrong.judgements.insert((2, 0), judged(Verdict::Fail("x".into())));
+        wrong.judgements.insert((2, 0), Judgement::bare(Verdict::Fail("x".into())));
         assert_eq!(named(&params(4, true), 8, &wrong), (Some(3), vec![0, 1]));
         assert_eq!(named(&params(4, true), 8, &known(&all, &[])), (None, vec![]));
     }
@@ -483,7 +479,7 @@ mod tests {
         p.candidates[0].serves = vec![0];
         p.candidates[1].serves = vec![0, 1];
         let mut k = known(&[Verdict::Pass, Verdict::Pass], &[]);
-        k.judgements.insert((1, 1), judged(Verdict::Pass));
+        k.judgements.insert((1, 1), Judgement::bare(Verdict::Pass));
         let s = select(&p, &k);
         assert_eq!(s.champions.iter().map(|c| c.variant).collect::<Vec<_>>(), [Some(0), Some(1)]);
     }

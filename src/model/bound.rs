@@ -98,6 +98,12 @@ pub struct Tensor {
 }
 
 impl Tensor {
+    /// One without gaps, aligned and drawn as where a manifest says neither.
+    pub fn dense(name: &str, role: Role, dtype: DType, shape: &[u64]) -> Self {
+        let (name, strides) = (name.to_string(), contiguous(shape));
+        Tensor { name, role, dtype, shape: shape.to_vec(), strides, align: 256, init: Init::Auto }
+    }
+
     /// How many elements the operator sees.
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
@@ -182,6 +188,14 @@ pub enum Reference {
     },
 }
 
+impl Reference {
+    /// A built-in whose names are the operator's own.
+    pub fn builtin(name: &str, attributes: &[(&str, serde_json::Value)]) -> Self {
+        let attributes = attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+        Reference::Builtin { name: name.into(), attributes, names: BTreeMap::new() }
+    }
+}
+
 /// One operator, one shape, one choice of types.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Problem {
@@ -199,6 +213,11 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// One of these tensors alone: without dims and params, and its inputs drawn.
+    pub fn of(tensors: Vec<Tensor>, reference: Reference) -> Self {
+        Problem { dims: BTreeMap::new(), tensors, params: vec![], reference, generate_inputs: None }
+    }
+
     /// The tensor of that name.
     pub fn tensor(&self, name: &str) -> Option<&Tensor> {
         self.tensors.iter().find(|t| t.name == name)
@@ -344,15 +363,7 @@ mod tests {
 
     #[test]
     fn strided_elements_lie_where_their_strides_say() {
-        let tensor = Tensor {
-            name: "x".into(),
-            role: Role::Input,
-            dtype: DType::F16,
-            shape: vec![2, 3],
-            strides: vec![8, 2],
-            align: 256,
-            init: Init::Auto,
-        };
+        let tensor = Tensor { strides: vec![8, 2], ..Tensor::dense("x", Role::Input, DType::F16, &[2, 3]) };
         assert_eq!((0..6).map(|i| tensor.offset_of(i)).collect::<Vec<_>>(), [0, 2, 4, 8, 10, 12]);
         assert_eq!((tensor.span(), tensor.bytes(), tensor.is_contiguous()), (13, 26, false));
         assert_eq!(contiguous(&[4, 5, 6]), [30, 6, 1]);
@@ -360,15 +371,6 @@ mod tests {
 
     #[test]
     fn an_empty_tensor_has_no_bytes() {
-        let tensor = Tensor {
-            name: "x".into(),
-            role: Role::Input,
-            dtype: DType::F32,
-            shape: vec![0, 3],
-            strides: vec![3, 1],
-            align: 256,
-            init: Init::Auto,
-        };
-        assert_eq!(tensor.bytes(), 0);
+        assert_eq!(Tensor::dense("x", Role::Input, DType::F32, &[0, 3]).bytes(), 0);
     }
 }

@@ -84,49 +84,15 @@ fn buffers(params: &VerifyParams) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::model::bound::contiguous;
-    use crate::model::{DType, Init, Reference, Role};
+    use crate::model::{DType, Reference, Role};
+    use crate::record::testing::verification;
 
     fn params(compiler: Compiler, n: u64) -> VerifyParams {
-        let tensor = |name: &str, role| Tensor {
-            name: name.into(),
-            role,
-            dtype: DType::F32,
-            shape: vec![n],
-            strides: contiguous(&[n]),
-            align: 256,
-            init: Init::Auto,
-        };
-        let problem = Problem {
-            dims: BTreeMap::new(),
-            tensors: vec![tensor("x", Role::Input), tensor("y", Role::Output)],
-            params: vec![],
-            reference: Reference::Builtin { name: "sum".into(), attributes: BTreeMap::new(), names: BTreeMap::new() },
-            generate_inputs: None,
-        };
-        VerifyParams {
-            arch: "cpu".into(),
-            compiler,
-            problem,
-            entries: vec![],
-            launches: vec![],
-            workspaces: vec![],
-            constants: vec![],
-            trials: vec![],
-            compare: BTreeMap::new(),
-            scaled: vec![],
-            count_beyond: BTreeMap::new(),
-            protocol: 1,
-            host: None,
-            sanitize: vec![],
-            samples: None,
-            only: None,
-            flops_min: None,
-            bytes: None,
-        }
+        let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[n]);
+        let tensors = vec![tensor("x", Role::Input), tensor("y", Role::Output)];
+        let problem = Problem::of(tensors, Reference::builtin("sum", &[]));
+        VerifyParams { compiler, ..verification("cpu", problem) }
     }
 
     #[test]

@@ -305,8 +305,7 @@ fn nulls_work(works: impl Iterator<Item = f64>, limit: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::bound::contiguous;
-    use crate::model::{DType, Init, Role, Tensor};
+    use crate::model::{DType, Role, Tensor};
 
     #[test]
     fn the_smallest_shape_that_is_computed_is_always_calibrated() {
@@ -319,10 +318,7 @@ mod tests {
     fn seeds_follow_from_the_contract_and_the_shape_and_private_ones_add_trials() {
         let problem = |cols: u64, name: &str| Problem {
             dims: [("cols".to_string(), cols as i64)].into(),
-            tensors: vec![],
-            params: vec![],
-            reference: Reference::Builtin { name: name.into(), attributes: BTreeMap::new(), names: BTreeMap::new() },
-            generate_inputs: None,
+            ..Problem::of(vec![], Reference::builtin(name, &[]))
         };
         let seeds = |problem: &Problem, private: &[u64]| -> Vec<u64> {
             trials(problem, 4, private).iter().map(|trial| trial.seed).collect()
@@ -340,21 +336,10 @@ mod tests {
 
     #[test]
     fn a_derived_tolerance_is_that_of_the_shapes_own_reduction() {
-        let tensor = |name: &str, role, shape: &[u64]| Tensor {
-            name: name.into(),
-            role,
-            dtype: DType::F32,
-            shape: shape.to_vec(),
-            strides: contiguous(shape),
-            align: 256,
-            init: Init::Auto,
-        };
-        let sum = |cols: u64| Problem {
-            dims: BTreeMap::new(),
-            tensors: vec![tensor("x", Role::Input, &[2, cols]), tensor("y", Role::Output, &[2])],
-            params: vec![],
-            reference: Reference::Builtin { name: "sum".into(), attributes: BTreeMap::new(), names: BTreeMap::new() },
-            generate_inputs: None,
+        let tensor = |name: &str, role, shape: &[u64]| Tensor::dense(name, role, DType::F32, shape);
+        let sum = |cols: u64| {
+            let tensors = vec![tensor("x", Role::Input, &[2, cols]), tensor("y", Role::Output, &[2])];
+            Problem::of(tensors, Reference::builtin("sum", &[]))
         };
         assert_eq!(derived(&sum(16))["y"], calibrate::derived(DType::F32, 16));
         assert!(derived(&sum(1 << 20))["y"].rtol > derived(&sum(16))["y"].rtol);

@@ -19,6 +19,8 @@ pub mod result;
 pub mod round;
 pub mod search;
 pub mod spec;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod timing;
 pub mod verdict;
 

@@ -271,6 +271,20 @@ pub struct VerifyObservation {
 pub const HOST_LAUNCHED: &str = "host-launched, ";
 
 impl VerifyObservation {
+    /// Nothing seen yet of the trials that are asked for.
+    pub fn begun(emulated: bool, asked: u32, ran_as: String) -> Self {
+        VerifyObservation {
+            emulated,
+            findings: vec![],
+            not_emulated: None,
+            asked,
+            trials: vec![],
+            determinism: Determinism::Unknown,
+            unconfined: vec![],
+            ran_as,
+        }
+    }
+
     /// Whether a launcher of the kernel's own ran it, in a process that is trusted with nothing.
     pub fn is_host_launched(&self) -> bool {
         self.ran_as.starts_with(HOST_LAUNCHED)

@@ -301,6 +301,13 @@ pub struct Judgement {
     pub worst: Option<f64>,
 }
 
+impl Judgement {
+    /// A verdict without a comparison behind it.
+    pub fn bare(verdict: Verdict) -> Self {
+        Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
+    }
+}
+
 /// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchParams {

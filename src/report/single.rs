@@ -155,22 +155,12 @@ mod tests {
         compared.floats(0, &got, &want, None);
         let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![compared.finish()] };
         let observation = VerifyObservation {
-            emulated: true,
-            findings: vec![],
-            not_emulated: None,
-            asked: 1,
             trials: vec![trial],
             determinism: Determinism::Stable,
-            unconfined: vec![],
-            ran_as: "check".into(),
+            ..VerifyObservation::begun(true, 1, "check".into())
         };
-        let judgement = Judgement {
-            verdict: Verdict::Fail("it is wrong".into()),
-            explanation: String::new(),
-            emulated: true,
-            unconfined: vec![],
-            worst: Some(521_774.833_17),
-        };
+        let verdict = Verdict::Fail("it is wrong".into());
+        let judgement = Judgement { emulated: true, worst: Some(521_774.833_17), ..Judgement::bare(verdict) };
         let shown =
             Single { heading: "k".into(), judgement: &judgement, observation: Some(&observation), problem: None };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();

@@ -42,6 +42,12 @@ pub fn required<T: DeserializeOwned>(job: &Job<'_>, name: &str) -> Result<T, Run
     document(job, name)?.ok_or_else(|| failed(format!("BUG: input `{name}` of `{}` is absent", job.id)))
 }
 
+/// What an input is and the numbers it is of, by its name: `bench:3:0`.
+pub fn numbered(name: &str) -> (&str, Vec<u32>) {
+    let mut parts = name.split(':');
+    (parts.next().unwrap_or_default(), parts.filter_map(|part| part.parse().ok()).collect())
+}
+
 /// Keeps a document. The same value gives the same bytes: fields in declared order, maps sorted.
 pub fn keep<T: Serialize>(job: &Job<'_>, value: &T) -> Result<Digest, RunError> {
     let bytes = serde_json::to_vec(value).map_err(|e| failed(format!("BUG: cannot write a document: {e}")))?;

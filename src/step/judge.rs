@@ -15,8 +15,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         Some(observation) => judge(&observation, &params.tolerance),
         None => {
             let why = params.absent.unwrap_or_else(|| Unknown::Missing("verify gave no result".into()));
-            let verdict = Verdict::Unknown(why);
-            Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
+            Judgement::bare(Verdict::Unknown(why))
         }
     };
     let summary = match (&judgement.verdict, judgement.worst) {

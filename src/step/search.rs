@@ -14,9 +14,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let trail: Trail = io::document(job, "trail")?.unwrap_or_default();
     let mut known = Known::default();
     for name in job.spec.inputs.keys() {
-        let mut parts = name.split(':');
-        let kind = parts.next().unwrap_or_default();
-        let numbers: Vec<u32> = parts.filter_map(|p| p.parse().ok()).collect();
+        let (kind, numbers) = io::numbered(name);
         match (kind, &numbers[..]) {
             ("space" | "trail", []) => {}
             ("inspection", [v]) => drop(known.inspections.insert(*v, io::document(job, name)?)),

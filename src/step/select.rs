@@ -13,9 +13,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: SelectParams = io::params(job)?;
     let mut known = Known::default();
     for name in job.spec.inputs.keys() {
-        let mut parts = name.split(':');
-        let kind = parts.next().unwrap_or_default();
-        let numbers: Vec<u32> = parts.filter_map(|p| p.parse().ok()).collect();
+        let (kind, numbers) = io::numbered(name);
         match (kind, &numbers[..]) {
             ("built", [v]) => {
                 if job.spec.inputs.get(name).is_none_or(|i| i.digest.is_none()) {

@@ -230,12 +230,10 @@ pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Init, Role};
+    use crate::model::Role;
 
     fn tensor(name: &str, dtype: DType, shape: &[u64]) -> Tensor {
-        let strides = crate::model::bound::contiguous(shape);
-        let (name, shape) = (name.to_string(), shape.to_vec());
-        Tensor { name, role: Role::Output, dtype, shape, strides, align: 256, init: Init::Auto }
+        Tensor::dense(name, Role::Output, dtype, shape)
     }
 
     fn differing(tensor: &Tensor, got: Values, want: Values, leniency: &Leniency<'_>) -> u64 {
@@ -303,19 +301,10 @@ mod tests {
 
     #[test]
     fn ties_are_looked_for_along_the_references_own_axis() {
-        let problem = |name: &str, axis: i64| Problem {
-            dims: Default::default(),
-            tensors: vec![
-                Tensor { role: Role::Input, ..tensor("x", DType::F32, &[3, 2]) },
-                tensor("y", DType::I32, &[2]),
-            ],
-            params: vec![],
-            reference: crate::model::Reference::Builtin {
-                name: name.into(),
-                attributes: [("axis".to_string(), axis.into())].into(),
-                names: BTreeMap::new(),
-            },
-            generate_inputs: None,
+        let problem = |name: &str, axis: i64| {
+            let x = Tensor::dense("x", Role::Input, DType::F32, &[3, 2]);
+            let reference = crate::model::Reference::builtin(name, &[("axis", axis.into())]);
+            Problem::of(vec![x, tensor("y", DType::I32, &[2])], reference)
         };
         let inputs = [("x".to_string(), Values::Float(vec![5.0, 0.0, 1.0, 7.0, 5.0, 0.0]))].into();
         let of = Compare::ArgmaxOf("x".into());

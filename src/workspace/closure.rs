@@ -201,6 +201,7 @@ fn headers_below(folder: &Path, reader: &mut dyn Reader) -> io::Result<Vec<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::tree;
 
     struct Plain;
 
@@ -212,16 +213,6 @@ mod tests {
                 Err(e) => Err(e),
             }
         }
-    }
-
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        dir
     }
 
     fn names(dir: &tempfile::TempDir, include: &[&str]) -> Result<Vec<String>, ClosureError> {

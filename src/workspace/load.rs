@@ -157,22 +157,13 @@ fn check(members: &[Member], found: &mut Vec<Diagnostic>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::testing::tree;
 
     fn load(manifest: &Path) -> (Option<Workspace>, Vec<Diagnostic>) {
         super::load(manifest, &generated::NONE)
     }
 
     const PACKAGE: &str = "[package]\nname = \"NAME\"\nversion = \"0.1.0\"\n";
-
-    fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        for (name, text) in files {
-            let path = dir.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        }
-        dir
-    }
 
     fn package(name: &str) -> String {
         PACKAGE.replace("NAME", name)

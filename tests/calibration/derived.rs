@@ -1,38 +1,22 @@
 //! What is derived for `tolerance = "auto"` rejects an answer that is one precision too low, for every built-in and the types kernels are written for.
 
-use std::collections::BTreeMap;
-
 use kforge::measure::calibrate::derived;
 use kforge::measure::compare::{Comparison, rms};
 use kforge::measure::judge::judge_output;
-use kforge::model::bound::contiguous;
-use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
+use kforge::model::{DType, Problem, Reference, Role, Tensor};
 use kforge::reference::{Values, check, cost, float, generate, names, nulls, oracle};
 use serde_json::Value;
 
-fn tensor(name: &str, role: Role, dtype: DType, shape: &[u64]) -> Tensor {
-    let (name, shape, strides) = (name.into(), shape.to_vec(), contiguous(shape));
-    Tensor { name, role, dtype, shape, strides, align: 256, init: Init::Auto }
-}
-
 /// A problem of every built-in that computes floats, on rows of `n`.
 fn problems(dtype: DType, n: u64) -> Vec<Problem> {
-    let read = |name: &str, shape: &[u64]| tensor(name, Role::Input, dtype, shape);
-    let written = |name: &str, shape: &[u64]| tensor(name, Role::Output, dtype, shape);
-    let of = |name: &str, tensors: Vec<Tensor>, attributes: &[(&str, Value)]| Problem {
-        dims: BTreeMap::new(),
-        tensors,
-        params: vec![],
-        reference: Reference::Builtin {
-            name: name.into(),
-            attributes: attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect(),
-            names: BTreeMap::new(),
-        },
-        generate_inputs: None,
+    let read = |name: &str, shape: &[u64]| Tensor::dense(name, Role::Input, dtype, shape);
+    let written = |name: &str, shape: &[u64]| Tensor::dense(name, Role::Output, dtype, shape);
+    let of = |name: &str, tensors: Vec<Tensor>, attributes: &[(&str, Value)]| {
+        Problem::of(tensors, Reference::builtin(name, attributes))
     };
     let kept = |name: &str| of(name, vec![read("x", &[8, n]), written("y", &[8, n])], &[]);
     let along = |name: &str| of(name, vec![read("x", &[8, n]), written("y", &[8])], &[]);
-    let ids = |name: &str, shape: &[u64]| tensor(name, Role::Input, DType::I64, shape);
+    let ids = |name: &str, shape: &[u64]| Tensor::dense(name, Role::Input, DType::I64, shape);
     let side = (n as f64).sqrt() as u64;
     let heads = |name: &str| read(name, &[1, 2, n, 8]);
     vec![

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
-use kforge::model::bound::{Arg, Buffer, Fill, contiguous};
+use kforge::model::bound::{Arg, Buffer, Fill};
 use kforge::model::grid::OpenGrid;
 use kforge::model::tensor_map::TensorMap;
-use kforge::model::{Compare, DType, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, Tensor};
+use kforge::model::{Compare, DType, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, Tensor};
 use kforge::record::params::{CompileParams, Compiler, Expected, OracleParams, Trial, VerifyParams};
 use kforge::record::{Determinism, FindingKind, Form, Input, Spec, StepKind, Verdict, VerifyObservation};
 use kforge::worker::Task;
@@ -80,8 +80,7 @@ const GOOD: &str =
     "for (int i = threadIdx.x; i < cols; i += blockDim.x) y[row * cols + i] = x[row * cols + i] * w[i] + bias;";
 
 fn tensor(name: &str, role: Role, shape: &[u64]) -> Tensor {
-    let (name, shape, strides) = (name.to_string(), shape.to_vec(), contiguous(shape));
-    Tensor { name, role, dtype: DType::F32, shape, strides, align: 256, init: Init::Auto }
+    Tensor::dense(name, role, DType::F32, shape)
 }
 
 fn problem() -> Problem {

@@ -222,6 +222,7 @@ fn shown(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::worker::cuda::device::facts::tests::h200;
 
     #[test]
     fn a_line_says_what_is_there_and_gives_or_what_is_not_and_what_to_do() {
@@ -246,21 +247,7 @@ mod tests {
         std::fs::write(gpu.join("information"), "Model: \t\t NVIDIA H200\nIRQ:   7\n").unwrap();
         let refused = Probed { why: Some("CUDA_ERROR_SYSTEM_NOT_READY".into()), ..Probed::default() };
         assert_eq!(why(Some(&refused)), "NVIDIA H200 cannot be used: CUDA_ERROR_SYSTEM_NOT_READY");
-        let facts = DeviceFacts {
-            product: "NVIDIA H200".into(),
-            arch: "sm_90".into(),
-            driver: "580.1".into(),
-            mig: None,
-            uuid: "GPU-0".into(),
-            memory: 141 << 30,
-            processors: 132,
-            clock_mhz: 1980,
-            memory_clock_mhz: 3201,
-            bus_bits: 6144,
-            l2: 60 << 20,
-            reaches_host: false,
-        };
-        let probed = Probed { devices: vec![facts], ..Probed::default() };
+        let probed = Probed { devices: vec![h200()], ..Probed::default() };
         assert_eq!(
             described(Some(&probed), driver(), dir.path()),
             Ok("NVIDIA H200 (sm_90, driver 580) (132 processors at 1980 MHz, 141 GiB at 4.9 TB/s, 60 MiB of L2)"

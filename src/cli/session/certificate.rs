@@ -132,13 +132,7 @@ impl Context {
 
     /// The answer, if a certificate has it and holds.
     pub fn certified(&self, question: &Question) -> Option<Held> {
-        let named = self
-            .global
-            .target_dir
-            .as_ref()
-            .map(|d| self.cwd.join(d))
-            .or_else(|| self.settings.path("build.target-dir"));
-        let targets: Vec<PathBuf> = match named {
+        let targets: Vec<PathBuf> = match self.named_target() {
             Some(target) => vec![target],
             // The root is one of these; a certificate says itself whether it is.
             None => question.manifest.ancestors().skip(1).map(|folder| folder.join("target")).collect(),

@@ -156,15 +156,15 @@ impl Context {
         })
     }
 
+    /// The folder for outputs that a flag or a setting names.
+    pub(super) fn named_target(&self) -> Option<PathBuf> {
+        let flag = self.global.target_dir.as_ref().map(|d| self.cwd.join(d));
+        flag.or_else(|| self.settings.path("build.target-dir"))
+    }
+
     /// The output folder of a workspace.
     pub fn target(&self, workspace: &Workspace) -> PathBuf {
-        let named = self
-            .global
-            .target_dir
-            .as_ref()
-            .map(|d| self.cwd.join(d))
-            .or_else(|| self.settings.path("build.target-dir"));
-        named.unwrap_or_else(|| workspace.root.join("target")).join("kforge")
+        self.named_target().unwrap_or_else(|| workspace.root.join("target")).join("kforge")
     }
 
     /// The workspace, its outputs and the home.

@@ -55,10 +55,6 @@ fn variants(n: u32) -> Budget {
     Budget { variants: Some(n), seconds: None }
 }
 
-fn judged(verdict: Verdict) -> Judgement {
-    Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
-}
-
 fn observed(ns: f64, took_s: f64) -> BenchObserved {
     let series = Series { samples_ns: vec![ns; 5], dropped: 0 };
     BenchObserved { cold: Some(series), hot: None, verified: true, peaks: None, few: false, took_s: Some(took_s) }
@@ -145,7 +141,7 @@ impl Machine {
                 (true, Some(_)) => Verdict::Pass,
                 (true, None) => Verdict::Fail("x".into()),
             };
-            known.judgements.insert((v, s), Some(judged(verdict)));
+            known.judgements.insert((v, s), Some(Judgement::bare(verdict)));
             let seen = (self.recorded)(v).then(|| self.timing(v, (self.ns)(v, s).unwrap_or(1.0), 0.1, true));
             known.few.insert((v, s), seen);
         }

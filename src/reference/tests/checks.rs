@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DType, Problem, Reference, Role, Scalar, Value, problem, read, tensor, trial, with_param, written};
+use super::{DType, Problem, Reference, Role, Scalar, Tensor, Value, problem, read, trial, with_param, written};
 use crate::reference::cost::{cost, reduction_length, work};
 use crate::reference::generate::inputs;
 use crate::reference::oracle::expected;
@@ -76,7 +76,7 @@ fn what_does_not_fit_is_refused_in_words_that_name_it() {
         "`axis` is \"last\", expected an integer",
     );
     refused(&problem("softmax", vec![x(), read("w", &[8]), y()], &[]), "`w` is none of its tensors");
-    let ints = tensor("y", Role::Output, DType::I32, &[4, 8]);
+    let ints = Tensor::dense("y", Role::Output, DType::I32, &[4, 8]);
     refused(&problem("softmax", vec![x(), ints], &[]), "`y` has dtype i32, expected a float dtype");
     let empty = vec![read("x", &[4, 0]), written("y", &[4, 0])];
     refused(&problem("layer_norm", empty, &[]), "`x` has no value along axis [1], expected at least one");
@@ -204,7 +204,7 @@ fn a_sum_is_evaluated_up_to_a_stated_length() {
 
 #[test]
 fn indices_out_of_range_are_named() {
-    let tensors = vec![read("w", &[4, 2]), tensor("ids", Role::Input, DType::I32, &[3]), written("y", &[3, 2])];
+    let tensors = vec![read("w", &[4, 2]), Tensor::dense("ids", Role::Input, DType::I32, &[3]), written("y", &[3, 2])];
     let embed = problem("embedding", tensors, &[]);
     let mut values: BTreeMap<_, _> = inputs(&embed, &trial(1, "normal")).unwrap();
     values.insert("ids".into(), Values::Int(vec![0, 3, 4]));
@@ -219,7 +219,8 @@ fn indices_out_of_range_are_named() {
 
 #[test]
 fn a_param_is_what_a_kernel_gets_not_what_was_written() {
-    let tensors = vec![tensor("x", Role::Input, DType::F64, &[1]), tensor("y", Role::Output, DType::F64, &[1])];
+    let tensors =
+        vec![Tensor::dense("x", Role::Input, DType::F64, &[1]), Tensor::dense("y", Role::Output, DType::F64, &[1])];
     let scaled = problem("elementwise", tensors, &[("y", Value::from("x * s"))]);
     let scaled = with_param(scaled, "s", DType::F32, Scalar::Float(0.1));
     let values = BTreeMap::from([("x".to_owned(), Values::Float(vec![1.0]))]);
@@ -237,7 +238,7 @@ fn costs_count_work_bytes_and_the_longest_sum() {
     assert_eq!((cost(&moved).flops, reduction_length(&moved), work(&moved)), (0.0, 1, 48.0));
     let accumulate = problem(
         "elementwise",
-        vec![read("x", &[8]), tensor("acc", Role::Inout, DType::F16, &[8])],
+        vec![read("x", &[8]), Tensor::dense("acc", Role::Inout, DType::F16, &[8])],
         &[("acc", Value::from("acc + x * x"))],
     );
     assert_eq!((cost(&accumulate).flops, cost(&accumulate).bytes), (16.0, 8.0 * 4.0 + 2.0 * 8.0 * 2.0));

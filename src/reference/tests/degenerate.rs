@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{problem, read, tensor, trial, written};
+use super::{problem, read, trial, written};
 use crate::model::{DType, Problem, Role, Tensor};
 use crate::reference::generate::inputs;
 use crate::reference::oracle::{OracleOutput, expected, has_scale};
@@ -13,7 +13,7 @@ use crate::reference::values::{Values, logical_len};
 use crate::reference::{check, names};
 
 fn ints(name: &str, role: Role, shape: &[u64]) -> Tensor {
-    tensor(name, role, DType::I64, shape)
+    Tensor::dense(name, role, DType::I64, shape)
 }
 
 /// Expected values of a problem on these inputs; each written tensor must have as many as its shape says, and each of floats a scale.

@@ -1,6 +1,6 @@
 //! Conversions: every code of the small formats, and what lies between neighbours.
 
-use super::{DType, Role, Value, tensor};
+use super::{DType, Role, Tensor, Value};
 use crate::reference::float::{decode, encode, encode_strided, gather_strided, round_to, ulp};
 use crate::reference::values::Values;
 
@@ -178,7 +178,7 @@ fn integers_keep_their_bits_and_wrap_to_their_width() {
 
 #[test]
 fn strided_buffers_hold_the_values_with_zeros_between() {
-    let mut x = tensor("x", Role::Input, DType::F16, &[2, 3]);
+    let mut x = Tensor::dense("x", Role::Input, DType::F16, &[2, 3]);
     x.strides = vec![1, 3];
     let values = Values::Float(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let bytes = encode_strided(&x, &values);
@@ -187,7 +187,7 @@ fn strided_buffers_hold_the_values_with_zeros_between() {
     let error = gather_strided(&x, &bytes[..14]).unwrap_err();
     assert!(error.contains("`x` holds 14 bytes") && error.contains("span 16"), "{error}");
 
-    let mut packed = tensor("q", Role::Input, DType::F4e2m1x2, &[2, 1]);
+    let mut packed = Tensor::dense("q", Role::Input, DType::F4e2m1x2, &[2, 1]);
     packed.strides = vec![2, 1];
     let values = Values::Float(vec![1.0, -2.0, 6.0, 0.5]);
     let bytes = encode_strided(&packed, &values);

@@ -1,6 +1,7 @@
 //! Generators: determinism, independence of elements, shapes of distributions, structured inputs, hints of built-ins.
 
-use super::{DType, Init, Role, Tensor, problem, read, tensor, trial, written};
+use super::{DType, Role, Tensor, problem, read, trial, written};
+use crate::model::Init;
 use crate::reference::float::round_values;
 use crate::reference::generate::{DISTRIBUTIONS, Draw, distributions, inputs, tensor_values, trials};
 use crate::reference::values::Values;
@@ -32,8 +33,8 @@ fn drawn(tensor: &Tensor, distribution: &str) -> Values {
 fn an_element_does_not_depend_on_how_many_there_are() {
     for dtype in DType::ALL {
         for distribution in DISTRIBUTIONS {
-            let long = tensor("x", Role::Input, dtype, &[64, 2]);
-            let short = tensor("x", Role::Input, dtype, &[3]);
+            let long = Tensor::dense("x", Role::Input, dtype, &[64, 2]);
+            let short = Tensor::dense("x", Role::Input, dtype, &[3]);
             let (long_values, short_values) = (drawn(&long, distribution), drawn(&short, distribution));
             assert_eq!(long_values.take(0..short_values.len()), short_values, "{dtype} {distribution}");
             let alone = Draw::new(&long, 0, None, &trial(11, distribution)).unwrap();
@@ -49,7 +50,7 @@ fn an_element_does_not_depend_on_how_many_there_are() {
 fn values_are_finite_representable_and_not_constant() {
     for dtype in DType::ALL {
         for distribution in DISTRIBUTIONS {
-            let x = tensor("x", Role::Input, dtype, &[512]);
+            let x = Tensor::dense("x", Role::Input, dtype, &[512]);
             let values = drawn(&x, distribution);
             assert_eq!(round_values(dtype, &values), values, "{dtype} {distribution}");
             let floats = values.to_f64(dtype);
@@ -110,7 +111,7 @@ fn distributions_have_the_shape_they_are_documented_to_have() {
 
 #[test]
 fn structured_inputs_are_what_their_init_says() {
-    let i32s = |shape: &[u64]| tensor("i", Role::Input, DType::I32, shape);
+    let i32s = |shape: &[u64]| Tensor::dense("i", Role::Input, DType::I32, shape);
     let values = drawn(&with_init(i32s(&[2, 6]), Init::Permutation(6)), "normal");
     let (first, second) = ints(&values).split_at(6);
     assert_eq!(first, second);
@@ -123,7 +124,7 @@ fn structured_inputs_are_what_their_init_says() {
     assert!(offsets[0] == 0 && offsets[8] == 100 && offsets.is_sorted(), "{offsets:?}");
     assert!(offsets.windows(2).any(|w| w[1] - w[0] != offsets[1] - offsets[0]), "ragged: {offsets:?}");
 
-    let values = drawn(&with_init(tensor("x", Role::Input, DType::F16, &[40, 5]), Init::OneHot), "normal");
+    let values = drawn(&with_init(Tensor::dense("x", Role::Input, DType::F16, &[40, 5]), Init::OneHot), "normal");
     let rows: Vec<usize> = floats(&values)
         .chunks(5)
         .map(|row| {
@@ -139,7 +140,7 @@ fn structured_inputs_are_what_their_init_says() {
     seen.dedup();
     assert_eq!(seen, [-2, -1, 0, 1]);
     // In so narrow a format many values round up to the end, which is not part of the range.
-    let narrow = tensor("x", Role::Input, DType::F8e4m3, &[500]);
+    let narrow = Tensor::dense("x", Role::Input, DType::F8e4m3, &[500]);
     let values = drawn(&with_init(narrow, Init::Range(2.0, 3.0)), "normal");
     assert!(floats(&values).iter().all(|x| (2.0..3.0).contains(x)));
     let values = drawn(&with_init(read("x", &[3]), Init::Constant(0.1)), "normal");
@@ -148,7 +149,7 @@ fn structured_inputs_are_what_their_init_says() {
 
 #[test]
 fn inits_that_cannot_be_are_refused_with_their_tensor() {
-    let small = |init| with_init(tensor("labels", Role::Input, DType::I8, &[4]), init);
+    let small = |init| with_init(Tensor::dense("labels", Role::Input, DType::I8, &[4]), init);
     for (init, words) in [
         (Init::Range(0.0, 200.0), "values from 0 to 200 do not fit in i8"),
         (Init::Range(3.0, 1.0), "finite bounds in rising order"),
@@ -161,7 +162,7 @@ fn inits_that_cannot_be_are_refused_with_their_tensor() {
         assert!(error.contains("`labels`") && error.contains(words), "{error}");
     }
     for (dtype, init) in [(DType::F16, Init::Range(0.0, 1e6)), (DType::F8e8m0, Init::Constant(-1.0))] {
-        let x = with_init(tensor("x", Role::Input, dtype, &[4]), init);
+        let x = with_init(Tensor::dense("x", Role::Input, dtype, &[4]), init);
         let error = tensor_values(&x, 0, None, &trial(1, "normal")).unwrap_err();
         assert!(error.contains("`x`") && error.contains("do not fit"), "{error}");
     }
@@ -171,7 +172,7 @@ fn inits_that_cannot_be_are_refused_with_their_tensor() {
 
 #[test]
 fn builtins_say_how_their_indices_and_variances_are_drawn() {
-    let i64s = |name: &str, shape: &[u64]| tensor(name, Role::Input, DType::I64, shape);
+    let i64s = |name: &str, shape: &[u64]| Tensor::dense(name, Role::Input, DType::I64, shape);
     let loss = problem("cross_entropy", vec![read("x", &[50, 7]), i64s("labels", &[50]), written("y", &[])], &[]);
     let values = inputs(&loss, &trial(3, "wide")).unwrap();
     let labels = ints(&values["labels"]);
@@ -195,7 +196,7 @@ fn builtins_say_how_their_indices_and_variances_are_drawn() {
         crate::reference::oracle::expected(&paged, &values, true).unwrap();
     }
 
-    let statistics = tensor("running_var", Role::Inout, DType::F32, &[300]);
+    let statistics = Tensor::dense("running_var", Role::Inout, DType::F32, &[300]);
     let norm = problem("batch_norm", vec![read("x", &[4, 300]), statistics, written("y", &[4, 300])], &[]);
     let values = inputs(&norm, &trial(3, "normal")).unwrap();
     assert!(floats(&values["running_var"]).iter().all(|v| *v > 0.0));

@@ -6,50 +6,24 @@ mod floats;
 mod inputs;
 mod null;
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 
-use crate::model::bound::contiguous;
-use crate::model::{DType, Init, Param, Problem, Reference, Role, Scalar, Tensor};
+use crate::model::{DType, Param, Problem, Reference, Role, Scalar, Tensor};
 use crate::record::params::Trial;
-
-/// A contiguous tensor.
-fn tensor(name: &str, role: Role, dtype: DType, shape: &[u64]) -> Tensor {
-    Tensor {
-        name: name.into(),
-        role,
-        dtype,
-        shape: shape.into(),
-        strides: contiguous(shape),
-        align: 256,
-        init: Init::Auto,
-    }
-}
 
 /// An `f32` input.
 fn read(name: &str, shape: &[u64]) -> Tensor {
-    tensor(name, Role::Input, DType::F32, shape)
+    Tensor::dense(name, Role::Input, DType::F32, shape)
 }
 
 /// An `f32` output.
 fn written(name: &str, shape: &[u64]) -> Tensor {
-    tensor(name, Role::Output, DType::F32, shape)
+    Tensor::dense(name, Role::Output, DType::F32, shape)
 }
 
 /// A problem of a built-in.
 fn problem(builtin: &str, tensors: Vec<Tensor>, attributes: &[(&str, Value)]) -> Problem {
-    Problem {
-        dims: BTreeMap::new(),
-        tensors,
-        params: Vec::new(),
-        reference: Reference::Builtin {
-            name: builtin.into(),
-            attributes: attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
-            names: BTreeMap::new(),
-        },
-        generate_inputs: None,
-    }
+    Problem::of(tensors, Reference::builtin(builtin, attributes))
 }
 
 /// The same with a param more.

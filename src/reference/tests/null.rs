@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{DType, Problem, Role, Value, problem, read, tensor, trial, written};
+use super::{DType, Problem, Role, Tensor, Value, problem, read, trial, written};
 use crate::reference::generate::inputs;
 use crate::reference::nulls::{candidates, lower_precision};
 use crate::reference::oracle::expected;
@@ -51,8 +51,8 @@ fn a_candidate_lists_only_outputs_that_differ_from_the_expectation() {
     assert!(found["copy of x"].keys().eq(["twice"]));
     assert!(found["zeros"].keys().eq(["same", "twice"]));
 
-    let x = tensor("x", Role::Input, DType::I32, &[2, 3]);
-    let moved = problem("transpose", vec![x, tensor("y", Role::Output, DType::I32, &[3, 2])], &[]);
+    let x = Tensor::dense("x", Role::Input, DType::I32, &[2, 3]);
+    let moved = problem("transpose", vec![x, Tensor::dense("y", Role::Output, DType::I32, &[3, 2])], &[]);
     let (found, _) = of(&moved);
     assert!(found.contains_key("copy of x") && !found.keys().any(|name| name.contains("rounded")));
 }
@@ -74,7 +74,7 @@ fn inputs_are_rounded_to_the_next_narrower_format() {
         (DType::Bf16, Some("inputs rounded to f8e4m3")),
         (DType::F8e4m3, None),
     ] {
-        let tensors = vec![tensor("x", Role::Input, dtype, &[64]), written("y", &[64])];
+        let tensors = vec![Tensor::dense("x", Role::Input, dtype, &[64]), written("y", &[64])];
         let softmax = problem("softmax", tensors, &[]);
         let values = inputs(&softmax, &trial(1, "normal")).unwrap();
         let rounded = lower_precision(&softmax, &values);
@@ -82,7 +82,7 @@ fn inputs_are_rounded_to_the_next_narrower_format() {
         assert!(rounded.is_none_or(|(_, rounded)| rounded["x"] != values["x"]));
     }
     // Only what is as wide as the widest: an f16 weight beside f32 data stays.
-    let tensors = vec![read("x", &[4, 8]), tensor("w", Role::Input, DType::F16, &[8]), written("y", &[4, 8])];
+    let tensors = vec![read("x", &[4, 8]), Tensor::dense("w", Role::Input, DType::F16, &[8]), written("y", &[4, 8])];
     let norm = problem("rms_norm", tensors, &[]);
     let values = inputs(&norm, &trial(1, "normal")).unwrap();
     let (_, rounded) = lower_precision(&norm, &values).unwrap();

@@ -101,11 +101,8 @@ pub fn compile_within(
             let why = "the kernel has a launcher of its own, which is host code".to_string();
             return Err(CudaCompileError::NeedsNvcc { why, log: String::new() });
         };
-        return finish_library(
-            params,
-            function,
-            nvcc::compile_library(params, source, nvcc, tool(tools, "c++")?, within)?,
-        );
+        let made = nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile_library()?;
+        return finish_library(params, function, made);
     }
     if params.entries.is_empty() {
         return Err(CudaCompileError::failed(format!("no launch names an entry of `{}`", params.main)));
@@ -159,7 +156,7 @@ fn by_nvcc(
     let Some(nvcc) = tools.get("nvcc") else {
         return Err(CudaCompileError::NeedsNvcc { why: why.to_string(), log: said.to_string() });
     };
-    nvcc::compile(params, source, nvcc, tool(tools, "c++")?, within)
+    nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile()
 }
 
 /// Checks that the launcher is there and puts together what is told of the kernels beside it.

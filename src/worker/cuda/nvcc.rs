@@ -36,7 +36,7 @@ pub const HOST_HEADER: (&str, &str) = ("kforge_host.h", include_str!("kforge_hos
 const ENTRIES: &str = "@entries";
 
 /// A unit laid out for nvcc, and how nvcc is run on it.
-struct Unit<'a> {
+pub(super) struct Unit<'a> {
     params: &'a CompileParams,
     nvcc: &'a Path,
     cxx: &'a Path,
@@ -51,7 +51,8 @@ struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    fn new(
+    /// Lays the source out for one compilation.
+    pub(super) fn new(
         params: &'a CompileParams,
         source: &Path,
         nvcc: &'a Path,
@@ -115,6 +116,57 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Compiles; the log is that of the second run, or of the first if it failed.
+    pub(super) fn compile(&self) -> Result<Made, CudaCompileError> {
+        let arch = format!("-arch={}", self.params.arch);
+        let (host, device) = tables(&self.params.entries);
+        self.lay_out(&(host.clone() + &device))?;
+        let (named, log) = self.run(&["-ptx", "-o", "@names.ptx", &arch])?;
+        if !named {
+            return Ok(Made { result: None, log: blame(&log, self.params) });
+        }
+        let ptx = String::from_utf8_lossy(&self.made("@names.ptx")?).into_owned();
+        let symbols: Option<Vec<String>> = (0..self.params.entries.len()).map(|i| symbol(&ptx, i)).collect();
+        let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
+            message: format!("nvcc does not say the symbols of the entries of `{}`", self.params.main),
+            log: log.clone(),
+        })?;
+        self.lay_out(&host)?;
+        let (made, log) = self.run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin", &arch])?;
+        let log = blame(&log, self.params);
+        if !made {
+            return Ok(Made { result: None, log });
+        }
+        let mut cubin = self.made("@unit.cubin")?;
+        forget_folder(&mut cubin);
+        Ok(Made { result: Some((cubin, symbols.into_iter().map(forgotten).collect())), log: forgotten(log) })
+    }
+
+    /// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
+    /// it is, for one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none
+    /// where it runs.
+    pub(super) fn compile_library(&self) -> Result<Made, CudaCompileError> {
+        let folder = self.stage.path().join(OWN);
+        fs::create_dir(&folder).map_err(unavailable)?;
+        fs::write(folder.join(HOST_HEADER.0), HOST_HEADER.1).map_err(unavailable)?;
+        self.lay_out("")?;
+        let virtual_arch = self.params.arch.replacen("sm_", "compute_", 1);
+        let (arch, own) =
+            (format!("-gencode=arch={virtual_arch},code={}", self.params.arch), format!("-isystem={OWN}"));
+        // Wheels have one folder for libraries, of which their nvcc does not know.
+        let libraries = format!("-L{}", root(self.nvcc)?.join("lib").display());
+        let args =
+            ["-shared", "-o", "@unit.so", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
+        let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
+        let (made, log) = self.run(&args)?;
+        if !made {
+            return Ok(Made { result: None, log });
+        }
+        let mut library = self.made("@unit.so")?;
+        forget_folder(&mut library);
+        Ok(Made { result: Some((library, vec![])), log: forgotten(log) })
+    }
+
     fn made(&self, name: &str) -> Result<Vec<u8>, CudaCompileError> {
         fs::read(self.stage.path().join(name)).map_err(unavailable)
     }
@@ -128,68 +180,6 @@ fn unavailable(e: std::io::Error) -> CudaCompileError {
 fn root(nvcc: &Path) -> Result<&Path, CudaCompileError> {
     let root = nvcc.parent().and_then(Path::parent);
     root.ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })
-}
-
-/// Compiles; the log is that of the second run, or of the first if it failed.
-pub(super) fn compile(
-    params: &CompileParams,
-    source: &Path,
-    nvcc: &Path,
-    cxx: &Path,
-    within: &Within<'_>,
-) -> Result<Made, CudaCompileError> {
-    let unit = Unit::new(params, source, nvcc, cxx, within)?;
-    let arch = format!("-arch={}", params.arch);
-    let (host, device) = tables(&params.entries);
-    unit.lay_out(&(host.clone() + &device))?;
-    let (named, log) = unit.run(&["-ptx", "-o", "@names.ptx", &arch])?;
-    if !named {
-        return Ok(Made { result: None, log: blame(&log, params) });
-    }
-    let ptx = String::from_utf8_lossy(&unit.made("@names.ptx")?).into_owned();
-    let symbols: Option<Vec<String>> = (0..params.entries.len()).map(|i| symbol(&ptx, i)).collect();
-    let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
-        message: format!("nvcc does not say the symbols of the entries of `{}`", params.main),
-        log: log.clone(),
-    })?;
-    unit.lay_out(&host)?;
-    let (made, log) = unit.run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin", &arch])?;
-    let log = blame(&log, params);
-    if !made {
-        return Ok(Made { result: None, log });
-    }
-    let mut cubin = unit.made("@unit.cubin")?;
-    forget_folder(&mut cubin);
-    Ok(Made { result: Some((cubin, symbols.into_iter().map(forgotten).collect())), log: forgotten(log) })
-}
-
-/// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as it is, for
-/// one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none where it runs.
-pub(super) fn compile_library(
-    params: &CompileParams,
-    source: &Path,
-    nvcc: &Path,
-    cxx: &Path,
-    within: &Within<'_>,
-) -> Result<Made, CudaCompileError> {
-    let unit = Unit::new(params, source, nvcc, cxx, within)?;
-    let folder = unit.stage.path().join(OWN);
-    fs::create_dir(&folder).map_err(unavailable)?;
-    fs::write(folder.join(HOST_HEADER.0), HOST_HEADER.1).map_err(unavailable)?;
-    unit.lay_out("")?;
-    let virtual_arch = params.arch.replacen("sm_", "compute_", 1);
-    let (arch, own) = (format!("-gencode=arch={virtual_arch},code={}", params.arch), format!("-isystem={OWN}"));
-    // Wheels have one folder for libraries, of which their nvcc does not know.
-    let libraries = format!("-L{}", root(nvcc)?.join("lib").display());
-    let args = ["-shared", "-o", "@unit.so", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
-    let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
-    let (made, log) = unit.run(&args)?;
-    if !made {
-        return Ok(Made { result: None, log });
-    }
-    let mut library = unit.made("@unit.so")?;
-    forget_folder(&mut library);
-    Ok(Made { result: Some((library, vec![])), log: forgotten(log) })
 }
 
 fn forgotten(text: String) -> String {

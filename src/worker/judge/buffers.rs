@@ -110,31 +110,17 @@ impl<'a> Placed<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DType, Init, Reference};
+    use crate::model::{DType, Reference};
     use crate::record::FindingKind;
     use crate::worker::judge::laid::{POISONS, unwritten};
     use std::os::unix::fs::FileExt;
 
     fn tensor(role: Role, shape: &[u64], strides: &[u64]) -> Tensor {
-        Tensor {
-            name: "y".into(),
-            role,
-            dtype: DType::I16,
-            shape: shape.to_vec(),
-            strides: strides.to_vec(),
-            align: 256,
-            init: Init::Auto,
-        }
+        Tensor { strides: strides.to_vec(), ..Tensor::dense("y", role, DType::I16, shape) }
     }
 
     fn problem(tensor: Tensor) -> Problem {
-        Problem {
-            dims: BTreeMap::new(),
-            tensors: vec![tensor],
-            params: vec![],
-            reference: Reference::Cpp { file: String::new(), function: String::new() },
-            generate_inputs: None,
-        }
+        Problem::of(vec![tensor], Reference::builtin("sum", &[]))
     }
 
     fn placed<'a>(problem: &'a Problem, workspaces: &'a [Buffer], guard_after: bool) -> Vec<Placed<'a>> {

@@ -120,16 +120,7 @@ impl<'a> Observer<'a> {
         ran_as: String,
         hangs_on: &'static str,
     ) -> Self {
-        let seen = VerifyObservation {
-            emulated,
-            findings: vec![],
-            not_emulated: None,
-            asked: params.trials.len() as u32,
-            trials: vec![],
-            determinism: Determinism::Unknown,
-            unconfined: vec![],
-            ran_as,
-        };
+        let seen = VerifyObservation::begun(emulated, params.trials.len() as u32, ran_as);
         Observer { task, params, seen, hangs_on }
     }
 

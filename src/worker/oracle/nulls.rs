@@ -89,28 +89,15 @@ fn compared(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DType, Init, Problem, Role, Tolerance};
+    use crate::model::{DType, Problem, Role, Tolerance};
     use crate::record::OutputObserved;
     use crate::worker::compare::Accepted;
 
     /// What is seen of an answer `copy of x` where 3, 1, 2 in `x` shall become 1, 2, 3 in `y`.
     fn copied(compare: Compare, count_beyond: &[(&str, f64)]) -> Option<OutputObserved> {
-        let tensor = |name: &str, role| Tensor {
-            name: name.into(),
-            role,
-            dtype: DType::F32,
-            shape: vec![3],
-            strides: vec![1],
-            align: 256,
-            init: Init::Auto,
-        };
-        let problem = Problem {
-            dims: Default::default(),
-            tensors: vec![tensor("x", Role::Input), tensor("y", Role::Output)],
-            params: vec![],
-            reference: Reference::Cpp { file: "ref.cpp".into(), function: "f".into() },
-            generate_inputs: None,
-        };
+        let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[3]);
+        let reference = Reference::Cpp { file: "ref.cpp".into(), function: "f".into() };
+        let problem = Problem::of(vec![tensor("x", Role::Input), tensor("y", Role::Output)], reference);
         let tolerance = |atol: f64| Tolerance { atol, matched: 0.5, ..Tolerance::default() };
         let params = OracleParams {
             problem,

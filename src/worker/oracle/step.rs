@@ -57,27 +57,12 @@ fn scale_given(problem: &Problem, output: &str, expected: &OracleOutput) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DType, Init, Role, Tensor};
+    use crate::model::{DType, Role, Tensor};
 
     #[test]
     fn a_tolerance_in_scales_needs_a_reference_that_gives_them() {
-        let y = Tensor {
-            name: "y".into(),
-            role: Role::Output,
-            dtype: DType::F32,
-            shape: vec![1],
-            strides: vec![1],
-            align: 256,
-            init: Init::Auto,
-        };
         let check = |reference: Reference, scales: &[&str]| {
-            let problem = Problem {
-                dims: Default::default(),
-                tensors: vec![y.clone()],
-                params: vec![],
-                reference,
-                generate_inputs: None,
-            };
+            let problem = Problem::of(vec![Tensor::dense("y", Role::Output, DType::F32, &[1])], reference);
             let scales = scales.iter().map(|name| (name.to_string(), vec![1.0])).collect();
             match scale_given(&problem, "y", &OracleOutput { scales, ..OracleOutput::default() }) {
                 Err(Response::Failed { message, .. }) => message,

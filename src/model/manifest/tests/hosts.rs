@@ -1,6 +1,6 @@
 //! Launchers of a kernel's own: what they stand for, and what has no place beside one.
 
-use super::{package, read, show};
+use super::{launched, package, read, show};
 
 /// A manifest with this kernel and, for its targets, a GPU and the emulator.
 fn with(kernel: &str) -> String {
@@ -21,11 +21,8 @@ fn a_launcher_names_the_file_that_is_compiled_and_stands_for_launches() {
     let kernel = &package.kernels[0];
     let function = kernel.host.as_ref().map(|host| host.function.as_str());
     assert_eq!((kernel.source.as_str(), function), ("src/launch.cu", Some("run")));
-    let choice = &package.operators[0].choices()[0];
-    let variant = &kernel.variants(&package.targets["h200"], choice).unwrap()[0];
-    let problem = package.operators[0].bind(choice, &package.operators[0].shapes[0]).unwrap();
-    assert_eq!(kernel.launches(variant, choice, &problem).unwrap(), []);
-    assert_eq!(kernel.workspaces(variant, choice, &problem).unwrap().len(), 1);
+    let (launches, workspaces) = launched(&package, "s");
+    assert_eq!((launches, workspaces.len()), (vec![], 1));
 }
 
 #[test]

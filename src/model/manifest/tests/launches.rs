@@ -1,7 +1,6 @@
 //! Clusters, cooperative launches and programmatic dependent launches: what they bind to, and what is said where they cannot be.
 
-use super::{package, read, show, under};
-use crate::base::Diagnostic;
+use super::{error, launched, package, read, under};
 use crate::model::grid::Room;
 use crate::model::{KernelLaunch, Launch};
 
@@ -17,12 +16,7 @@ fn with(more: &str) -> String {
 
 /// The first variant's launches at a shape.
 fn bound(text: &str, shape: &str) -> Vec<KernelLaunch> {
-    let package = package(text);
-    let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
-    let choice = &operator.choices()[0];
-    let variant = &kernel.variants(&package.targets["h200"], choice).unwrap()[0];
-    let problem = operator.bind(choice, operator.shape(shape).unwrap()).unwrap();
-    let launches = kernel.launches(variant, choice, &problem).unwrap();
+    let (launches, _) = launched(&package(text), shape);
     launches
         .into_iter()
         .filter_map(|launch| match launch {
@@ -30,13 +24,6 @@ fn bound(text: &str, shape: &str) -> Vec<KernelLaunch> {
             Launch::Memset { .. } => None,
         })
         .collect()
-}
-
-/// The one error of a manifest.
-fn error(text: &str) -> Diagnostic {
-    let (_, _, mut found) = read(text);
-    assert_eq!(found.len(), 1, "{:?}", found.iter().map(show).collect::<Vec<_>>());
-    found.remove(0)
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod tensor_maps;
 use std::sync::Arc;
 
 use crate::base::{Diagnostic, SourceFile};
-use crate::model::{Manifest, Package, inherit as resolve, parse};
+use crate::model::{Buffer, Launch, Manifest, Package, inherit as resolve, parse};
 
 fn file(text: &str) -> Arc<SourceFile> {
     Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() })
@@ -36,6 +36,22 @@ fn package(text: &str) -> Package {
     let (_, package, found) = read(text);
     assert_eq!(found.iter().map(show).collect::<Vec<_>>(), [""; 0]);
     package.expect("a package")
+}
+
+/// The one error of a manifest.
+fn error(text: &str) -> Diagnostic {
+    let (_, _, mut found) = read(text);
+    assert_eq!(found.len(), 1, "{:?}", found.iter().map(show).collect::<Vec<_>>());
+    found.remove(0)
+}
+
+/// What the first kernel launches on `h200` in its first variant at a shape, and its workspaces.
+fn launched(package: &Package, shape: &str) -> (Vec<Launch>, Vec<Buffer>) {
+    let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
+    let choice = &operator.choices()[0];
+    let variant = &kernel.variants(&package.targets["h200"], choice).unwrap()[0];
+    let problem = operator.bind(choice, operator.shape(shape).unwrap()).unwrap();
+    (kernel.launches(variant, choice, &problem).unwrap(), kernel.workspaces(variant, choice, &problem).unwrap())
 }
 
 /// The text under a diagnostic's place.

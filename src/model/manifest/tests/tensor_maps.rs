@@ -1,7 +1,6 @@
 //! Tensor maps: what they bind to, and that what the driver would refuse is said at its place.
 
-use super::{package, read, show, under};
-use crate::base::Diagnostic;
+use super::{error, launched, package, under};
 use crate::model::tensor_map::TensorMap;
 use crate::model::{Arg, DType, Launch};
 
@@ -28,21 +27,10 @@ fn with(map: &str) -> String {
 }
 
 fn bound(map: &str) -> TensorMap {
-    let package = package(&with(map));
-    let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
-    let choice = &operator.choices()[0];
-    let variant = &kernel.variants(&package.targets["h200"], choice).unwrap()[0];
-    let problem = operator.bind(choice, &operator.shapes[0]).unwrap();
-    let launches = kernel.launches(variant, choice, &problem).unwrap();
+    let (launches, _) = launched(&package(&with(map)), "small");
     let Launch::Kernel(launch) = &launches[0] else { panic!("a kernel") };
     let [Arg::TensorMap(map)] = &launch.args[..] else { panic!("a tensor map") };
     map.clone()
-}
-
-fn error(text: &str) -> Diagnostic {
-    let (_, _, mut found) = read(text);
-    assert_eq!(found.len(), 1, "{:?}", found.iter().map(show).collect::<Vec<_>>());
-    found.remove(0)
 }
 
 #[test]

@@ -544,6 +544,8 @@ fn not_the_same(output: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{DType, Problem, Reference, Tensor};
+    use crate::record::testing::verification;
 
     #[test]
     fn of_a_hopeless_variant_one_sample_is_enough() {
@@ -557,42 +559,9 @@ mod tests {
 
     #[test]
     fn what_an_operator_states_that_it_moves_counts_before_its_tensors() {
-        let tensor = |role| crate::model::Tensor {
-            name: "x".into(),
-            role,
-            dtype: crate::model::DType::F32,
-            shape: vec![100],
-            strides: vec![1],
-            align: 256,
-            init: crate::model::Init::Auto,
-        };
-        let problem = crate::model::Problem {
-            dims: Default::default(),
-            tensors: vec![tensor(Role::Input), tensor(Role::Inout), tensor(Role::Output)],
-            params: vec![],
-            reference: crate::model::Reference::Cpp { file: String::new(), function: String::new() },
-            generate_inputs: None,
-        };
-        let params = VerifyParams {
-            arch: "sm_90a".into(),
-            compiler: crate::record::params::Compiler::Auto,
-            problem,
-            entries: vec![],
-            launches: vec![],
-            workspaces: vec![],
-            constants: vec![],
-            trials: vec![],
-            compare: Default::default(),
-            scaled: vec![],
-            count_beyond: Default::default(),
-            protocol: 1,
-            host: None,
-            sanitize: vec![],
-            samples: None,
-            only: None,
-            flops_min: None,
-            bytes: None,
-        };
+        let tensor = |role| Tensor::dense("x", role, DType::F32, &[100]);
+        let tensors = vec![tensor(Role::Input), tensor(Role::Inout), tensor(Role::Output)];
+        let params = verification("sm_90a", Problem::of(tensors, Reference::builtin("sum", &[])));
         assert_eq!(moved(&params), Moved { read: 800, written: 800 });
         assert_eq!(moved(&VerifyParams { bytes: Some(90.0), ..params }), Moved { read: 45, written: 45 });
     }

@@ -161,27 +161,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::{DType, Init, Reference};
+    use crate::model::{DType, Reference};
     use crate::record::FindingKind;
 
     #[test]
     fn canaries_lie_hard_against_the_kernels_part_on_both_sides() {
-        let tensor = Tensor {
-            name: "y".into(),
-            role: Role::Output,
-            dtype: DType::F32,
-            shape: vec![3],
-            strides: vec![1],
-            align: 256,
-            init: Init::Auto,
-        };
-        let problem = Problem {
-            dims: BTreeMap::new(),
-            tensors: vec![tensor],
-            params: vec![],
-            reference: Reference::Cpp { file: String::new(), function: String::new() },
-            generate_inputs: None,
-        };
+        let tensor = Tensor::dense("y", Role::Output, DType::F32, &[3]);
+        let problem = Problem::of(vec![tensor], Reference::builtin("sum", &[]));
         let images = images(&problem, &[], &BTreeMap::new(), 0xff);
         let (image, canary) = (&images[0], canary(1, 0));
         assert_eq!((image.own, image.lay().with, image.before), (12, With::Byte(0xff), Before::Renew));

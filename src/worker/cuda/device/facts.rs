@@ -85,11 +85,11 @@ pub struct Probed {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// As NVIDIA states an H200.
-    pub(in crate::worker::cuda::device) fn h200() -> DeviceFacts {
+    pub(crate) fn h200() -> DeviceFacts {
         DeviceFacts {
             product: "NVIDIA H200".into(),
             arch: "sm_90".into(),

@@ -137,10 +137,10 @@ fn distance(tensor: &Tensor, a: &[u8], b: &[u8]) -> (f64, bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{DType, Init, Role};
+    use crate::model::{DType, Role};
 
     fn tensor(dtype: DType, role: Role) -> Tensor {
-        Tensor { name: "y".into(), role, dtype, shape: vec![2], strides: vec![1], align: 256, init: Init::Auto }
+        Tensor::dense("y", role, dtype, &[2])
     }
 
     fn floats(values: [f32; 2]) -> Vec<u8> {

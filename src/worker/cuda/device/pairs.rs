@@ -301,26 +301,13 @@ impl<'a> Pairs<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::model::{DType, Problem, Reference};
-    use crate::record::params::Compiler;
+    use crate::record::testing::verification;
 
     #[test]
     fn workspaces_of_one_name_are_as_large_as_the_larger_and_zero() {
         let of = |workspaces: &[(&str, u64, Fill)]| VerifyParams {
-            arch: "sm_90a".into(),
-            compiler: Compiler::Auto,
-            problem: Problem {
-                dims: BTreeMap::new(),
-                tensors: vec![],
-                params: vec![],
-                reference: Reference::Cpp { file: String::new(), function: String::new() },
-                generate_inputs: None,
-            },
-            entries: vec![],
-            launches: vec![],
             workspaces: workspaces
                 .iter()
                 .map(|(name, elements, fill)| Buffer {
@@ -330,18 +317,7 @@ mod tests {
                     fill: *fill,
                 })
                 .collect(),
-            constants: vec![],
-            trials: vec![],
-            compare: BTreeMap::new(),
-            scaled: vec![],
-            count_beyond: BTreeMap::new(),
-            protocol: 1,
-            host: None,
-            sanitize: vec![],
-            samples: None,
-            only: None,
-            flops_min: None,
-            bytes: None,
+            ..verification("sm_90a", Problem::of(vec![], Reference::builtin("sum", &[])))
         };
         let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
         let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);

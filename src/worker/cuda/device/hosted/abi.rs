@@ -147,18 +147,13 @@ mod tests {
 
     use super::*;
     use crate::model::bound::{Buffer, Fill, Param as Bound};
-    use crate::model::{Init, Role, Tensor as Declared};
+    use crate::model::{Role, Tensor as Declared};
     use crate::worker::cuda::HOST_HEADER;
 
     fn asked() -> Asked {
         let tensor = |name: &str, role, dtype, shape: &[u64], strides: &[u64]| Declared {
-            name: name.into(),
-            role,
-            dtype,
-            shape: shape.to_vec(),
             strides: strides.to_vec(),
-            align: 256,
-            init: Init::Auto,
+            ..Declared::dense(name, role, dtype, shape)
         };
         Asked {
             dims: vec![("cols".into(), 5), ("rows".into(), 3)],
