@@ -41,7 +41,7 @@ impl Environment {
     }
 
     /// The scenario of the test-only device, which a released program does not have: `KFORGE_VIRTUAL_DEVICE`.
-    #[cfg(feature = "virtual-device")]
+    #[cfg(any(debug_assertions, feature = "virtual-device"))]
     pub fn virtual_device(&self) -> Option<PathBuf> {
         self.get("KFORGE_VIRTUAL_DEVICE").map(PathBuf::from)
     }

@@ -18,7 +18,7 @@ pub mod serve;
 pub mod stage;
 mod system;
 pub mod task;
-#[cfg(feature = "virtual-device")]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
 pub mod virtual_device;
 
 pub use entry::{Parts, worker_main};

@@ -102,7 +102,7 @@ fn serve(
 
 /// Does one step. A panic is a failed step, not the end of the worker.
 pub fn perform(task: &Task, table: &[Row]) -> Response {
-    let Some(run) = dispatch::handler(table, &task.spec) else {
+    let Some(run) = dispatch::handler(table, task) else {
         let on =
             task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
         return Response::Unavailable { why: format!("no worker of this version does `{}` steps{on}", task.spec.kind) };

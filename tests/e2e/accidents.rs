@@ -5,10 +5,17 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::killed::{State, small, state};
-use crate::project::{Built, Project};
+use crate::project::{Built, Kept, Project, known};
 use crate::random::Random;
+
+/// [`small`] in a home that knows every result of it.
+fn built() -> Project {
+    static KNOWN: OnceLock<Kept> = OnceLock::new();
+    known(&KNOWN, small, |project| drop(state(project)))
+}
 
 /// Every file below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -58,7 +65,7 @@ fn repaired(project: &Project) -> State {
 #[test]
 fn corrupted_contents_are_made_again_and_never_believed() {
     let mut random = Random::seeded();
-    let project = small();
+    let project = built();
     let (expected, _) = state(&project);
     for way in ["flipped", "cut", "removed"] {
         for path in files(&project.home().join("cas")) {
@@ -80,7 +87,7 @@ fn corrupted_contents_are_made_again_and_never_believed() {
 #[test]
 fn corrupted_results_are_made_again_and_never_believed() {
     let mut random = Random::seeded();
-    let project = small();
+    let project = built();
     let (expected, _) = state(&project);
     for way in ["flipped", "cut", "emptied"] {
         for path in files(&project.home().join("actions")) {
@@ -99,7 +106,7 @@ fn corrupted_results_are_made_again_and_never_believed() {
 #[test]
 fn a_journal_that_is_cut_or_flipped_anywhere_is_repaired() {
     let mut random = Random::seeded();
-    let project = small();
+    let project = built();
     let (expected, _) = state(&project);
     let journal = project.target().join("journal");
     let whole = fs::read(&journal).unwrap();
@@ -124,7 +131,7 @@ fn a_journal_that_is_cut_or_flipped_anywhere_is_repaired() {
 
 #[test]
 fn a_journal_of_another_version_starts_over_and_says_so() {
-    let project = small();
+    let project = built();
     let (expected, _) = state(&project);
     fs::write(project.target().join("journal"), "another program's journal, of whatever length it is\n").unwrap();
     let (found, built) = state(&project);
@@ -134,7 +141,7 @@ fn a_journal_of_another_version_starts_over_and_says_so() {
 
 #[test]
 fn outputs_and_home_that_are_gone_are_made_again() {
-    let project = small();
+    let project = built();
     let (expected, _) = state(&project);
     fs::remove_dir_all(project.home()).unwrap();
     assert_eq!(state(&project).0, expected);
@@ -226,8 +233,7 @@ fn right_or_full(built: &Built) {
 
 #[test]
 fn a_full_disk_is_told_and_once_there_is_space_the_build_ends_well() {
-    let undisturbed = small();
-    let (expected, _) = state(&undisturbed);
+    let (expected, _) = state(&built());
     for (where_, sizes) in [("home", ["32k", "160k", "400k"]), ("work/target", ["4k", "8k", "16k"])] {
         for size in sizes {
             let project = small();
@@ -251,7 +257,7 @@ fn a_full_disk_is_told_and_once_there_is_space_the_build_ends_well() {
 
 #[test]
 fn a_home_that_can_only_be_read_is_told_or_does_without() {
-    let project = small();
+    let project = built();
     let (expected, _) = state(&project);
     let clone = project.cloned("clone");
     let home = project.home().display().to_string();

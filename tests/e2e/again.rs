@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::project::Built;
-use crate::sample::{MANIFEST, sample};
+use crate::sample::{MANIFEST, sample, unbuilt};
 
 /// Every step was answered by that cache.
 #[track_caller]
@@ -28,7 +28,7 @@ fn touch(folder: &Path, time: SystemTime) {
 
 #[test]
 fn a_second_build_executes_nothing() {
-    let project = sample();
+    let project = unbuilt();
     let first = project.built(&[]);
     let report = project.report();
     assert_eq!(first.count("fresh"), 1, "two kernels that are right alike are judged once");
@@ -54,7 +54,7 @@ fn touched_files_another_j_and_another_path_execute_nothing() {
 
 #[test]
 fn a_second_clone_is_answered_by_the_local_cache() {
-    let project = sample();
+    let project = unbuilt();
     let first = project.built(&[]);
     let clone = project.cloned("clone");
     let second = clone.built(&[]);
@@ -71,9 +71,9 @@ fn a_second_clone_is_answered_by_the_local_cache() {
 
 #[test]
 fn packages_with_equal_contents_share_the_work() {
-    let alone = sample();
+    let alone = unbuilt();
     let before = alone.built(&[]);
-    let both = sample().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
+    let both = unbuilt().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
     for (name, called) in [("a", "first"), ("b", "second")] {
         both.write(
             &format!("{name}/kernel.toml"),
@@ -106,7 +106,7 @@ fn renamed_kernels_operators_and_shapes_execute_nothing() {
 
 #[test]
 fn folders_and_jobs_change_no_key_output_or_report() {
-    let (one, many) = (sample(), sample().moved("a/longer/path/than before"));
+    let (one, many) = (unbuilt(), unbuilt().moved("a/longer/path/than before"));
     let (a, b) = (one.built(&["-j1"]), many.built(&["-j16"]));
     assert_eq!(a.count("executed"), b.count("executed"));
     assert_eq!(a.keys(), b.keys());
@@ -115,7 +115,7 @@ fn folders_and_jobs_change_no_key_output_or_report() {
 
 #[test]
 fn a_compiler_is_asked_what_it_consists_of_once_for_all_workspaces_of_a_home() {
-    let project = sample();
+    let project = unbuilt();
     let (wrapper, asked) = (project.place().join("asked-c++"), project.place().join("asked"));
     let script = format!("#!/bin/sh\necho \"$@\" >> \"{}\"\nexec c++ \"$@\"\n", asked.display());
     fs::write(&wrapper, script).unwrap();

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use crate::processes::left_behind;
 use crate::project::{Built, Project};
-use crate::sample::{MANIFEST, TWICE, sample};
+use crate::sample::{MANIFEST, TWICE, compiled, unbuilt};
 
 /// The sample with kernel `twice` in other words: `before` it, and `deed` done by its first thread.
 fn with(before: &str, deed: &str) -> Project {
-    let project = sample().var("KFORGE_BUILD_TIME_LIMIT", "2s");
+    let project = compiled().var("KFORGE_BUILD_TIME_LIMIT", "2s");
     let deed = format!("{{\n  if (threadIdx.x == 0) {{ {deed} }}\n");
     project.write("twice.cu", &format!("{before}{}", TWICE.replacen("{\n", &deed, 1)));
     project
@@ -108,7 +108,7 @@ fn garbage_in_every_descriptor_is_no_result() {
 
 #[test]
 fn nothing_is_written_in_the_home_directory() {
-    let project = sample();
+    let project = compiled();
     let file = project.place().join("user/spoilt");
     let declare = "extern \"C\" { int open(const char *, int, ...); int mkdir(const char *, unsigned); int unlink(const char *); }\n";
     let precious = project.place().join("user/precious");
@@ -213,7 +213,7 @@ fn what_the_home_directory_holds_is_not_told_by_a_compiler() {
         // A name that is put together, which no look at the assembly finds.
         "__asm__(\".section .rodata\\n.irp part, bin\\n.inc\\\\part \\\"PATH\\\"\\n.endr\\n.text\");\n",
     ] {
-        let project = sample();
+        let project = unbuilt();
         let file = project.place().join("user/secret");
         fs::write(&file, secret).unwrap();
         project.write("twice.cu", &format!("{}{TWICE}", text.replace("PATH", &file.display().to_string())));
@@ -228,7 +228,7 @@ fn programs_that_flags_have_a_compiler_run_do_no_harm() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let mut victim = Command::new("/bin/sleep").arg("1000").spawn().unwrap();
-    let project = sample();
+    let project = unbuilt();
     let user = project.place().join("user");
     fs::write(user.join("precious"), "mine").unwrap();
     let (port, pid, user) = (listener.local_addr().unwrap().port(), victim.id(), user.display());

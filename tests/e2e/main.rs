@@ -19,6 +19,7 @@ mod project;
 #[path = "../installed/python.rs"]
 mod python;
 mod random;
+mod released;
 #[path = "../installed/remembered.rs"]
 mod remembered;
 mod rounds;

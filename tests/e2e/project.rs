@@ -12,6 +12,22 @@ use serde_json::Value;
 
 use crate::remembered::remember;
 
+/// Files of a home: name, bytes, permissions.
+pub(crate) type Kept = Vec<(PathBuf, Vec<u8>, fs::Permissions)>;
+
+/// A project that `make` makes, in a home that knows the results that another such project has after `how`, which is done once. For tests whose subject is what
+/// becomes of results, not how they come about.
+pub(crate) fn known(known: &OnceLock<Kept>, make: impl Fn() -> Project, how: impl FnOnce(&Project)) -> Project {
+    let kept = known.get_or_init(|| {
+        let project = make();
+        how(&project);
+        project.kept()
+    });
+    let project = make();
+    project.keep(kept);
+    project
+}
+
 /// A workspace, the home it uses, and the program it is built with.
 #[derive(Clone)]
 pub(crate) struct Project {
@@ -102,6 +118,24 @@ impl Project {
         &self.home
     }
 
+    /// The results that the home knows, and the contents they name.
+    fn kept(&self) -> Kept {
+        let folders = ["actions", "cas"].map(|name| walkdir::WalkDir::new(self.home.join(name)));
+        let files = folders.into_iter().flatten().map(Result::unwrap).filter(|e| e.file_type().is_file());
+        let name = |path: &Path| path.strip_prefix(&self.home).unwrap().to_path_buf();
+        files.map(|e| (name(e.path()), fs::read(e.path()).unwrap(), e.metadata().unwrap().permissions())).collect()
+    }
+
+    /// Has the home know these as well.
+    fn keep(&self, known: &Kept) {
+        for (name, bytes, permissions) in known {
+            let path = self.home.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, bytes).unwrap();
+            fs::set_permissions(&path, permissions.clone()).unwrap();
+        }
+    }
+
     /// The outputs of the workspace.
     pub(crate) fn target(&self) -> PathBuf {
         self.root.join("target/kforge")
@@ -165,10 +199,21 @@ impl Project {
     }
 }
 
-/// The program that is tested: the one built with this test, or the one that `KFORGE_TEST_PROGRAM` names, such as a released one.
-#[expect(clippy::disallowed_methods, reason = "which program is tested is told by whoever runs the tests")]
+/// The program that is tested: the one built with this test, or the one that is named.
 fn program() -> PathBuf {
-    std::env::var_os("KFORGE_TEST_PROGRAM").map_or_else(|| env!("CARGO_BIN_EXE_kforge").into(), PathBuf::from)
+    named().unwrap_or_else(|| env!("CARGO_BIN_EXE_kforge").into())
+}
+
+/// The program that is tested, if it is one as it is released.
+pub(crate) fn released() -> Option<PathBuf> {
+    let debug = cfg!(any(debug_assertions, feature = "virtual-device"));
+    named().or_else(|| (!debug).then(program))
+}
+
+/// The program that `KFORGE_TEST_PROGRAM` names, such as a released one.
+#[expect(clippy::disallowed_methods, reason = "which program is tested is told by whoever runs the tests")]
+fn named() -> Option<PathBuf> {
+    std::env::var_os("KFORGE_TEST_PROGRAM").map(PathBuf::from)
 }
 
 fn copy(from: &Path, to: &Path) {

@@ -1,7 +1,10 @@
 //! The workspace that most tests start from: two operators, three kernels, one of which reaches a header directly, one through another, one not at all. It has a
 //! step of every kind that `cpu` knows.
 
-use crate::project::Project;
+use std::sync::OnceLock;
+
+use crate::project::{Kept, Project, known};
+pub(crate) use crate::remembered::ONE;
 
 pub(crate) const MANIFEST: &str = r#"
 [package]
@@ -94,8 +97,22 @@ __global__ void twice(const float *x, float *y) {
 }
 "#;
 
-/// The workspace.
+/// The workspace, in a home that knows every result of it: for tests of what becomes of it then. It is built once for all of them.
 pub(crate) fn sample() -> Project {
+    static KNOWN: OnceLock<Kept> = OnceLock::new();
+    known(&KNOWN, unbuilt, |project| drop(project.built(&[])))
+}
+
+/// The workspace, in a home that knows how everything of it is compiled, and nothing else.
+pub(crate) fn compiled() -> Project {
+    static KNOWN: OnceLock<Kept> = OnceLock::new();
+    known(&KNOWN, unbuilt, |project| {
+        assert!(project.command(&["check", "--offline"]).output().unwrap().status.success());
+    })
+}
+
+/// The workspace, in a home that knows nothing of it.
+pub(crate) fn unbuilt() -> Project {
     Project::new()
         .file("kernel.toml", MANIFEST)
         .file("inc/sum.h", SUM)
@@ -109,25 +126,3 @@ pub(crate) fn sample() -> Project {
 pub(crate) fn one_kernel(body: &str) -> Project {
     Project::new().file("kernel.toml", ONE).file("k.cu", body)
 }
-
-pub(crate) const ONE: &str = r#"
-[package]
-name = "one"
-version = "0.1.0"
-
-[targets.cpu]
-
-[operator.twice]
-dims = ["n"]
-inputs.x = { dtype = "f32", shape = ["n"] }
-outputs.y = { dtype = "f32", shape = ["n"] }
-reference = { builtin = "elementwise", y = "2 * x + 1" }
-tolerance = { atol = 1e-6, rtol = 1e-6 }
-shapes.tiny = { n = 10 }
-
-[kernel.k]
-operator = "twice"
-source = "k.cu"
-targets = ["cpu"]
-launch = [{ entry = "k", grid = ["1"], block = ["16"], args = ["x", "y", "n"] }]
-"#;

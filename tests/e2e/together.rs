@@ -7,11 +7,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::processes::comes_to_pass;
 use crate::project::{Built, Project};
-use crate::sample::sample;
+use crate::sample::{sample, unbuilt};
 
 /// The sample with a compiler that stops when it is first asked, until [`go`].
 fn held() -> Project {
-    let project = sample();
+    let project = unbuilt();
     let (held, go) = (project.place().join("held"), project.place().join("go"));
     let wrapper = project.place().join("slow-c++");
     let script = format!(
@@ -66,7 +66,7 @@ fn a_dry_run_waits_for_nobody() {
 
 #[test]
 fn builds_of_several_workspaces_at_once_execute_no_key_twice() {
-    let project = sample();
+    let project = unbuilt();
     let all: Vec<Project> = (0..3).map(|n| project.cloned(&format!("clone-{n}"))).collect();
     let children: Vec<_> = all.iter().map(|p| p.building(&["-j2"]).spawn().unwrap()).collect();
     let mut times: BTreeMap<String, usize> = BTreeMap::new();
@@ -83,6 +83,6 @@ fn builds_of_several_workspaces_at_once_execute_no_key_twice() {
     assert!(totals.windows(2).all(|w| w[0] == w[1]));
     assert_eq!(all[0].report(), all[2].report());
     // Together they executed what one alone would.
-    let alone = sample().built(&[]);
+    let alone = unbuilt().built(&[]);
     assert_eq!(times.len() as u64, alone.count("executed"));
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::project::{Built, Project};
-use crate::sample::sample;
+use crate::sample::unbuilt;
 
 /// The command on a system whose kernel has no Landlock.
 fn without_landlock(mut command: Command) -> Command {
@@ -27,7 +27,7 @@ fn build(project: &Project, words: &[&str]) -> Built {
 
 #[test]
 fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
-    let project = sample();
+    let project = unbuilt();
     let refused = build(&project, &[]);
     let compile = refused.step("sample/twice/cpu/compile").to_string();
     assert!(compile.contains("unavailable") && compile.contains("compilers are not run unconfined"), "{compile}");
@@ -43,9 +43,9 @@ fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
     let target = &project.report_value()["packages"][0]["kernels"][0]["targets"][0];
     assert!(target["unavailable"].to_string().contains("--allow-unconfined"), "{target}");
     for (project, words) in [
-        (sample(), vec!["--allow-unconfined"]),
-        (sample().var("KFORGE_SANDBOX_REQUIRED", "false"), vec![]),
-        (sample(), vec!["--config", "sandbox.required=false"]),
+        (unbuilt(), vec!["--allow-unconfined"]),
+        (unbuilt().var("KFORGE_SANDBOX_REQUIRED", "false"), vec![]),
+        (unbuilt(), vec!["--config", "sandbox.required=false"]),
     ] {
         let built = build(&project, &words).expect(0).says("the kernel ran unconfined: the kernel has no Landlock");
         assert_eq!(built.step("sample/twice/cpu/tiny/judge")["verdict"], "pass");
@@ -57,7 +57,7 @@ fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
 
 #[test]
 fn what_was_seen_unconfined_says_so_wherever_it_is_used() {
-    let project = sample();
+    let project = unbuilt();
     build(&project, &["--allow-unconfined"]).expect(0);
     // A build that can confine, and needs to run nothing.
     let cloned = project.cloned("again");
@@ -67,7 +67,7 @@ fn what_was_seen_unconfined_says_so_wherever_it_is_used() {
     assert!(judged["notes"].to_string().contains("the kernel ran unconfined"), "{judged}");
     let text = String::from_utf8(cloned.command(&["report"]).output().unwrap().stdout).unwrap();
     assert!(text.contains("unconfined"), "{text}");
-    let confined = sample();
+    let confined = unbuilt();
     confined.built(&[]);
     assert!(!confined.report().contains("unconfined"));
 }

@@ -6,21 +6,27 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-const MANIFEST: &str = r#"
+/// A package with one kernel `k` in `k.cu` for an operator `y = 2 * x + 1` over ten elements.
+pub(crate) const ONE: &str = r#"
 [package]
-name = "p"
+name = "one"
+version = "0.1.0"
+
 [targets.cpu]
-[operator.zero]
+
+[operator.twice]
 dims = ["n"]
 inputs.x = { dtype = "f32", shape = ["n"] }
 outputs.y = { dtype = "f32", shape = ["n"] }
-reference = { builtin = "elementwise", y = "2 * x" }
+reference = { builtin = "elementwise", y = "2 * x + 1" }
 tolerance = { atol = 1e-6, rtol = 1e-6 }
-shapes.tiny = { n = 4 }
+shapes.tiny = { n = 10 }
+
 [kernel.k]
-operator = "zero"
+operator = "twice"
 source = "k.cu"
-launch = [{ entry = "k", grid = ["1"], block = ["n"], args = ["x", "y"] }]
+targets = ["cpu"]
+launch = [{ entry = "k", grid = ["1"], block = ["16"], args = ["x", "y", "n"] }]
 "#;
 
 /// Has the home know the compiler that `program` finds. Where it finds none, the home stays as it is.
@@ -37,8 +43,8 @@ pub(crate) fn remember(program: &Path, home: &Path) {
 fn asked(program: &Path) -> Option<Vec<u8>> {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let home = place.path().join("home");
-    fs::write(place.path().join("kernel.toml"), MANIFEST).unwrap();
-    fs::write(place.path().join("k.cu"), "__global__ void k(const float *x, float *y) { *y = *x; }\n").unwrap();
+    fs::write(place.path().join("kernel.toml"), ONE).unwrap();
+    fs::write(place.path().join("k.cu"), "__global__ void k(const float *x, float *y, int n) { *y = *x; }\n").unwrap();
     let mut command = Command::new(program);
     command.args(["check", "--offline", "--quiet"]).current_dir(place.path()).env_clear();
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("KFORGE_HOME", &home);

@@ -81,6 +81,24 @@ fn every_room_uses_only_rooms_above_its_own_and_pure_rooms_are_pure() {
     assert!(faults.is_empty(), "\n{}", faults.join("\n"));
 }
 
+/// `Cargo.toml` has no examples in documentation run, which would cost a pass over the crate each time.
+#[test]
+fn no_documentation_holds_an_example_that_nobody_would_run() {
+    let mut files = vec![];
+    sources(&src(), &mut files);
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let docs = text.lines().filter_map(|line| {
+            let line = line.trim_start();
+            line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))
+        });
+        let fences = docs.map(str::trim).filter(|line| line.starts_with("```"));
+        for begun in fences.step_by(2) {
+            assert_eq!(begun, "```text", "{}", file.display());
+        }
+    }
+}
+
 #[test]
 fn every_folder_is_a_room_and_every_room_a_folder() {
     let listed: BTreeSet<String> = rooms(&fs::read_to_string(src().join("lib.rs")).unwrap()).into_iter().collect();

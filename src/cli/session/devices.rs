@@ -42,7 +42,7 @@ impl Devices {
     /// # Errors
     /// It cannot be written; in a build for tests: the scenario cannot be read.
     pub fn find(environment: &Environment, settings: &Settings) -> Result<Self, String> {
-        #[cfg(feature = "virtual-device")]
+        #[cfg(any(debug_assertions, feature = "virtual-device"))]
         if let Some(path) = environment.virtual_device() {
             use crate::worker::virtual_device::{Scenario, TOOL};
             let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();

@@ -8,8 +8,6 @@ use crate::worker::judge;
 use crate::worker::message::Response;
 use crate::worker::oracle;
 use crate::worker::task::Task;
-#[cfg(feature = "virtual-device")]
-use crate::worker::virtual_device;
 
 /// What does a step.
 pub type Handler = fn(&Task) -> Response;
@@ -38,20 +36,6 @@ pub struct Row {
 
 /// Every step that a worker can do. The first row that fits does it.
 pub const TABLE: &[Row] = &[
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Compile, on: On::Device, run: virtual_device::compile },
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Inspect, on: On::Device, run: virtual_device::inspect },
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Verify, on: On::Device, run: virtual_device::verify },
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Bench, on: On::Device, run: virtual_device::bench },
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Peaks, on: On::Device, run: virtual_device::peaks },
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Pairs, on: On::Device, run: virtual_device::pairs },
-    #[cfg(feature = "virtual-device")]
-    Row { kind: StepKind::Profile, on: On::Device, run: virtual_device::profile },
     Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run },
     Row { kind: StepKind::Compile, on: On::Cpu, run: emulated::compile },
     Row { kind: StepKind::Inspect, on: On::Cpu, run: emulated::inspect },
@@ -66,7 +50,8 @@ pub const TABLE: &[Row] = &[
 ];
 
 impl On {
-    fn of(spec: &Spec) -> On {
+    /// What a step is for.
+    pub fn of(spec: &Spec) -> On {
         match spec.params.get("arch").and_then(|arch| arch.as_str()) {
             None => On::Any,
             Some("cpu") => On::Cpu,
@@ -75,8 +60,16 @@ impl On {
     }
 }
 
-/// The function for a step, from `table`.
-pub fn handler(table: &[Row], spec: &Spec) -> Option<Handler> {
+/// The function for a task, from `table`; in a build for tests that of the device that a scenario stands in for, where the task is told of one.
+pub fn handler(table: &[Row], task: &Task) -> Option<Handler> {
+    #[cfg(any(debug_assertions, feature = "virtual-device"))]
+    if let Some(run) = crate::worker::virtual_device::handler(task) {
+        return Some(run);
+    }
+    of(table, &task.spec)
+}
+
+fn of(table: &[Row], spec: &Spec) -> Option<Handler> {
     let on = On::of(spec);
     table.iter().find(|row| row.kind == spec.kind && row.on == on).map(|row| row.run)
 }
@@ -98,9 +91,9 @@ mod tests {
     fn kind_and_architecture_choose_the_row() {
         let table = [Row { kind: StepKind::Compile, on: On::Cpu, run: no }];
         let arch = |arch: &str| serde_json::json!({ "arch": arch });
-        assert!(handler(&table, &spec(StepKind::Compile, arch("cpu"))).is_some());
-        assert!(handler(&table, &spec(StepKind::Compile, arch("sm_90a"))).is_none());
-        assert!(handler(&table, &spec(StepKind::Inspect, arch("cpu"))).is_none());
-        assert!(handler(&table, &spec(StepKind::Compile, serde_json::json!({}))).is_none());
+        assert!(of(&table, &spec(StepKind::Compile, arch("cpu"))).is_some());
+        assert!(of(&table, &spec(StepKind::Compile, arch("sm_90a"))).is_none());
+        assert!(of(&table, &spec(StepKind::Inspect, arch("cpu"))).is_none());
+        assert!(of(&table, &spec(StepKind::Compile, serde_json::json!({}))).is_none());
     }
 }

@@ -1,5 +1,5 @@
 //! A stand-in for compilers and disassembler: its machine code is the source without comments beside what compiling took, so that what changes a real binary
-//! changes this one, and a comment does not. Without a scenario the real ones are asked. Knows the words of its own pragma:
+//! changes this one, and a comment does not. Knows the words of its own pragma:
 //!
 //! `#pragma sass ENTRY OPCODE COUNT` says that entries which the regular expression `ENTRY` matches hold an opcode so often; `#pragma fact ENTRY NAME NUMBER` how
 //! many `registers` they take, how many bytes of spills a thread loads (`spills`), or of shared memory a block has (`shared`).
@@ -9,10 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::TOOL;
 use crate::record::params::{CompileFacts, CompileParams, InspectParams};
 use crate::record::{FunctionFacts, Inspection};
-use crate::worker::compiled;
 use crate::worker::message::Response;
 use crate::worker::task::{Task, done, failed};
 
@@ -32,10 +30,7 @@ struct Binary {
 const UNLIKE: &str = "#pragma unlike";
 
 /// Does a compile step.
-pub fn compile(task: &Task) -> Response {
-    if task.tool(TOOL).is_err() {
-        return compiled::compile(task);
-    }
+pub(super) fn compile(task: &Task) -> Response {
     let run = || {
         let p: CompileParams = task.params()?;
         let root = task.required("tree:source")?;
@@ -77,10 +72,7 @@ fn read(root: &Path, folder: &Path, code: &mut BTreeMap<String, String>) -> std:
 }
 
 /// Does an inspect step.
-pub fn inspect(task: &Task) -> Response {
-    if task.tool(TOOL).is_err() {
-        return compiled::inspect(task);
-    }
+pub(super) fn inspect(task: &Task) -> Response {
     let run = || {
         let params: InspectParams = task.params()?;
         let binary: Binary = task.document("binary")?;

@@ -1,5 +1,5 @@
 //! A device for tests, with a seeded virtual clock, behind the same messages as a real one. Knows scenarios; nothing here runs candidate code, and nothing here
-//! is in a released program: it is compiled only with the feature `virtual-device`.
+//! is in a released program: it is compiled where debug assertions are, and elsewhere only with the feature `virtual-device`.
 //!
 //! | file | does |
 //! |---|---|
@@ -13,9 +13,31 @@ mod compiler;
 mod scenario;
 mod steps;
 
-pub use compiler::{compile, inspect};
 pub use scenario::{Device, Fault, Rule, Scenario};
-pub use steps::{bench, pairs, peaks, profile, verify};
+
+use compiler::{compile, inspect};
+use steps::{bench, pairs, peaks, profile, verify};
+
+use crate::record::StepKind;
+use crate::worker::serve::dispatch::{Handler, On};
+use crate::worker::task::Task;
+
+/// What does a task for a device if a scenario stands in for one.
+pub fn handler(task: &Task) -> Option<Handler> {
+    if task.tool(TOOL).is_err() || On::of(&task.spec) != On::Device {
+        return None;
+    }
+    match task.spec.kind {
+        StepKind::Compile => Some(compile),
+        StepKind::Inspect => Some(inspect),
+        StepKind::Verify => Some(verify),
+        StepKind::Bench => Some(bench),
+        StepKind::Peaks => Some(peaks),
+        StepKind::Pairs => Some(pairs),
+        StepKind::Profile => Some(profile),
+        _ => None,
+    }
+}
 
 /// The name under which a worker is told where the scenario lies.
 pub const TOOL: &str = "virtual-device";
