@@ -5,6 +5,7 @@ pub mod digest;
 pub mod encode;
 pub mod files;
 pub mod lock;
+pub mod pieces;
 pub mod render;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -1,13 +1,18 @@
 //! Compares an output with its expectation, whole and without policy, into an [`OutputObserved`]. Knows values as f64 or i64; does not know where they come from.
 
+use std::ops::Range;
+
 use super::front::Front;
 use super::pattern::Places;
+use crate::base::pieces::{self, PIECE};
 use crate::model::{DType, Tolerance};
 use crate::record::observation::{Gross, Mismatch};
 use crate::record::{Checked, FrontPoint, OutputObserved};
 
 /// A share of the magnitude beyond which an element is plainly wrong, whatever the tolerance: see [`Gross`].
 const GROSS: f64 = 1e-2;
+/// Pieces that are compared at once: the places of what is wrong in them are kept until they are put together.
+const AT_ONCE: usize = 256;
 
 /// Compares one output, in pieces of ascending index.
 pub struct Comparison<'a> {
@@ -44,26 +49,65 @@ impl<'a> Comparison<'a> {
 
     /// Takes elements from `start` on: what was written, what was expected (rounded to the output's type), and the scale where it is carried.
     pub fn floats(&mut self, start: u64, got: &[f64], want: &[f64], scale: Option<&[f64]>) {
-        for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
-            self.float(start + i as u64, got, want, scale.map(|s| s[i]));
-        }
+        let count = got.len().min(want.len());
+        let each = |part: &mut Self, range: Range<usize>| {
+            range.for_each(|i| part.float(start + i as u64, got[i], want[i], scale.map(|s| s[i])));
+        };
+        // Where scales are carried, which of many elements that agree stand for the rest hangs on the order in which they come.
+        if scale.is_some() { each(self, 0..count) } else { self.share(count, each) }
     }
 
     /// Takes elements of an exactly compared output from `start` on.
     pub fn ints(&mut self, start: u64, got: &[i64], want: &[i64]) {
-        for (i, (got, want)) in got.iter().zip(want).enumerate() {
-            self.seen.elements += 1;
-            if got != want {
-                let index = start + i as u64;
-                self.seen.differing += 1;
-                let mismatch = || Mismatch { index, got: got.to_string(), want: want.to_string() };
-                self.seen.first_differing.get_or_insert_with(mismatch);
-                self.gross(index, mismatch);
-                self.seen.histogram[10] += 1;
-            } else {
-                self.seen.histogram[0] += 1;
-            }
+        self.share(got.len().min(want.len()), |part, range| {
+            range.for_each(|i| part.int(start + i as u64, got[i], want[i]));
+        });
+    }
+
+    /// Has `each` take so many elements. Of many it takes pieces at once, each into a part of its own, and what they saw is put together in their order: what is seen
+    /// does not hang on how many processors there are.
+    fn share(&mut self, count: usize, each: impl Fn(&mut Self, Range<usize>) + Sync) {
+        if count <= PIECE {
+            return each(self, 0..count);
         }
+        for from in (0..count).step_by(AT_ONCE * PIECE) {
+            let parts = pieces::map((count - from).min(AT_ONCE * PIECE), |at, len| {
+                let mut part = Comparison::new("", self.seen.dtype, &[], self.rms, self.beyond);
+                each(&mut part, from + at..from + at + len);
+                part
+            });
+            parts.into_iter().for_each(|part| self.join(part));
+        }
+    }
+
+    /// Takes what a part saw of the elements behind those that were taken so far.
+    fn join(&mut self, part: Self) {
+        let (seen, more) = (&mut self.seen, part.seen);
+        seen.elements += more.elements;
+        seen.differing += more.differing;
+        seen.first_differing = seen.first_differing.take().or(more.first_differing);
+        seen.class_differing += more.class_differing;
+        seen.class_differing_both_nonfinite += more.class_differing_both_nonfinite;
+        seen.first_class_differing = seen.first_class_differing.take().or(more.first_class_differing);
+        seen.nonfinite = (seen.nonfinite.0 + more.nonfinite.0, seen.nonfinite.1 + more.nonfinite.1);
+        seen.histogram.iter_mut().zip(more.histogram).for_each(|(all, more)| *all += more);
+        seen.beyond = seen.beyond.map(|count| count + more.beyond.unwrap_or(0));
+        self.first_gross = self.first_gross.take().or(part.first_gross);
+        self.places.join(&part.places);
+        part.front.finish().into_iter().for_each(|point| self.front.push(point));
+    }
+
+    fn int(&mut self, index: u64, got: i64, want: i64) {
+        self.seen.elements += 1;
+        if got == want {
+            self.seen.histogram[0] += 1;
+            return;
+        }
+        self.seen.differing += 1;
+        let mismatch = || Mismatch { index, got: got.to_string(), want: want.to_string() };
+        self.seen.first_differing.get_or_insert_with(mismatch);
+        self.gross(index, mismatch);
+        self.seen.histogram[10] += 1;
     }
 
     /// Takes the word of a function of the package on all `elements` in place of comparing them. `accepts` says of an element whether it may stand, and `shown`
@@ -141,15 +185,20 @@ impl<'a> Comparison<'a> {
 
 /// The root mean square of the finite values; 0 for none.
 pub fn rms(values: &[f64]) -> f64 {
-    let finite = || values.iter().filter(|v| v.is_finite());
+    let finite = |at: usize, len: usize| values[at..at + len].iter().filter(|v| v.is_finite());
     let of = |unit: f64| {
-        let (sum, count) = finite().fold((0.0, 0u64), |(s, n), v| (s + (v / unit) * (v / unit), n + 1));
+        let piece = |at, len| finite(at, len).fold((0.0, 0u64), |(s, n), v| (s + (v / unit) * (v / unit), n + 1));
+        let pieces = pieces::map(values.len(), piece).into_iter();
+        let (sum, count) = pieces.fold((0.0, 0), |(sum, count), (s, n)| (sum + s, count + n));
         if count == 0 { 0.0 } else { (sum / count as f64).sqrt() * unit }
     };
     let plain = of(1.0);
     // Squares overflow from 1.3e154 on and vanish below 1e-162: there they are taken relative to the largest.
-    let largest = finite().fold(0.0f64, |most, v| most.max(v.abs()));
-    if largest > 0.0 && !(1e-140..1e140).contains(&plain) { of(largest) } else { plain }
+    if (1e-140..1e140).contains(&plain) {
+        return plain;
+    }
+    let largest = finite(0, values.len()).fold(0.0f64, |most, v| most.max(v.abs()));
+    if largest > 0.0 { of(largest) } else { plain }
 }
 
 /// The decade of a relative error: 0 below 1e-9 (and for none at all), then one each, 10 from 1 on.
@@ -270,6 +319,37 @@ mod tests {
         c.floats(0, &[f64::from(0.1f32)], &[f64::from(0.7f32)], None);
         let first = c.finish().gross.unwrap().first;
         assert_eq!((first.got.as_str(), first.want.as_str()), ("0.1", "0.7"));
+    }
+
+    #[test]
+    fn what_is_seen_of_many_elements_is_what_each_shows_alone() {
+        let count = 3 * PIECE + 7;
+        let unit = |i: usize, salt: u64| {
+            let bits = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
+            (bits.wrapping_mul(0xd134_2543_de82_ef95) >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut want: Vec<f64> = (0..count).map(|i| 8.0 * unit(i, 1) - 4.0).collect();
+        let off = |i: usize| if i.is_multiple_of(3) { 0.0 } else { 1e-3 * unit(i, 2) };
+        let mut got: Vec<f64> = want.iter().enumerate().map(|(i, x)| x + off(i)).collect();
+        got[2 * PIECE + 5] = f64::NAN;
+        (want[9], got[9]) = (f64::INFINITY, f64::INFINITY);
+        (PIECE - 1..PIECE + 3).for_each(|i| got[i] = 100.0);
+        let tolerance = Tolerance { atol: 5e-4, ..Tolerance::default() };
+        let new = || Comparison::new("y", DType::F32, &[count as u64], 2.0, Some(&tolerance));
+        let (mut alone, mut shared) = (new(), new());
+        (0..count).for_each(|i| alone.float(i as u64, got[i], want[i], None));
+        shared.floats(0, &got, &want, None);
+        let (alone, shared) = (alone.finish(), shared.finish());
+        assert_eq!((alone.gross.clone().unwrap().count, alone.class_differing, alone.front.len() > 3), (5, 1, true));
+        assert_eq!(shared, alone);
+
+        let of = |values: &[f64]| values.iter().map(|x| *x as i64).collect::<Vec<_>>();
+        let (got, want) = (of(&got), of(&want));
+        let new = || Comparison::new("i", DType::I32, &[count as u64], 0.0, None);
+        let (mut alone, mut shared) = (new(), new());
+        (0..count).for_each(|i| alone.int(i as u64, got[i], want[i]));
+        shared.ints(0, &got, &want);
+        assert_eq!(shared.finish(), alone.finish());
     }
 
     #[test]

@@ -24,6 +24,12 @@ impl Places {
         }
     }
 
+    /// Takes what another took of the elements behind.
+    pub fn join(&mut self, other: &Places) {
+        self.count += other.count;
+        self.indices.extend(other.indices.iter().take(KEPT - self.indices.len()));
+    }
+
     /// How many were taken.
     pub fn count(&self) -> u64 {
         self.count

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::builtin::{Builtin, Use};
 use super::float::round_to;
+use super::gemm::Elsewhere;
 use super::registry;
 use super::rows::length;
 use super::values::{Values, logical_len, logical_shape};
@@ -171,6 +172,8 @@ pub(super) struct Call<'a> {
     pub bound: Bound<'a>,
     /// Values of every tensor that is read.
     pub inputs: &'a BTreeMap<String, Values>,
+    /// Who makes large products of matrices, if anyone does.
+    pub elsewhere: Option<&'a dyn Elsewhere>,
 }
 
 impl<'a> Call<'a> {
@@ -223,8 +226,5 @@ pub(super) fn input<'a>(inputs: &'a BTreeMap<String, Values>, tensor: &Tensor) -
 
 /// Values as f64, without a copy where they are floats.
 pub(super) fn floats(values: &Values, dtype: DType) -> Cow<'_, [f64]> {
-    match values {
-        Values::Float(v) => Cow::Borrowed(v),
-        ints => Cow::Owned(ints.to_f64(dtype)),
-    }
+    values.as_f64(dtype)
 }

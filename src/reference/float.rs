@@ -13,6 +13,7 @@
 //! reference rounded here and a kernel that stores through these types agree. Decoding keeps the infinities that an `f8e5m2` may hold.
 
 use super::values::{Values, per_element};
+use crate::base::pieces;
 use crate::model::DType;
 
 /// A binary float format narrower than f64.
@@ -77,10 +78,11 @@ impl Format {
         if x.is_infinite() {
             return if self.overflow == Overflow::Saturate { self.max.copysign(x) } else { x };
         }
-        // Dividing by a power of two is exact: the quotient has at most 53 significant bits and stays far from the ends of f64's range,
-        // but for f64's own tiny values, which round to zero either way.
+        // Within 2^51 quanta, to add so much that neighbours are one quantum apart rounds to it, ties to the even multiple, and to take that away again is exact.
+        // Where x is that large as to be beyond every format, there is nothing to round.
         let quantum = self.quantum(x);
-        let rounded = (x / quantum).round_ties_even() * quantum;
+        let shift = 1.5 * 4_503_599_627_370_496.0 * quantum;
+        let rounded = if quantum < exp2i(512) { (x + shift) - shift } else { x };
         if rounded.abs() <= self.max {
             rounded.copysign(x)
         } else {
@@ -216,88 +218,100 @@ pub fn wrap(dtype: DType, x: i64) -> i64 {
 
 /// Values as they are once stored in a dtype: floats rounded, integers wrapped, the kind changed where it differs.
 pub fn round_values(dtype: DType, values: &Values) -> Values {
-    match values.clone().as_kind_of(dtype) {
-        Values::Float(v) => Values::Float(v.into_iter().map(|x| round_to(dtype, x)).collect()),
-        Values::Int(v) => Values::Int(v.into_iter().map(|x| wrap(dtype, x)).collect()),
+    match values {
+        Values::Float(v) if dtype.is_float() => Values::Float(each(v, |x| round_to(dtype, *x))),
+        Values::Int(v) if !dtype.is_float() => Values::Int(each(v, |x| wrap(dtype, *x))),
+        other => round_values(dtype, &other.clone().as_kind_of(dtype)),
     }
+}
+
+/// What `f` makes of each element.
+fn each<A: Sync, B: Copy + Default + Send>(of: &[A], f: impl Fn(&A) -> B + Sync) -> Vec<B> {
+    let mut made = vec![B::default(); of.len()];
+    pieces::fill((of, 1), (&mut made, 1), |of, made| of.iter().zip(made).for_each(|(a, b)| *b = f(a)));
+    made
 }
 
 /// The bytes of values, little endian, rounded to nearest even (integers wrap). Packed types take two values a byte, low nibble first, the
 /// last byte's high nibble zero if there is an odd number.
 pub fn encode(dtype: DType, values: &Values) -> Vec<u8> {
-    match (dtype, values) {
-        (_, Values::Int(_)) if dtype.is_float() => encode(dtype, &values.clone().as_kind_of(dtype)),
-        (_, Values::Float(_)) if !dtype.is_float() => encode(dtype, &values.clone().as_kind_of(dtype)),
-        (DType::F4e2m1x2, Values::Float(v)) => pack(v.iter().map(|x| E2M1.bits_of(*x) as u8)),
-        (DType::I4x2, Values::Int(v)) => pack(v.iter().map(|x| *x as u8 & 15)),
-        (_, Values::Float(v)) => {
-            let mut bytes = Vec::with_capacity(v.len() * dtype.bytes() as usize);
-            for x in v {
-                push_float(dtype, *x, &mut bytes);
-            }
-            bytes
-        }
-        (_, Values::Int(v)) => {
-            let width = dtype.bytes() as usize;
-            let mut bytes = Vec::with_capacity(v.len() * width);
-            for x in v {
-                bytes.extend_from_slice(&wrap(dtype, *x).to_le_bytes()[..width]);
-            }
-            bytes
-        }
+    match values {
+        Values::Float(v) if dtype.is_float() => encoded(dtype, v, |v, bytes| encode_floats(dtype, v, bytes)),
+        Values::Int(v) if !dtype.is_float() => encoded(dtype, v, |v, bytes| encode_ints(dtype, v, bytes)),
+        other => encode(dtype, &other.clone().as_kind_of(dtype)),
     }
 }
 
-fn push_float(dtype: DType, x: f64, bytes: &mut Vec<u8>) {
-    match dtype {
-        DType::F64 => bytes.extend_from_slice(&x.to_le_bytes()),
-        DType::F32 => bytes.extend_from_slice(&(x as f32).to_le_bytes()),
-        DType::F16 => bytes.extend_from_slice(&(F16.bits_of(x) as u16).to_le_bytes()),
-        DType::Bf16 => bytes.extend_from_slice(&(BF16.bits_of(x) as u16).to_le_bytes()),
-        DType::F8e4m3 => bytes.push(E4M3.bits_of(x) as u8),
-        DType::F8e5m2 => bytes.push(E5M2.bits_of(x) as u8),
-        _ => bytes.push(e8m0_code(x)),
-    }
-}
-
-fn pack(nibbles: impl Iterator<Item = u8>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (i, nibble) in nibbles.enumerate() {
-        if i % 2 == 0 {
-            bytes.push(nibble);
-        } else if let Some(last) = bytes.last_mut() {
-            *last |= nibble << 4;
-        }
-    }
+fn encoded<T: Sync>(dtype: DType, values: &[T], f: impl Fn(&[T], &mut [u8]) + Sync) -> Vec<u8> {
+    let (per, width) = (per_element(dtype) as usize, dtype.bytes() as usize);
+    let mut bytes = vec![0; values.len().div_ceil(per) * width];
+    pieces::fill((values, per), (&mut bytes, width), f);
     bytes
+}
+
+fn encode_floats(dtype: DType, values: &[f64], bytes: &mut [u8]) {
+    match dtype {
+        DType::F64 => put(values, bytes, |x: f64| x.to_le_bytes()),
+        DType::F32 => put(values, bytes, |x: f64| (x as f32).to_le_bytes()),
+        DType::F16 => put(values, bytes, |x| (F16.bits_of(x) as u16).to_le_bytes()),
+        DType::Bf16 => put(values, bytes, |x| (BF16.bits_of(x) as u16).to_le_bytes()),
+        DType::F8e4m3 => put(values, bytes, |x| [E4M3.bits_of(x) as u8]),
+        DType::F8e5m2 => put(values, bytes, |x| [E5M2.bits_of(x) as u8]),
+        DType::F4e2m1x2 => pack(values, bytes, |x| E2M1.bits_of(x) as u8),
+        _ => put(values, bytes, |x| [e8m0_code(x)]),
+    }
+}
+
+fn encode_ints(dtype: DType, values: &[i64], bytes: &mut [u8]) {
+    match (dtype, dtype.bytes()) {
+        (DType::I4x2, _) => pack(values, bytes, |x| x as u8 & 15),
+        (_, 1) => put(values, bytes, |x| [wrap(dtype, x) as u8]),
+        (_, 2) => put(values, bytes, |x| (x as u16).to_le_bytes()),
+        (_, 4) => put(values, bytes, |x| (x as u32).to_le_bytes()),
+        _ => put(values, bytes, |x: i64| x.to_le_bytes()),
+    }
+}
+
+fn put<T: Copy, const N: usize>(values: &[T], bytes: &mut [u8], f: impl Fn(T) -> [u8; N]) {
+    values.iter().zip(bytes.as_chunks_mut::<N>().0).for_each(|(x, chunk)| *chunk = f(*x));
+}
+
+/// Two values a byte; the bytes are zero.
+fn pack<T: Copy>(values: &[T], bytes: &mut [u8], nibble: impl Fn(T) -> u8) {
+    values.iter().enumerate().for_each(|(i, x)| bytes[i / 2] |= nibble(*x) << (4 * (i % 2)));
 }
 
 /// The values that bytes hold, little endian; trailing bytes that make no whole element are ignored.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Values {
-    fn each<const N: usize, T>(bytes: &[u8], f: impl Fn([u8; N]) -> T) -> Vec<T> {
-        bytes.as_chunks::<N>().0.iter().map(|chunk| f(*chunk)).collect()
+    fn all<const N: usize, T: Copy + Default + Send>(bytes: &[u8], f: impl Fn([u8; N]) -> T + Sync) -> Vec<T> {
+        each(bytes.as_chunks::<N>().0, |chunk| f(*chunk))
+    }
+    fn nibbles<T: Copy + Default + Send>(bytes: &[u8], f: impl Fn(u8) -> T + Sync) -> Vec<T> {
+        let mut values = vec![T::default(); bytes.len() * 2];
+        let unpack = |bytes: &[u8], values: &mut [T]| {
+            let pairs = values.as_chunks_mut::<2>().0;
+            bytes.iter().zip(pairs).for_each(|(b, pair)| *pair = [f(b & 15), f(b >> 4)]);
+        };
+        pieces::fill((bytes, 1), (&mut values, 2), unpack);
+        values
     }
     match dtype {
-        DType::F64 => Values::Float(each(bytes, f64::from_le_bytes)),
-        DType::F32 => Values::Float(each(bytes, |b| f64::from(f32::from_le_bytes(b)))),
-        DType::F16 => Values::Float(each(bytes, |b| F16.value_of(u32::from(u16::from_le_bytes(b))))),
-        DType::Bf16 => Values::Float(each(bytes, |b| BF16.value_of(u32::from(u16::from_le_bytes(b))))),
-        DType::F8e4m3 => Values::Float(each(bytes, |[b]| E4M3.value_of(u32::from(b)))),
-        DType::F8e5m2 => Values::Float(each(bytes, |[b]| E5M2.value_of(u32::from(b)))),
-        DType::F8e8m0 => Values::Float(each(bytes, |[b]| e8m0_value(b))),
-        DType::F4e2m1x2 => {
-            Values::Float(bytes.iter().flat_map(|b| [b & 15, b >> 4]).map(|n| E2M1.value_of(u32::from(n))).collect())
-        }
-        DType::I4x2 => {
-            Values::Int(bytes.iter().flat_map(|b| [b & 15, b >> 4]).map(|n| wrap(DType::I4x2, i64::from(n))).collect())
-        }
-        DType::I64 | DType::U64 => Values::Int(each(bytes, i64::from_le_bytes)),
-        DType::I32 => Values::Int(each(bytes, |b| i64::from(i32::from_le_bytes(b)))),
-        DType::U32 => Values::Int(each(bytes, |b| i64::from(u32::from_le_bytes(b)))),
-        DType::I16 => Values::Int(each(bytes, |b| i64::from(i16::from_le_bytes(b)))),
-        DType::U16 => Values::Int(each(bytes, |b| i64::from(u16::from_le_bytes(b)))),
-        DType::I8 => Values::Int(each(bytes, |[b]| i64::from(b as i8))),
-        DType::U8 | DType::Bool => Values::Int(each(bytes, |[b]| i64::from(b))),
+        DType::F64 => Values::Float(all(bytes, f64::from_le_bytes)),
+        DType::F32 => Values::Float(all(bytes, |b| f64::from(f32::from_le_bytes(b)))),
+        DType::F16 => Values::Float(all(bytes, |b| F16.value_of(u32::from(u16::from_le_bytes(b))))),
+        DType::Bf16 => Values::Float(all(bytes, |b| BF16.value_of(u32::from(u16::from_le_bytes(b))))),
+        DType::F8e4m3 => Values::Float(all(bytes, |[b]| E4M3.value_of(u32::from(b)))),
+        DType::F8e5m2 => Values::Float(all(bytes, |[b]| E5M2.value_of(u32::from(b)))),
+        DType::F8e8m0 => Values::Float(all(bytes, |[b]| e8m0_value(b))),
+        DType::F4e2m1x2 => Values::Float(nibbles(bytes, |n| E2M1.value_of(u32::from(n)))),
+        DType::I4x2 => Values::Int(nibbles(bytes, |n| wrap(DType::I4x2, i64::from(n)))),
+        DType::I64 | DType::U64 => Values::Int(all(bytes, i64::from_le_bytes)),
+        DType::I32 => Values::Int(all(bytes, |b| i64::from(i32::from_le_bytes(b)))),
+        DType::U32 => Values::Int(all(bytes, |b| i64::from(u32::from_le_bytes(b)))),
+        DType::I16 => Values::Int(all(bytes, |b| i64::from(i16::from_le_bytes(b)))),
+        DType::U16 => Values::Int(all(bytes, |b| i64::from(u16::from_le_bytes(b)))),
+        DType::I8 => Values::Int(all(bytes, |[b]| i64::from(b as i8))),
+        DType::U8 | DType::Bool => Values::Int(all(bytes, |[b]| i64::from(b))),
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Every kernel of that library adds 256 terms of a dot product in order with fused multiply-adds and then adds the blocks in order, so
 //! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives others.
+//!
+//! What takes the same steps elsewhere, a device, may make a large product in its place ([`Elsewhere`]). It is asked only where no step can overflow or vanish, since
+//! the bits of a NaN and the sign of a zero that came of it are a matter of the machine; and some rows are made here too, to whose every bit its own are held.
 
 #![expect(unsafe_code, reason = "matrixmultiply takes raw pointers; bounds are checked here")]
 
@@ -14,18 +17,45 @@ const ROWS: usize = 64;
 
 /// A matrix within a slice: element (i, j) lies at `start + i * row + j * column`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
+pub struct Matrix<'a> {
     /// Where it lies.
-    pub(super) values: &'a [f64],
+    pub values: &'a [f64],
     /// Its first element.
-    pub(super) start: usize,
+    pub start: usize,
     /// Elements between rows.
-    pub(super) row: usize,
+    pub row: usize,
     /// Elements between columns.
-    pub(super) column: usize,
+    pub column: usize,
 }
 
-impl Matrix<'_> {
+/// A product to be made: `a` is `m` x `k`, `b` is `k` x `n`, and neither is empty.
+#[derive(Debug, Clone, Copy)]
+pub struct Product<'a> {
+    /// Rows of the left matrix.
+    pub m: usize,
+    /// Terms of a sum.
+    pub k: usize,
+    /// Columns of the right matrix.
+    pub n: usize,
+    /// The left matrix.
+    pub a: Matrix<'a>,
+    /// The right matrix.
+    pub b: Matrix<'a>,
+}
+
+/// Who makes large products in this processor's place: to the same bits, by the same steps.
+pub trait Elsewhere: Sync + std::fmt::Debug {
+    /// Fills `c`, row-major without gaps. False where it cannot, for whatever reason; `c` may hold anything then.
+    fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool;
+}
+
+impl<'a> Matrix<'a> {
+    /// The part of the slice that `rows` x `columns` elements of it span: its first element is the matrix's.
+    pub fn span(&self, rows: usize, columns: usize) -> &'a [f64] {
+        let last = self.start + (rows - 1) * self.row + (columns - 1) * self.column;
+        &self.values[self.start..=last]
+    }
+
     /// Panics unless every element of `rows` x `columns` lies within the slice: a bug of an operator.
     fn assert_within(&self, rows: usize, columns: usize) {
         let last = self.start + (rows - 1) * self.row + (columns - 1) * self.column;
@@ -54,6 +84,42 @@ pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_
             scope.spawn(move || multiply_here(c.len() / n, k, n, a, b, c));
         }
     });
+}
+
+/// Multiply-adds from which on a product is worth handing over.
+const WORTH_HANDING_OVER: f64 = 1e10;
+
+/// The same product, made elsewhere where it is large and that can be.
+pub(super) fn multiply_anywhere(product: &Product<'_>, c: &mut [f64], elsewhere: Option<&dyn Elsewhere>) {
+    let Product { m, k, n, a, b } = *product;
+    let large = (m as f64) * (k as f64) * (n as f64) >= WORTH_HANDING_OVER;
+    let made = elsewhere.is_some_and(|elsewhere| large && made_elsewhere(product, c, elsewhere));
+    if !made {
+        multiply(m, k, n, a, b, c);
+    }
+}
+
+/// A product made here, whatever its size.
+pub fn product(product: &Product<'_>, c: &mut [f64]) {
+    multiply(product.m, product.k, product.n, product.a, product.b, c);
+}
+
+/// Whether a product was made elsewhere, and is what it would be here as far as can be told.
+fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewhere) -> bool {
+    let Product { m, k, n, a, b } = *product;
+    plain(a.span(m, k)) && plain(b.span(k, n)) && elsewhere.multiply(product, c) && {
+        let mut row = vec![0.0; n];
+        [0, m / 3, m / 2, m - 1].into_iter().all(|i| {
+            multiply_here(1, k, n, Matrix { start: a.start + i * a.row, ..a }, b, &mut row);
+            row.iter().zip(&c[i * n..]).all(|(here, there)| here.to_bits() == there.to_bits())
+        })
+    }
+}
+
+/// Whether products of any two of these, and sums of as many as there can be, neither overflow nor lose bits at the lower end of f64's range.
+fn plain(values: &[f64]) -> bool {
+    let plain = |x: &f64| *x == 0.0 || (1e-140..1e140).contains(&x.abs());
+    values.par_chunks(1 << 14).all(|piece| piece.iter().all(plain))
 }
 
 fn multiply_here(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
@@ -132,6 +198,60 @@ mod tests {
         }
     }
 
+    /// Rows one after another.
+    fn matrix(values: &[f64], row: usize) -> Matrix<'_> {
+        Matrix { values, start: 0, row, column: 1 }
+    }
+
+    /// Makes products as it is told, and counts them.
+    #[derive(Debug, Default)]
+    struct Other {
+        asked: std::sync::atomic::AtomicUsize,
+        wrong: Option<usize>,
+        refuses: bool,
+    }
+
+    impl Elsewhere for Other {
+        fn multiply(&self, p: &Product<'_>, c: &mut [f64]) -> bool {
+            self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            multiply_here(p.m, p.k, p.n, p.a, p.b, c);
+            if let Some(at) = self.wrong {
+                c[at] = f64::from_bits(c[at].to_bits() ^ 1);
+            }
+            !self.refuses
+        }
+    }
+
+    #[test]
+    fn what_is_made_elsewhere_is_taken_only_if_it_has_the_bits_it_would_have_here() {
+        let (m, k, n) = (6, 300, 5);
+        let (a, mut b) = (values(m * k), values(k * n));
+        let taken = |other: &Other, b: &[f64]| {
+            let product = Product { m, k, n, a: matrix(&a, k), b: matrix(b, n) };
+            let mut c = vec![0.0; m * n];
+            (made_elsewhere(&product, &mut c, other), other.asked.load(std::sync::atomic::Ordering::Relaxed))
+        };
+        assert_eq!(taken(&Other::default(), &b), (true, 1));
+        assert_eq!(taken(&Other { refuses: true, ..Other::default() }, &b), (false, 1));
+        assert_eq!(taken(&Other { wrong: Some(2 * n + 3), ..Other::default() }, &b), (false, 1));
+        // Of these nobody is asked: on the way something might overflow, vanish or be no number.
+        for odd in [f64::NAN, f64::INFINITY, 1e200, 1e-200] {
+            b[7] = odd;
+            assert_eq!(taken(&Other::default(), &b), (false, 0), "{odd}");
+        }
+    }
+
+    #[test]
+    fn only_large_products_are_handed_over() {
+        let (a, b) = (values(12), values(12));
+        let product = Product { m: 3, k: 4, n: 3, a: matrix(&a, 4), b: matrix(&b, 3) };
+        let other = Other { wrong: Some(0), ..Other::default() };
+        let (mut c, mut want) = (vec![0.0; 9], vec![0.0; 9]);
+        multiply_anywhere(&product, &mut c, Some(&other));
+        multiply(3, 4, 3, product.a, product.b, &mut want);
+        assert_eq!((c, other.asked.into_inner()), (want, 0));
+    }
+
     #[test]
     fn an_empty_sum_is_zero() {
         let mut c = vec![f64::NAN; 6];
@@ -147,7 +267,6 @@ mod tests {
             (0..count).map(|i| ((i * step) % 1000) as f64 * 1e-3 - 0.4).collect()
         };
         let (a, b) = (values(m * k, 7919), values(k * n, 104_729));
-        let matrix = |values, row| Matrix { values, start: 0, row, column: 1 };
         let (mut shared, mut alone) = (vec![0.0; m * n], vec![0.0; m * n]);
         assert!((m * k * n) as f64 >= WORTH_SHARING);
         multiply(m, k, n, matrix(&a, k), matrix(&b, n), &mut shared);

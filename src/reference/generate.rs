@@ -271,7 +271,8 @@ impl Draw {
 
     /// The sum of eight uniform words, exact in an i64, centred, and scaled to variance one: sqrt(12 / 8) / 2^32.
     fn normal(&self, index: u64) -> f64 {
-        let sum: i64 = (0..2).flat_map(|draw| self.stream.block(index, draw)).map(i64::from).sum();
+        let [a, b] = [0, 1].map(|draw| self.stream.block(index, draw));
+        let sum: i64 = a.iter().zip(&b).map(|(a, b)| i64::from(*a) + i64::from(*b)).sum();
         (sum - 4 * ((1i64 << 32) - 1)) as f64 * (1.224_744_871_391_589 * exp2i(-32))
     }
 

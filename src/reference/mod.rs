@@ -28,6 +28,7 @@ pub use builtin::{Builtin, Kind, Setting, SettingKind, Slot, Use};
 pub use check::check;
 pub use extreme::{Extreme, extreme};
 pub use formula::{Formula, formula};
+pub use gemm::{Elsewhere, Matrix, Product, product};
 pub use oracle::has_scale;
 pub use registry::{builtins, names, signature};
 pub use values::{Values, logical_len, logical_shape, per_element};

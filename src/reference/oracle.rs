@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use super::bind::{Bound, Call};
 use super::check::check;
+use super::gemm::Elsewhere;
 use super::values::{Values, logical_len};
 use crate::model::{Problem, Role};
 
@@ -31,9 +32,19 @@ pub struct OracleOutput {
 /// Computes every written tensor. `inputs` holds every tensor that is read. Errors: the problem does not fit its built-in (all that is wrong
 /// with it), values are missing, or indices among them are out of range.
 pub fn expected(problem: &Problem, inputs: &BTreeMap<String, Values>, scale: bool) -> Result<OracleOutput, String> {
+    expected_with(problem, inputs, scale, None)
+}
+
+/// The same, to the same bits, with someone who makes large products of matrices.
+pub fn expected_with(
+    problem: &Problem,
+    inputs: &BTreeMap<String, Values>,
+    scale: bool,
+    elsewhere: Option<&dyn Elsewhere>,
+) -> Result<OracleOutput, String> {
     check(problem).map_err(|errors| errors.join("\n"))?;
     let bound = Bound::new(problem)?;
-    let produced = (bound.builtin.run)(&Call { bound, inputs }, scale)?;
+    let produced = (bound.builtin.run)(&Call { bound, inputs, elsewhere }, scale)?;
     let mut output = OracleOutput::default();
     for (slot, values) in produced.values {
         let Some(tensor) = bound.tensor(&slot).filter(|tensor| tensor.role != Role::Input) else { continue };

@@ -1,5 +1,8 @@
 //! A tensor's logical values, exact: floats as f64, integers as i64. Knows neither shapes nor layouts, and no operator.
 
+use std::borrow::Cow;
+
+use crate::base::pieces;
 use crate::model::{DType, Tensor};
 
 /// The values of a tensor in row-major order of its logical shape.
@@ -25,13 +28,18 @@ impl Values {
         self.len() == 0
     }
 
-    /// As f64: integers are rounded to the nearest, `u64` by its unsigned value.
-    pub fn to_f64(&self, dtype: DType) -> Vec<f64> {
+    /// As f64: integers are rounded to the nearest, `u64` by its unsigned value. Floats are not copied.
+    pub fn as_f64(&self, dtype: DType) -> Cow<'_, [f64]> {
         match self {
-            Values::Float(v) => v.clone(),
+            Values::Float(v) => Cow::Borrowed(v),
             Values::Int(v) if dtype == DType::U64 => v.iter().map(|i| *i as u64 as f64).collect(),
             Values::Int(v) => v.iter().map(|i| *i as f64).collect(),
         }
+    }
+
+    /// The same as a vector of its own.
+    pub fn to_f64(&self, dtype: DType) -> Vec<f64> {
+        self.as_f64(dtype).into_owned()
     }
 
     /// The same values as the type of `dtype` asks: floats become integers by truncation, saturating at 64 bits, as C and CUDA convert.
@@ -63,19 +71,31 @@ impl Values {
 
     /// The values of [`Values::to_le_bytes`] for a tensor of that dtype; trailing bytes that make no whole value are ignored.
     pub fn from_le_bytes(dtype: DType, bytes: &[u8]) -> Values {
-        let words = bytes.as_chunks::<8>().0.iter();
-        if dtype.is_float() {
-            Values::Float(words.map(|word| f64::from_le_bytes(*word)).collect())
-        } else {
-            Values::Int(words.map(|word| i64::from_le_bytes(*word)).collect())
+        fn all<T: Copy + Default + Send>(bytes: &[u8], f: impl Fn([u8; 8]) -> T + Sync) -> Vec<T> {
+            let words = bytes.as_chunks::<8>().0;
+            let mut values = vec![T::default(); words.len()];
+            let copy = |words: &[[u8; 8]], values: &mut [T]| words.iter().zip(values).for_each(|(w, v)| *v = f(*w));
+            pieces::fill((words, 1), (&mut values, 1), copy);
+            values
+        }
+        match dtype.is_float() {
+            true => Values::Float(all(bytes, f64::from_le_bytes)),
+            false => Values::Int(all(bytes, i64::from_le_bytes)),
         }
     }
 
     /// Eight little-endian bytes a value: what digests of expectations are taken of.
     pub fn to_le_bytes(&self) -> Vec<u8> {
+        fn all<T: Copy + Sync>(values: &[T], f: impl Fn(T) -> [u8; 8] + Sync) -> Vec<u8> {
+            let mut bytes = vec![0; values.len() * 8];
+            pieces::fill((values, 1), (&mut bytes, 8), |values, bytes| {
+                values.iter().zip(bytes.as_chunks_mut::<8>().0).for_each(|(v, word)| *word = f(*v));
+            });
+            bytes
+        }
         match self {
-            Values::Float(v) => v.iter().flat_map(|x| x.to_bits().to_le_bytes()).collect(),
-            Values::Int(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Values::Float(v) => all(v, f64::to_le_bytes),
+            Values::Int(v) => all(v, i64::to_le_bytes),
         }
     }
 }

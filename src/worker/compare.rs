@@ -1,7 +1,11 @@
 //! One output against its expectation, by the way it is declared to be compared. Knows values in memory; `measure` does the comparing. No files, no processes.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use rayon::prelude::*;
+
+use crate::base::pieces;
 use crate::measure::compare::{Comparison, rms, show};
 use crate::model::{Compare, DType, Problem, Tensor, Tolerance};
 use crate::record::{Checked, OutputObserved};
@@ -80,17 +84,22 @@ impl<'a> Leniency<'a> {
 pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<OutputObserved, String> {
     let tensor = compared.tensor;
     let want = round_values(tensor.dtype, compared.want);
-    let got = compared.got.clone().as_kind_of(tensor.dtype);
+    let got = match (compared.got, tensor.dtype.is_float()) {
+        (Values::Float(_), true) | (Values::Int(_), false) => Cow::Borrowed(compared.got),
+        (other, _) => Cow::Owned(other.clone().as_kind_of(tensor.dtype)),
+    };
     let scale_fits = compared.scale.is_none_or(|scale| scale.len() == want.len());
     if got.len() != want.len() || !scale_fits {
         return Err(format!("`{}` has {} values, {} are expected", tensor.name, got.len(), want.len()));
     }
     let (got, want) = match leniency {
         Leniency::Elements => (got, want),
-        Leniency::ArgmaxOf(input, values, along) => (forgive_ties(got, &want, input, values, *along)?, want),
+        Leniency::ArgmaxOf(input, values, along) => {
+            (Cow::Owned(forgive_ties(got.into_owned(), &want, input, values, *along)?), want)
+        }
         Leniency::Unordered => {
             let row = logical_shape(tensor).last().copied().unwrap_or(1).max(1);
-            (sorted(got, row), sorted(want, row))
+            (Cow::Owned(sorted(got.into_owned(), row)), sorted(want, row))
         }
         Leniency::Said(by, said) => return Ok(heard(tensor, &got, &want, by, said)),
     };
@@ -100,7 +109,7 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
         Values::Int(_) => 0.0,
     };
     let mut comparison = Comparison::new(&tensor.name, tensor.dtype, &shape, magnitude, compared.beyond);
-    match (&got, &want) {
+    match (&*got, &want) {
         (Values::Float(got), Values::Float(want)) => comparison.floats(0, got, want, compared.scale),
         (Values::Int(got), Values::Int(want)) => comparison.ints(0, got, want),
         _ => return Err(format!("`{}` is compared across kinds of numbers", tensor.name)),
@@ -182,26 +191,26 @@ fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values, alo
 fn extremes<T: Copy>(
     indices: &[i64],
     row: usize,
-    at: impl Fn(usize, usize) -> T,
-    beaten: impl Fn(T, T) -> bool,
-    equal: impl Fn(T, T) -> bool,
+    at: impl Fn(usize, usize) -> T + Sync,
+    beaten: impl Fn(T, T) -> bool + Sync,
+    equal: impl Fn(T, T) -> bool + Sync,
 ) -> Vec<bool> {
     let good = |(i, found): (usize, &i64)| {
         let Some(found) = usize::try_from(*found).ok().filter(|found| *found < row) else { return false };
         let best = (1..row).fold(at(i, 0), |best, j| if beaten(best, at(i, j)) { at(i, j) } else { best });
         equal(at(i, found), best)
     };
-    indices.iter().enumerate().map(good).collect()
+    indices.par_iter().enumerate().map(good).collect()
 }
 
 fn sorted(values: Values, row: usize) -> Values {
     match values {
         Values::Float(mut v) => {
-            v.chunks_mut(row).for_each(|row| row.sort_by(f64::total_cmp));
+            v.par_chunks_mut(row).for_each(|row| row.sort_by(f64::total_cmp));
             Values::Float(v)
         }
         Values::Int(mut v) => {
-            v.chunks_mut(row).for_each(<[i64]>::sort_unstable);
+            v.par_chunks_mut(row).for_each(<[i64]>::sort_unstable);
             Values::Int(v)
         }
     }
@@ -211,20 +220,21 @@ fn sorted(values: Values, row: usize) -> Values {
 /// whole, or sixteen steps of a type that is coarser: more than another order of the same additions explains, also where their sum is kept in the output
 /// itself. A pair of which one is not finite counts as infinitely far apart unless equal.
 pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
-    let (a, b) = (a.to_f64(dtype), b.to_f64(dtype));
+    let (a, b) = (a.as_f64(dtype), b.as_f64(dtype));
     let whole = rms(&a);
     let explained = (16.0 * dtype.epsilon()).max(1e-2);
-    let mut most: f64 = 0.0;
-    let mut gross = false;
-    for (a, b) in a.iter().zip(&b) {
-        if a == b || (a.is_nan() && b.is_nan()) {
-            continue;
-        }
-        let apart = if a.is_finite() && b.is_finite() { (a - b).abs() } else { f64::INFINITY };
-        most = most.max(apart);
-        gross |= apart > explained * (a.abs().max(b.abs()) + whole);
-    }
-    (most, gross)
+    let of_piece = |at: usize, len: usize| {
+        let pairs = a[at..at + len].iter().zip(&b[at..at + len]);
+        pairs.fold((0.0f64, false), |(most, gross), (a, b)| {
+            if a == b || (a.is_nan() && b.is_nan()) {
+                return (most, gross);
+            }
+            let apart = if a.is_finite() && b.is_finite() { (a - b).abs() } else { f64::INFINITY };
+            (most.max(apart), gross | (apart > explained * (a.abs().max(b.abs()) + whole)))
+        })
+    };
+    let pieces = pieces::map(a.len().min(b.len()), of_piece).into_iter();
+    pieces.fold((0.0, false), |(most, gross), (apart, more)| (most.max(apart), gross | more))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--device-runner START` | holds a device's context for a judge ([`super::cuda::device`]) |
+//! | `--product-runner START` | multiplies for the oracle on a device ([`super::cuda::device`]) |
+//! | `--check-products` | says whether products on a device have the bits of those here |
 //! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`super::cuda::device`]) |
 //! | `--probe-devices` | says what devices there are |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`crate::process::limits`]) |
@@ -52,6 +54,8 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
         (Some("--device-runner"), rest) => device::device_runner_main(rest),
+        (Some("--product-runner"), rest) => device::product_runner_main(rest),
+        (Some("--check-products"), []) => device::check_products_main(),
         (Some("--host-runner"), rest) => device::host_runner_main(rest),
         (Some("--probe-devices"), rest) => device::probe_main(rest),
         (Some("--exec"), rest) => refuse(&limits::exec_main(rest)),

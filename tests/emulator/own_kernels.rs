@@ -1,7 +1,8 @@
 //! kforge's own kernels, which run beside candidates on a device, bit for bit against what the host computes.
 
 use kforge::model::DType;
-use kforge::model::bound::{Arg, Scalar};
+use kforge::model::bound::{Arg, KernelLaunch, Scalar};
+use kforge::reference::{Matrix, Product, product};
 use kforge::worker::cuda::device::checksum;
 
 use super::harness::*;
@@ -44,4 +45,58 @@ fn every_byte_that_is_another_is_counted_and_every_word_is_flushed() {
     let ran = run_with(&built, vec![unlike, flush, read], &[a, around, count], &How::default()).clean();
     assert_eq!(ran.buffers["count"][0], 10);
     assert_eq!(ran.ints("a"), (0..500).map(|i| i ^ 1).collect::<Vec<_>>());
+}
+
+/// Matrices of which some elements are zero, of either sign, and the rest not exact in few bits.
+fn numbers(count: usize, step: usize) -> Vec<f64> {
+    let value = |i: usize| match i * step % 8 {
+        0 => -0.0,
+        1 | 2 => 0.0,
+        _ => ((i * step) % 1009) as f64 / 997.0 - 0.5,
+    };
+    (0..count).map(value).collect()
+}
+
+#[test]
+fn a_product_made_on_a_device_has_every_bit_of_one_made_here() {
+    let built = build(include_str!("../../src/worker/cuda/device/products/kernel.cu"), &["kforge_product"], true);
+    // Whether the matrices lie transposed; extents below, at and beyond a tile and a block of terms.
+    for (m, k, n, left, right) in
+        [(1, 1, 1, false, false), (65, 300, 3, true, false), (5, 256, 70, false, true), (64, 17, 64, true, true)]
+    {
+        let (a, b) = (numbers(m * k, 7919), numbers(k * n, 104_729));
+        let strides = |rows: usize, columns: usize, transposed: bool| if transposed { (1, rows) } else { (columns, 1) };
+        let ((a_row, a_column), (b_row, b_column)) = (strides(m, k, left), strides(k, n, right));
+        let asked = Product {
+            m,
+            k,
+            n,
+            a: Matrix { values: &a, start: 0, row: a_row, column: a_column },
+            b: Matrix { values: &b, start: 0, row: b_row, column: b_column },
+        };
+        let mut want = vec![f64::NAN; m * n];
+        product(&asked, &mut want);
+
+        let bytes = |values: &[f64]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let data = |name, values: &[f64], writable| Data {
+            name,
+            bytes: bytes(values),
+            element: 8,
+            writable,
+            poisoned: writable,
+        };
+        let buffers = [data("a", &a, false), data("b", &b, false), data("c", &vec![0.0; m * n], true)];
+        let sizes = |numbers: &[usize]| numbers.iter().map(|n| long(*n as u64)).collect::<Vec<_>>();
+        let mut args = vec![ptr("a")];
+        args.extend(sizes(&[a_row, a_column]));
+        args.push(ptr("b"));
+        args.extend(sizes(&[b_row, b_column]));
+        args.push(ptr("c"));
+        args.extend(sizes(&[m, k, n, 0]));
+        let grid = [n.div_ceil(64) as u32, m.div_ceil(64) as u32, 1];
+        let launched = KernelLaunch { grid, ..launch("kforge_product", 1, 256, args) };
+        let ran = run_with(&built, vec![launched], &buffers, &How::default()).clean();
+        let got = &ran.buffers["c"][..m * n * 8];
+        assert!(got == bytes(&want), "{m} x {k} x {n}");
+    }
 }

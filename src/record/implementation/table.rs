@@ -235,7 +235,10 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/pool.rs", "keeps processes"),
     ("worker/serve.rs", "the loop around a step"),
     ("worker/serve", "the table of what does which step; what does them is listed"),
-    ("worker/cuda/device", "observes devices: the protocols in the parameters stand for it"),
+    (
+        "worker/cuda/device",
+        "observes devices: the protocols in the parameters stand for it; products that it makes for the oracle have the bits of those made here",
+    ),
     ("measure/floor.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/units.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),

@@ -109,7 +109,7 @@ struct Operand<'a, T: Copy> {
 }
 
 /// Which value belongs to an element.
-enum Places {
+pub(super) enum Places {
     /// The same position, wrapping: the shape is a suffix of the output's (or one value).
     Wrap,
     /// As listed.
@@ -117,18 +117,24 @@ enum Places {
 }
 
 impl Places {
-    fn new(own: &[usize], shape: &[usize]) -> Self {
+    /// Of a tensor of the shape `own` that broadcasts to `shape`.
+    pub(super) fn new(own: &[usize], shape: &[usize]) -> Self {
         let leading = own.iter().take_while(|extent| **extent == 1).count();
         if shape.ends_with(&own[leading..]) { Places::Wrap } else { Places::Table(broadcast_places(shape, own)) }
+    }
+
+    /// Which of the tensor's `count` values belongs to element `i`.
+    pub(super) fn of(&self, i: usize, count: usize) -> usize {
+        match self {
+            Places::Wrap => i % count,
+            Places::Table(table) => table[i],
+        }
     }
 }
 
 impl<T: Copy> Operand<'_, T> {
     fn at(&self, i: usize) -> T {
-        match &self.places {
-            Places::Wrap => self.values[i % self.values.len()],
-            Places::Table(table) => self.values[table[i]],
-        }
+        self.values[self.places.of(i, self.values.len())]
     }
 }
 

@@ -1,12 +1,15 @@
 //! matmul: batched matrix products with transposes, scaling, bias and activation.
 
+use rayon::prelude::*;
+
+use super::elementwise::Places;
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{
     Builtin, Kind, Produced, SettingKind, Use, Work, no_hint, optional, read, setting, written,
 };
 use crate::reference::check::Check;
 use crate::reference::expr::{ACTIVATIONS, activation};
-use crate::reference::gemm::{Matrix, multiply};
+use crate::reference::gemm::{Elsewhere, Matrix, Product, multiply_anywhere};
 use crate::reference::values::Values;
 
 /// `c = activation(alpha * a @ b + beta * c + bias)`.
@@ -144,36 +147,33 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     let (a, b, bias) = (call.float("a")?, call.float("b")?, call.float_if("bias")?);
     let old = if beta == 0.0 { None } else { call.float_if("c")? };
     let shape = dims.shape();
-    let bias_places = match &bias {
-        Some(_) => broadcast_places(&shape, &bound.dims("bias")),
-        None => Vec::new(),
-    };
+    let bias_places = Places::new(&bound.dims("bias"), &shape);
     let apply = activation(&activation_name);
     let finish = |mut c: Vec<f64>, absolute: bool| {
         let magnitude = |x: f64| if absolute { x.abs() } else { x };
-        for (i, c) in c.iter_mut().enumerate() {
+        c.par_iter_mut().enumerate().for_each(|(i, c)| {
             *c *= magnitude(alpha);
             if let Some(old) = &old {
                 *c += magnitude(beta) * magnitude(old[i]);
             }
             if let Some(bias) = &bias {
-                *c += magnitude(bias[bias_places[i]]);
+                *c += magnitude(bias[bias_places.of(i, bias.len())]);
             }
             if !absolute {
                 *c = apply(*c);
             }
-        }
+        });
         c
     };
-    let c = finish(product(&dims, &a, &b), false);
+    let c = finish(product(&dims, &a, &b, call.elsewhere), false);
     let scales = scale.then(|| {
         let absolute = |values: &[f64]| values.iter().map(|x| x.abs()).collect::<Vec<_>>();
-        finish(product(&dims, &absolute(&a), &absolute(&b)), true)
+        finish(product(&dims, &absolute(&a), &absolute(&b), call.elsewhere), true)
     });
     Ok(Produced::one("c", Values::Float(c), scales))
 }
 
-fn product(dims: &Dims, a: &[f64], b: &[f64]) -> Vec<f64> {
+fn product(dims: &Dims, a: &[f64], b: &[f64], elsewhere: Option<&dyn Elsewhere>) -> Vec<f64> {
     let (m, n, k) = (dims.m, dims.n, dims.k);
     let mut c = vec![0.0; dims.batches() * m * n];
     let (of_a, of_b) = (broadcast_places(&dims.batch, &dims.batch_a), broadcast_places(&dims.batch, &dims.batch_b));
@@ -185,7 +185,7 @@ fn product(dims: &Dims, a: &[f64], b: &[f64]) -> Vec<f64> {
         let left = Matrix { values: a, start: of_a[batch] * m * k, row, column };
         let (row, column) = if dims.transposed[1] { (1, k) } else { (n, 1) };
         let right = Matrix { values: b, start: of_b[batch] * k * n, row, column };
-        multiply(m, k, n, left, right, c);
+        multiply_anywhere(&Product { m, k, n, a: left, b: right }, c, elsewhere);
     }
     c
 }

@@ -50,7 +50,7 @@ impl Bytes<'_> {
     }
 
     fn digest(&self) -> Digest {
-        self.digest.unwrap_or_else(|| Digest::of(self.of))
+        self.digest.unwrap_or_else(|| Digest::of_long(self.of))
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::source::{Named, from_le_bytes};
+use super::source::Named;
 use crate::base::Severity;
 use crate::model::{Problem, Tensor};
 use crate::process::{Command, Finished, Limits, run};
@@ -88,7 +88,7 @@ impl Call {
             let got = bytes.len() / 8;
             return Err(failed(format!("the reference gave {got} values for `{}`, {want} are expected", tensor.name)));
         }
-        Ok(from_le_bytes(&bytes, tensor.dtype.is_float()))
+        Ok(Values::from_le_bytes(tensor.dtype, &bytes))
     }
 
     /// The scale in a file, where the reference wrote one.

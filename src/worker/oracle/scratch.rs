@@ -29,7 +29,7 @@ impl Scratch {
     pub fn get(&self, digest: &Digest) -> Option<Vec<u8>> {
         let path = self.path(digest);
         let bytes = fs::read(&path).ok()?;
-        if Digest::of(&bytes) != *digest {
+        if Digest::of_long(&bytes) != *digest {
             let _ = fs::remove_file(&path);
             return None;
         }
@@ -40,7 +40,7 @@ impl Scratch {
 
     /// Keeps bytes, and removes those used longest ago beyond the limit. Bytes larger than the limit are not kept.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
-        let digest = Digest::of(bytes);
+        let digest = Digest::of_long(bytes);
         if digest.size() > self.limit {
             return Ok(digest);
         }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{cpp, python};
-use crate::model::{Problem, Reference, Tensor};
+use crate::model::{Compare, DType, Problem, Reference, Tensor};
 use crate::record::params::{Expected, Trial};
 use crate::reference::oracle::{self, OracleOutput};
-use crate::reference::{Values, generate};
+use crate::reference::{Elsewhere, Values, generate};
 use crate::worker::compare::Said;
+use crate::worker::cuda::device::Products;
 use crate::worker::message::Response;
 use crate::worker::oracle::Scratch;
 use crate::worker::task::{Task, failed};
@@ -17,6 +18,8 @@ pub struct Source<'a> {
     task: &'a Task,
     problem: &'a Problem,
     scratch: Option<Scratch>,
+    /// Who makes large products, if anyone does.
+    products: Option<Products>,
 }
 
 /// Tensors and their values.
@@ -26,7 +29,18 @@ impl<'a> Source<'a> {
     /// For one problem.
     pub fn new(task: &'a Task, problem: &'a Problem) -> Self {
         let scratch = task.places.scratch.as_ref().map(|(folder, limit)| Scratch::new(folder, *limit));
-        Source { task, problem, scratch }
+        Source { task, problem, scratch, products: None }
+    }
+
+    /// The same, with large products made on a device where there is one: to the same bits, so that nothing hangs on where they were.
+    #[must_use]
+    pub fn on_devices(self) -> Self {
+        Source { products: Products::new(self.task), ..self }
+    }
+
+    /// Where large products were made, where there were any and there is a device.
+    pub fn said(&self) -> Option<String> {
+        self.products.as_ref().and_then(Products::said)
     }
 
     /// Every tensor that is read, with values that its type can hold.
@@ -40,8 +54,11 @@ impl<'a> Source<'a> {
     /// Every written tensor, and the scales where they are asked for and the reference has them.
     pub fn expected(&self, inputs: &Named, scale: bool) -> Result<OracleOutput, Response> {
         match &self.problem.reference {
-            Reference::Builtin { .. } => oracle::expected(self.problem, inputs, scale)
-                .map_err(|e| failed(format!("cannot compute the expected values: {e}"))),
+            Reference::Builtin { .. } => {
+                let elsewhere = self.products.as_ref().map(|products| products as &dyn Elsewhere);
+                oracle::expected_with(self.problem, inputs, scale, elsewhere)
+                    .map_err(|e| failed(format!("cannot compute the expected values: {e}")))
+            }
             Reference::Python { file, function } => {
                 python::expected(self.task, self.problem, inputs, file, function, scale)
             }
@@ -66,7 +83,7 @@ impl<'a> Source<'a> {
             Some(scratch) => scratch
                 .put(&bytes)
                 .map_err(|e| failed(format!("cannot keep expected values in the scratch folder: {e}"))),
-            None => Ok(crate::base::Digest::of(&bytes)),
+            None => Ok(crate::base::Digest::of_long(&bytes)),
         };
         let mut expected = Expected::default();
         for (name, values) in &output.outputs {
@@ -96,28 +113,37 @@ impl<'a> Source<'a> {
         Ok(output)
     }
 
-    /// What was computed before, where it is kept still.
-    pub fn kept(&self, expected: &Expected) -> Option<OracleOutput> {
+    /// Inputs and expected values of a trial, to hold outputs against that are compared so. Inputs are made only where expected values have to be computed again, or a
+    /// comparison reads them.
+    pub fn held(
+        &self,
+        trial: &Trial,
+        expected: &Expected,
+        compare: &BTreeMap<String, Compare>,
+    ) -> Result<(Named, OracleOutput), Response> {
+        let reads = |compare: &Compare| matches!(compare, Compare::ArgmaxOf(_) | Compare::Python(..));
+        if !compare.values().any(reads)
+            && let Some(kept) = self.kept(expected)
+        {
+            return Ok((Named::new(), kept));
+        }
+        let inputs = self.inputs(trial)?;
+        let expected = self.recall(expected, &inputs)?;
+        Ok((inputs, expected))
+    }
+
+    fn kept(&self, expected: &Expected) -> Option<OracleOutput> {
         let scratch = self.scratch.as_ref()?;
         let mut output = OracleOutput::default();
         for (name, digest) in &expected.outputs {
             let tensor = self.problem.tensor(name)?;
-            output.outputs.insert(name.clone(), from_le_bytes(&scratch.get(digest)?, tensor.dtype.is_float()));
+            output.outputs.insert(name.clone(), Values::from_le_bytes(tensor.dtype, &scratch.get(digest)?));
         }
         for (name, digest) in &expected.scales {
-            if let Values::Float(values) = from_le_bytes(&scratch.get(digest)?, true) {
+            if let Values::Float(values) = Values::from_le_bytes(DType::F64, &scratch.get(digest)?) {
                 output.scales.insert(name.clone(), values);
             }
         }
         Some(output)
-    }
-}
-
-/// The values of eight bytes each, little endian.
-pub(super) fn from_le_bytes(bytes: &[u8], float: bool) -> Values {
-    let (eights, _) = bytes.as_chunks::<8>();
-    match float {
-        true => Values::Float(eights.iter().map(|eight| f64::from_le_bytes(*eight)).collect()),
-        false => Values::Int(eights.iter().map(|eight| i64::from_le_bytes(*eight)).collect()),
     }
 }

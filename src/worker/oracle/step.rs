@@ -15,7 +15,7 @@ pub fn run(task: &Task) -> Response {
 
 fn compute(task: &Task) -> Result<Response, Response> {
     let params: OracleParams = task.params()?;
-    let source = Source::new(task, &params.problem);
+    let source = Source::new(task, &params.problem).on_devices();
     let inputs = source.inputs(&params.trial)?;
     let expected = source.expected(&inputs, !params.scaled.is_empty())?;
     for output in &params.scaled {
@@ -26,7 +26,8 @@ fn compute(task: &Task) -> Result<Response, Response> {
         task.write_document("nulls", &nulls::observed(&source, &params, &inputs, &expected)?)?;
     }
     let values: usize = expected.outputs.values().map(|values| values.len()).sum();
-    Ok(done(format!("{values} expected values"), vec![]))
+    let made = source.said().map_or(String::new(), |said| format!(", {said}"));
+    Ok(done(format!("{values} expected values{made}"), vec![]))
 }
 
 /// Refuses a reference of the package's own that gives no scale where a tolerance is measured in it: `scaled` would allow nothing.

@@ -147,7 +147,7 @@ pub(super) struct Client {
 }
 
 /// The devices that the task was told of.
-fn probed(task: &Task) -> Result<Probed, Response> {
+pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
     let none = |why: String| Response::Unavailable { why };
     let place = task.tool(TOOL)?;
     let bytes = std::fs::read(place).map_err(|e| none(format!("cannot read `{}`: {e}", place.display())))?;
@@ -167,6 +167,21 @@ fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>, unit: u32) 
 pub(super) fn lock_file(task: &Task, facts: &DeviceFacts) -> Option<PathBuf> {
     let folder = task.tool(TOOL).ok()?.parent()?;
     Some(folder.join("locks").join(format!("device-{}", facts.uuid)))
+}
+
+/// A command that sees one device only.
+pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) -> Command {
+    let command = command
+        .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
+        // The order in which ordinals count does not matter then, but it is one thing less that hangs on the machine.
+        .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+        // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
+        .env("CUDA_CACHE_DISABLE", "1")
+        .env("CUDA_MODULE_LOADING", "EAGER");
+    match &probed.library_path {
+        Some(path) => command.env("LD_LIBRARY_PATH", path),
+        None => command,
+    }
 }
 
 impl Client {
@@ -212,17 +227,7 @@ impl Client {
             None => Command::own().inherit(exchange.descriptor()),
             Some(under) => under.command().map_err(system)?,
         };
-        let mut command = command
-            .args(["worker", "--device-runner", &start])
-            .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
-            // The order in which ordinals count does not matter then, but it is one thing less that hangs on the machine.
-            .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-            // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
-            .env("CUDA_CACHE_DISABLE", "1")
-            .env("CUDA_MODULE_LOADING", "EAGER");
-        if let Some(path) = &probed.library_path {
-            command = command.env("LD_LIBRARY_PATH", path);
-        }
+        let command = at_device(command.args(["worker", "--device-runner", &start]), probed, &facts);
         let talker = Talker::start(&command).map_err(system)?;
         let mut client = Self::new(talker, exchange, facts, under.is_some());
         match client.line("", STARTING.min(left))? {

@@ -9,9 +9,11 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
 use super::wire::At;
+use crate::base::pieces::PIECE;
 
 /// The judge's end.
 pub(super) struct Exchange {
@@ -65,6 +67,28 @@ impl Exchange {
         take(&self.file()?, bytes)
     }
 
+    /// Puts numbers at its beginning, little endian. All processors take part: what is new of the file is made as it is written.
+    pub(super) fn put_numbers(&mut self, numbers: &[f64]) -> io::Result<()> {
+        self.make_room(size_of_val(numbers) as u64)?;
+        let file = self.file()?;
+        numbers.par_chunks(PIECE).enumerate().try_for_each(|(at, piece)| {
+            let mut bytes = vec![0; piece.len() * 8];
+            piece.iter().zip(bytes.as_chunks_mut::<8>().0).for_each(|(x, word)| *word = x.to_le_bytes());
+            file.write_all_at(&bytes, (at * PIECE * 8) as u64)
+        })
+    }
+
+    /// Takes numbers from its beginning.
+    pub(super) fn take_numbers(&self, numbers: &mut [f64]) -> io::Result<()> {
+        let file = self.file()?;
+        numbers.par_chunks_mut(PIECE).enumerate().try_for_each(|(at, piece)| {
+            let mut bytes = vec![0; piece.len() * 8];
+            file.read_exact_at(&mut bytes, (at * PIECE * 8) as u64)?;
+            piece.iter_mut().zip(bytes.as_chunks::<8>().0).for_each(|(x, word)| *x = f64::from_le_bytes(*word));
+            Ok(())
+        })
+    }
+
     /// Gives its memory back.
     pub(super) fn empty(&self) -> io::Result<()> {
         if self.bytes > 0 {
@@ -111,6 +135,17 @@ impl Handed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_taken_as_they_were_put() {
+        let numbers: Vec<f64> = (0..3 * PIECE + 5).map(|i| i as f64 - 0.5).collect();
+        let mut exchange = Exchange::new().unwrap();
+        exchange.put_numbers(&numbers).unwrap();
+        assert_eq!(exchange.take(16).unwrap(), [(-0.5f64).to_le_bytes(), 0.5f64.to_le_bytes()].concat());
+        let mut taken = vec![0.0; numbers.len()];
+        exchange.take_numbers(&mut taken).unwrap();
+        assert!(taken == numbers);
+    }
 
     #[test]
     fn what_one_end_puts_the_other_takes() {

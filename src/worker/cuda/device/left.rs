@@ -28,7 +28,7 @@ pub(super) struct Known {
 impl Known {
     /// Of these bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Known { digest: Digest::of(&bytes), bytes }
+        Known { digest: Digest::of_long(&bytes), bytes }
     }
 }
 

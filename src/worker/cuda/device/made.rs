@@ -57,7 +57,7 @@ pub(super) fn another(number: u64) -> u64 {
 impl Made {
     /// Of these bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Made { name: Digest::of(&bytes).to_string(), sum: own::checksum(&bytes, salt()), bytes }
+        Made { name: Digest::of_long(&bytes).to_string(), sum: own::checksum(&bytes, salt()), bytes }
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `left` | judge | what launches left, by sums and by bytes |
 //! | `hosted` | both | what verify does with a launcher of a kernel's own, in a process of its own that is trusted with nothing |
 //! | `sanitize` | judge | what verify does under Compute Sanitizer |
+//! | `products` | both | large products for the oracle, in a process of its own that no candidate enters |
 //! | `monitor` | judge | clocks, temperature, power |
 
 mod bench;
@@ -34,6 +35,7 @@ mod own;
 mod pairs;
 mod peaks;
 mod probe;
+mod products;
 mod profile;
 mod rig;
 mod runner;
@@ -51,6 +53,7 @@ pub use own::checksum;
 pub use pairs::pairs;
 pub use peaks::peaks;
 pub use probe::{probe, probe_main};
+pub use products::{Products, check_main as check_products_main, product_runner_main};
 pub use profile::{counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;

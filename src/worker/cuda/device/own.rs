@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::call::{Parameter, Shape, launch};
 use super::context::{Context, Function, Memory, Module, Stream};
 use super::fault::Fault;
+use crate::base::pieces;
 
 /// `kernels.cu` as PTX, which any driver compiles for its device; version 6.3 of its language, which is what the oldest architecture needs.
 const TEXT: &str = include_str!("kernels.ptx");
@@ -116,8 +117,11 @@ pub fn checksum(bytes: &[u8], salt: u64) -> u64 {
     };
     let last = rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
     let last = if rest.is_empty() { 0 } else { mixed(words.len(), last) };
-    let of = |(place, word): (usize, &[u8; 4])| mixed(place, u64::from(u32::from_le_bytes(*word)));
-    words.iter().enumerate().map(of).fold(last, u64::wrapping_add)
+    let sums = pieces::map(words.len(), |at, len| {
+        let of = |(place, word): (usize, &[u8; 4])| mixed(at + place, u64::from(u32::from_le_bytes(*word)));
+        words[at..at + len].iter().enumerate().map(of).fold(0, u64::wrapping_add)
+    });
+    sums.into_iter().fold(last, u64::wrapping_add)
 }
 
 #[cfg(test)]

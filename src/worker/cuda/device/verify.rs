@@ -31,7 +31,7 @@ use crate::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
 use crate::worker::judge::compared::{Against, Bytes, Left, Observer};
 use crate::worker::judge::laid::POISONS;
 use crate::worker::message::Response;
-use crate::worker::oracle::{Named, Source};
+use crate::worker::oracle::Source;
 use crate::worker::task::Task;
 
 /// Where the candidate is loaded.
@@ -232,7 +232,6 @@ impl<'a> Judge<'a> {
     fn compare(&mut self) -> Result<(), Response> {
         let kept = std::mem::take(&mut self.kept);
         let trials: &'a [Trial] = &self.params.trials;
-        let is_plain = self.params.compare.values().all(|c| matches!(c, Compare::Elements | Compare::Unordered));
         for (at, trial) in trials.iter().enumerate() {
             let runs = kept.iter().filter(|kept| kept.trial == at);
             let ended: Vec<Left<'_>> = runs
@@ -246,16 +245,8 @@ impl<'a> Judge<'a> {
                 continue;
             }
             let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
-            let source = Source::new(self.task, &self.params.problem);
-            let make = || {
-                // Most comparisons look at no input, and inputs take as long to make as all else here.
-                if is_plain && let Some(kept) = source.kept(&expected) {
-                    return Ok((Named::new(), kept));
-                }
-                let inputs = source.inputs(trial)?;
-                let expected = source.recall(&expected, &inputs)?;
-                Ok((inputs, expected))
-            };
+            let source = Source::new(self.task, &self.params.problem).on_devices();
+            let make = || source.held(trial, &expected, &self.params.compare);
             self.observer.compare(trial, &Against::later(&expected, &make), &ended)?;
         }
         Ok(())

@@ -159,11 +159,7 @@ impl<'a> Judge<'a> {
         }
         let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
         let source = Source::new(self.task, &self.params.problem);
-        let make = || {
-            let inputs = source.inputs(trial)?;
-            let expected = source.recall(&expected, &inputs)?;
-            Ok((inputs, expected))
-        };
+        let make = || source.held(trial, &expected, &self.params.compare);
         let left = |(turn, outputs): &'_ (usize, Outputs<'a>)| (SAID[*turn], POISONS[*turn], outputs.clone());
         let all: Vec<(&'static str, u8, Outputs<'a>)> = ended.iter().map(left).collect();
         let lefts: Vec<Left<'_>> = all
