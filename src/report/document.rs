@@ -218,7 +218,28 @@ impl Report {
     }
 }
 
+impl Report {
+    /// What an interrupted build came to: without the kernels of which it found out nothing.
+    pub fn begun(mut self) -> Report {
+        for package in &mut self.packages {
+            package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
+            package.kernels.retain(|kernel| !kernel.targets.is_empty());
+        }
+        self.packages.retain(|package| !package.kernels.is_empty());
+        self
+    }
+}
+
 impl TargetReport {
+    fn is_begun(&self) -> bool {
+        let TargetReport { champions, shapes, machine, failed, unavailable, .. } = self;
+        !(champions.is_empty()
+            && shapes.is_empty()
+            && machine.is_empty()
+            && failed.is_empty()
+            && unavailable.is_empty())
+    }
+
     /// For whom a champion of a class stands, as [`stands_for`] says it.
     pub fn stands_for(&self, class: &str) -> String {
         stands_for(self.per.as_deref(), class)

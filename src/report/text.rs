@@ -339,6 +339,24 @@ mod tests {
     }
 
     #[test]
+    fn what_an_interrupted_build_did_not_get_to_is_not_listed() {
+        let kernel = |name: &str, target: TargetReport| KernelReport {
+            name: name.into(),
+            targets: vec![target],
+            ..KernelReport::default()
+        };
+        let begun = TargetReport { champions: vec![champion("all", "A=1")], ..TargetReport::default() };
+        let package = |kernels| PackageReport { name: "p".into(), kernels, ..PackageReport::default() };
+        let of = |packages| Report { packages, ..Report::default() }.begun();
+        let report = of(vec![
+            package(vec![kernel("a", TargetReport::default()), kernel("b", begun)]),
+            package(vec![kernel("c", TargetReport::default())]),
+        ]);
+        let names: Vec<&str> = report.packages.iter().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect();
+        assert_eq!((report.packages.len(), names), (1, vec!["b"]));
+    }
+
+    #[test]
     fn a_class_is_told_with_what_it_is_a_value_of() {
         let told = |per: Option<&str>, class: &str| {
             let per = per.map(String::from);

@@ -449,6 +449,11 @@ impl Lockfile {
     }
 }
 
+/// A line of [`Lockfile::changes`] as what happens rather than what would.
+pub fn happens(change: &str) -> String {
+    change.replacen(" would be ", " is ", 1).replacen(" would change ", " changes ", 1)
+}
+
 fn locked_wheel(name: String, version: String, file: String, digest: &str) -> Result<LockedWheel, String> {
     // The name becomes a path below the toolchains folder.
     if file.contains('/') || !file.ends_with(".whl") {

@@ -93,7 +93,8 @@ fn a_report_says_what_a_class_of_shapes_is_a_value_of() {
     place.edit("kernel.toml", "per = \"n\"", "per = \"n * 2\"");
     place.run("build").expect(0).says("provisional for `n * 2` = 18: BLOCK=32");
     // And so does what accepts one.
-    let said = place.run("accept twice").expect(0);
+    place.run("accept twice -n").expect(0).says("would be added").says("2 changes, not written");
+    let said = place.run("accept twice").expect(0).says("for shapes of class `18` is added");
     said.says("tiny/twice/cpu for `n * 2` = 10: BLOCK=32").says("tiny/twice/cpu for `n * 2` = 18: BLOCK=32");
 }
 

@@ -253,7 +253,10 @@ fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) ->
         let verb = if file.before.is_some() { "changes" } else { "is new" };
         context.console.err(&format!("  `{}` {verb}\n", file.path));
     }
-    pins.iter().for_each(|change| context.console.err(&format!("  {change}\n")));
+    for change in &pins {
+        let text = if dry_run { change.clone() } else { lockfile::happens(change) };
+        context.console.err(&format!("  {text}\n"));
+    }
     let all = files.len() + pins.len();
     if dry_run {
         context.console.status("Summary", &format!("{}, not written", count(all as u64, "change")));

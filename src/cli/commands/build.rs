@@ -74,6 +74,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         context.remember(&opened, &packages, &ready, &report);
     }
     let text = match ending {
+        Ending::Report if outcome.interrupted => report::text::text(&report.clone().begun(), Failures::Told),
         Ending::Report => report::text::text(&report, Failures::Told),
         Ending::Methods => methods(&packages, &report),
     };

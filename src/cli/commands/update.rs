@@ -12,7 +12,7 @@ use crate::cli::session::{Context, Opened};
 use crate::model::{Arch, Dependency};
 use crate::report::Report;
 use crate::toolchain::{Pip, cuda};
-use crate::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
+use crate::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat, happens};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
@@ -30,12 +30,7 @@ pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
     }
     let changes = opened.workspace.lock.changes(&lock);
     for change in &changes {
-        // They are told as what would happen; here it does.
-        let text = if args.dry_run {
-            change.clone()
-        } else {
-            change.replacen(" would be ", " is ", 1).replacen(" would change ", " changes ", 1)
-        };
+        let text = if args.dry_run { change.clone() } else { happens(change) };
         context.console.err(&format!("  {text}\n"));
     }
     if changes.is_empty() {
