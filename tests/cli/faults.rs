@@ -99,6 +99,15 @@ fn run_takes_an_overlay() {
 }
 
 #[test]
+fn shapes_of_an_overlay_can_be_selected() {
+    let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 77 }\n");
+    place.run("build -n --shape secret").expect(4).says("no shape matches `secret`");
+    let planned = place.run("build -n --shape secret --overlay private.toml --message-format json").expect(0).out;
+    assert!(planned.contains("/secret/verify") && !planned.contains("/five/verify"), "{planned}");
+    place.run("build -n --shape secret --overlay gone.toml").expect(101).says("cannot read the overlay");
+}
+
+#[test]
 fn a_bracket_that_is_never_closed_is_one_error_where_it_opens() {
     for (from, to, at) in [
         ("BLOCK = [32]", "BLOCK = [32", "kernel.toml:22:9"),

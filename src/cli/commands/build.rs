@@ -45,7 +45,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
         return Ok(answer(context, held, began));
     }
     let mut opened = context.open()?;
-    let selected = context.select(&opened.workspace, &args.select)?;
+    let selected = context.select_over(&opened.workspace, &args.select, args.overlay.as_deref())?;
     let interrupted = interrupts(context)?;
     let asked = Asked {
         selected,

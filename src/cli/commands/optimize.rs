@@ -55,7 +55,7 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
     let mut run = Run { began, interrupted, clock, ledger, ended, asked, failed: None };
     loop {
         let mut opened = context.open()?;
-        let selected = context.select(&opened.workspace, &words)?;
+        let selected = context.select_over(&opened.workspace, &words, args.overlay.as_deref())?;
         let asked = Asked {
             selected,
             goal: Goal::Build,

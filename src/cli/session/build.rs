@@ -17,6 +17,7 @@ use super::sources::{self, Leaf, Libraries, Sources};
 use super::tools::{self, Host, Tools, Wanted};
 use super::workers::Workers;
 use crate::base::{Diagnostic, Digest, Witness};
+use crate::cli::args::Select;
 use crate::cli::exit::Exit;
 use crate::engine::action::{ActionCache, asks_device};
 use crate::engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
@@ -37,6 +38,7 @@ use crate::step::Runners;
 use crate::step::runners::Remote;
 use crate::toolchain::{Cuda, Pip, cuda};
 use crate::worker::Pool;
+use crate::workspace::Workspace;
 use crate::workspace::select::Selected;
 
 /// Steps that are at work for a device at once. On it they take turns; four of them have the next one ready by the time that one leaves it, and each holds a
@@ -131,19 +133,38 @@ impl Context {
     pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Exit> {
         let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
         if let Some(path) = &asked.overlay {
-            let path = self.cwd.join(path);
-            let text = std::fs::read_to_string(&path)
-                .map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
-            let file = Arc::new(crate::base::SourceFile { name: path.display().to_string(), text });
-            let (manifest, diagnostics) = model::parse(&file);
+            let (manifest, diagnostics) = self.overlay(path)?;
             self.say(&diagnostics)?;
-            let manifest = manifest.ok_or(Exit::NotBuilt)?;
             for member in &mut members {
                 let diagnostics = model::overlay(&mut member.package, &manifest);
                 self.say(&diagnostics)?;
             }
         }
         Ok(Packages { members })
+    }
+
+    /// What the words of the command line select where a private manifest is laid over the packages: its operators and shapes can be named too. What is wrong with it is
+    /// said where it is laid over them to be built.
+    pub fn select_over(&self, workspace: &Workspace, words: &Select, overlay: Option<&Path>) -> Result<Selected, Exit> {
+        let Some(path) = overlay else { return self.select(workspace, words) };
+        let (manifest, _) = self.overlay(path)?;
+        let mut laid = workspace.clone();
+        for member in &mut laid.members {
+            drop(model::overlay(&mut member.package, &manifest));
+        }
+        self.select(&laid, words)
+    }
+
+    /// Reads a private manifest.
+    fn overlay(&self, path: &Path) -> Result<(model::Manifest, Vec<Diagnostic>), Exit> {
+        let path = self.cwd.join(path);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
+        let file = Arc::new(crate::base::SourceFile { name: path.display().to_string(), text });
+        match model::parse(&file) {
+            (Some(manifest), diagnostics) => Ok((manifest, diagnostics)),
+            (None, diagnostics) => Err(self.say(&diagnostics).err().unwrap_or(Exit::NotBuilt)),
+        }
     }
 
     /// Locks the workspace, says so if it must wait.

@@ -27,7 +27,7 @@ impl Context {
     /// The same with a private manifest laid over it.
     pub fn look_with(&self, words: &Select, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Exit> {
         let opened = self.open()?;
-        let selected = self.select(&opened.workspace, words)?;
+        let selected = self.select_over(&opened.workspace, words, overlay.as_deref())?;
         let asked = Asked {
             selected,
             goal,

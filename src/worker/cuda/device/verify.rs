@@ -25,7 +25,7 @@ use super::made::{self, Inputs};
 use super::rig::{Candidate, Rig};
 use super::sanitize;
 use crate::engine::evidence::PROVENANCE;
-use crate::model::{Compare, Tensor};
+use crate::model::Tensor;
 use crate::record::params::{Expected, Trial, VerifyParams};
 use crate::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
 use crate::worker::judge::compared::{Against, Bytes, Left, Observer};
