@@ -100,7 +100,7 @@ fn run_takes_an_overlay() {
 
 #[test]
 fn shapes_of_an_overlay_can_be_selected() {
-    let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 77 }\n");
+    let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 79 }\n");
     place.run("build -n --shape secret").expect(4).says("no shape matches `secret`");
     let planned = place.run("build -n --shape secret --overlay private.toml --message-format json").expect(0).out;
     assert!(planned.contains("/secret/verify") && !planned.contains("/five/verify"), "{planned}");
