@@ -241,15 +241,19 @@ impl Console {
         self.out(&fit(styled, width, 4));
     }
 
-    /// Moves the progress bar: steps ended, steps in all, what is running.
-    pub fn progress(&self, ended: u64, total: u64, running: &str) {
+    /// Moves the progress bar: what is done, how many of it ended, how many there are in all, what is running.
+    pub fn progress(&self, verb: &'static str, ended: u64, total: u64, running: &str) {
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()
         {
             if bar.length() == Some(0) {
                 bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
             }
-            bar.set_prefix("Building");
+            if bar.is_finished() {
+                // It was taken away after what was done before, and would stay away.
+                bar.reset();
+            }
+            bar.set_prefix(verb);
             bar.set_length(total);
             bar.set_position(ended);
             bar.set_message(running.to_string());

@@ -137,14 +137,17 @@ pub fn suite(form: Form, of: &[Candidate], ps: &[f64]) -> Suite {
     let n = of.len() as f64;
     let count = |takes: &dyn Fn(&Candidate) -> bool| of.iter().filter(|c| takes(c)).count() as u32;
     let correct = count(&|c| c.correct == Some(true));
+    // What is no number says nothing.
+    let timed = |c: &Candidate| c.speedup.filter(|s| s.is_finite() && *s > 0.0);
     let unverified = count(&|c| c.correct.is_none());
-    let mut speedups: Vec<f64> = of.iter().filter(|c| c.correct == Some(true)).filter_map(|c| c.speedup).collect();
+    let mut speedups: Vec<f64> = of.iter().filter(|c| c.correct == Some(true)).filter_map(timed).collect();
     speedups.sort_by(f64::total_cmp);
     let of_some = |value: &dyn Fn(&[f64]) -> f64| (!speedups.is_empty()).then(|| value(&speedups));
     let fast = |p: &f64| {
         // What is unknown of a candidate that is not wrong: whether it is right, or whether it is so fast.
-        let sure = count(&|c| c.correct == Some(true) && c.speedup.is_some_and(|s| s > *p));
-        let perhaps = count(&|c| c.correct != Some(false) && c.speedup.is_none_or(|s| s > *p));
+        // Whatever is right is more than 0 times as fast: fast_0 is the correctness rate.
+        let sure = count(&|c| c.correct == Some(true) && timed(c).map_or(*p <= 0.0, |s| s > *p));
+        let perhaps = count(&|c| c.correct != Some(false) && timed(c).is_none_or(|s| s > *p));
         Fast { p: *p, at_least: f64::from(sure) / n, at_most: f64::from(perhaps) / n }
     };
     let scores: Vec<Score> = of.iter().map(|c| score(form, c)).collect();
@@ -157,7 +160,7 @@ pub fn suite(form: Form, of: &[Candidate], ps: &[f64]) -> Suite {
         correct,
         wrong: count(&|c| c.correct == Some(false)),
         unverified,
-        untimed: count(&|c| c.correct == Some(true) && c.speedup.is_none()),
+        untimed: count(&|c| c.correct == Some(true) && timed(c).is_none()),
         correctness: (!of.is_empty()).then(|| (f64::from(correct) / n, f64::from(correct + unverified) / n)),
         mean: (!of.is_empty()).then_some(mean),
         median: of_some(&median),
@@ -251,12 +254,15 @@ mod tests {
     fn a_suite_with_unknowns_says_how_many_and_gives_bounds() {
         let untimed = Candidate { speedup: None, ..right(1.0) };
         let unverified = Candidate { correct: None, ..right(3.0) };
-        let found = suite(Form::Speedup, &[right(2.0), wrong(), untimed, unverified], &[1.0, 5.0]);
+        let found = suite(Form::Speedup, &[right(2.0), wrong(), untimed, unverified], &[1.0, 5.0, 0.0, 1e308]);
         assert_eq!((found.correct, found.unverified, found.untimed), (2, 1, 1));
         assert_eq!(found.correctness, Some((0.5, 0.75)));
         assert_eq!((found.median, found.geometric_mean), (Some(2.0), Some(2.0)), "of the one that is known");
         let shares: Vec<(f64, f64)> = found.fast.iter().map(|f| (f.at_least, f.at_most)).collect();
-        assert_eq!(shares, [(0.25, 0.75), (0.0, 0.25)]);
+        assert_eq!(shares, [(0.25, 0.75), (0.0, 0.25), (0.5, 0.75), (0.0, 0.25)], "fast_0 is the correctness rate");
+        let odd = Candidate { speedup: Some(f64::INFINITY), ..right(1.0) };
+        let odd = suite(Form::Speedup, &[odd, Candidate { speedup: Some(f64::NAN), ..right(1.0) }], &[1.0]);
+        assert_eq!((odd.untimed, odd.median, odd.fast[0].at_least, odd.fast[0].at_most), (2, None, 0.0, 1.0));
         assert_eq!(found.mean, Some(Score { at_least: 0.5, at_most: None }));
     }
 

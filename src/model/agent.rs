@@ -66,6 +66,8 @@ pub struct Agent {
     pub time_limit_s: u64,
     /// Most requests a minute; none: as fast as it answers.
     pub per_minute: Option<u64>,
+    /// Most requests that are under way at once.
+    pub parallel: u32,
     /// How often a request that found no good answer is repeated: refused for the rate, failed on the way, or malformed.
     pub retries: u32,
     /// What it costs, where the manifest says.

@@ -32,7 +32,8 @@ impl HeldBack {
         all
     }
 
-    /// Whether a text tells of it: a name or a number that stands there as a word of its own, `7919`, `7919u` and `7919.0f` alike.
+    /// Whether a text tells of it: a name that stands there as a word of its own, or a number, however it is written: `7919`, `7919u`, `7919.0f`, `0x1eef` and
+    /// `softmax_7919` alike.
     pub fn is_in(&self, text: &str) -> bool {
         let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let named = self.names.iter().any(|name| {
@@ -42,15 +43,24 @@ impl HeldBack {
                 !before && !after
             })
         });
-        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '\''));
         // C++ sets digits apart with quotes.
-        let mut values = words.filter_map(|word| {
-            let plain: String = word.chars().filter(|c| *c != '\'').collect();
-            let digits: &str = plain.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-            digits.parse::<u64>().ok()
-        });
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '\''));
+        let mut values = words.flat_map(|word| spelled(&word.replace('\'', "")));
         named || values.any(|value| self.numbers.contains(&value))
     }
+}
+
+/// The numbers that a word spells: its runs of digits, `7919` in `rows_7919` and in `7919u`, and, after a prefix, what it is in base 16, 8 or 2.
+fn spelled(word: &str) -> Vec<u64> {
+    let lower = word.to_ascii_lowercase();
+    let prefixes = [("0x", 16), ("0b", 2), ("0", 8)];
+    let based = prefixes.into_iter().filter_map(|(prefix, base)| {
+        let rest = lower.strip_prefix(prefix)?;
+        let end = rest.find(|c: char| !c.is_digit(base)).unwrap_or(rest.len());
+        u64::from_str_radix(&rest[..end], base).ok()
+    });
+    let runs = lower.split(|c: char| !c.is_ascii_digit()).filter_map(|run| run.parse().ok());
+    based.chain(runs).collect()
 }
 
 /// The whole numbers of a shape.
@@ -78,10 +88,24 @@ mod tests {
         let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() });
         let operator = crate::model::parse(&file).0.unwrap().operators.remove(0);
         let held = HeldBack::of([&operator]);
-        for told in ["if (m == 7919)", "m >= 7919u", "7919.0f", "7'919", "// as at quiet: fast", "= -7919;"] {
+        for told in [
+            "if (m == 7919)",
+            "m >= 7919u",
+            "7919.0f",
+            "7'919",
+            "// as at quiet: fast",
+            "= -7919;",
+            "m == 0x1EEF",
+            "m == 0x1eefull",
+            "0b1'1110'1110'1111",
+            "017357",
+            "softmax_7919",
+            "rows7919x3",
+        ] {
             assert!(held.is_in(told), "{told}");
         }
-        for plain in ["quietly", "be_quiet", "n == 1000", "tile 4096", "m == 77", "x7919", "17919", "79190", ""] {
+        for plain in ["quietly", "be_quiet", "n == 1000", "tile 4096", "m == 77", "17919", "79190", "0x1EEF0", "0x", ""]
+        {
             assert!(!held.is_in(plain), "{plain}");
         }
         assert!(!HeldBack::default().is_in("7919 quiet"));

@@ -11,7 +11,7 @@
 //! What a round is to try is decided by a step (`round`) that reads the roofline and the attributions of the champion before it; the plan holds one more such
 //! step than there are rounds on record, and behind it, where it does not say stop, a step that is unavailable until somebody runs `kforge optimize`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::context::{Planner, Scope};
@@ -24,7 +24,7 @@ use crate::base::Diagnostic;
 use crate::engine::Node;
 use crate::model::agent::RULES;
 use crate::model::generate::GENERATED;
-use crate::model::{Arch, Axis, Kernel};
+use crate::model::{Arch, Axis, Kernel, Variant};
 use crate::record::StepKind;
 use crate::record::event::Labels;
 use crate::record::params::GenerateParams;
@@ -114,7 +114,7 @@ impl Planner<'_> {
         let mut stage = Stage { is_last: last == 0, ..Stage::default() };
         let selects = self.input.goal == Goal::Build;
         if selects && field.builds.is_empty() {
-            let params = self.round_params(scope, 1, None);
+            let params = self.round_params(scope, 1, None, &[]);
             self.decision(scope, params, BTreeMap::new());
         }
         if selects && !field.builds.is_empty() {
@@ -133,7 +133,7 @@ impl Planner<'_> {
         if selects && field.builds.is_empty() {
             match scope.kernel.rounds.as_ref().is_some_and(|rounds| last < rounds.rounds) {
                 true => {
-                    let params = self.round_params(scope, last + 1, None);
+                    let params = self.round_params(scope, last + 1, None, &[]);
                     self.decision(scope, params, BTreeMap::new());
                 }
                 false => {
@@ -180,7 +180,7 @@ impl Planner<'_> {
         if scope.target.arch == Arch::Cpu && build.is_some() {
             return;
         }
-        let params = self.round_params(scope, round, build);
+        let params = self.round_params(scope, round, build, &selected.builds);
         let mut inputs = BTreeMap::new();
         if let Some(build) = build {
             let parts = self.parts(scope, build);
@@ -269,8 +269,14 @@ impl Planner<'_> {
         }
     }
 
-    /// What a round is decided by beside what is observed.
-    fn round_params(&self, scope: Scope<'_>, round: u32, champion: Option<&Build>) -> RoundParams {
+    /// What a round is decided by beside what is observed, and beside what `candidates` were tried so far.
+    fn round_params(
+        &self,
+        scope: Scope<'_>,
+        round: u32,
+        champion: Option<&Build>,
+        candidates: &[Build],
+    ) -> RoundParams {
         let kernel = champion.map_or(scope.kernel, |build| scope.of(build).kernel);
         let writes = scope.kernel.rounds.as_ref().is_some_and(|rounds| rounds.agent.value != RULES);
         let on = |id: &str| {
@@ -284,7 +290,7 @@ impl Planner<'_> {
                 id: m.id.clone(),
                 axis: m.axis,
                 on: on(&m.id),
-                possible: writes || self.turns(scope, kernel, m),
+                possible: writes || self.turns(scope, kernel, m, candidates),
             })
             .collect();
         if writes {
@@ -309,10 +315,13 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether some variant of a kernel has a method that its switch turns off.
-    fn turns(&self, scope: Scope<'_>, kernel: &Kernel, method: &crate::model::Method) -> bool {
+    /// Whether some variant of a kernel that is not among the candidates has a method that its switch turns off: where all that have it were tried, choosing it would
+    /// take the slot of another and try nothing.
+    fn turns(&self, scope: Scope<'_>, kernel: &Kernel, method: &crate::model::Method, candidates: &[Build]) -> bool {
+        let tried: BTreeSet<_> = candidates.iter().filter(|b| b.written.is_none()).map(|b| &b.variant.values).collect();
+        let untried = |variant: &&Variant| !tried.contains(&variant.values);
         kernel
             .variants(scope.target, scope.choice)
-            .is_ok_and(|all| all.iter().any(|variant| kernel.without(variant, method).is_some()))
+            .is_ok_and(|all| all.iter().filter(untried).any(|variant| kernel.without(variant, method).is_some()))
     }
 }

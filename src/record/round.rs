@@ -17,7 +17,7 @@ pub struct Open {
     pub axis: Axis,
     /// Whether the champion has it and a switch for it.
     pub on: bool,
-    /// Whether whoever writes the next candidates can add it: `rules` only what the kernel declares, with a value to turn on.
+    /// Whether whoever writes the next candidates can add it: `rules` only what the kernel declares and what a variant has that was not tried yet.
     pub possible: bool,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::attribute::without_shapes;
 use crate::measure::score::{Candidate, Form, Score, score};
 use crate::record::Verdict;
 use crate::record::answer::Answer;
@@ -122,7 +123,7 @@ pub fn trajectory(of: Of<'_>, answer: &Answer, refused: Option<&String>) -> Traj
         answer: answer.clone(),
         refused: refused.cloned(),
         candidates: candidates.filter_map(|c| tried(of, c, start)).collect(),
-        fates: fates.cloned().collect(),
+        fates: fates.map(|f| FateReport { because: without_shapes(&f.because).into(), ..f.clone() }).collect(),
     }
 }
 

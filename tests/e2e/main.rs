@@ -5,6 +5,8 @@
 mod accepted;
 mod accidents;
 mod again;
+mod asked;
+mod attacked;
 mod calibrated;
 mod compared;
 mod edits;

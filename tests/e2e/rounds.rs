@@ -301,7 +301,7 @@ pub(crate) fn server(script: Vec<(u16, String)>) -> (String, std::thread::JoinHa
     (format!("http://{address}/v1"), std::thread::spawn(serve))
 }
 
-fn request(stream: &mut std::net::TcpStream) -> String {
+pub(crate) fn request(stream: &mut std::net::TcpStream) -> String {
     use std::io::Read;
     let (mut all, mut part) = (vec![], [0u8; 4096]);
     loop {

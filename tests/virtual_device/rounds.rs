@@ -86,6 +86,38 @@ fn rounds_turn_methods_on_until_none_is_left_and_say_what_each_buys() {
 }
 
 #[test]
+fn a_method_that_spoils_every_kernel_that_has_it_does_not_keep_the_others_out() {
+    let lab = lab();
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &manifest.replace("rounds = 3", "rounds = 8"));
+    // Unrolling is wrong, and the first round tries all three at once.
+    lab.on(&machine().first(", ?8>", "ns = 100.0\nerror = 1.0"));
+    let built = optimize(&lab).expect(0);
+    let (variant, _) = champion(&built);
+    assert!(variant.contains("V=4,P=true,U=1"), "{variant}: {}", built.stderr());
+    let fates = lab.fates();
+    assert_eq!(
+        (fates["memory.vectorized_access"].0.as_str(), fates["latency.async_pipeline"].0.as_str()),
+        ("effective", "effective")
+    );
+    assert!(built.stderr().contains("no method is left"), "{}", built.stderr());
+}
+
+#[test]
+fn a_method_whose_every_variant_was_tried_takes_no_slot() {
+    let lab = lab();
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    // One variant has the first two methods, one the third; the first round tries the first, and it is wrong.
+    let space = "tune = { BLOCK = [32], V = [1, 4], P = [false, true], U = [1, 8], where = [\"P or V == 1\", \"V == 4 or not P\", \"U == 1 or not P\"] }";
+    let tune = "tune = { BLOCK = [32, 64], V = [1, 4], P = [false, true], U = [1, 8] }";
+    assert!(manifest.contains(tune));
+    lab.project.write("kernel.toml", &manifest.replace(tune, space).replace("rounds = 3", "rounds = 8"));
+    lab.on(&machine().first("^k<\\d+, ?4", "ns = 100.0\nerror = 1.0").first("1, ?false, ?8>", "ns = 2000.0"));
+    let built = optimize(&lab).expect(0);
+    assert_eq!(champion(&built).0, "BLOCK=32,V=1,P=false,U=8", "{}", built.stderr());
+}
+
+#[test]
 fn a_second_run_and_a_build_without_the_device_measure_nothing_and_say_the_same() {
     let lab = lab();
     let first = champion(&optimize(&lab).expect(0));

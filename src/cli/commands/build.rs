@@ -280,7 +280,7 @@ pub(super) fn execute(
         let first =
             running.iter().next().map(|(id, kind)| format!("{} {id}", kind.verb().to_lowercase())).unwrap_or_default();
         let more = if running.len() > 1 { format!(" and {} more", running.len() - 1) } else { String::new() };
-        console.progress(ended, total, &format!("{first}{more}"));
+        console.progress("Building", ended, total, &format!("{first}{more}"));
         console.event(&event);
     };
     let outcome =

@@ -8,6 +8,7 @@ mod ask;
 mod brief;
 mod found;
 mod remembered;
+mod say;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::cli::session::rounds::{About, Recorded, Seat, agent_of};
 use crate::cli::session::{Context, Opened};
 use crate::model::agent::RULES;
 use crate::model::{Arch, Kernel, TuneValue};
-use crate::optimize::agents::ask::{Clock, Ledger, Spent, SystemClock};
+use crate::optimize::agents::ask::{Clock, Ledger, SystemClock};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::next::{Allowed, Found, Next, next};
 use crate::optimize::round::{Branches, branches};
@@ -77,11 +78,13 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
             Turn::Due(due) => due,
         };
         // Nobody else has to wait for an agent: the workspace is not locked meanwhile.
-        for due in due {
-            let seat = due.recorded.seat.clone();
-            match ask::answer(context, &opened, &packages, due, &mut run) {
+        let answered = ask::answers(context, &opened, &packages, due, &run)?;
+        if answered.iter().any(|(_, how)| matches!(how, Err(Exit::Interrupted))) {
+            return Ok(Exit::Interrupted);
+        }
+        for (seat, how) in answered {
+            match how {
                 Ok(()) => drop(run.asked.insert(seat)),
-                Err(Exit::Interrupted) => return Ok(Exit::Interrupted),
                 Err(exit) => {
                     run.ended.insert(seat);
                     run.failed = Some(exit);
@@ -176,7 +179,7 @@ fn turn(
         }
         super::build::champions(context, &ready, &outcome);
         for (agent, spent) in run.ledger.all() {
-            context.console.status("Spent", &costs(agent, &spent));
+            context.console.status("Spent", &format!("{agent}: {}", say::amounts(&spent)));
         }
         match exit {
             Exit::Done => context.console.status("Finished", &told),
@@ -281,6 +284,12 @@ fn comes_next(
         }
         false => {
             memory.add(about, recorded, rounds.exemplars, &mut briefing);
+            for what in memory.tells(about, recorded).into_iter().filter(|_| (round, attempt) == (1, 0)) {
+                let name = name(seat);
+                context
+                    .console
+                    .warn(&format!("{name}: {what} tells of a shape that is held back, and agents are shown it"));
+            }
             (methods, None)
         }
     };
@@ -312,7 +321,10 @@ fn by_the_rules(
         results.selected.iter().flat_map(|s| &s.builds).map(|b| b.variant.values.clone()).collect();
     let found = branches(kernel, &space, &parent, methods, wanted as usize, &tried);
     if found.values.is_empty() {
-        return Err(format!("no variant that was not tried has {}", listed(methods)));
+        return Err(match methods {
+            [] => "every variant was tried".to_string(),
+            _ => format!("no variant that was not tried has {}", listed(methods)),
+        });
     }
     if !found.left_out.is_empty() {
         context.console.status("", &format!("no variant has {} beside the others", listed(&found.left_out)));
@@ -322,17 +334,6 @@ fn by_the_rules(
 
 fn listed(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
-fn costs(agent: &str, spent: &Spent) -> String {
-    let mut out = format!("{agent}: {}", super::count(spent.requests, "request"));
-    if spent.tokens > 0 {
-        out += &format!(", {} tokens", spent.tokens);
-    }
-    if spent.money > 0.0 {
-        out += &format!(", {:.4} by its prices", spent.money);
-    }
-    out
 }
 
 fn name(seat: &Seat) -> String {

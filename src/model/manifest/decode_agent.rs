@@ -16,6 +16,9 @@ const BRANCHES: u32 = 4;
 const REPAIRS: u32 = 3;
 /// Seconds a request may take where the manifest states nothing: models that reason take minutes.
 const TIME_LIMIT_S: u64 = 600;
+/// Requests under way at once where the manifest states nothing: endpoints serve many; a program may keep files of its own.
+const PARALLEL_HTTP: u32 = 4;
+const PARALLEL_COMMAND: u32 = 1;
 /// How often a request is repeated where the manifest states nothing.
 const RETRIES: u32 = 3;
 
@@ -53,12 +56,18 @@ impl Reader<'_> {
             let time_limit = self.count(table, "time_limit", 1..=86_400);
             let per_minute = self.count(table, "per_minute", 1..=100_000);
             let retries = self.count(table, "retries", 0..=100);
+            let parallel = self.count(table, "parallel", 1..=64).and_then(|n| u32::try_from(n).ok());
+            let usual = match &reach {
+                Reach::Http { .. } => PARALLEL_HTTP,
+                Reach::Command { .. } => PARALLEL_COMMAND,
+            };
             out.push(Agent {
                 name: name.value,
                 place: name.place,
                 reach,
                 time_limit_s: time_limit.and_then(|n| u64::try_from(n).ok()).unwrap_or(TIME_LIMIT_S),
                 per_minute: per_minute.and_then(|n| u64::try_from(n).ok()),
+                parallel: parallel.unwrap_or(usual),
                 retries: retries.and_then(|n| u32::try_from(n).ok()).unwrap_or(RETRIES),
                 prices,
                 budget: budget.unwrap_or_default(),

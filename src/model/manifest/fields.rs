@@ -450,6 +450,7 @@ pub(super) static AGENT: Spec = Spec {
         opt("command", Ty::Some(&STR, 1, usize::MAX), "a program that reads a prompt and writes an answer"),
         opt("time_limit", Ty::Int, "seconds after which a request is given up; 600 if not given"),
         opt("per_minute", Ty::Int, "most requests a minute"),
+        opt("parallel", Ty::Int, "most requests under way at once; 4 of an endpoint and 1 of a program if not given"),
         opt("retries", Ty::Int, "how often a request without a good answer is repeated; 3 if not given"),
         opt("prices", Ty::Table(&PRICES), "what a million tokens cost"),
         opt("budget", Ty::Table(&AGENT_BUDGET), "what one run may ask for"),

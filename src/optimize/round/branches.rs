@@ -3,7 +3,7 @@
 //!
 //! A method that a kernel declares is on in a variant that turning it off would change. Wanted are variants with every chosen method on: first the one nearest to
 //! the parent, then others that differ from those before in what matters to these methods, their own tunables and those that size blocks, and in nothing else where
-//! that can be. Where no variant of the space has all of them on, those count that have most, the first chosen before the others.
+//! that can be. Where no variant that was not tried has all of them on, those count that have most, the first chosen before the others.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,8 @@ pub fn branches(
         methods.iter().map(|m| m.is_some_and(|m| kernel.without(variant, m).is_some())).collect()
     };
     let rated = |have: &Vec<bool>| (have.iter().filter(|h| **h).count(), have.clone());
-    let having: Vec<(Vec<bool>, &Variant)> = space.iter().map(|v| (on(v), v)).collect();
+    let untried = |v: &&Variant| v.values != *parent && !tried.contains(&v.values);
+    let having: Vec<(Vec<bool>, &Variant)> = space.iter().filter(untried).map(|v| (on(v), v)).collect();
     let Some(best) = having.iter().map(|(have, _)| have.clone()).max_by_key(rated) else {
         return Branches { values: vec![], left_out: chosen.to_vec() };
     };
@@ -53,11 +54,8 @@ pub fn branches(
         return Branches { values: vec![], left_out };
     }
     let spread = spread(kernel, &methods);
-    let mut open: Vec<&Variant> = having
-        .into_iter()
-        .filter(|(have, v)| *have == best && v.values != *parent && !tried.contains(&v.values))
-        .map(|(_, variant)| variant)
-        .collect();
+    let mut open: Vec<&Variant> =
+        having.into_iter().filter(|(have, _)| *have == best).map(|(_, variant)| variant).collect();
     let mut values: Vec<Values> = vec![];
     while values.len() < wanted {
         let next = (0..open.len()).min_by_key(|at| rank(&open[*at].values, parent, &spread, &values, open[*at].order));

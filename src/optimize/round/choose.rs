@@ -9,14 +9,15 @@
 //! | does the architecture have it? | no; on `cpu`, which is none, what needs no feature of one |
 //! | do its preconditions hold? | one is known not to; an unknown one is said |
 //! | is it settled? | effective or ineffective; what failed to materialise may come back once |
-//! | was it tried without a champion that has it? | twice already; once: it may come back, last of its axis |
+//! | was it tried without a champion that has it? | twice already; once: it may come back, alone |
 //! | do metrics speak for it? | they are known and do not; what cannot be told is said |
-//! | does it exclude another? | of the champion's, or of those chosen before it |
+//! | does it exclude another? | of the champion's, unless that buys nothing, or of those chosen before it |
 //!
 //! # Who is
 //!
 //! With one slot the first by priority, with two the two strongest triggers. In both cases what metrics are known to speak for comes before what they cannot tell of,
-//! and what comes back comes last. Methods that the registry does not have stand after those it has. A slot whose axis has nobody goes to the axis with the next
+//! and what comes back comes when nothing else is left, one at a time: every variant of a round has all its methods on, and one that spoils the kernel would keep those beside it from ever
+//! being tried without it. Methods that the registry does not have stand after those it has. A slot whose axis has nobody goes to the axis with the next
 //! largest gap that has one, still at most two an axis.
 
 use std::cmp::Reverse;
@@ -59,15 +60,15 @@ struct Candidate<'f> {
 }
 
 impl Candidate<'_> {
-    /// In the order in which one slot is filled: what comes back last, what metrics speak for first.
-    fn one(&self) -> (bool, bool, usize) {
-        (self.again, self.strength.is_none(), self.place)
+    /// In the order in which one slot is filled: what metrics speak for first.
+    fn one(&self) -> (bool, usize) {
+        (self.strength.is_none(), self.place)
     }
 
     /// In the order in which two are.
-    fn two(&self) -> (bool, bool, Reverse<u64>, usize) {
+    fn two(&self) -> (bool, Reverse<u64>, usize) {
         // Strengths are not negative: their bits are in their order.
-        (self.again, self.strength.is_none(), Reverse(self.strength.unwrap_or(0.0).to_bits()), self.place)
+        (self.strength.is_none(), Reverse(self.strength.unwrap_or(0.0).to_bits()), self.place)
     }
 
     fn chosen(&self) -> Chosen {
@@ -84,17 +85,20 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
             Err(because) => passed.push((place, Passed { id: open.id.clone(), axis: open.axis, because })),
         }
     }
+    let is_fresh = candidates.iter().any(|c: &Candidate<'_>| !c.again);
+    let most = if is_fresh { SLOTS as usize } else { 1 };
     let mut taken: Vec<&Candidate<'_>> = vec![];
     let mut excluded: BTreeMap<&str, String> = BTreeMap::new();
     let mut fill = |axis: Axis, wanted: usize, strongest: bool, taken: &mut Vec<_>| {
-        let mut of_axis: Vec<&Candidate<'_>> = candidates.iter().filter(|c| c.axis == axis).collect();
+        let mut of_axis: Vec<&Candidate<'_>> =
+            candidates.iter().filter(|c| c.axis == axis && c.again != is_fresh).collect();
         match strongest {
             true => of_axis.sort_by_key(|c| c.two()),
             false => of_axis.sort_by_key(|c| c.one()),
         }
         let mut filled = 0;
         for candidate in of_axis {
-            if filled == wanted || taken.iter().any(|t: &&Candidate<'_>| t.id == candidate.id) {
+            if filled == wanted || taken.len() == most || taken.iter().any(|t: &&Candidate<'_>| t.id == candidate.id) {
                 continue;
             }
             match taken.iter().find(|t| candidate.conflicts.iter().any(|c| c == t.id)) {
@@ -112,7 +116,7 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
         fill(axis, wanted, wanted > 1, &mut taken);
     }
     // What an axis could not use: one at a time to the largest gap that has somebody left and room.
-    while taken.len() < SLOTS as usize {
+    while taken.len() < most {
         let room =
             |axis: Axis, taken: &[&Candidate<'_>]| taken.iter().filter(|t| t.axis == axis).count() < MOST as usize;
         let mut axes = by_gap(gaps).into_iter();
@@ -123,7 +127,7 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
     taken.sort_by_key(|c| (c.axis, c.place));
     let is_taken = |id: &str| taken.iter().any(|t| t.id == id);
     for candidate in candidates.iter().filter(|c| !is_taken(c.id)) {
-        let because = excluded.remove(candidate.id).unwrap_or_else(|| weaker(candidate));
+        let because = excluded.remove(candidate.id).unwrap_or_else(|| weaker(candidate, is_fresh));
         passed.push((candidate.place, Passed { id: candidate.id.into(), axis: candidate.axis, because }));
     }
     // Of an axis that somebody was chosen of, those who stood before the last.
@@ -135,9 +139,10 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
 }
 
 /// Why somebody who could have been chosen was not.
-fn weaker(candidate: &Candidate<'_>) -> String {
+fn weaker(candidate: &Candidate<'_>, is_fresh: bool) -> String {
     match (candidate.again, candidate.strength) {
-        (true, _) => "it was tried before, and others of its axis were not".into(),
+        (true, _) if is_fresh => "it was tried before, and others were not".into(),
+        (true, _) => "it was tried before, and what comes back comes one at a time".into(),
         (false, Some(strength)) => format!("the metrics ask for others of its axis rather than for it ({strength:.2})"),
         (false, None) => "the metrics ask for others of its axis, and cannot tell of it".into(),
     }
@@ -202,9 +207,14 @@ impl<'f> From<'f> {
             }
         };
         let conflicts = entry.map_or(&[][..], |e| &e.conflicts);
-        let had = self.params.methods.iter().find(|m| m.on && m.id != open.id && conflicts.contains(&m.id));
-        if let Some(had) = had {
-            return Err(format!("not together with `{}`, which the champion has", had.id));
+        for had in self.params.methods.iter().filter(|m| m.on && m.id != open.id && conflicts.contains(&m.id)) {
+            match self.settled.get(&had.id).map(|s| s.fate) {
+                // What buys nothing keeps nobody out.
+                Some(Fate::Ineffective | Fate::ImplementationFailed) => {
+                    notes.push(format!("in place of `{}`, which bought the champion nothing", had.id));
+                }
+                _ => return Err(format!("not together with `{}`, which the champion has", had.id)),
+            }
         }
         Ok(Candidate { id: &open.id, axis: open.axis, place, again, strength, because: notes.join("; "), conflicts })
     }

@@ -174,6 +174,14 @@ fn methods_that_exclude_each_other_are_not_tried_together() {
         "not together with `latency.async_pipeline`, which the champion has"
     );
     assert!(decision.stop.is_some());
+    // One that buys nothing keeps nobody out.
+    for (fate, takes) in [(Fate::Ineffective, true), (Fate::Effective, false), (Fate::Inconclusive, false)] {
+        let buys = [("latency.async_pipeline".to_string(), attribution(fate, "why"))].into();
+        let decision = decide(&had, Some(&seen(0.01, 0.9, 0.01, &metrics)), &buys, None);
+        assert_eq!(decision.methods.first().is_some_and(|m| m.id == "memory.async_copy"), takes, "{fate:?}");
+        let says = "in place of `latency.async_pipeline`, which bought the champion nothing";
+        assert_eq!(decision.methods.first().is_some_and(|m| m.because.contains(says)), takes, "{decision:?}");
+    }
 }
 
 #[test]
@@ -249,7 +257,7 @@ fn what_failed_may_come_back_although_the_champion_has_its_switch_on() {
 }
 
 #[test]
-fn what_no_champion_has_comes_back_once_and_last() {
+fn what_no_champion_has_comes_back_once_last_and_alone() {
     let ids = ["memory.coalesced_access", "memory.tiling_smem", "memory.vectorized_access"];
     let tried = |rounds: &[&str]| RoundParams {
         round: 9,
@@ -259,9 +267,15 @@ fn what_no_champion_has_comes_back_once_and_last() {
     let roofline = seen(0.01, 0.9, 0.01, &[]);
     assert_eq!(chosen(&decided(&tried(&[ids[0]]), &roofline)), [ids[1], ids[2]]);
     let decision = decided(&tried(&[ids[0], ids[1]]), &roofline);
-    assert_eq!(chosen(&decision), [ids[0], ids[2]], "by priority among those that come back");
+    assert_eq!(chosen(&decision), [ids[2]], "what was not tried yet stands without what may have spoiled a round");
+    assert_eq!(passed(&decision, ids[0]), "it was tried before, and others were not");
+    let decision = decided(&tried(&ids), &roofline);
+    assert_eq!(chosen(&decision), [ids[0]], "by priority among those that come back, and one alone");
     assert!(decision.methods[0].because.ends_with("tried in round 1, and no champion has it; it comes back once"));
-    assert_eq!(chosen(&decided(&tried(&[ids[0], ids[0], ids[1]]), &roofline)), [ids[1], ids[2]]);
+    let decision = decided(&tried(&[ids[0], ids[0], ids[1], ids[2]]), &roofline);
+    assert_eq!(chosen(&decision), [ids[1]]);
+    assert!(passed(&decision, ids[0]).ends_with("it has come back once already"));
+    assert_eq!(chosen(&decided(&tried(&[ids[0], ids[0], ids[1], ids[2], ids[1]]), &roofline)), [ids[2]]);
     let undecided = [(ids[0].to_string(), attribution(Fate::Inconclusive, "not timed in pairs"))].into();
     let decision = decide(&tried(&[ids[0]]), Some(&roofline), &undecided, None);
     assert_eq!(chosen(&decision), [ids[1], ids[2]], "and so does what was left undecided");
@@ -403,6 +417,14 @@ fn where_no_variant_has_all_the_first_chosen_comes_first() {
     let other = of(["memory.vectorized_access", "latency.async_pipeline"]);
     assert_eq!(other.left_out, ["latency.async_pipeline"]);
     assert!(other.values.iter().all(|v| v["STAGES"] == TuneValue::Int(1)));
+}
+
+#[test]
+fn where_all_that_have_most_were_tried_those_that_have_fewer_are_next() {
+    let both = answered(&["memory.vectorized_access", "latency.async_pipeline"], 100, &[]).values;
+    let rest = answered(&["memory.vectorized_access", "latency.async_pipeline"], 100, &both);
+    assert_eq!(rest.left_out, ["latency.async_pipeline"], "the first chosen before the other");
+    assert!(!rest.values.is_empty() && rest.values.iter().all(|v| v["STAGES"] == TuneValue::Int(1)));
 }
 
 #[test]

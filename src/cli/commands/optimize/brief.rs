@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::found::{Became, Results};
 use crate::base::Digest;
 use crate::cli::session::rounds::{About, Recorded};
+use crate::measure::attribute::without_shapes;
 use crate::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 use crate::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
 use crate::optimize::agents::briefing::{Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible};
@@ -126,9 +127,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
                     Fate::ImplementationFailed => "implementation failed",
                     Fate::Inconclusive => "inconclusive",
                 };
-                // Where and how the kernel without it is wrong may be said of a shape that is held back.
-                let because = settled.attribution.because.split(" is wrong:").next().unwrap_or_default();
-                format!("{method}: {fate}: {because}")
+                format!("{method}: {fate}: {}", without_shapes(&settled.attribution.because))
             }
         });
     }

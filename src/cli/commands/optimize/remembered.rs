@@ -29,6 +29,16 @@ impl<'o> Memory<'o> {
         Ok(Memory { opened, candidates: context.remembered(opened)?, held_back: HeldBack::of(operators) })
     }
 
+    /// What of the user's own that agents are shown whole tells of what is held back.
+    pub(super) fn tells(&self, about: About<'_>, recorded: &Recorded) -> Vec<&'static str> {
+        let private = HeldBack::of(&about.package.operators);
+        let source = recorded.source.clone().unwrap_or_default();
+        let texts =
+            [("its source", &source), ("its declaration", &recorded.declaration), ("its operator", &recorded.contract)];
+        let tells = |text: &str| self.held_back.is_in(text) || private.is_in(text);
+        texts.into_iter().filter(|(_, text)| tells(text)).map(|(what, _)| what).collect()
+    }
+
     /// Adds the candidates that are most like what a kernel's rounds are about to what an agent is told.
     pub(super) fn add(&self, about: About<'_>, recorded: &Recorded, scope: Scope, briefing: &mut Briefing) {
         let seat = &recorded.seat;

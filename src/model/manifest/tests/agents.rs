@@ -13,7 +13,7 @@ fn with(rest: &str) -> String {
 #[test]
 fn agents_are_endpoints_or_programs_with_limits() {
     let package = package(&with(
-        "[agents.far]\nhttp = \"https://host/v1\"\nmodel = \"m\"\nkey = \"THE_KEY\"\ntemperature = 0.2\nmax_tokens = 9\nper_minute = 6\nretries = 0\n\
+        "[agents.far]\nhttp = \"https://host/v1\"\nmodel = \"m\"\nkey = \"THE_KEY\"\ntemperature = 0.2\nmax_tokens = 9\nper_minute = 6\nretries = 0\nparallel = 9\n\
          prices = { input = 3, output = 15.5 }\nbudget = { tokens = 100, money = 0.5 }\n[agents.near]\ncommand = [\"./a.py\", \"-x\"]\ntime_limit = 5\n",
     ));
     let [far, near] = &package.agents[..] else { panic!("{:?}", package.agents) };
@@ -29,7 +29,7 @@ fn agents_are_endpoints_or_programs_with_limits() {
     assert_eq!(far.prices, Some(Prices { input: 3.0, output: 15.5 }));
     assert_eq!(far.budget, Budget { requests: None, tokens: Some(100), money: Some(0.5) });
     assert_eq!(near.reach, Reach::Command { program: vec!["./a.py".into(), "-x".into()] });
-    assert_eq!((near.time_limit_s, near.retries), (5, 3));
+    assert_eq!((near.time_limit_s, near.retries, near.parallel, far.parallel), (5, 3, 1, 9));
     assert_eq!(
         (far.identity(), near.identity()),
         ("http https://host/v1 m".into(), "command [\"./a.py\", \"-x\"]".into())

@@ -15,7 +15,7 @@ use super::clock::TICK;
 use super::command::Program;
 use super::http::{self, Endpoint};
 use super::key::{Key, Redactor};
-use super::ledger::{Ledger, price};
+use super::ledger::{Admission, Ledger, Reserve, price};
 use super::{AskError, AskEvent, Clock, Failure, Got};
 use crate::config::Environment;
 use crate::engine::answers::{Answers, Asked, Reply};
@@ -48,14 +48,22 @@ pub struct Surroundings<'a> {
     pub folder: &'a Path,
     /// The clock: one for all of a run, because rates count by it.
     pub clock: Arc<dyn Clock>,
-    /// What was spent in this run so far.
-    pub ledger: &'a mut Ledger,
+    /// What was spent in this run so far, and who may start when.
+    pub ledger: &'a Ledger,
+    /// The place of the question among those that are asked at the same time: the first goes first.
+    pub order: usize,
 }
 
-/// The agents of a package, in one run of `kforge optimize`.
+/// The agents of a package, as one question asks them. Questions that are asked at the same time have one each, and share the ledger.
 pub struct Asking<'a> {
     around: Surroundings<'a>,
     redactor: Redactor,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.leaves();
+    }
 }
 
 /// One request with its repetitions.
@@ -80,7 +88,36 @@ struct Came {
 impl<'a> Asking<'a> {
     /// Nobody has been asked yet.
     pub fn new(around: Surroundings<'a>) -> Self {
-        Asking { around, redactor: Redactor::default() }
+        let redactor = Redactor::of(around.agents.iter().filter_map(key_variable), around.environment);
+        Asking { around, redactor }
+    }
+
+    /// Gives up the question's place: those behind it need not wait for it.
+    pub fn leaves(&self) {
+        self.around.ledger.leaves(self.around.order);
+    }
+
+    /// Takes the question's place in the order of those that are asked at the same time, before any of them is: with whoever is to be asked for it first.
+    ///
+    /// # Errors
+    /// What was answered before cannot be read.
+    pub fn expects(
+        &self,
+        question: &Question,
+        briefing: &Briefing,
+        judge: Option<&Agent>,
+        coder: &Agent,
+    ) -> Result<(), AskError> {
+        let mut first = coder;
+        if let Some((judge, expected)) = judge.zip(to_judge(briefing)) {
+            let (role, agent) = (expected.role(), judge.identity());
+            let asked = Asked { question: question.clone(), role, agent, number: 0 };
+            if self.around.answers.reply(&asked)?.is_none() {
+                first = judge;
+            }
+        }
+        self.around.ledger.expects(first, self.around.order);
+        Ok(())
     }
 
     /// Asks for one attempt at a round: the judge for a diagnosis of the parent, or for a correction of what failed, if it has anything to go by; then the
@@ -91,15 +128,13 @@ impl<'a> Asking<'a> {
     /// # Errors
     /// There is no answer: see [`AskError`].
     pub fn ask(
-        &mut self,
+        &self,
         question: &Question,
         briefing: &Briefing,
         judge: Option<&Agent>,
         coder: &Agent,
         on_event: &mut dyn FnMut(AskEvent),
     ) -> Result<Answer, AskError> {
-        let agents = self.around.agents.iter().chain(judge).chain([coder]);
-        self.redactor = Redactor::of(agents.filter_map(key_variable), self.around.environment);
         let (mut advice, mut exchanges) = (None, vec![]);
         if let Some((judge, expected)) = judge.zip(to_judge(briefing)) {
             let wanted = Wanted { question, briefing, expected, advice: None, agent: judge, next: Some(coder) };
@@ -108,6 +143,9 @@ impl<'a> Asking<'a> {
             if let Ok(Said::Advice(said)) = came.said {
                 advice = Some(said);
             }
+            // Whatever the judge was asked or not: what comes next of this question is for the coder.
+            self.leaves();
+            self.around.ledger.expects(coder, self.around.order);
         }
         let wanted = Wanted {
             question,
@@ -130,7 +168,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks until a reply is good, or as often as the agent may be asked.
-    fn request(&mut self, wanted: &Wanted<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<Came, AskError> {
+    fn request(&self, wanted: &Wanted<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<Came, AskError> {
         let (role, agent) = (wanted.expected.role(), wanted.agent);
         let (mut exchanges, mut why, mut failures, mut number) = (vec![], None, 0, 0);
         loop {
@@ -172,7 +210,7 @@ impl<'a> Asking<'a> {
 
     /// Asks the agent itself until a reply comes, which is kept. `failures` counts the tries that brought none.
     fn fetch(
-        &mut self,
+        &self,
         wanted: &Wanted<'_>,
         asked: &Asked,
         prompt: &Prompt,
@@ -186,31 +224,24 @@ impl<'a> Asking<'a> {
             self.ready(agent)?;
         }
         loop {
-            if let Some(what) = self.around.ledger.exhausted(agent) {
-                return Err(AskError::Spent { agent: name(), what });
-            }
-            let held = self.around.ledger.held_back(agent, self.around.clock.now());
-            if !held.is_zero() {
-                on_event(AskEvent::Waiting { agent: name(), for_s: held.as_secs_f64() });
-                self.pause(held)?;
-            }
-            if self.is_interrupted() {
-                return Err(AskError::Interrupted);
-            }
+            let reserve = Reserve::of(agent, prompt);
+            self.starts(agent, reserve, on_event)?;
             on_event(AskEvent::Asking { role: asked.role, agent: name() });
-            self.around.ledger.sent(agent, self.around.clock.now());
-            let (why, after_s) = match self.send(wanted, asked, prompt)? {
+            let came = self.send(wanted, asked, prompt);
+            let reply = came.as_ref().ok().and_then(|came| came.as_ref().ok());
+            let ledger = self.around.ledger;
+            ledger.settle(agent, reserve, reply.map(|reply| &reply.exchange));
+            let (why, after_s, busy) = match came? {
                 Ok(reply) => {
-                    self.around.ledger.came(agent, &reply.exchange);
-                    let Exchange { tokens, money, .. } = reply.exchange;
-                    on_event(AskEvent::Answered { role: asked.role, agent: name(), tokens, money });
+                    let Exchange { tokens, money, took_ms, .. } = reply.exchange;
+                    on_event(AskEvent::Answered { role: asked.role, agent: name(), tokens, money, took_ms });
                     return Ok(reply);
                 }
                 Err(Failure::Interrupted) => return Err(AskError::Interrupted),
                 Err(Failure::Never(why)) => {
                     return Err(AskError::Denied { agent: name(), why: self.redactor.clean(why) });
                 }
-                Err(Failure::Again { why, after_s }) => (self.redactor.clean(why), after_s),
+                Err(Failure::Again { why, after_s, busy }) => (self.redactor.clean(why), after_s, busy),
             };
             if asked.number + *failures >= agent.retries {
                 return Err(AskError::Unreachable { agent: name(), why });
@@ -225,8 +256,31 @@ impl<'a> Asking<'a> {
             let own = 1u64.checked_shl(*failures).unwrap_or(LONGEST_PAUSE_S).min(LONGEST_PAUSE_S);
             let pause = Duration::from_secs(own.max(after_s.unwrap_or(0)));
             *failures += 1;
+            if busy {
+                // It is the agent that has too much to do, not this request: every other one would be one too many, too.
+                ledger.leave_alone(agent, self.around.clock.now() + pause);
+            }
             on_event(AskEvent::Retrying { role: asked.role, agent: name(), why, in_s: pause.as_secs_f64() });
             self.pause(pause)?;
+        }
+    }
+
+    /// Waits until a request may start, and has it started.
+    fn starts(&self, agent: &Agent, reserve: Reserve, on_event: &mut dyn FnMut(AskEvent)) -> Result<(), AskError> {
+        let Surroundings { ledger, order, .. } = self.around;
+        loop {
+            if self.is_interrupted() {
+                return Err(AskError::Interrupted);
+            }
+            match ledger.admit(agent, order, reserve, self.around.clock.now()) {
+                Admission::Go => return Ok(()),
+                Admission::Busy => ledger.wait(TICK),
+                Admission::Spent(what) => return Err(AskError::Spent { agent: agent.name.clone(), what }),
+                Admission::After(held) => {
+                    on_event(AskEvent::Waiting { agent: agent.name.clone(), for_s: held.as_secs_f64() });
+                    self.pause(held)?;
+                }
+            }
         }
     }
 
@@ -320,6 +374,7 @@ impl<'a> Asking<'a> {
         self.around.interrupted.load(Ordering::Relaxed)
     }
 
+    /// Waits for time to pass.
     fn pause(&self, time: Duration) -> Result<(), AskError> {
         self.around.clock.wait(time, self.around.interrupted);
         if self.is_interrupted() { Err(AskError::Interrupted) } else { Ok(()) }

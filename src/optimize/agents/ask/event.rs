@@ -23,7 +23,7 @@ pub enum AskEvent {
         /// Whether the prompt would read differently today.
         differs: bool,
     },
-    /// The agent's rate lets no request start yet.
+    /// No request may start yet: for the agent's rate, or because it wants to be left alone.
     Waiting {
         /// The agent's name.
         agent: String,
@@ -51,6 +51,8 @@ pub enum AskEvent {
         tokens: Option<(u64, u64)>,
         /// What they cost, where prices are stated.
         money: Option<f64>,
+        /// Milliseconds from request to reply.
+        took_ms: u64,
     },
     /// No reply was good, and none is asked for any more.
     Refused {

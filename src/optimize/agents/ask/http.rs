@@ -59,7 +59,15 @@ impl Endpoint {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_string);
         let (after_s, to) = (header("retry-after").and_then(|text| seconds(&text)), header("location"));
-        let text = response.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|e| self.failed(&e));
+        // Bytes that are no text are none of anybody's: what stands beside them may be an answer.
+        let body = response.body_mut().with_config().limit(LONGEST).lossy_utf8(true);
+        let text = match body.read_to_string() {
+            // It was answered, and is paid for; it is no good, and that is told.
+            Err(Error::BodyExceedsLimit(_)) if (200..300).contains(&status) => {
+                return Ok(Got { reply: Got::flood(LONGEST), tokens: None, cut: false });
+            }
+            text => text.map_err(|e| self.failed(&e)),
+        };
         match status {
             200..=299 => self.completion(&text?),
             300..=399 => {
@@ -70,7 +78,10 @@ impl Endpoint {
                 // A body that does not come says nothing, and the status still does.
                 let why = format!("status {status}{}", self.message(&text.unwrap_or_default()));
                 match status {
-                    408 | 425 | 429 | 500.. => Err(Failure::Again { why, after_s }),
+                    408 | 425 | 429 | 500.. => {
+                        let busy = status == 429 || after_s.is_some();
+                        Err(Failure::Again { why, after_s, busy })
+                    }
                     _ => Err(Failure::Never(why)),
                 }
             }
@@ -96,7 +107,11 @@ impl Endpoint {
 
     /// Reads a chat completion.
     fn completion(&self, text: &str) -> Result<Got, Failure> {
-        let no = |what: &str| Failure::Again { why: format!("it answers no chat completion: {what}"), after_s: None };
+        let no = |what: &str| Failure::Again {
+            why: format!("it answers no chat completion: {what}"),
+            after_s: None,
+            busy: false,
+        };
         let value: Value = serde_json::from_str(text).map_err(|e| no(&e.to_string()))?;
         let choice = value.pointer("/choices/0").ok_or_else(|| no("there is no `choices[0]`"))?;
         let content = match &choice["message"]["content"] {
@@ -129,10 +144,12 @@ impl Endpoint {
                 Failure::Never(why)
             }
             Error::BodyExceedsLimit(_) => Failure::Never(format!("it answers more than {} MiB", LONGEST >> 20)),
-            Error::Timeout(_) => {
-                Failure::Again { why: format!("nothing came within {} s", self.limit.as_secs()), after_s: None }
-            }
-            _ => Failure::Again { why, after_s: None },
+            Error::Timeout(_) => Failure::Again {
+                why: format!("nothing came within {} s", self.limit.as_secs()),
+                after_s: None,
+                busy: false,
+            },
+            _ => Failure::Again { why, after_s: None, busy: false },
         }
     }
 }

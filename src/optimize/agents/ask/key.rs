@@ -35,7 +35,7 @@ impl Key {
 }
 
 /// Takes keys out of texts.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Redactor(Vec<String>);
 
 impl Redactor {

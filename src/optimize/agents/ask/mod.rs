@@ -5,7 +5,7 @@
 //! | [`asking`] | from a briefing to an answer: judge, coder, repetitions, records |
 //! | [`command`] | asks a program |
 //! | [`http`] | asks an endpoint |
-//! | [`ledger`] | what was spent, and when the next request may start |
+//! | [`ledger`] | what was spent, and whose request may start when |
 //! | [`clock`] | time, and waiting that an interruption ends |
 //! | [`key`] | keys, which nothing prints |
 //! | [`event`] | what happens meanwhile, and why there is no answer |
@@ -34,6 +34,13 @@ struct Got {
     cut: bool,
 }
 
+impl Got {
+    /// What stands for a reply that nobody reads to its end.
+    fn flood(bytes: u64) -> String {
+        format!("[more than {} MiB, of which nothing was kept]", bytes >> 20)
+    }
+}
+
 /// Why an agent gave nothing back.
 #[derive(Debug, Clone, PartialEq)]
 enum Failure {
@@ -43,6 +50,8 @@ enum Failure {
         why: String,
         /// Seconds that the agent wants to be left alone for, where it says.
         after_s: Option<u64>,
+        /// Whether it is the agent that has too much to do, so that its other requests had better wait, too.
+        busy: bool,
     },
     /// It will not go better: what is wrong is with the request or the agent.
     Never(String),

@@ -23,8 +23,8 @@ fn an_endpoint_is_asked_by_the_protocol_and_its_tokens_are_counted() {
     let world = World::new();
     let (server, coder) = asks(vec![says(&format!("```json\n{}\n```", proposal()))], 0);
     let agents = [coder.clone()];
-    let mut ledger = Ledger::default();
-    let mut asking = world.asking(&agents, &mut ledger);
+    let ledger = Ledger::default();
+    let asking = world.asking(&agents, &ledger);
     let mut events = vec![];
     let answer = asking.ask(&question(&coder, 1, 0), &briefing(), None, &coder, &mut |e| events.push(e)).unwrap();
     assert!(answer.proposal.is_some());
@@ -116,6 +116,28 @@ fn connections_that_break_and_answers_that_are_none_are_tried_again() {
 }
 
 #[test]
+fn answers_of_absurd_sizes_depths_and_bytes_are_no_good_and_the_next_one_counts() {
+    let world = World::new();
+    let flood = completion(&"x".repeat(17 << 20), "stop", None);
+    let deep = format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000));
+    let fenced = format!("```json\n{}\n```\n", proposal().replace("{}\"", "{} // ```cuda\\n``` ```\""));
+    let script = vec![
+        Does::Answers(200, vec![], flood),
+        says(&deep),
+        says(&"{".repeat(50_000)),
+        says("\u{fffd}{\"declaration\": \"\u{fffd}\"}"),
+        says(&fenced),
+    ];
+    let (_server, coder) = asks(script, 4);
+    let answer = world.ask(&coder).0.unwrap();
+    let why: Vec<Option<&str>> = answer.exchanges.iter().map(|e| e.refused.as_deref()).collect();
+    let says = ["no JSON object", "cannot be read", "cannot be read", "not as its schema says"];
+    assert!(why.iter().zip(says).all(|(why, says)| why.unwrap().contains(says)), "{why:?}");
+    assert!(why[4].is_none() && answer.proposal.unwrap().source.unwrap().contains("``` ```"));
+    assert_eq!(answer.exchanges[0].reply, "[more than 16 MiB, of which nothing was kept]");
+}
+
+#[test]
 fn nobody_there_is_unreachable() {
     let world = World::new();
     let server = Server::new(vec![]);
@@ -195,7 +217,7 @@ fn a_key_that_is_not_set_is_named_before_anything_is_asked() {
     }
     let agents = [judge.clone(), coder.clone()];
     let briefing = super::world::with_parent();
-    let came = world.asking(&agents, &mut Ledger::default()).ask(
+    let came = world.asking(&agents, &Ledger::default()).ask(
         &question(&coder, 1, 0),
         &briefing,
         Some(&judge),

@@ -19,7 +19,7 @@ fn child_is_killed_when_the_reply_has_come() {
     let world = World::at(&here);
     let coder = endpoint(&url);
     let agents = [coder.clone()];
-    let _ = world.asking(&agents, &mut Ledger::default()).ask(
+    let _ = world.asking(&agents, &Ledger::default()).ask(
         &question(&coder, 1, 0),
         &briefing(),
         None,

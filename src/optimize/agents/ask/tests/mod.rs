@@ -5,4 +5,5 @@ mod endpoints;
 mod killed;
 mod programs;
 mod server;
+mod together;
 mod world;

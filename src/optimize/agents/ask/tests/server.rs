@@ -1,4 +1,4 @@
-//! A server on this machine that answers as a script says, one connection after another. What it read is kept.
+//! A server on this machine that answers as a script says, by the order in which requests come. It reads the next request while it still answers one. What it read is kept.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -43,19 +43,30 @@ impl Server {
         let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
         let kept = Arc::clone(&requests);
         let thread = std::thread::spawn(move || {
-            for does in script {
-                let Ok((stream, _)) = listener.accept() else { return };
-                // An empty line ends the serving: see `drop`.
-                let Some(request) = read(&stream) else { return };
-                kept.lock().unwrap().push(request);
-                act(stream, does);
-            }
+            std::thread::scope(|scope| {
+                for does in script {
+                    let Ok((stream, _)) = listener.accept() else { return };
+                    // An empty line ends the serving: see `drop`.
+                    let Some(request) = read(&stream) else { return };
+                    kept.lock().unwrap().push(request);
+                    scope.spawn(|| act(stream, does));
+                }
+                // Connections after the last are refused, also while some are still answered.
+                drop(listener);
+            });
         });
         Server { address, requests, thread: Some(thread) }
     }
 
     pub(super) fn url(&self) -> String {
         format!("http://{}/v1/", self.address)
+    }
+
+    /// Waits until it has read so many requests.
+    pub(super) fn has_read(&self, count: usize) {
+        while self.requests.lock().unwrap().len() < count {
+            std::thread::yield_now();
+        }
     }
 
     pub(super) fn requests(&self) -> Vec<Request> {

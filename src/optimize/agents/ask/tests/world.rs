@@ -86,7 +86,12 @@ impl World {
         Answers::new(&Home::open(&self.package.join("home")).unwrap())
     }
 
-    pub(super) fn asking<'a>(&'a self, agents: &'a [Agent], ledger: &'a mut Ledger) -> Asking<'a> {
+    pub(super) fn asking<'a>(&'a self, agents: &'a [Agent], ledger: &'a Ledger) -> Asking<'a> {
+        self.asking_in_order(agents, ledger, 0)
+    }
+
+    /// One of several that ask at the same time.
+    pub(super) fn asking_in_order<'a>(&'a self, agents: &'a [Agent], ledger: &'a Ledger, order: usize) -> Asking<'a> {
         Asking::new(Surroundings {
             answers: self.answers(),
             agents,
@@ -96,6 +101,7 @@ impl World {
             folder: self.package(),
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             ledger,
+            order,
         })
     }
 
@@ -103,9 +109,9 @@ impl World {
     pub(super) fn ask(&self, coder: &Agent) -> (Result<Answer, AskError>, Vec<AskEvent>) {
         let agents = [coder.clone()];
         let mut events = vec![];
-        let mut ledger = Ledger::default();
+        let ledger = Ledger::default();
         let came = self
-            .asking(&agents, &mut ledger)
+            .asking(&agents, &ledger)
             .ask(&question(coder, 1, 0), &briefing(), None, coder, &mut |e| events.push(e));
         (came, events)
     }
@@ -144,6 +150,7 @@ pub(super) fn agent(name: &str, reach: Reach) -> Agent {
         reach,
         time_limit_s: 60,
         per_minute: None,
+        parallel: 4,
         retries: 3,
         prices: Some(Prices { input: 2.0, output: 10.0 }),
         budget: Budget::default(),

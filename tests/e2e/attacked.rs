@@ -1,0 +1,225 @@
+//! Rounds against answers that attack, and against what could tell an agent what is held back. Each attack is a finding of its attempt that is named, and the rounds go on.
+
+use std::fs;
+
+use crate::project::{Built, Project};
+use crate::rounds::{DECLARATION, MANIFEST, answer, asked, champion, optimize, project, prompt, source};
+
+const RIGHT: &str = "y[i] = 2.0f * x[i] + 1.0f;";
+
+/// An answer whose source has something before and around the kernel, and whose declaration is another.
+fn with(before: &str, body: &str, declaration: &str) -> String {
+    let source = format!("{before}{}", source(body));
+    serde_json::json!({ "declaration": declaration, "source": source, "branches": [{ "BLOCK": 64 }] }).to_string()
+}
+
+/// A manifest that takes so many repairs.
+fn repaired(times: usize) -> String {
+    MANIFEST.replace("repairs = 2", &format!("repairs = {times}"))
+}
+
+/// Runs rounds whose first answers attack and whose last is right: what each was told of the one before it.
+#[track_caller]
+fn survived(attacks: &[(&str, String)], vars: &[(&str, &str)]) -> (Project, Built) {
+    let mut answers: Vec<String> = attacks.iter().map(|(_, answer)| answer.clone()).collect();
+    answers.push(answer(RIGHT));
+    let mut project = project(&repaired(attacks.len()), &answers);
+    for (name, value) in vars {
+        project = project.var(name, *value);
+    }
+    let built = optimize(&project, &[]).expect(0);
+    assert_eq!(asked(&project) as usize, answers.len(), "{}", built.stderr());
+    for (n, (why, _)) in attacks.iter().enumerate() {
+        let told = prompt(&project, n as u32 + 2);
+        assert!(told.contains(why), "{why}: {told}");
+    }
+    assert_eq!(champion(&built), Some(format!("r1.{},BLOCK=64", attacks.len())), "{}", built.stderr());
+    (project, built)
+}
+
+/// What is in a file of the system that no agent may read.
+fn secret() -> String {
+    let all = fs::read_to_string("/etc/passwd").unwrap();
+    all.lines().find(|line| line.starts_with("root:")).unwrap().to_string()
+}
+
+#[test]
+fn sources_that_name_files_read_none_and_the_rounds_go_on() {
+    let attacks = [
+        ("`#include \"/etc/passwd\"`", with("#include \"/etc/passwd\"\n", RIGHT, DECLARATION)),
+        ("", with("#include \"../../../../etc/passwd\"\n", RIGHT, DECLARATION)),
+        ("", with("#inc\\\nlude \"/etc/passwd\"\n", RIGHT, DECLARATION)),
+        ("", with("/**/#/**/include/**/\"/etc/passwd\"\n", RIGHT, DECLARATION)),
+        ("", with("%:include \"/etc/passwd\"\n", RIGHT, DECLARATION)),
+        ("does not compile", with("#line 1 \"/etc/passwd\"\nnot C++;\n", RIGHT, DECLARATION)),
+        ("does not compile", with("asm(\".incbin \\\"/etc/passwd\\\"\");\n", RIGHT, DECLARATION)),
+        ("does not compile", with("asm(\".include \\\"/etc/passwd\\\"\");\n", RIGHT, DECLARATION)),
+    ];
+    let (project, built) = survived(&attacks, &[]);
+    let secret = secret();
+    for n in 1..=asked(&project) {
+        assert!(!prompt(&project, n).contains(&secret), "{}", prompt(&project, n));
+    }
+    assert!(!built.stderr().contains(&secret), "{}", built.stderr());
+}
+
+#[test]
+fn sources_that_redefine_what_they_are_run_by_gain_nothing() {
+    let wrong = "y[i] = 0.0f;";
+    let attacks = [
+        // Whatever they turn into, nothing of it is right.
+        ("", with("#define atol 1e30\n#define main kforge_main\nint main() { return 0; }\n", wrong, DECLARATION)),
+        ("", with("_Pragma(\"GCC poison kforge\")\n#define if while\n", wrong, DECLARATION)),
+        ("", with("#define __global__ static inline\n#undef __CUDA_ARCH__\n", wrong, DECLARATION)),
+        (
+            "the kernel tried to",
+            with(
+                "extern \"C\" int open(const char*, int, ...);\nstruct S { S() { open(\"/etc/passwd\", 0); } } s;\n",
+                RIGHT,
+                DECLARATION,
+            ),
+        ),
+        (
+            "the kernel tried to",
+            with(
+                "",
+                "{ long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(41L), \"D\"(2L), \"S\"(1L), \"d\"(0L) : \"rcx\", \"r11\", \"memory\"); y[i] = 2.0f * x[i] + 1.0f; }",
+                DECLARATION,
+            ),
+        ),
+    ];
+    survived(&attacks, &[]);
+}
+
+#[test]
+fn declarations_with_words_for_a_shell_or_a_compiler_are_refused_by_name() {
+    let entry = |entry: &str| with("", RIGHT, &DECLARATION.replace("k<BLOCK>", entry));
+    let attacks = [
+        ("entry", entry("k<BLOCK>; touch escaped")),
+        ("entry", entry("$(touch escaped)")),
+        ("entry", entry("k<BLOCK>`touch escaped`")),
+        ("entry", entry("k<BLOCK>(x); system(\\\"touch escaped\\\"); //")),
+        ("entry", entry("../k")),
+    ];
+    let (project, _) = survived(&attacks, &[]);
+    let touched = walkdir::WalkDir::new(project.place()).into_iter().filter_map(Result::ok);
+    assert_eq!(touched.filter(|e| e.file_name() == "escaped").count(), 0);
+}
+
+#[test]
+fn a_source_that_takes_the_compiler_for_ever_is_a_finding_of_its_attempt() {
+    let bomb = "template <int N, int M> struct F { static constexpr long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };\n\
+        template <int M> struct F<0, M> { static constexpr long v = M; };\nstatic const long bomb = F<40, 0>::v;\n";
+    survived(&[("timed out", with(bomb, RIGHT, DECLARATION))], &[("KFORGE_BUILD_TIME_LIMIT", "5s")]);
+}
+
+/// Everything that could tell what is held back: names, numbers, their products and neighbours, in any base, and seeds.
+fn tells(text: &str) -> Option<&'static str> {
+    let secrets = [
+        "quiet",
+        "hush",
+        "7919",
+        "104729",
+        "7918",
+        "104728",
+        "7920",
+        "104730",
+        "829348951",
+        "1eef",
+        "1EEF",
+        "19919",
+        "918273645",
+        "36bb962d",
+    ];
+    secrets.into_iter().find(|secret| text.contains(secret))
+}
+
+#[test]
+fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
+    // One pair of dims in the manifest, and another with seeds in an overlay outside of the package.
+    let manifest = repaired(9)
+        .replace("dims = [\"n\"]", "dims = [\"n\", \"m\"]")
+        .replace("shape = [\"n\"]", "shape = [\"n\", \"m\"]")
+        .replace("{ n = 70 }", "{ n = 7, m = 10 }")
+        .replace("{ n = 7919, role", "{ n = 7919, m = 3, role")
+        .replace("generate = {", "generate = { exemplars = \"workspace\",");
+    let declaration =
+        DECLARATION.replace("ceil_div(n, BLOCK)", "ceil_div(n * m, BLOCK)").replace("\"n\"]", "\"n\", \"m\"]");
+    let source = |before: &str, body: &str| {
+        format!(
+            "{before}template <int BLOCK> __global__ void k(const float* x, float* y, int n, int m) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n * m) {body}\n}}\n"
+        )
+    };
+    let made = |before: &str, body: &str, declaration: &str| {
+        serde_json::json!({ "declaration": declaration, "source": source(before, body), "branches": [{ "BLOCK": 64 }] })
+            .to_string()
+    };
+    let right = "y[i] = 2.0f * x[i] + 1.0f;";
+    let answers = [
+        // Wrong everywhere, by compiler, by machine, at hidden shapes only, by launches and domains that hang on them: whatever asks for a detail.
+        made("", "y[i] = float(n) * 1000.0f + float(m);", &declaration),
+        made("static_assert(BLOCK_ == 7, \"no\");\n", right, &declaration),
+        made("", "y[i] = n == 7 ? 2.0f * x[i] + 1.0f : 0.0f;", &declaration),
+        made(
+            "",
+            "{ if (n != 7) { int big = n * m; y[big * 4096L] = float(n); } y[i] = 2.0f * x[i] + 1.0f; }",
+            &declaration,
+        ),
+        made(
+            "",
+            "{ if (n != 7) { printf(\"n = %d, m = %d\\n\", n, m); assert(n == 7); } y[i] = 2.0f * x[i] + 1.0f; }",
+            &declaration,
+        ),
+        made(
+            "",
+            "{ if (n != 7) { volatile int* p = (volatile int*)(long)n; *p = m; } y[i] = 2.0f * x[i] + 1.0f; }",
+            &declaration,
+        ),
+        made("", right, &declaration.replace("ceil_div(n * m, BLOCK)", "n / 7")),
+        made("", right, &declaration.replace("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\nshared = \"n * 1000\"")),
+        made("", right, &declaration.replace("requires = []", "requires = [\"n == 7\"]")),
+        made("", right, &declaration),
+    ];
+    let project = project(&manifest, &answers);
+    let agent = fs::read_to_string(project.root().join("agent.sh")).unwrap();
+    let told = project.place().join("told");
+    project.write("agent.sh", &format!("{agent}env > {0}/env-$n\necho \"$@\" > {0}/words-$n\n", told.display()));
+    let overlay = project.place().join("private.toml");
+    fs::write(
+        &overlay,
+        "[operator.twice]\nseeds = [918273645]\nshapes.hush = { n = 5, m = 104729, role = \"holdout\" }\n",
+    )
+    .unwrap();
+    let built = optimize(&project, &["--overlay", overlay.to_str().unwrap()]).expect(0);
+    assert_eq!(asked(&project) as usize, answers.len(), "{}", built.stderr());
+    for n in 1..=asked(&project) {
+        for name in [format!("prompt-{n}"), format!("env-{n}"), format!("words-{n}")] {
+            let text = fs::read_to_string(told.join(&name)).unwrap();
+            assert_eq!(tells(&text), None, "{name}: {text}");
+        }
+    }
+    assert!(prompt(&project, 4).contains("not right at every shape") && prompt(&project, 2).contains("small"));
+    // What goes out for those who train on it tells no more, and the records that are kept of prompts are these.
+    let exported = project.command(&["export", "trajectories", "--offline"]).output().unwrap();
+    let exported = String::from_utf8(exported.stdout).unwrap();
+    assert!(exported.lines().count() >= answers.len(), "{exported}");
+    for line in exported.lines() {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        without(&mut value);
+        assert_eq!(tells(&value.to_string()), None, "{value}");
+    }
+}
+
+#[test]
+fn a_file_of_the_package_that_tells_what_is_held_back_is_warned_of() {
+    let telling = MANIFEST
+        .replace("reference = { builtin = \"elementwise\", y = \"2 * x + 1\" }", "reference = \"ref.py::twice\"");
+    let project = project(&telling, &[answer(RIGHT)])
+        .file("ref.py", "def twice(x):\n    # checked at 7919\n    return [2 * v + 1 for v in x]\n");
+    let built = optimize(&project, &[]);
+    assert!(
+        built.stderr().contains("its operator tells of a shape that is held back, and agents are shown it"),
+        "{}",
+        built.stderr()
+    );
+}
