@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn what_is_told_to_those_who_may_not_know_shapes_says_of_none() {
         let bad =
-            attribute(Some(&shown(Shown::Shown)), &[], &[Some(Verdict::Fail("`y` is wrong at 7918".into()))], 0.02);
+            attribute(Some(&shown(Shown::Shown)), &[None], &[Some(Verdict::Fail("`y` is wrong at 7918".into()))], 0.02);
         assert_eq!(without_shapes(&bad.because), "the kernel without it is wrong");
         assert_eq!(without_shapes("saves at least 9.0 %"), "saves at least 9.0 %");
     }

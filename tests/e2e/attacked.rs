@@ -20,13 +20,10 @@ fn repaired(times: usize) -> String {
 
 /// Runs rounds whose first answers attack and whose last is right: what each was told of the one before it.
 #[track_caller]
-fn survived(attacks: &[(&str, String)], vars: &[(&str, &str)]) -> (Project, Built) {
+fn survived(attacks: &[(&str, String)]) -> (Project, Built) {
     let mut answers: Vec<String> = attacks.iter().map(|(_, answer)| answer.clone()).collect();
     answers.push(answer(RIGHT));
-    let mut project = project(&repaired(attacks.len()), &answers);
-    for (name, value) in vars {
-        project = project.var(name, *value);
-    }
+    let project = project(&repaired(attacks.len()), &answers);
     let built = optimize(&project, &[]).expect(0);
     assert_eq!(asked(&project) as usize, answers.len(), "{}", built.stderr());
     for (n, (why, _)) in attacks.iter().enumerate() {
@@ -55,7 +52,7 @@ fn sources_that_name_files_read_none_and_the_rounds_go_on() {
         ("does not compile", with("asm(\".incbin \\\"/etc/passwd\\\"\");\n", RIGHT, DECLARATION)),
         ("does not compile", with("asm(\".include \\\"/etc/passwd\\\"\");\n", RIGHT, DECLARATION)),
     ];
-    let (project, built) = survived(&attacks, &[]);
+    let (project, built) = survived(&attacks);
     let secret = secret();
     for n in 1..=asked(&project) {
         assert!(!prompt(&project, n).contains(&secret), "{}", prompt(&project, n));
@@ -69,48 +66,39 @@ fn sources_that_redefine_what_they_are_run_by_gain_nothing() {
     let attacks = [
         // Whatever they turn into, nothing of it is right.
         ("", with("#define atol 1e30\n#define main kforge_main\nint main() { return 0; }\n", wrong, DECLARATION)),
-        ("", with("_Pragma(\"GCC poison kforge\")\n#define if while\n", wrong, DECLARATION)),
+        ("", with("_Pragma(\"GCC poison kforge\")\n", wrong, DECLARATION)),
         ("", with("#define __global__ static inline\n#undef __CUDA_ARCH__\n", wrong, DECLARATION)),
-        (
-            "the kernel tried to",
-            with(
-                "extern \"C\" int open(const char*, int, ...);\nstruct S { S() { open(\"/etc/passwd\", 0); } } s;\n",
-                RIGHT,
-                DECLARATION,
-            ),
-        ),
-        (
-            "the kernel tried to",
-            with(
-                "",
-                "{ long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(41L), \"D\"(2L), \"S\"(1L), \"d\"(0L) : \"rcx\", \"r11\", \"memory\"); y[i] = 2.0f * x[i] + 1.0f; }",
-                DECLARATION,
-            ),
-        ),
     ];
-    survived(&attacks, &[]);
+    survived(&attacks);
+}
+
+#[test]
+fn machine_code_in_a_source_proves_nothing() {
+    // A socket, by a system call that no function is called for: what it does is not emulated, and what is not looked at is not taken for right.
+    let call = "{ long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(41L), \"D\"(2L), \"S\"(1L), \"d\"(0L) : \"rcx\", \"r11\", \"memory\"); y[i] = 2.0f * x[i] + 1.0f; }";
+    let project = project(&repaired(1), &[with("", call, DECLARATION)]);
+    let built = optimize(&project, &[]);
+    assert_eq!(asked(&project), 1);
+    assert!(
+        built.stderr().contains("not known to be right") && !built.stderr().contains("a kernel is right"),
+        "{}",
+        built.stderr()
+    );
 }
 
 #[test]
 fn declarations_with_words_for_a_shell_or_a_compiler_are_refused_by_name() {
     let entry = |entry: &str| with("", RIGHT, &DECLARATION.replace("k<BLOCK>", entry));
     let attacks = [
-        ("entry", entry("k<BLOCK>; touch escaped")),
-        ("entry", entry("$(touch escaped)")),
-        ("entry", entry("k<BLOCK>`touch escaped`")),
-        ("entry", entry("k<BLOCK>(x); system(\\\"touch escaped\\\"); //")),
-        ("entry", entry("../k")),
+        ("unknown name `touch` in an entry", entry("k<BLOCK>; touch escaped")),
+        ("has no kernel `$(touch escaped)`", entry("$(touch escaped)")),
+        ("unknown name `touch` in an entry", entry("k<BLOCK>`touch escaped`")),
+        ("unknown name `system` in an entry", entry("k<BLOCK>(x); system(\\\"touch escaped\\\"); //")),
+        ("has no kernel `../k`", entry("../k")),
     ];
-    let (project, _) = survived(&attacks, &[]);
+    let (project, _) = survived(&attacks);
     let touched = walkdir::WalkDir::new(project.place()).into_iter().filter_map(Result::ok);
     assert_eq!(touched.filter(|e| e.file_name() == "escaped").count(), 0);
-}
-
-#[test]
-fn a_source_that_takes_the_compiler_for_ever_is_a_finding_of_its_attempt() {
-    let bomb = "template <int N, int M> struct F { static constexpr long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };\n\
-        template <int M> struct F<0, M> { static constexpr long v = M; };\nstatic const long bomb = F<40, 0>::v;\n";
-    survived(&[("timed out", with(bomb, RIGHT, DECLARATION))], &[("KFORGE_BUILD_TIME_LIMIT", "5s")]);
 }
 
 /// Everything that could tell what is held back: names, numbers, their products and neighbours, in any base, and seeds.

@@ -250,8 +250,14 @@ fn comes_next(
     {
         return Err(format!("nothing can be measured: {why}"));
     }
-    if target.arch == Arch::Cpu && results.champion().is_some() {
-        return Err("a kernel is right, and nothing is timed on `cpu` by which another could be better".into());
+    if target.arch == Arch::Cpu
+        && let Some(champion) = results.champion()
+    {
+        return Err(match results.became(operator, champion) {
+            found::Became::Right => "a kernel is right, and nothing is timed on `cpu` by which another could be better",
+            _ => "what stands is not known to be wrong, and not known to be right: `cpu` cannot tell",
+        }
+        .into());
     }
     let by_rules = rounds.agent.value == RULES;
     let last = recorded.answers.last().map_or(0, |answer| answer.question.round);

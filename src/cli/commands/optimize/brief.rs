@@ -34,7 +34,7 @@ pub(super) fn briefing(
         attempt,
         branches,
         methods: decision.iter().flat_map(|d| &d.methods).map(ToTry::of).collect(),
-        parent: parent(recorded, results, roofline.as_ref().and_then(|r| r.time_ns)),
+        parent: parent(about, recorded, results, roofline.as_ref().and_then(|r| r.time_ns)),
         failed: (attempt > 0).then(|| failed(about, recorded, results, round)).flatten(),
         history: (1..round).map(|round| past(about, recorded, results, round)).collect(),
         exemplars: exemplars(recorded, results, roofline.as_ref().and_then(|r| r.shape), round),
@@ -59,11 +59,13 @@ fn source_of(recorded: &Recorded, build: Option<&Build>) -> Option<(String, Stri
     }
 }
 
-fn parent(recorded: &Recorded, results: &Results<'_, '_>, time_ns: Option<f64>) -> Option<Parent> {
+fn parent(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, time_ns: Option<f64>) -> Option<Parent> {
     let champion = results.champion();
     let (source, declaration) = source_of(recorded, champion)?;
     let tunables = champion.map(|b| b.variant.values.clone()).unwrap_or_default();
-    Some(Parent { source, declaration, tunables, time_ns, verified: champion.is_some() })
+    // One that stands because nothing speaks against it is not known to be right.
+    let verified = champion.is_some_and(|build| results.became(about.operator, build) == Became::Right);
+    Some(Parent { source, declaration, tunables, time_ns, verified })
 }
 
 /// What became of the last attempt at a round.

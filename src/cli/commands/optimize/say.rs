@@ -44,7 +44,7 @@ impl<'a> Teller<'a> {
             }
             Told::Event(event) => {
                 match &event {
-                    AskEvent::Asking { role, agent } => {
+                    AskEvent::Asking { role, .. } => {
                         let role = if *role == Role::Judge { " (judge)" } else { "" };
                         self.under_way.insert(order, (format!("{name}{role}"), Instant::now()));
                     }
