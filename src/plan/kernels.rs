@@ -214,7 +214,8 @@ impl Planner<'_> {
             }
             served.push(at as u32);
             field.judged.push((order, at, self.verify(scope, &build, case, MAIN)?));
-            if let Some(bench) = self.timing(scope, &build, case, few)? {
+            let verified = self.verification(scope, &build, case);
+            if let Some(bench) = self.timing(scope, &build, case, few, verified)? {
                 field.benched.push((order, at, bench));
             }
         }

@@ -26,12 +26,16 @@ pub const ABLATION: u8 = 3;
 pub struct Make(Node);
 
 impl Make {
+    /// The id of a node of that kind: `parts`, empty ones left out, and the kind.
+    pub fn id(kind: StepKind, parts: &[&str]) -> String {
+        let parts = parts.iter().copied().filter(|p| !p.is_empty());
+        parts.chain([kind.name()]).collect::<Vec<_>>().join("/")
+    }
+
     /// A node of the main phase of round 0. `parts` are joined to its id, empty ones left out; the kind comes last.
     pub fn new(kind: StepKind, parts: &[&str], labels: Labels, params: &impl Serialize) -> Self {
-        let mut id: Vec<&str> = parts.iter().copied().filter(|p| !p.is_empty()).collect();
-        id.push(kind.name());
         Make(Node {
-            id: id.join("/"),
+            id: Self::id(kind, parts),
             labels,
             rank: Rank { round: 0, phase: 0, wave: 0, kind },
             kind,
@@ -161,10 +165,12 @@ impl Make {
         self
     }
 
-    /// Takes up a device, and observes that product, or whichever there is.
+    /// Takes up a device, and observes that product, or whichever there is. It takes no slot of the processors: few of them are at work for a device at once, and
+    /// most of their time they wait for it.
     #[must_use]
     pub fn device(mut self, target: &str, product: Option<String>, exclusive: bool) -> Self {
         self.0.resources.device = Some(target.into());
+        self.0.resources.cpus = 0;
         self.0.resources.exclusive = exclusive;
         self.0.product = product;
         self
@@ -196,5 +202,18 @@ impl Make {
     /// The node.
     pub fn done(self) -> Node {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_at_a_device_keeps_no_processor_from_others() {
+        let make = || Make::new(StepKind::Verify, &["v"], Labels::default(), &());
+        assert_eq!(make().done().resources.cpus, 1);
+        let node = make().device("h200", None, false).done();
+        assert_eq!((node.resources.cpus, node.resources.device.as_deref()), (0, Some("h200")));
     }
 }

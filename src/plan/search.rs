@@ -283,7 +283,8 @@ impl Planner<'_> {
                 let judge = self.verify(scope, &build, &case, MAIN)?;
                 inputs.push((format!("judgement:{variant}:{at}"), judge.clone(), "judgement"));
                 next.judged.push((*variant, at, judge));
-                if let Some(few) = self.timing(scope, &build, &case, Some(FEW))? {
+                let verified = self.verification(scope, &build, &case);
+                if let Some(few) = self.timing(scope, &build, &case, Some(FEW), verified)? {
                     inputs.push((format!("few:{variant}:{at}"), few, "observation"));
                 }
             }

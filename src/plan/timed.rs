@@ -22,16 +22,18 @@ pub const PAIRS_PROTOCOL: u32 = 2;
 impl Planner<'_> {
     /// The bench step of a variant on a bench shape of a device target; none where nothing is timed.
     pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
-        self.timing(scope, build, case, None)
+        self.timing(scope, build, case, None, None)
     }
 
-    /// The same with at most `few` samples of the series that selects, under an id of its own.
+    /// The same with at most `few` samples of the series that selects, under an id of its own; begun once the step `after` has ended, if one is named: of a variant
+    /// that was verified it is known what it leaves, which a timing else has to find out.
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
         build: &Build,
         case: &Case,
         few: Option<u32>,
+        after: Option<String>,
     ) -> Result<Option<String>, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         if !is_timed(scope) || !is_benched(shape) || self.input.goal < Goal::Bench {
@@ -51,6 +53,7 @@ impl Planner<'_> {
         let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
             .round(scope.round)
             .memory(memory::timing(&params))
+            .after(after)
             .build("", &compile, &inspect)
             .device(&scope.target.name, self.product(scope), true)
             .unless(self.no_device(scope))

@@ -319,6 +319,13 @@ impl Planner<'_> {
         Ok(self.add(judge))
     }
 
+    /// The id of the verification that [`Planner::verify`] plans on a device, where it plans one.
+    pub(super) fn verification(&self, scope: Scope<'_>, build: &Build, case: &Case) -> Option<String> {
+        let mut parts = self.parts(scope, build);
+        parts.push(&scope.operator.shapes[case.at].name);
+        case.oracles.as_ref().map(|_| Make::id(StepKind::Verify, &parts))
+    }
+
     /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
     /// what the judge does beside.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {

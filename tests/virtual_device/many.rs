@@ -52,6 +52,16 @@ fn of_many_variants_those_near_the_best_alone_are_timed_in_full() {
 }
 
 #[test]
+fn a_variant_is_timed_once_it_is_verified() {
+    let built = lab(&machine(6.0)).built(&[]);
+    let ms = |id: &str, field: &str| built.step(id)[field].as_u64().unwrap();
+    for v in VALUES {
+        let (verify, few) = (format!("p/k/V={v}/h/big/verify"), format!("p/k/V={v}/h/big/few/bench"));
+        assert!(ms(&verify, "started_ms") + ms(&verify, "duration_ms") <= ms(&few, "started_ms"), "{v}");
+    }
+}
+
+#[test]
 fn who_is_found_out_when_timed_in_full_hides_nobody() {
     let evades = "ns = 100.0\nfault = \"evades\"";
     let lab = lab(&machine(6.0).first("^k<12>", evades).first("^k<11>", evades));
