@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::asked::without;
 use crate::project::{Built, Project};
 use crate::rounds::{DECLARATION, MANIFEST, answer, asked, champion, optimize, project, prompt, source};
 

@@ -101,6 +101,9 @@ struct Group<'p> {
     at_once: usize,
 }
 
+/// A place in the rounds, and what asking for it came to.
+pub(super) type Asked = (Seat, Result<(), Exit>);
+
 /// Asks for all that is due, as many at once as the agents allow, and records what was answered. Gives what each came to, in the order of what was due.
 ///
 /// What is recorded of a question depends on the replies to it, and on nothing that happens to others meanwhile, but for budgets, which the first spend first.
@@ -110,7 +113,7 @@ pub(super) fn answers(
     packages: &Packages,
     due: Vec<Due>,
     run: &Run,
-) -> Result<Vec<(Seat, Result<(), Exit>)>, Exit> {
+) -> Result<Vec<Asked>, Exit> {
     let store = Answers::new(&opened.home);
     let seats: Vec<Seat> = due.iter().map(|due| due.recorded.seat.clone()).collect();
     let about =
@@ -150,7 +153,7 @@ pub(super) fn answers(
     });
     context.console.finish();
     let how = |(order, seat)| (seat, ended.remove(&order).unwrap_or(Err(Exit::Interrupted)));
-    let ended: Vec<(Seat, Result<(), Exit>)> = seats.into_iter().enumerate().map(how).collect();
+    let ended: Vec<Asked> = seats.into_iter().enumerate().map(how).collect();
     if ended.iter().any(|(_, how)| matches!(how, Err(Exit::Interrupted))) {
         context.console.error("interrupted; what was answered is kept: run the same command to go on");
     }
@@ -164,6 +167,9 @@ impl<'p> Group<'p> {
     }
 }
 
+/// Who is asked, by name: the package, its coder and its judge; none where the rules have said what there is to say.
+type Asker<'n> = Option<(&'n str, &'n str, Option<&'n str>)>;
+
 /// What is due by whom it is asked, those that are asked first in their places already: which of them a budget pays for must not depend on whose thread is first.
 fn groups<'p>(
     context: &'p Context,
@@ -172,7 +178,7 @@ fn groups<'p>(
     due: Vec<Due>,
     run: &'p Run,
 ) -> Result<Vec<Group<'p>>, Exit> {
-    let mut groups: BTreeMap<Option<(&str, &str, Option<&str>)>, Group<'p>> = BTreeMap::new();
+    let mut groups: BTreeMap<Asker<'_>, Group<'p>> = BTreeMap::new();
     // By question: the group that it is in, and its place there.
     let mut places = BTreeMap::new();
     for (order, due) in due.into_iter().enumerate() {
