@@ -47,6 +47,9 @@ pub struct Product<'a> {
 pub trait Elsewhere: Sync + std::fmt::Debug {
     /// Fills `c`, row-major without gaps. False where it cannot, for whatever reason; `c` may hold anything then.
     fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool;
+
+    /// Told where what it made does not have the bits of what was made here: it is not to be asked again, and whoever is told where products were made hears of it.
+    fn disagreed(&self);
 }
 
 impl<'a> Matrix<'a> {
@@ -61,29 +64,6 @@ impl<'a> Matrix<'a> {
         let last = self.start + (rows - 1) * self.row + (columns - 1) * self.column;
         assert!(last < self.values.len(), "BUG: a matrix reaches element {last} of {}", self.values.len());
     }
-}
-
-/// Multiplications from which on the rows are shared among threads.
-const WORTH_SHARING: f64 = 1e9;
-/// Most threads for one product.
-const MOST_THREADS: usize = 16;
-
-/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n. Large products are shared among the processors, row by row, which changes no bit.
-pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
-    let threads = match (m as f64) * (k as f64) * (n as f64) {
-        work if work < WORTH_SHARING => 1,
-        _ => std::thread::available_parallelism().map_or(1, |n| n.get()).min(MOST_THREADS).min(m),
-    };
-    if threads == 1 {
-        return multiply_here(m, k, n, a, b, c);
-    }
-    let rows = m.div_ceil(threads);
-    std::thread::scope(|scope| {
-        for (part, c) in c.chunks_mut(rows * n).enumerate() {
-            let a = Matrix { start: a.start + part * rows * a.row, ..a };
-            scope.spawn(move || multiply_here(c.len() / n, k, n, a, b, c));
-        }
-    });
 }
 
 /// Multiply-adds from which on a product is worth handing over.
@@ -107,13 +87,18 @@ pub fn product(product: &Product<'_>, c: &mut [f64]) {
 /// Whether a product was made elsewhere, and is what it would be here as far as can be told.
 fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewhere) -> bool {
     let Product { m, k, n, a, b } = *product;
-    plain(a.span(m, k)) && plain(b.span(k, n)) && elsewhere.multiply(product, c) && {
-        let mut row = vec![0.0; n];
-        [0, m / 3, m / 2, m - 1].into_iter().all(|i| {
-            multiply_here(1, k, n, Matrix { start: a.start + i * a.row, ..a }, b, &mut row);
-            row.iter().zip(&c[i * n..]).all(|(here, there)| here.to_bits() == there.to_bits())
-        })
+    if !(plain(a.span(m, k)) && plain(b.span(k, n)) && elsewhere.multiply(product, c)) {
+        return false;
     }
+    let mut row = vec![0.0; n];
+    let agrees = [0, m / 3, m / 2, m - 1].into_iter().all(|i| {
+        multiply(1, k, n, Matrix { start: a.start + i * a.row, ..a }, b, &mut row);
+        row.iter().zip(&c[i * n..]).all(|(here, there)| here.to_bits() == there.to_bits())
+    });
+    if !agrees {
+        elsewhere.disagreed();
+    }
+    agrees
 }
 
 /// Whether products of any two of these, and sums of as many as there can be, neither overflow nor lose bits at the lower end of f64's range.
@@ -122,7 +107,8 @@ fn plain(values: &[f64]) -> bool {
     values.par_chunks(1 << 14).all(|piece| piece.iter().all(plain))
 }
 
-fn multiply_here(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
+/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n. Large products are shared among the processors, row by row, which changes no bit.
+pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
     assert!(c.len() == m * n, "BUG: a product of {m} x {n} into {} values", c.len());
     if m == 0 || n == 0 {
         return;
@@ -209,16 +195,21 @@ mod tests {
         asked: std::sync::atomic::AtomicUsize,
         wrong: Option<usize>,
         refuses: bool,
+        told: std::sync::atomic::AtomicBool,
     }
 
     impl Elsewhere for Other {
         fn multiply(&self, p: &Product<'_>, c: &mut [f64]) -> bool {
             self.asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-            multiply_here(p.m, p.k, p.n, p.a, p.b, c);
+            multiply(p.m, p.k, p.n, p.a, p.b, c);
             if let Some(at) = self.wrong {
                 c[at] = f64::from_bits(c[at].to_bits() ^ 1);
             }
             !self.refuses
+        }
+
+        fn disagreed(&self) {
+            self.told.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
@@ -233,7 +224,9 @@ mod tests {
         };
         assert_eq!(taken(&Other::default(), &b), (true, 1));
         assert_eq!(taken(&Other { refuses: true, ..Other::default() }, &b), (false, 1));
-        assert_eq!(taken(&Other { wrong: Some(2 * n + 3), ..Other::default() }, &b), (false, 1));
+        let wrong = Other { wrong: Some(2 * n + 3), ..Other::default() };
+        assert_eq!(taken(&wrong, &b), (false, 1));
+        assert!(wrong.told.into_inner());
         // Of these nobody is asked: on the way something might overflow, vanish or be no number.
         for odd in [f64::NAN, f64::INFINITY, 1e200, 1e-200] {
             b[7] = odd;
@@ -268,9 +261,9 @@ mod tests {
         };
         let (a, b) = (values(m * k, 7919), values(k * n, 104_729));
         let (mut shared, mut alone) = (vec![0.0; m * n], vec![0.0; m * n]);
-        assert!((m * k * n) as f64 >= WORTH_SHARING);
+        assert!(m * k * n >= SHARED);
         multiply(m, k, n, matrix(&a, k), matrix(&b, n), &mut shared);
-        multiply_here(m, k, n, matrix(&a, k), matrix(&b, n), &mut alone);
+        rows(m, k, n, matrix(&a, k), matrix(&b, n), &mut alone);
         assert!(shared.iter().zip(&alone).all(|(a, b)| a.to_bits() == b.to_bits()));
     }
 }

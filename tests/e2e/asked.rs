@@ -67,13 +67,31 @@ impl Endpoint {
         all.sort_by_key(Waiting::kernel);
         all
     }
+
+    /// How a run ends that asks for nothing more.
+    fn end(&self, mut running: Child) -> Output {
+        while running.try_wait().unwrap().is_none() {
+            match self.0.accept() {
+                Ok((mut stream, _)) => {
+                    stream.set_nonblocking(false).unwrap();
+                    let text = request(&mut stream);
+                    let _ = running.kill();
+                    panic!("nothing more was to be asked: {text}");
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+                Err(e) => panic!("{e}"),
+            }
+        }
+        running.wait_with_output().unwrap()
+    }
 }
 
 impl Waiting {
     /// The kernel that it is about.
     fn kernel(&self) -> u32 {
-        let named = |n: &u32| self.text.contains(&format!("`k{n}`"));
-        (1..=9).find(named).unwrap_or_else(|| panic!("{}", self.text))
+        // The first that it names: kernels that are right already are shown as examples further below.
+        let named = |n: u32| Some((self.text.find(&format!("`k{n}`"))?, n));
+        (1..=9).filter_map(named).min().unwrap_or_else(|| panic!("{}", self.text)).1
     }
 
     /// Answers with the kernel that is asked for.
@@ -148,7 +166,7 @@ fn kernels_are_asked_for_at_the_same_time_and_the_order_of_replies_changes_nothi
         let repair = endpoint.requests(1, &mut running).remove(0);
         assert!(repair.kernel() == 2 && repair.text.contains("y[i] = x[i];"), "{}", repair.text);
         repair.right();
-        let told = said(&running.wait_with_output().unwrap(), 0);
+        let told = said(&endpoint.end(running), 0);
         for part in
             ["Asking a (coder) for p/k1/cpu", "Answered a (coder) for p/k3/cpu after 0 s: 1000 tokens in, 100 out"]
         {
@@ -171,7 +189,7 @@ fn a_budget_pays_for_the_first_kernels_however_many_ask_at_once() {
     let asked = endpoint.requests(3, &mut running);
     assert_eq!(asked.iter().map(Waiting::kernel).collect::<Vec<_>>(), [1, 2, 3]);
     asked.into_iter().for_each(Waiting::right);
-    let told = said(&running.wait_with_output().unwrap(), 101);
+    let told = said(&endpoint.end(running), 101);
     assert!(
         told.contains(
             "p/k4/cpu: round 1: no method in particular: agent `a` has spent its budget of this run: 3 requests of 3"
@@ -180,7 +198,7 @@ fn a_budget_pays_for_the_first_kernels_however_many_ask_at_once() {
     );
     let mut running = project.command(&["optimize"]).spawn().unwrap();
     endpoint.requests(1, &mut running).remove(0).right();
-    said(&running.wait_with_output().unwrap(), 0);
+    said(&endpoint.end(running), 0);
     assert_eq!(champions(&project).len(), 4);
 }
 
@@ -193,7 +211,7 @@ fn the_same_question_of_two_kernels_is_asked_once() {
     project.write("kernel.toml", &format!("{manifest}[kernel.k2]{kernel}"));
     let mut running = project.command(&["optimize"]).spawn().unwrap();
     endpoint.requests(1, &mut running).remove(0).right();
-    let told = said(&running.wait_with_output().unwrap(), 0);
+    let told = said(&endpoint.end(running), 0);
     assert!(
         told.contains("Recalling what a answered (coder) for p/k2/cpu") && told.contains("a: 1 request,"),
         "{told}"
@@ -223,7 +241,7 @@ fn a_run_that_is_killed_while_several_are_asked_for_asks_for_none_again_that_was
     let again = endpoint.requests(2, &mut running);
     assert_eq!(again.iter().map(Waiting::kernel).collect::<Vec<_>>(), [1, 3]);
     again.into_iter().for_each(Waiting::right);
-    let told = said(&running.wait_with_output().unwrap(), 0);
+    let told = said(&endpoint.end(running), 0);
     assert!(told.contains("Recalling what a answered (coder) for p/k2/cpu"), "{told}");
     assert_eq!(champions(&project).len(), 3);
     assert_eq!(replies(), 3, "{told}");

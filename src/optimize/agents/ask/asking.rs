@@ -144,8 +144,7 @@ impl<'a> Asking<'a> {
                 advice = Some(said);
             }
             // Whatever the judge was asked or not: what comes next of this question is for the coder.
-            self.leaves();
-            self.around.ledger.expects(coder, self.around.order);
+            self.around.ledger.moves(coder, self.around.order);
         }
         let wanted = Wanted {
             question,

@@ -146,28 +146,42 @@ impl Ledger {
         self.changed.notify_all();
     }
 
+    /// A question that was going to ask whomever asks this agent next. It stands nowhere else from then on, and at no time nowhere: those behind it would go first.
+    pub fn moves(&self, agent: &Agent, order: usize) {
+        let mut accounts = self.accounts();
+        for account in accounts.values_mut() {
+            account.queue.remove(&order);
+        }
+        accounts.entry(account_of(agent)).or_default().queue.insert(order);
+        drop(accounts);
+        self.changed.notify_all();
+    }
+
     /// Whether a question's next request may start now; if it may, it has.
     pub(super) fn admit(&self, agent: &Agent, order: usize, reserve: Reserve, now: Duration) -> Admission {
-        self.change(agent, |account| {
-            account.queue.insert(order);
-            if account.queue.first() != Some(&order) {
-                return Admission::Busy;
+        let mut accounts = self.accounts();
+        let account = accounts.entry(account_of(agent)).or_default();
+        account.queue.insert(order);
+        if account.queue.first() != Some(&order) {
+            return Admission::Busy;
+        }
+        let admission = account.admission(agent, reserve, now);
+        match &admission {
+            Admission::Go => {
+                account.queue.remove(&order);
+                account.spent.requests += 1;
+                account.sent.push_back(now);
+                account.under_way.push(reserve);
             }
-            let admission = account.admission(agent, reserve, now);
-            match &admission {
-                Admission::Go => {
-                    account.queue.remove(&order);
-                    account.spent.requests += 1;
-                    account.sent.push_back(now);
-                    account.under_way.push(reserve);
-                }
-                Admission::Spent(_) => {
-                    account.queue.remove(&order);
-                }
-                Admission::After(_) | Admission::Busy => {}
+            Admission::Spent(_) => {
+                account.queue.remove(&order);
             }
-            admission
-        })
+            // Nobody is told of what changes nothing: those who wait would wake each other for ever.
+            Admission::After(_) | Admission::Busy => return admission,
+        }
+        drop(accounts);
+        self.changed.notify_all();
+        admission
     }
 
     /// Waits until something changes, or for so long.

@@ -201,10 +201,10 @@ struct Bench<'a> {
     best: Option<f64>,
 }
 
-/// When few samples are enough: one, of a variant that is slower than another by so much that no luck makes up for it.
-fn few_enough(few: usize, about: f64, best: Option<f64>) -> Stopping {
-    let most = if best.is_some_and(|best| about > HOPELESS * best) { 1 } else { few };
-    Stopping { least: most, most, width: 0.0 }
+/// Whether one of few samples is enough: of a variant that is slower than another by so much that no luck makes up for it. A single launch tells of cold samples alone:
+/// of hot ones, which may come from graphs, the event's own time is no part.
+fn is_hopeless(cold: bool, about: f64, best: Option<f64>) -> bool {
+    cold && best.is_some_and(|best| about > HOPELESS * best)
 }
 
 /// The least medians of few samples that this process has seen, by what was to be done. Only what is plausible, of right outputs, is among them.
@@ -351,25 +351,26 @@ impl<'a> Bench<'a> {
             }
         }
         let about = median(&warming[warming.len().saturating_sub(BATCH)..]);
-        let stopping = match self.params.samples {
-            Some(few) => few_enough(few as usize, about, self.best),
-            None => BENCH,
+        let (stopping, hopeless) = match self.params.samples.map(|few| few as usize) {
+            Some(few) => (Stopping { least: few, most: few, width: 0.0 }, is_hopeless(cold, about, self.best)),
+            None => (BENCH, false),
         };
+        let enough = |samples: &[f64]| stopping.enough(samples) || (hopeless && !samples.is_empty());
         let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
         let bare = self.bare(copies)?;
         let mut series = Series { samples_ns: vec![], dropped: 0 };
         let mut taken = 0;
-        while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
+        while !enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
             // How long a batch is, nobody outside can count on.
             let batch =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
-            let count = batch.min(stopping.most - taken);
+            let count = if hopeless { 1 } else { batch.min(stopping.most - taken) };
             taken += count;
             match self.batch(cold, (copies, bare), count)? {
                 Ok(ns) => series.samples_ns.extend(ns),
                 Err(dropped) => series.dropped += dropped,
             }
-            let last = stopping.enough(&series.samples_ns) || taken >= stopping.most;
+            let last = enough(&series.samples_ns) || taken >= stopping.most;
             if last || self.chance(LOOKS) == 0 {
                 // A batch shorter than there are sets left some untouched.
                 let sets = if cold { self.sets.min(count as u32) } else { 1 };
@@ -549,8 +550,9 @@ mod tests {
 
     #[test]
     fn of_a_hopeless_variant_one_sample_is_enough() {
-        let most = |about, best| few_enough(5, about, best).most;
-        assert_eq!([most(100.0, None), most(149.0, Some(100.0)), most(151.0, Some(100.0))], [5, 5, 1]);
+        let of = |about, best| is_hopeless(true, about, best);
+        assert_eq!([of(100.0, None), of(149.0, Some(100.0)), of(151.0, Some(100.0))], [false, false, true]);
+        assert!(!is_hopeless(false, 151.0, Some(100.0)));
         let work = Digest::of(b"a work of this test");
         assert_eq!(best(&work), None);
         [3.0, 2.0, 4.0].iter().for_each(|ns| remember(work, *ns));

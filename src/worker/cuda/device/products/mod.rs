@@ -66,7 +66,6 @@ struct Open {
     talker: Talker,
     exchange: Exchange,
     product: String,
-    _lock: Option<Lock>,
 }
 
 impl std::fmt::Debug for Open {
@@ -99,9 +98,14 @@ impl Products {
     fn make(&self, product: &Product<'_>, c: &mut [f64]) -> Result<(), String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match std::mem::replace(&mut *state, State::Gone(String::new())) {
-            State::Untried => self.open(),
-            State::Open(open) => Ok(open),
+            State::Untried => self.turn().and_then(|turn| Ok((turn, self.open()?))),
+            State::Open(open) => self.turn().map(|turn| (turn, open)),
             State::Gone(why) => Err(why),
+        };
+        // For one product at a time: what the host does between two of them keeps nobody waiting who wants to measure.
+        let (_turn, open) = match open {
+            Ok((turn, open)) => (turn, Ok(open)),
+            Err(why) => (None, Err(why)),
         };
         match open.and_then(|open| open.make(product, c)) {
             Ok(open) => {
@@ -115,9 +119,13 @@ impl Products {
         }
     }
 
+    /// The device's lock, where there is one, shared with other products.
+    fn turn(&self) -> Result<Option<Lock>, String> {
+        self.lock.as_deref().map(turn).transpose()
+    }
+
     fn open(&self) -> Result<Box<Open>, String> {
         let facts: &DeviceFacts = self.probed.devices.first().ok_or("there is no device")?;
-        let lock = self.lock.as_deref().map(turn).transpose()?;
         let system = |e: std::io::Error| format!("the device's process cannot be started: {e}");
         let exchange = Exchange::new().map_err(system)?;
         let start = Start {
@@ -128,7 +136,7 @@ impl Products {
         let start = serde_json::to_string(&start).map_err(|e| e.to_string())?;
         let command = Command::own().inherit(exchange.descriptor()).args(["worker", "--product-runner", &start]);
         let talker = Talker::start(&at_device(command, &self.probed, facts)).map_err(system)?;
-        let open = Open { talker, exchange, product: facts.product.clone(), _lock: lock };
+        let open = Open { talker, exchange, product: facts.product.clone() };
         Ok(Box::new(open.line("")?.0))
     }
 }
@@ -150,16 +158,20 @@ impl Elsewhere for Products {
     fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool {
         self.make(product, c).is_ok()
     }
+
+    fn disagreed(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Gone("the device's bits differ".into());
+    }
 }
 
 impl Open {
     /// Sends a line, and takes the answer. On any other than was hoped for the process goes with this.
     fn line(self, line: &str) -> Result<(Self, Answer), String> {
-        let Open { talker, exchange, product, _lock } = self;
+        let Open { talker, exchange, product } = self;
         let answered = talker.exchange(line, PATIENCE, &AtomicBool::new(false));
         let (talker, text) =
             answered.map_err(|e| e.to_string())?.map_err(|died| format!("its process {}", died.end))?;
-        let open = Open { talker, exchange, product, _lock };
+        let open = Open { talker, exchange, product };
         match serde_json::from_str(&text).map_err(|e| e.to_string())? {
             Answer::Fault(fault) => Err(fault.to_string()),
             Answer::Refused { why } => Err(why),
