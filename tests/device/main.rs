@@ -540,26 +540,34 @@ fn few() {
 }
 
 fn few_launches() {
-    let lab = Lab { samples: Some(5), only: Some(Metric::Hot), ..Lab::new() };
-    let launched = |step: &dyn Fn() -> Seen| {
+    let lab = |metric| Lab { samples: Some(5), only: Some(metric), ..Lab::new() };
+    let launched = |lab: &Lab, step: &dyn Fn() -> Seen| {
         let before = lab.asked().len();
         let seen = step();
         assert_eq!(seen.verdict(), None, "{:?}", seen.response);
         lab.asked().len() - before
     };
+    let hot = lab(Metric::Hot);
     // Two that warm up, five samples, and one that nobody times, where no verification has shown what is left.
-    assert_eq!(launched(&|| lab.bench("honest")), 8);
-    launched(&|| lab.verify("honest"));
-    assert_eq!(launched(&|| lab.bench("honest")), 7);
-    let observed: BenchObserved = lab.bench("slower").read("observation");
+    assert_eq!(launched(&hot, &|| hot.bench("honest")), 8);
+    launched(&hot, &|| hot.verify("honest"));
+    assert_eq!(launched(&hot, &|| hot.bench("honest")), 7);
+    let observed: BenchObserved = hot.bench("slower").read("observation");
     assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
     assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
+    // However slow: what a launch takes that nobody prepared says little of hot times.
+    launched(&hot, &|| hot.verify("hopeless"));
+    assert_eq!(launched(&hot, &|| hot.bench("hopeless")), 7);
     // One that no luck can help is sampled once, and is as right as the others.
-    launched(&|| lab.verify("hopeless"));
-    assert_eq!(launched(&|| lab.bench("hopeless")), 3);
-    let observed: BenchObserved = lab.bench("hopeless").read("observation");
+    let cold = lab(Metric::Cold);
+    for kernel in ["honest", "hopeless"] {
+        launched(&cold, &|| cold.verify(kernel));
+    }
+    assert_eq!(launched(&cold, &|| cold.bench("honest")), 6);
+    assert_eq!(launched(&cold, &|| cold.bench("hopeless")), 2);
+    let observed: BenchObserved = cold.bench("hopeless").read("observation");
     assert!(observed.few && observed.verified, "{observed:?}");
-    assert_eq!(observed.hot.unwrap().samples_ns.len(), 1);
+    assert_eq!(observed.cold.unwrap().samples_ns.len(), 1);
 }
 
 fn kept() {
