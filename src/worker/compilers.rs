@@ -32,6 +32,8 @@ const COUNT: usize = 100_000;
 const PROCESSES: usize = 256;
 /// Descriptors that one may have open.
 const OPEN: u64 = 1024;
+/// By how much compilers are nicer than all else: they load every processor, and a step that holds a device would wait for one at each of its turns.
+const NICE: i32 = 10;
 /// Address space of a worker itself: its program, NVRTC's libraries, stacks.
 const OWN: u64 = 1 << 30;
 
@@ -115,7 +117,7 @@ pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
     Confinement { scratch: Some(steps.to_path_buf()), read, devices: vec![], programs: true, keep: vec![], limits }
 }
 
-/// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain.
+/// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain, and that lets others go first.
 ///
 /// # Errors
 /// The system cannot confine and nobody permits that it does not, or refuses to.
@@ -128,6 +130,9 @@ pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Re
     let cannot = |e: io::Error| super::task::failed(format!("cannot confine the compilers of this step: {e}"));
     std::thread::scope(|scope| {
         let inside = || {
+            // Of this thread alone, and of the threads and processes that it starts. Where it is refused they are merely less polite.
+            let _ = rustix::process::getpriority_process(None)
+                .and_then(|now| rustix::process::setpriority_process(None, now + NICE));
             confine::confine_thread(&keep).map_err(cannot)?;
             work(&bounds)
         };

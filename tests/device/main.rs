@@ -555,10 +555,12 @@ fn few_launches() {
     let observed: BenchObserved = hot.bench("slower").read("observation");
     assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
     assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
-    // However slow: what a launch takes that nobody prepared says little of hot times.
-    launched(&hot, &|| hot.verify("hopeless"));
-    assert_eq!(launched(&hot, &|| hot.bench("hopeless")), 7);
     // One that no luck can help is sampled once, and is as right as the others.
+    launched(&hot, &|| hot.verify("hopeless"));
+    assert_eq!(launched(&hot, &|| hot.bench("hopeless")), 3);
+    // One whose first launches alone are slow gets all of its samples.
+    launched(&hot, &|| hot.verify("slow_to_start"));
+    assert_eq!(launched(&hot, &|| hot.bench("slow_to_start")), 7);
     let cold = lab(Metric::Cold);
     for kernel in ["honest", "hopeless"] {
         launched(&cold, &|| cold.verify(kernel));

@@ -25,6 +25,7 @@ use crate::judged::toolchain;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_compiler_that_does_no_harm_compiles", harmless),
+    ("a_compiler_lets_others_go_first", polite),
     ("a_source_reads_no_file_of_the_users_through_a_compiler", reads),
     ("flags_write_nothing_outside_the_scratch_folder", writes),
     ("a_program_in_a_compilers_place_reaches_no_file_of_the_users", files),
@@ -164,6 +165,12 @@ fn harmless() {
         made.sort();
         assert_eq!(made, ["binary", "facts", "lines", "log"]);
     }
+}
+
+fn polite() {
+    let nice = rustix::process::getpriority_process(None).unwrap();
+    let said = Attack::new().refused("", &["-wrapper", "/bin/bash,-c,echo nice $(nice) >&2; exit 3"]);
+    assert!(said.contains(&format!("nice {}", (nice + 10).min(19))), "{said}");
 }
 
 fn reads() {

@@ -201,10 +201,10 @@ struct Bench<'a> {
     best: Option<f64>,
 }
 
-/// Whether one of few samples is enough: of a variant that is slower than another by so much that no luck makes up for it. A single launch tells of cold samples alone:
-/// of hot ones, which may come from graphs, the event's own time is no part.
-fn is_hopeless(cold: bool, about: f64, best: Option<f64>) -> bool {
-    cold && best.is_some_and(|best| about > HOPELESS * best)
+/// Whether one of few samples may be enough: of a variant that is slower than another by so much that no luck makes up for it. Hot times below some length come from
+/// graphs, of which the event's own time is no part, and the best may be one of them.
+fn is_hopeless(cold: bool, ns: f64, best: Option<f64>) -> bool {
+    (cold || ns >= 2.0 * SHORT_NS) && best.is_some_and(|best| ns > HOPELESS * best)
 }
 
 /// The least medians of few samples that this process has seen, by what was to be done. Only what is plausible, of right outputs, is among them.
@@ -351,11 +351,14 @@ impl<'a> Bench<'a> {
             }
         }
         let about = median(&warming[warming.len().saturating_sub(BATCH)..]);
-        let (stopping, hopeless) = match self.params.samples.map(|few| few as usize) {
-            Some(few) => (Stopping { least: few, most: few, width: 0.0 }, is_hopeless(cold, about, self.best)),
+        let best = self.best;
+        // That a launch took so long which nobody prepared says little; that the first sample does too is enough.
+        let (stopping, doubtful) = match self.params.samples.map(|few| few as usize) {
+            Some(few) => (Stopping { least: few, most: few, width: 0.0 }, is_hopeless(cold, about, best)),
             None => (BENCH, false),
         };
-        let enough = |samples: &[f64]| stopping.enough(samples) || (hopeless && !samples.is_empty());
+        let hopeless = |samples: &[f64]| doubtful && samples.first().is_some_and(|ns| is_hopeless(cold, *ns, best));
+        let enough = |samples: &[f64]| stopping.enough(samples) || hopeless(samples);
         let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
         let bare = self.bare(copies)?;
         let mut series = Series { samples_ns: vec![], dropped: 0 };
@@ -364,7 +367,7 @@ impl<'a> Bench<'a> {
             // How long a batch is, nobody outside can count on.
             let batch =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
-            let count = if hopeless { 1 } else { batch.min(stopping.most - taken) };
+            let count = if doubtful && taken == 0 { 1 } else { batch.min(stopping.most - taken) };
             taken += count;
             match self.batch(cold, (copies, bare), count)? {
                 Ok(ns) => series.samples_ns.extend(ns),
@@ -549,10 +552,14 @@ mod tests {
     use crate::record::testing::verification;
 
     #[test]
-    fn of_a_hopeless_variant_one_sample_is_enough() {
+    fn of_a_hopeless_variant_one_sample_may_be_enough() {
         let of = |about, best| is_hopeless(true, about, best);
         assert_eq!([of(100.0, None), of(149.0, Some(100.0)), of(151.0, Some(100.0))], [false, false, true]);
-        assert!(!is_hopeless(false, 151.0, Some(100.0)));
+        let hot = |about, best| is_hopeless(false, about, Some(best));
+        assert_eq!(
+            [hot(151.0, 100.0), hot(2.0 * SHORT_NS, SHORT_NS), hot(2.0 * SHORT_NS, 1.9 * SHORT_NS)],
+            [false, true, false]
+        );
         let work = Digest::of(b"a work of this test");
         assert_eq!(best(&work), None);
         [3.0, 2.0, 4.0].iter().for_each(|ns| remember(work, *ns));
