@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -156,6 +156,14 @@ fn poll(entries: &mut [libc::pollfd], wait: Option<Duration>) -> io::Result<()> 
     }
 }
 
+/// Looks for something to read, without sleeping, for so long at most. To be woken takes longer than many a message does, above all on a virtual machine.
+pub fn look_for(fd: BorrowedFd<'_>, awake: Duration) {
+    let began = Instant::now();
+    while began.elapsed() < awake && matches!(wait_readable(fd, Some(Duration::ZERO)), Ok(false)) {
+        std::hint::spin_loop();
+    }
+}
+
 /// Waits until a descriptor is readable; false if it was not within `wait`.
 pub(super) fn wait_readable(fd: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<bool> {
     loop {
@@ -167,5 +175,22 @@ pub(super) fn wait_readable(fd: BorrowedFd<'_>, wait: Option<Duration>) -> io::R
         if wait.is_some() {
             return Ok(false);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_looks_for_something_stops_once_it_is_there_and_once_nothing_will_come() {
+        let hour = Duration::from_secs(3600);
+        let (reader, mut writer) = io::pipe().unwrap();
+        look_for(reader.as_fd(), Duration::ZERO);
+        writer.write_all(b"x").unwrap();
+        look_for(reader.as_fd(), hour);
+        let (reader, writer) = io::pipe().unwrap();
+        drop(writer);
+        look_for(reader.as_fd(), hour);
     }
 }

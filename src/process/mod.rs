@@ -17,6 +17,7 @@ mod run;
 mod talk;
 
 pub use capture::Captured;
+pub use channels::look_for;
 pub use command::Command;
 pub use end::{End, signal_name};
 pub use limits::Limits;

@@ -19,6 +19,8 @@ pub struct Talker {
     channels: Channels,
     out: Vec<u8>,
     err: Captured,
+    /// For how long an answer is looked for without sleeping.
+    awake: Duration,
 }
 
 /// Why a child gave no answer. It is gone.
@@ -34,7 +36,12 @@ impl Talker {
     /// Starts it.
     pub fn start(command: &Command) -> io::Result<Self> {
         let (child, channels) = Channels::start(command, false)?;
-        Ok(Talker { child, channels, out: Vec::new(), err: Captured::new(STDERR) })
+        Ok(Talker { child, channels, out: Vec::new(), err: Captured::new(STDERR), awake: Duration::ZERO })
+    }
+
+    /// The same, whose answers are looked for without sleeping for so long: it answers within that, and often.
+    pub fn awake(self, awake: Duration) -> Self {
+        Talker { awake, ..self }
     }
 
     /// Its process id, which is also that of its group.
@@ -62,9 +69,10 @@ impl Talker {
         // A line that came unasked is no answer.
         let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved("it answered unasked"));
         while ours.is_none() {
+            let wait = if start.elapsed() < self.awake { Duration::ZERO } else { TICK };
             let (out, err) = (&mut self.out, &mut self.err);
             let fresh = out.len();
-            let ended = self.channels.step(&self.child, TICK, &mut |stream, bytes| match stream {
+            let ended = self.channels.step(&self.child, wait, &mut |stream, bytes| match stream {
                 Stream::Out => out.extend_from_slice(bytes),
                 Stream::Err => err.push(bytes),
             })?;

@@ -228,7 +228,7 @@ impl Client {
             Some(under) => under.command().map_err(system)?,
         };
         let command = at_device(command.args(["worker", "--device-runner", &start]), probed, &facts);
-        let talker = Talker::start(&command).map_err(system)?;
+        let talker = Talker::start(&command).map_err(system)?.awake(super::AWAKE);
         let mut client = Self::new(talker, exchange, facts, under.is_some());
         match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,

@@ -39,8 +39,14 @@ static __device__ __forceinline__ u64 mixed(u64 word, u64 place, u64 salt) {
     return z ^ (z >> 31);
 }
 
+// The sum over a warp, in its first lane.
+static __device__ __forceinline__ u64 of_warp(u64 own) {
+    for (int lanes = 16; lanes > 0; lanes /= 2) own += __shfl_down_sync(0xffffffffu, own, lanes);
+    return own;
+}
+
 // Adds to `sum` what each word of four bytes and its place come to, the bytes behind the last whole one as a word of their own: equal contents give equal sums in
-// whatever order threads come. `area` is aligned to a word. Who does not know the salt cannot make other contents of the same sum.
+// whatever order threads come. `area` is aligned to a word, blocks are of whole warps. Who does not know the salt cannot make other contents of the same sum.
 extern "C" __global__ void kforge_checksum(const unsigned char* area, u64 bytes, u64 salt, u64* sum) {
     u64 words = bytes / 4;
     u64 stride = (u64)gridDim.x * blockDim.x;
@@ -52,7 +58,9 @@ extern "C" __global__ void kforge_checksum(const unsigned char* area, u64 bytes,
         for (u64 i = words * 4; i < bytes; ++i) last |= (u64)area[i] << 8 * (i % 4);
         own += mixed(last, words, salt);
     }
-    atomicAdd(sum, own);
+    // One addition a warp: those of all threads to one word would take longer than the reading. Not one a block: what lies in shared memory the next kernel may find.
+    own = of_warp(own);
+    if (threadIdx.x % 32 == 0) atomicAdd(sum, own);
 }
 
 // Counts bytes that are not `byte`.

@@ -60,3 +60,6 @@ pub use verify::verify;
 
 /// The name under which a worker is told where it is written what devices there are: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
+
+/// How long judge and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.
+const AWAKE: std::time::Duration = std::time::Duration::from_micros(500);

@@ -3,13 +3,14 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use super::driver;
 use super::exchange::Handed;
 use super::session::{Session, Trouble};
 use super::wire::{Answer, Ask, Start};
-use crate::process::Limits;
+use super::{AWAKE, driver};
+use crate::process::{Limits, look_for};
 
 /// The whole life of a device's runner.
 pub fn device_runner_main(args: &[OsString]) -> ExitCode {
@@ -38,7 +39,11 @@ fn serve(args: &[OsString]) -> Result<(), String> {
         writeln!(answers, "{text}").map_err(|e| format!("cannot answer: {e}"))
     };
     let mut session = None;
-    for line in io::stdin().lock().lines() {
+    let mut lines = io::stdin().lock().lines();
+    loop {
+        // What comes before it is looked for is read with it: then there is nothing to wait for.
+        look_for(io::stdin().as_fd(), AWAKE);
+        let Some(line) = lines.next() else { return Ok(()) };
         let line = line.map_err(|e| format!("cannot read what is asked: {e}"))?;
         let met = match (&mut session, line.as_str()) {
             // The first line asks whether it has started; then a context is made.
@@ -64,7 +69,6 @@ fn serve(args: &[OsString]) -> Result<(), String> {
             }
         }
     }
-    Ok(())
 }
 
 fn begin(start: &Start, session: &mut Option<Session>) -> Result<Answer, Trouble> {
