@@ -98,8 +98,8 @@ const BAND: usize = 64;
 /// Columns of the sample that are made at once.
 const COLUMNS: usize = 256;
 
-/// The rows of a product that are made here as well: the first, the last and two between, and one of every [`BAND`], drawn by a salt that is another each time. That is
-/// 1/64 of the product, and what no sum over it would tell, since only the very bits count.
+/// The rows of a product that are made here as well: the first, the last and two between, and one of every [`BAND`], drawn by a salt that is another each time. They
+/// take 1/64 of what the product takes here. Sums over the whole, as Freivalds' check takes them, round, and could not hold it to its bits.
 ///
 /// What is wrong in all rows of one block of the device's kernel is always found, and so is a wrong column of one; what is wrong in r of the 64 rows of b bands with a
 /// probability of 1 - (1 - r/64)^b, and independently each time: a single thread, whose elements lie in four rows, with one of 1/16, a single element with one of 1/64.
