@@ -8,7 +8,8 @@
 //!
 //! A binary that came with observations stands here too, under what it was made of ([`Brought`], [`of_binary`]). Several bundles may each bring another binary of
 //! one compilation, and only one can be built upon: the one about which its bundle says most, else one from the repository, else the one whose record has the least
-//! digest. How much an imported bundle says of its binary is kept beside the record, in `RECORD@BUNDLE.about`.
+//! digest. How much an imported bundle says of its binary is kept beside the record, in `RECORD@BUNDLE.about`, for every
+//! bundle that brought the record; the one that says most counts, so that the order of imports does not.
 //!
 //! Unlike all else in the home a record cannot be made again without the device, so what a build adds is synced when it ends: one by one, hundreds of them would
 //! keep the device waiting for the disk. A power cut before that costs the records of one build. One that is damaged is passed over but left where it is.
@@ -107,14 +108,29 @@ impl Index {
         rustix::fs::syncfs(&root).map_err(|e| named(e.into(), "sync", &self.root))
     }
 
-    /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known.
-    fn about(&self, seen: &Seen) -> u64 {
-        if self.is_beside(seen) {
-            return seen.record.result.outputs.get(BINARY).and_then(|b| self.about.get(b)).copied().unwrap_or(0);
+    /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known. Of several bundles
+    /// that brought it that counts which says most, and is named with the record; of those that say as much the first by name.
+    fn about(&self, seen: Seen) -> (u64, Seen) {
+        if self.is_beside(&seen) {
+            let about = seen.record.result.outputs.get(BINARY).and_then(|b| self.about.get(b)).copied();
+            return (about.unwrap_or(0), seen);
         }
-        let name = format!("{}@{}.{ABOUT}", seen.digest.hex(), seen.origin);
-        let text = std::fs::read_to_string(self.root.join(seen.record.question.hex()).join(name));
-        text.ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+        let most = self.said(&seen).into_iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
+        match most {
+            Some((about, origin)) => (about, Seen { origin, ..seen }),
+            None => (0, seen),
+        }
+    }
+
+    /// What each bundle that brought a record of the home says of its binary: how much, and its name.
+    fn said(&self, seen: &Seen) -> Vec<(u64, String)> {
+        let (front, end) = (format!("{}@", seen.digest.hex()), format!(".{ABOUT}"));
+        let files = files_in(&self.root.join(seen.record.question.hex())).unwrap_or_default();
+        let said = |path: &PathBuf| {
+            let bundle = path.file_name()?.to_str()?.strip_prefix(&front)?.strip_suffix(&end)?.to_string();
+            Some((std::fs::read_to_string(path).ok()?.parse().ok()?, bundle))
+        };
+        files.iter().filter_map(said).collect()
     }
 
     fn is_beside(&self, seen: &Seen) -> bool {
@@ -139,7 +155,7 @@ impl Index {
             let (digest, is_new) = self.keep(record, &suffix)?;
             added += u64::from(is_new);
             let known = record.result.outputs.get(BINARY).and_then(|binary| about.get(binary));
-            if let Some(known) = known.filter(|_| is_new) {
+            if let Some(known) = known {
                 let place = self.root.join(record.question.hex()).join(format!("{}{suffix}.{ABOUT}", digest.hex()));
                 publish(&self.tmp, &place, known.to_string().as_bytes(), 0o644)?;
             }
@@ -291,8 +307,8 @@ impl Brought {
 impl Brought {
     /// What was brought for a question, in the order in which it is built upon.
     fn ranked(&self, question: &Digest) -> io::Result<Vec<(u64, Seen)>> {
-        let mut all: Vec<(u64, Seen)> =
-            self.index.records(question)?.into_iter().map(|seen| (self.index.about(&seen), seen)).collect();
+        let records = self.index.records(question)?.into_iter();
+        let mut all: Vec<(u64, Seen)> = records.map(|seen| self.index.about(seen)).collect();
         let order = |(about, seen): &(u64, Seen)| (Reverse(*about), !self.index.is_beside(seen), seen.digest);
         all.sort_by_cached_key(order);
         // The same binary may stand in several bundles.

@@ -53,8 +53,7 @@ impl<'a> Comparison<'a> {
         let each = |part: &mut Self, range: Range<usize>| {
             range.for_each(|i| part.float(start + i as u64, got[i], want[i], scale.map(|s| s[i])));
         };
-        // Where scales are carried, which of many elements that agree stand for the rest hangs on the order in which they come.
-        if scale.is_some() { each(self, 0..count) } else { self.share(count, each) }
+        self.share(count, each);
     }
 
     /// Takes elements of an exactly compared output from `start` on.
@@ -65,7 +64,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// Has `each` take so many elements. Of many it takes pieces at once, each into a part of its own, and what they saw is put together in their order: what is seen
-    /// does not hang on how many processors there are.
+    /// does not hang on how many processors there are. Where scales are carried and more elements of a binade matter than a front keeps, which of them stand for the
+    /// rest hangs on where pieces end; that is the same everywhere, and within what a front allows itself (see there).
     fn share(&mut self, count: usize, each: impl Fn(&mut Self, Range<usize>) + Sync) {
         if count <= PIECE {
             return each(self, 0..count);
@@ -350,6 +350,79 @@ mod tests {
         (0..count).for_each(|i| alone.int(i as u64, got[i], want[i]));
         shared.ints(0, &got, &want);
         assert_eq!(shared.finish(), alone.finish());
+    }
+
+    /// A seeded number from 0 to 1.
+    fn unit(i: usize, salt: u64) -> f64 {
+        let bits = (i as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ salt;
+        (bits.wrapping_mul(0xd134_2543_de82_ef95) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// By how much elements exceed a tolerance at most: one by one, or those of a front.
+    fn worst(tolerance: &Tolerance, all: impl Iterator<Item = (f64, f64, f64)>) -> f64 {
+        let excess =
+            |(error, want, scale)| super::super::judge::excess(tolerance, DType::F32, error, want, Some(scale));
+        all.map(excess).fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn what_is_seen_of_many_elements_with_scales_is_the_same_everywhere_and_what_each_shows_alone() {
+        let count = 3 * PIECE + 7;
+        let in_threads = |threads: usize, f: &(dyn Fn() -> OutputObserved + Sync)| {
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(f)
+        };
+        // Errors that grow with the scale, as of sums, and errors that do not.
+        for (salt, grows) in [(0, 1.0), (1, 1.0), (2, 0.0), (3, 0.0)] {
+            let want: Vec<f64> = (0..count).map(|i| 8.0 * unit(i, salt) - 4.0).collect();
+            let scale: Vec<f64> = (0..count).map(|i| (6.0 * unit(i, salt + 9) - 2.0).exp2() + want[i].abs()).collect();
+            let error = |i: usize| 1e-3 * scale[i].powf(grows) * unit(i, salt + 17);
+            let mut got: Vec<f64> = (0..count).map(|i| want[i] + error(i)).collect();
+            got[2 * PIECE + 5] = f64::NAN;
+            let beyond = Tolerance { scaled: 4096.0, ..Tolerance::default() };
+            let new = || Comparison::new("y", DType::F32, &[count as u64], 2.0, Some(&beyond));
+            let shared = || {
+                let mut shared = new();
+                shared.floats(0, &got, &want, Some(&scale));
+                shared.finish()
+            };
+            let mut alone = new();
+            (0..count).for_each(|i| alone.float(i as u64, got[i], want[i], Some(scale[i])));
+            let (mut alone, mut shared) = (alone.finish(), {
+                let one = in_threads(1, &shared);
+                assert_eq!(one, in_threads(3, &shared));
+                one
+            });
+            let (front, _) = (std::mem::take(&mut shared.front), std::mem::take(&mut alone.front));
+            assert_eq!(shared, alone);
+            assert!(front.len() > 10 && alone.beyond.is_some_and(|count| count > 100), "{alone:?}");
+            for (atol, rtol, scaled) in [(0.0, 0.0, 1000.0), (1e-4, 1e-4, 1000.0), (1e-3, 0.0, 0.0), (1e-6, 1e-3, 10.0)]
+            {
+                let tolerance = Tolerance { atol, rtol, scaled, ..Tolerance::default() };
+                let finite = (0..count).filter(|i| got[*i].is_finite());
+                let all = worst(&tolerance, finite.map(|i| ((got[i] - want[i]).abs(), want[i], scale[i])));
+                let kept = worst(&tolerance, front.iter().map(|p| (p.error, p.want, p.scale.unwrap())));
+                assert!(kept >= all && kept <= 1.02 * all, "{kept} {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn where_more_elements_with_scales_matter_than_are_kept_no_tolerance_looks_looser() {
+        // Error, value and scale rise together: no element stands for another, and all are of one binade.
+        let count = 3 * PIECE + 7;
+        let of = |from: f64, by: f64| (0..count).map(|i| from + by * i as f64 / count as f64).collect::<Vec<f64>>();
+        let (want, scale, error) = (of(1.0, 0.99), of(1.0, 3.0), of(1e-4, 1e-3));
+        let got: Vec<f64> = want.iter().zip(&error).map(|(want, error)| want + error).collect();
+        let mut shared = Comparison::new("y", DType::F32, &[count as u64], 1.5, None);
+        shared.floats(0, &got, &want, Some(&scale));
+        let front = shared.finish().front;
+        for (rtol, scaled) in [(0.0, 1000.0), (1e-4, 1000.0), (1e-3, 10.0), (1e-4, 0.0)] {
+            let tolerance = Tolerance { rtol, scaled, ..Tolerance::default() };
+            let each = (0..count).map(|i| ((got[i] - want[i]).abs(), want[i], scale[i]));
+            let alone = worst(&tolerance, each);
+            let kept = worst(&tolerance, front.iter().map(|p| (p.error, p.want, p.scale.unwrap())));
+            assert!(kept >= alone && kept <= 1.02 * alone, "{kept} {alone}");
+        }
     }
 
     #[test]

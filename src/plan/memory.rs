@@ -7,10 +7,12 @@
 //! | oracle | inputs, expected values and one null candidate, each as float64; twice, as the reference may be another process; and the stored buffers |
 //! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expectations as float64; in a check build sixteen bytes of shadow for each byte of a run |
 //! | bench, pairs, verify on a device | the host's side of a context, and the buffers twice |
+//! | oracle and verify on a device, of large products | where there is a device: its process too, and the largest matrix in what is handed over and there |
 
 use crate::model::{Problem, Tensor};
 use crate::record::StepKind;
 use crate::record::params::{Compiler, VerifyParams};
+use crate::reference::cost;
 
 const MIB: u64 = 1 << 20;
 
@@ -60,6 +62,14 @@ pub fn oracle(problem: &Problem) -> u64 {
     2 * PROCESS + mib(values.saturating_add(stored(problem)))
 }
 
+/// Of making the large products of a reference on a device, in MiB, beside what the step needs; none where it has none.
+pub fn products(problem: &Problem) -> u64 {
+    match cost::handed_over(problem) {
+        0 => 0,
+        largest => CONTEXT + mib(largest.saturating_mul(2)),
+    }
+}
+
 /// Of a verification, in MiB.
 pub fn verify(params: &VerifyParams) -> u64 {
     let run = buffers(params);
@@ -105,6 +115,25 @@ mod tests {
         assert_eq!(of(Compiler::Nvrtc, n) - of(Compiler::Nvrtc, 0), 2 * 128);
         let oracle = |n| oracle(&params(Compiler::Nvrtc, n).problem);
         assert_eq!(oracle(n) - oracle(0), 32 * 8 * 3 * 2 + 128);
+    }
+
+    #[test]
+    fn large_products_are_handed_over_through_memory() {
+        let of = |m: u64, k: u64, n: u64, dtype: DType| {
+            let tensor = |name: &str, role, shape: &[u64]| Tensor::dense(name, role, dtype, shape);
+            let tensors = vec![
+                tensor("a", Role::Input, &[m, k]),
+                tensor("b", Role::Input, &[k, n]),
+                tensor("c", Role::Output, &[m, n]),
+            ];
+            products(&Problem::of(tensors, Reference::builtin("matmul", &[])))
+        };
+        // 512 MiB a matrix; the largest of three; too small to be worth it; integers, which are not multiplied in float64.
+        assert_eq!(of(8192, 8192, 8192, DType::Bf16), CONTEXT + 2 * 512);
+        assert_eq!(of(1024, 1024, 16384, DType::F32), CONTEXT + 2 * 128);
+        assert_eq!(of(1024, 1024, 1024, DType::F32), 0);
+        assert_eq!(of(8192, 8192, 8192, DType::I32), 0);
+        assert_eq!(products(&params(Compiler::Nvrtc, 1 << 24).problem), 0);
     }
 
     #[test]

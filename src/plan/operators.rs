@@ -83,6 +83,11 @@ impl Planner<'_> {
             .any(|(name, target)| target.arch != Arch::Cpu && selected(name))
     }
 
+    /// What a step needs besides, in MiB, that may have products of a reference made on a device of this machine.
+    pub(super) fn products(&self, problem: &Problem) -> u64 {
+        if self.input.devices.is_empty() { 0 } else { memory::products(problem) }
+    }
+
     fn case(
         &mut self,
         package: usize,
@@ -121,6 +126,7 @@ impl Planner<'_> {
         let nulls = work <= within;
         // What the emulator cannot run a device can, and is held against the same values.
         let limit = if self.on_devices(package) { self.input.oracle_limit } else { self.input.emulator_limit };
+        let products = self.products(&problem);
         let oracles = (work <= limit.max(self.input.emulator_limit)).then(|| {
             let compare = if nulls { compare } else { BTreeMap::new() };
             let own = self.own_functions(package, &problem, &compare);
@@ -145,7 +151,7 @@ impl Planner<'_> {
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
                     let processor = self.package_input(package).toolchains.processor;
                     let oracle = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
-                    self.add(own.read_by(oracle.memory(memory::oracle(&problem))).done())
+                    self.add(own.read_by(oracle.memory(memory::oracle(&problem) + products)).done())
                 })
                 .collect()
         });

@@ -293,7 +293,8 @@ impl Planner<'_> {
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
-            let needs = memory::verify(&params);
+            let products = if emulated { 0 } else { self.products(&case.problem) };
+            let needs = memory::verify(&params).saturating_add(products);
             let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
                 .round(scope.round)

@@ -3,6 +3,7 @@
 use super::bind::Bound;
 use super::builtin::Work;
 use super::check::check;
+use super::ops::matmul::handed_over as handed_over_by_matmul;
 use crate::model::{Problem, Role};
 
 /// Work of an operator at a shape.
@@ -40,6 +41,17 @@ pub fn reduction_length(problem: &Problem) -> u64 {
 pub fn work(problem: &Problem) -> f64 {
     let elements: u64 = problem.tensors.iter().map(crate::model::Tensor::elements).sum();
     cost(problem).flops.max(elements as f64)
+}
+
+/// Bytes of the largest matrix, in float64, of a product that is made on a device where there is one; 0 where the reference makes none that is large enough.
+pub fn handed_over(problem: &Problem) -> u64 {
+    let largest = || {
+        let bound = Bound::new(problem).ok()?;
+        check(problem).ok()?;
+        handed_over_by_matmul(&bound)
+    };
+    let is_float = problem.tensors.iter().any(|tensor| tensor.dtype.is_float());
+    largest().filter(|_| is_float).map_or(0, |elements| 8 * elements as u64)
 }
 
 /// None where there is no built-in, or the problem does not fit it.

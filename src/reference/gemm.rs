@@ -4,11 +4,16 @@
 //! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives others.
 //!
 //! What takes the same steps elsewhere, a device, may make a large product in its place ([`Elsewhere`]). It is asked only where no step can overflow or vanish, since
-//! the bits of a NaN and the sign of a zero that came of it are a matter of the machine; and some rows are made here too, to whose every bit its own are held.
+//! the bits of a NaN and the sign of a zero that came of it are a matter of the machine; and some rows are made here too, to whose every bit its own are held: see
+//! [`sampled`].
 
 #![expect(unsafe_code, reason = "matrixmultiply takes raw pointers; bounds are checked here")]
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 use rayon::prelude::*;
+
+use super::philox::{philox, words};
 
 /// Products of fewer multiply-adds are not shared out: handing them over would take longer.
 const SHARED: usize = 1 << 22;
@@ -69,11 +74,15 @@ impl<'a> Matrix<'a> {
 /// Multiply-adds from which on a product is worth handing over.
 const WORTH_HANDING_OVER: f64 = 1e10;
 
+/// Whether a product of these extents is large enough to be made elsewhere.
+pub(super) fn is_large(m: usize, k: usize, n: usize) -> bool {
+    (m as f64) * (k as f64) * (n as f64) >= WORTH_HANDING_OVER
+}
+
 /// The same product, made elsewhere where it is large and that can be.
 pub(super) fn multiply_anywhere(product: &Product<'_>, c: &mut [f64], elsewhere: Option<&dyn Elsewhere>) {
     let Product { m, k, n, a, b } = *product;
-    let large = (m as f64) * (k as f64) * (n as f64) >= WORTH_HANDING_OVER;
-    let made = elsewhere.is_some_and(|elsewhere| large && made_elsewhere(product, c, elsewhere));
+    let made = elsewhere.is_some_and(|elsewhere| is_large(m, k, n) && made_elsewhere(product, c, elsewhere));
     if !made {
         multiply(m, k, n, a, b, c);
     }
@@ -84,16 +93,50 @@ pub fn product(product: &Product<'_>, c: &mut [f64]) {
     multiply(product.m, product.k, product.n, product.a, product.b, c);
 }
 
+/// Rows that a block of the device's kernel makes: a sample has one row of every so many, so that no block goes without.
+const BAND: usize = 64;
+/// Columns of the sample that are made at once.
+const COLUMNS: usize = 256;
+
+/// The rows of a product that are made here as well: the first, the last and two between, and one of every [`BAND`], drawn by a salt that is another each time. They
+/// take 1/64 of what the product takes here. Sums over the whole, as Freivalds' check takes them, round, and could not hold it to its bits.
+///
+/// What is wrong in all rows of one block of the device's kernel is always found, and so is a wrong column of one; what is wrong in r of the 64 rows of b bands with a
+/// probability of 1 - (1 - r/64)^b, and independently each time: a single thread, whose elements lie in four rows, with one of 1/16, a single element with one of 1/64.
+fn sampled(m: usize, salt: u64) -> Vec<usize> {
+    let drawn = (0..m.div_ceil(BAND)).map(|band| {
+        let (start, [word, ..]) = (band * BAND, philox([band as u32, (band as u64 >> 32) as u32, 0, 0], words(salt)));
+        start + word as usize % BAND.min(m - start)
+    });
+    let mut rows: Vec<usize> = drawn.chain([0, m / 3, m / 2, m - 1]).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    rows
+}
+
 /// Whether a product was made elsewhere, and is what it would be here as far as can be told.
 fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewhere) -> bool {
     let Product { m, k, n, a, b } = *product;
     if !(plain(a.span(m, k)) && plain(b.span(k, n)) && elsewhere.multiply(product, c)) {
         return false;
     }
-    let mut row = vec![0.0; n];
-    let agrees = [0, m / 3, m / 2, m - 1].into_iter().all(|i| {
-        multiply(1, k, n, Matrix { start: a.start + i * a.row, ..a }, b, &mut row);
-        row.iter().zip(&c[i * n..]).all(|(here, there)| here.to_bits() == there.to_bits())
+    a.assert_within(m, k);
+    b.assert_within(k, n);
+    let sample = sampled(m, RandomState::new().build_hasher().finish());
+    let terms = |i: &usize| {
+        let start = a.start + i * a.row;
+        (0..k).map(move |l| a.values[start + l * a.column])
+    };
+    let left: Vec<f64> = sample.iter().flat_map(terms).collect();
+    let left = Matrix { values: &left, start: 0, row: k, column: 1 };
+    let agrees = (0..n.div_ceil(COLUMNS)).into_par_iter().all(|at| {
+        let (from, width) = (at * COLUMNS, COLUMNS.min(n - at * COLUMNS));
+        let mut here = vec![0.0; sample.len() * width];
+        rows(sample.len(), k, width, left, Matrix { start: b.start + from * b.column, ..b }, &mut here);
+        here.chunks(width).zip(&sample).all(|(here, i)| {
+            let there = &c[i * n + from..][..width];
+            here.iter().zip(there).all(|(here, there)| here.to_bits() == there.to_bits())
+        })
     });
     if !agrees {
         elsewhere.disagreed();
@@ -194,6 +237,8 @@ mod tests {
     struct Other {
         asked: std::sync::atomic::AtomicUsize,
         wrong: Option<usize>,
+        /// A block of 64 x 64 elements, by its place: all of them are wrong.
+        wrong_block: Option<(usize, usize)>,
         refuses: bool,
         told: std::sync::atomic::AtomicBool,
     }
@@ -204,6 +249,11 @@ mod tests {
             multiply(p.m, p.k, p.n, p.a, p.b, c);
             if let Some(at) = self.wrong {
                 c[at] = f64::from_bits(c[at].to_bits() ^ 1);
+            }
+            if let Some((down, across)) = self.wrong_block {
+                for i in down * 64..p.m.min(down * 64 + 64) {
+                    c[i * p.n + across * 64..p.n.min(across * 64 + 64) + i * p.n].iter_mut().for_each(|x| *x += 1.0);
+                }
             }
             !self.refuses
         }
@@ -232,6 +282,34 @@ mod tests {
             b[7] = odd;
             assert_eq!(taken(&Other::default(), &b), (false, 0), "{odd}");
         }
+    }
+
+    #[test]
+    fn a_block_of_a_product_that_went_wrong_elsewhere_is_found_wherever_it_lies() {
+        let (m, k, n) = (330, 9, 300);
+        let (a, b) = (values(m * k), values(k * n));
+        // The left matrix lies transposed.
+        let product = Product { m, k, n, a: Matrix { values: &a, start: 0, row: 1, column: m }, b: matrix(&b, n) };
+        let taken = |other: Other| made_elsewhere(&product, &mut vec![0.0; m * n], &other);
+        assert!(taken(Other::default()));
+        for (down, across) in (0..m.div_ceil(64)).flat_map(|i| (0..n.div_ceil(64)).map(move |j| (i, j))) {
+            let wrong = Other { wrong_block: Some((down, across)), ..Other::default() };
+            assert!(!taken(wrong), "{down}, {across}");
+        }
+    }
+
+    #[test]
+    fn every_band_of_rows_has_one_in_the_sample_and_nobody_knows_which() {
+        for m in [1, 5, 64, 65, 1000, 8192] {
+            let rows = sampled(m, 7);
+            assert!(rows.is_sorted() && rows.iter().all(|i| *i < m) && rows.len() <= m.div_ceil(BAND) + 4);
+            let bands: std::collections::BTreeSet<usize> = rows.iter().map(|i| i / BAND).collect();
+            assert_eq!(bands.len(), m.div_ceil(BAND), "{m}");
+        }
+        // Over many salts each row of a band comes up.
+        let first: std::collections::BTreeSet<usize> =
+            (0..2000).flat_map(|salt| sampled(8192, salt)).filter(|i| (128..192).contains(i)).collect();
+        assert_eq!(first.len(), 64);
     }
 
     #[test]

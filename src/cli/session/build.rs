@@ -625,6 +625,7 @@ impl Ready<'_> {
                 seat: parts,
                 answers: recorded.answers.clone(),
                 refused: recorded.refused.clone(),
+                ended: recorded.ended.clone(),
                 candidates: selected.builds.iter().map(candidate).collect(),
             })
         };

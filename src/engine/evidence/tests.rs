@@ -240,6 +240,37 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
 }
 
 #[test]
+fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_imported() {
+    let params = serde_json::json!({ "arch": "sm_90a" });
+    let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params, inputs: [].into() };
+    let imported = |order: [usize; 3]| {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, store) = index(dir.path());
+        let question = of_binary(&spec, &*store).unwrap().unwrap().key();
+        let brought = |binary: &str| {
+            let mut made = record(class(H200, 580, None), "1");
+            made.question = question;
+            made.result.outputs = [(BINARY.to_string(), store.put(binary.as_bytes()).unwrap())].into();
+            made
+        };
+        // The very same record of `x` comes with two bundles, of which one says little of it and the other much.
+        let bundles = [("a.kfe", "x", 1), ("b.kfe", "x", 9), ("c.kfe", "y", 5)];
+        for (name, binary, known) in order.map(|at| bundles[at]) {
+            let about = About::from([(Digest::of(binary.as_bytes()), known)]);
+            index.import([&brought(binary)], name, &about).unwrap();
+        }
+        let hit = Brought::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
+        let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
+        (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
+    };
+    let (binary, note) = imported([0, 1, 2]);
+    assert!(binary == "x" && note.contains("`b.kfe` is built upon, of which that holds 9"), "{binary}: {note}");
+    for order in [[1, 0, 2], [2, 0, 1], [2, 1, 0], [0, 2, 1], [1, 2, 0]] {
+        assert_eq!(imported(order), (binary.clone(), note.clone()), "{order:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_made_to_last_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let (index, store) = index(dir.path());

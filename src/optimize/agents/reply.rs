@@ -55,6 +55,26 @@ impl Expected {
         &self.form().0
     }
 
+    /// The longest advice that such a reply can give: its schema bounds every text. None of a reply that gives none.
+    pub(super) fn longest_advice(self) -> Option<Advice> {
+        let text = |key: &str| {
+            let most = self.schema()["properties"][key]["maxLength"].as_u64().unwrap_or_default();
+            // Lengths count characters, and none takes more bytes than this one.
+            char::MAX.to_string().repeat(usize::try_from(most).unwrap_or_default())
+        };
+        match self {
+            Expected::Diagnosis => {
+                Some(Advice::Diagnosis { bottleneck: text("bottleneck"), method: text("method"), plan: text("plan") })
+            }
+            Expected::Correction => Some(Advice::Correction {
+                critical_issue: text("critical_issue"),
+                why_it_matters: text("why_it_matters"),
+                minimal_fix: text("minimal_fix"),
+            }),
+            Expected::Proposal => None,
+        }
+    }
+
     fn form(self) -> &'static (Value, jsonschema::Validator) {
         static FORMS: LazyLock<BTreeMap<Expected, (Value, jsonschema::Validator)>> = LazyLock::new(|| {
             let form = |expected| {

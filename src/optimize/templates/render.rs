@@ -10,6 +10,10 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use super::context::Context;
 use super::{fused, rows};
 
+/// Instructions of the engine that one text of a template may take: a thousand times what the largest built-in one takes, and a second or two. They are counted and no
+/// time is taken, so that a template renders on every machine or on none.
+const INSTRUCTIONS: u64 = 20_000_000;
+
 /// Why a text could not be rendered.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -57,6 +61,7 @@ impl Renderer {
     pub(super) fn new(context: &Context) -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(INSTRUCTIONS));
         // Tags on lines of their own leave no lines behind, so that what is generated reads as if written by hand.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
         environment.set_syntax(syntax.expect("BUG: the delimiters are the usual ones, which do not clash"));
@@ -101,6 +106,12 @@ fn failure(text: &str, error: &Error) -> Failure {
     let fits = |r: &Range<usize>| r.end <= text.len() && text.is_char_boundary(r.start) && text.is_char_boundary(r.end);
     let span = error.range().filter(fits).unwrap_or_else(whole_line);
     let kind = error.kind().to_string();
-    let message = error.detail().map_or(kind.clone(), |detail| format!("{kind}: {detail}"));
+    let message = match error.kind() {
+        ErrorKind::OutOfFuel => format!(
+            "the template is not done after {} million instructions: it loops or calls itself over too much",
+            INSTRUCTIONS / 1_000_000
+        ),
+        _ => error.detail().map_or(kind.clone(), |detail| format!("{kind}: {detail}")),
+    };
     Failure::Wrong { message, span }
 }

@@ -237,6 +237,17 @@ fn what_is_wrong_with_a_template_stands_at_its_place_in_the_template() {
 }
 
 #[test]
+fn a_template_that_does_not_end_is_given_up_at_its_place() {
+    let manifest = parse(&kernel("softmax", "mine", ""));
+    let endless = "{% for a in range(90000) %}{% for b in range(90000) %}{% for c in range(90000) %}{% endfor %}{% endfor %}{% endfor %}\n";
+    for wrong in [made_by(&own(LAUNCH, endless), &manifest), made_by(&own(endless, ""), &manifest)] {
+        let wrong = wrong.unwrap_err();
+        assert_eq!(wrong[0].code, "template.render");
+        assert!(wrong[0].message.contains("not done after 20 million instructions"), "{wrong:?}");
+    }
+}
+
+#[test]
 fn every_built_in_template_is_listed_once_and_found() {
     assert_eq!((TEMPLATES.names)(), names());
     let mut all = names();

@@ -9,7 +9,7 @@ use crate::reference::builtin::{
 };
 use crate::reference::check::Check;
 use crate::reference::expr::{ACTIVATIONS, activation};
-use crate::reference::gemm::{Elsewhere, Matrix, Product, multiply_anywhere};
+use crate::reference::gemm::{Elsewhere, Matrix, Product, is_large, multiply_anywhere};
 use crate::reference::values::Values;
 
 /// `c = activation(alpha * a @ b + beta * c + bias)`.
@@ -39,6 +39,12 @@ pub(in crate::reference) static MATMUL: Builtin = Builtin {
     },
     hint: no_hint,
 };
+
+/// Elements of the largest matrix of a product that may be made elsewhere; none of one that is not.
+pub(in crate::reference) fn handed_over(bound: &Bound<'_>) -> Option<usize> {
+    let Dims { m, n, k, .. } = Dims::new(bound).ok().filter(|_| bound.builtin.name == MATMUL.name)?;
+    is_large(m, k, n).then(|| (m * k).max(k * n).max(m * n))
+}
 
 /// The extents of a product.
 struct Dims {

@@ -15,7 +15,7 @@ use super::clock::TICK;
 use super::command::Program;
 use super::http::{self, Endpoint};
 use super::key::{Key, Redactor};
-use super::ledger::{Admission, Ledger, Reserve, price};
+use super::ledger::{Admission, Ledger, Reserve, is_bounded, price};
 use super::{AskError, AskEvent, Clock, Failure, Got};
 use crate::config::Environment;
 use crate::engine::answers::{Answers, Asked, Reply};
@@ -75,6 +75,8 @@ struct Wanted<'q> {
     agent: &'q Agent,
     /// Who is asked after it, if it is not the last.
     next: Option<&'q Agent>,
+    /// What that request may take at most, where it is to be held back for it.
+    then: Option<Reserve>,
 }
 
 /// What came of it.
@@ -108,16 +110,26 @@ impl<'a> Asking<'a> {
         judge: Option<&Agent>,
         coder: &Agent,
     ) -> Result<(), AskError> {
-        let mut first = coder;
-        if let Some((judge, expected)) = judge.zip(to_judge(briefing)) {
-            let (role, agent) = (expected.role(), judge.identity());
-            let asked = Asked { question: question.clone(), role, agent, number: 0 };
-            if self.around.answers.reply(&asked)?.is_none() {
-                first = judge;
+        let Surroundings { ledger, order, .. } = self.around;
+        if let Some((judge, expected)) = judge.zip(to_judge(briefing))
+            && self.is_to_ask(question, expected, judge)?
+        {
+            ledger.expects(judge, order);
+            if is_bounded(coder) && self.is_to_ask(question, Expected::Proposal, coder)? {
+                // It is asked for together with the judge's: see the ledger.
+                ledger.expects(coder, order);
             }
+            return Ok(());
         }
-        self.around.ledger.expects(first, self.around.order);
+        ledger.expects(coder, order);
         Ok(())
+    }
+
+    /// Whether nothing of an agent is on record for a question.
+    fn is_to_ask(&self, question: &Question, expected: Expected, agent: &Agent) -> Result<bool, AskError> {
+        let (role, agent) = (expected.role(), agent.identity());
+        let asked = Asked { question: question.clone(), role, agent, number: 0 };
+        Ok(self.around.answers.reply(&asked)?.is_none())
     }
 
     /// Asks for one attempt at a round: the judge for a diagnosis of the parent, or for a correction of what failed, if it has anything to go by; then the
@@ -137,7 +149,15 @@ impl<'a> Asking<'a> {
     ) -> Result<Answer, AskError> {
         let (mut advice, mut exchanges) = (None, vec![]);
         if let Some((judge, expected)) = judge.zip(to_judge(briefing)) {
-            let wanted = Wanted { question, briefing, expected, advice: None, agent: judge, next: Some(coder) };
+            let then = match self.is_to_ask(question, Expected::Proposal, coder)? {
+                true => Some(Reserve::of(
+                    coder,
+                    &self.prompt(Expected::Proposal, briefing, expected.longest_advice().as_ref(), None),
+                )),
+                false => None,
+            };
+            let next = Some(coder);
+            let wanted = Wanted { question, briefing, expected, advice: None, agent: judge, next, then };
             let came = self.request(&wanted, on_event)?;
             exchanges.extend(came.exchanges);
             if let Ok(Said::Advice(said)) = came.said {
@@ -153,6 +173,7 @@ impl<'a> Asking<'a> {
             advice: advice.as_ref(),
             agent: coder,
             next: None,
+            then: None,
         };
         let came = self.request(&wanted, on_event)?;
         exchanges.extend(came.exchanges);
@@ -166,14 +187,18 @@ impl<'a> Asking<'a> {
         Ok(Answer { format: ANSWER_FORMAT, question, answered_at, advice, proposal, refused, exchanges })
     }
 
+    /// A prompt as it is sent.
+    fn prompt(&self, expected: Expected, briefing: &Briefing, advice: Option<&Advice>, why: Option<&str>) -> Prompt {
+        let sent = prompt(expected, briefing, advice, why);
+        Prompt { system: self.redactor.clean(sent.system), user: self.redactor.clean(sent.user) }
+    }
+
     /// Asks until a reply is good, or as often as the agent may be asked.
     fn request(&self, wanted: &Wanted<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<Came, AskError> {
         let (role, agent) = (wanted.expected.role(), wanted.agent);
         let (mut exchanges, mut why, mut failures, mut number) = (vec![], None, 0, 0);
         loop {
-            let mut sent = prompt(wanted.expected, wanted.briefing, wanted.advice, why.as_deref());
-            sent.system = self.redactor.clean(sent.system);
-            sent.user = self.redactor.clean(sent.user);
+            let sent = self.prompt(wanted.expected, wanted.briefing, wanted.advice, why.as_deref());
             let asked = Asked { question: wanted.question.clone(), role, agent: agent.identity(), number };
             let reply = match self.around.answers.reply(&asked)? {
                 Some(reply) => {
@@ -224,7 +249,7 @@ impl<'a> Asking<'a> {
         }
         loop {
             let reserve = Reserve::of(agent, prompt);
-            self.starts(agent, reserve, on_event)?;
+            self.starts(agent, reserve, wanted.next.zip(wanted.then), on_event)?;
             on_event(AskEvent::Asking { role: asked.role, agent: name() });
             let came = self.send(wanted, asked, prompt);
             let reply = came.as_ref().ok().and_then(|came| came.as_ref().ok());
@@ -264,14 +289,20 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Waits until a request may start, and has it started.
-    fn starts(&self, agent: &Agent, reserve: Reserve, on_event: &mut dyn FnMut(AskEvent)) -> Result<(), AskError> {
+    /// Waits until a request may start, together with the one that is to follow it, and has it started.
+    fn starts(
+        &self,
+        agent: &Agent,
+        reserve: Reserve,
+        then: Option<(&Agent, Reserve)>,
+        on_event: &mut dyn FnMut(AskEvent),
+    ) -> Result<(), AskError> {
         let Surroundings { ledger, order, .. } = self.around;
         loop {
             if self.is_interrupted() {
                 return Err(AskError::Interrupted);
             }
-            match ledger.admit(agent, order, reserve, self.around.clock.now()) {
+            match ledger.admit(agent, order, reserve, then, self.around.clock.now()) {
                 Admission::Go => return Ok(()),
                 Admission::Busy => ledger.wait(TICK),
                 Admission::Spent(what) => return Err(AskError::Spent { agent: agent.name.clone(), what }),

@@ -15,13 +15,19 @@
 //!
 //! What a request may take is reserved when it starts and settled when it ends. Where nothing bounds an answer (no `max_tokens`, a program), nothing can be reserved:
 //! under a budget of tokens or money such requests start one at a time, and only the last can go beyond it.
+//!
+//! # Two that belong together
+//!
+//! What a judge says is for the coder after it. So where the coder has a budget, a judge's request starts only if the coder's can be paid, too, and that is *held* for the
+//! question from then on: it is first in the queues of both, nobody else takes what is held, and the coder's request starts whatever was spent meanwhile. A question that
+//! holds something waits in no queue and for no other's hold: so none waits for another that waits for it. What is held goes with the question ([`Ledger::leaves`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::model::Agent;
-use crate::model::agent::Reach;
+use crate::model::agent::{Budget, Reach};
 use crate::record::answer::{Exchange, Prompt};
 
 /// The time that a rate counts over.
@@ -91,6 +97,8 @@ struct Account {
     queue: BTreeSet<usize>,
     /// Requests under way.
     under_way: Vec<Reserve>,
+    /// By question: the request that is to follow one to its judge.
+    held: BTreeMap<usize, Reserve>,
     /// Until when the agent wants to be left alone.
     alone: Duration,
 }
@@ -142,6 +150,7 @@ impl Ledger {
     pub fn leaves(&self, order: usize) {
         for account in self.accounts().values_mut() {
             account.queue.remove(&order);
+            account.held.remove(&order);
         }
         self.changed.notify_all();
     }
@@ -157,27 +166,63 @@ impl Ledger {
         self.changed.notify_all();
     }
 
-    /// Whether a question's next request may start now; if it may, it has.
-    pub(super) fn admit(&self, agent: &Agent, order: usize, reserve: Reserve, now: Duration) -> Admission {
+    /// Whether a question's next request may start now; if it may, it has. `then` is the request that is to follow it, which is held from then on.
+    pub(super) fn admit(
+        &self,
+        agent: &Agent,
+        order: usize,
+        reserve: Reserve,
+        then: Option<(&Agent, Reserve)>,
+        now: Duration,
+    ) -> Admission {
         let mut accounts = self.accounts();
-        let account = accounts.entry(account_of(agent)).or_default();
-        account.queue.insert(order);
-        if account.queue.first() != Some(&order) {
+        let held = |accounts: &BTreeMap<_, Account>, of| accounts.get(&of).is_some_and(|a| a.held.contains_key(&order));
+        let then = then.filter(|(coder, _)| is_bounded(coder));
+        let is_paid = then.is_none() && held(&accounts, account_of(agent));
+        let holds = accounts.values().any(|account| account.held.contains_key(&order));
+        let to_hold = then.filter(|(coder, _)| !held(&accounts, account_of(coder)));
+        let queues: Vec<_> =
+            [Some(agent), to_hold.map(|(coder, _)| coder)].into_iter().flatten().map(account_of).collect();
+        let mut is_first = true;
+        for queue in queues.iter().filter(|_| !holds) {
+            let account = accounts.entry(queue.clone()).or_default();
+            account.queue.insert(order);
+            is_first &= account.queue.first() == Some(&order);
+        }
+        if !is_first {
             return Admission::Busy;
         }
-        let admission = account.admission(agent, reserve, now);
-        match &admission {
-            Admission::Go => {
-                account.queue.remove(&order);
-                account.spent.requests += 1;
-                account.sent.push_back(now);
-                account.under_way.push(reserve);
+        let is_same = to_hold.is_some_and(|(coder, _)| account_of(coder) == account_of(agent));
+        let mut admission = Admission::Go;
+        if let Some((coder, hold)) = to_hold.filter(|_| !is_same) {
+            let account = accounts.entry(account_of(coder)).or_default();
+            admission = account.affords(coder, &[hold], holds).unwrap_or(Admission::Go);
+        }
+        if admission == Admission::Go {
+            let account = accounts.entry(account_of(agent)).or_default();
+            let needs: Vec<Reserve> =
+                [Some(reserve), to_hold.filter(|_| is_same).map(|(_, hold)| hold)].into_iter().flatten().collect();
+            let refused = if is_paid { None } else { account.affords(agent, &needs, holds) };
+            admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
+        }
+        // Nobody is told of what changes nothing: those who wait would wake each other for ever.
+        if matches!(admission, Admission::After(_) | Admission::Busy) {
+            return admission;
+        }
+        for queue in &queues {
+            accounts.entry(queue.clone()).or_default().queue.remove(&order);
+        }
+        if admission == Admission::Go {
+            let account = accounts.entry(account_of(agent)).or_default();
+            account.spent.requests += 1;
+            account.sent.push_back(now);
+            account.under_way.push(reserve);
+            if is_paid {
+                account.held.remove(&order);
             }
-            Admission::Spent(_) => {
-                account.queue.remove(&order);
+            if let Some((coder, hold)) = to_hold {
+                accounts.entry(account_of(coder)).or_default().held.insert(order, hold);
             }
-            // Nobody is told of what changes nothing: those who wait would wake each other for ever.
-            Admission::After(_) | Admission::Busy => return admission,
         }
         drop(accounts);
         self.changed.notify_all();
@@ -209,18 +254,35 @@ impl Ledger {
 }
 
 impl Account {
-    fn admission(&mut self, agent: &Agent, reserve: Reserve, now: Duration) -> Admission {
-        if let Some(most) = agent.budget.requests.filter(|most| self.spent.requests >= *most) {
-            return Admission::Spent(format!("{} requests of {most}", self.spent.requests));
+    /// Why the budget does not pay for these requests: none where it does. Who `holds` something waits for nobody else's hold.
+    fn affords(&self, agent: &Agent, needs: &[Reserve], holds: bool) -> Option<Admission> {
+        let (spent, more) = (self.spent.requests, needs.len() as u64);
+        if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
+            let pair = if spent < most { ", and the next and its coder's are needed" } else { "" };
+            return Some(Admission::Spent(format!("{spent} requests of {most}{pair}")));
         }
-        let beyond = self.beyond_tokens(agent, reserve).or_else(|| self.beyond_money(agent, reserve));
-        match beyond {
-            Some(what) if self.under_way.is_empty() => return Admission::Spent(what),
-            Some(_) => return Admission::Busy,
-            None => {}
+        let kept = || format!("{spent} requests, and what is left is kept for coders whose judges were asked");
+        let held = self.held.len() as u64;
+        if agent.budget.requests.is_some_and(|most| spent.saturating_add(held).saturating_add(more) > most) {
+            return Some(if holds { Admission::Spent(kept()) } else { Admission::Busy });
         }
-        let bounded = agent.budget.tokens.is_some() || agent.budget.money.is_some();
-        let most = if bounded && reserve.output.is_none() { 1 } else { agent.parallel as usize };
+        let what = self.beyond_tokens(agent, needs).or_else(|| self.beyond_money(agent, needs));
+        if let Some(what) = what {
+            let over = self.under_way.is_empty() && (holds || self.held.is_empty());
+            return Some(if over { Admission::Spent(what) } else { Admission::Busy });
+        }
+        let alone = is_reckoned(agent) && needs.iter().any(|need| need.output.is_none());
+        // Either may take whatever is left.
+        match alone && !(self.under_way.is_empty() && self.held.is_empty()) {
+            true if holds && self.under_way.is_empty() => Some(Admission::Spent(kept())),
+            true => Some(Admission::Busy),
+            false => None,
+        }
+    }
+
+    /// Whether a request that is paid for may start now.
+    fn turn(&mut self, agent: &Agent, reserve: Reserve, now: Duration) -> Admission {
+        let most = if is_reckoned(agent) && reserve.output.is_none() { 1 } else { agent.parallel as usize };
         if self.under_way.len() >= most {
             return Admission::Busy;
         }
@@ -228,29 +290,32 @@ impl Account {
         if held.is_zero() { Admission::Go } else { Admission::After(held) }
     }
 
-    /// What of the budget of tokens is spent, where a request would go beyond it.
-    fn beyond_tokens(&self, agent: &Agent, reserve: Reserve) -> Option<String> {
+    /// What requests under way and held may take, and those that are needed; none where nothing bounds one that is needed.
+    fn together<N: std::iter::Sum<N>>(&self, needs: &[Reserve], of: impl Fn(&Reserve) -> Option<N>) -> Option<(N, N)> {
+        let reserved = self.under_way.iter().chain(self.held.values()).filter_map(&of).sum();
+        Some((reserved, needs.iter().map(of).sum::<Option<N>>()?))
+    }
+
+    /// What of the budget of tokens is spent, where requests would go beyond it.
+    fn beyond_tokens(&self, agent: &Agent, needs: &[Reserve]) -> Option<String> {
         let (most, spent) = (agent.budget.tokens?, self.spent.tokens);
-        let needs = reserve.tokens();
-        let reserved: u64 = self.under_way.iter().filter_map(Reserve::tokens).fold(0, u64::saturating_add);
-        match needs {
+        // Wide enough for any sum of them.
+        match self.together(needs, |reserve| reserve.tokens().map(u128::from)) {
             _ if spent >= most => Some(format!("{spent} tokens of {most}")),
-            Some(needs) if spent.saturating_add(reserved).saturating_add(needs) > most => {
-                Some(format!("{spent} tokens of {most}, and the next request may take {needs}"))
+            Some((reserved, more)) if u128::from(spent) + reserved + more > u128::from(most) => {
+                Some(format!("{spent} tokens of {most}, and {} may take {more}", next(needs)))
             }
             _ => None,
         }
     }
 
     /// The same of money.
-    fn beyond_money(&self, agent: &Agent, reserve: Reserve) -> Option<String> {
+    fn beyond_money(&self, agent: &Agent, needs: &[Reserve]) -> Option<String> {
         let (most, spent) = (agent.budget.money?, self.spent.money);
-        let needs = reserve.money(agent);
-        let reserved: f64 = self.under_way.iter().filter_map(|other| other.money(agent)).sum();
-        match needs {
+        match self.together(needs, |reserve| reserve.money(agent)) {
             _ if spent >= most => Some(format!("{spent:.4} of {most} in money")),
-            Some(needs) if spent + reserved + needs > most => {
-                Some(format!("{spent:.4} of {most} in money, and the next request may cost {needs:.4}"))
+            Some((reserved, more)) if spent + reserved + more > most => {
+                Some(format!("{spent:.4} of {most} in money, and {} may cost {more:.4}", next(needs)))
             }
             _ => None,
         }
@@ -267,6 +332,21 @@ impl Account {
         let oldest = usize::try_from(over).ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.sent.get(n));
         oldest.map_or(Duration::ZERO, |sent| (*sent + MINUTE).saturating_sub(now))
     }
+}
+
+/// Whether an agent has a budget at all.
+pub(super) fn is_bounded(agent: &Agent) -> bool {
+    agent.budget != Budget::default()
+}
+
+/// Whether its budget is of what is known only after a request.
+fn is_reckoned(agent: &Agent) -> bool {
+    agent.budget.tokens.is_some() || agent.budget.money.is_some()
+}
+
+/// The requests that are needed, in words.
+fn next(needs: &[Reserve]) -> &'static str {
+    if needs.len() > 1 { "the next request and its coder's" } else { "the next request" }
 }
 
 /// Tokens where the agent does not say.

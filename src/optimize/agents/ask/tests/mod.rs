@@ -2,6 +2,7 @@
 
 mod budgets;
 mod endpoints;
+mod judged;
 mod killed;
 mod programs;
 mod server;

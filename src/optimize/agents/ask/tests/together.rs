@@ -56,7 +56,7 @@ fn as_many_requests_are_under_way_as_the_agent_allows_and_the_first_questions_go
         let asked = scope.spawn(|| all_at_once(&world, &coder, &ledger, 4));
         server.has_read(2);
         // Two wait for their turn, and no third request starts before one of the first two has ended.
-        let probe = ledger.admit(&coder, 0, Reserve::of(&coder, &Prompt::default()), Duration::ZERO);
+        let probe = ledger.admit(&coder, 0, Reserve::of(&coder, &Prompt::default()), None, Duration::ZERO);
         assert_eq!(probe, Admission::Busy);
         ledger.leaves(0);
         assert_eq!(server.requests().len(), 2);
@@ -146,7 +146,7 @@ fn where_nothing_bounds_an_answer_a_budget_lets_requests_start_one_at_a_time() {
         let asked = scope.spawn(|| all_at_once(&world, &coder, &ledger, 3));
         server.has_read(1);
         let reserve = Reserve::of(&coder, &Prompt::default());
-        assert_eq!(ledger.admit(&coder, 0, reserve, Duration::ZERO), Admission::Busy);
+        assert_eq!(ledger.admit(&coder, 0, reserve, None, Duration::ZERO), Admission::Busy);
         ledger.leaves(0);
         go.iter().for_each(|go| go.send(()).unwrap());
         asked.join().unwrap()

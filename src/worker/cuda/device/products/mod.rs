@@ -6,6 +6,7 @@
 mod check;
 mod runner;
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -121,7 +122,7 @@ impl Products {
 
     /// The device's lock, where there is one, shared with other products.
     fn turn(&self) -> Result<Option<Lock>, String> {
-        self.lock.as_deref().map(turn).transpose()
+        self.lock.as_deref().map(|path| turn(path, BUSY)).transpose()
     }
 
     fn open(&self) -> Result<Box<Open>, String> {
@@ -141,17 +142,22 @@ impl Products {
     }
 }
 
-/// The device's lock, once nobody measures there.
-fn turn(path: &std::path::Path) -> Result<Lock, String> {
+/// The device's lock, once nobody measures there; behind who waits for it already, as every step that runs on it (`rig::turn`): else products that follow each other would
+/// keep out whoever wants it alone.
+fn turn(path: &Path, patience: Duration) -> Result<Lock, String> {
     let began = Instant::now();
-    loop {
-        match Lock::acquire(path, Mode::Shared, Wait::No) {
+    let take = |path: &Path, mode| loop {
+        match Lock::acquire(path, mode, Wait::No) {
             Ok(lock) => return Ok(lock),
-            Err(LockError::Busy(_)) if began.elapsed() < BUSY => std::thread::sleep(Duration::from_millis(10)),
-            Err(LockError::Busy(_)) => return Err("the device is in use".into()),
+            Err(LockError::Busy(_)) if began.elapsed() < patience => std::thread::sleep(Duration::from_millis(10)),
+            Err(LockError::Busy(_)) => return Err("the device is in use".to_string()),
             Err(e) => return Err(e.to_string()),
         }
-    }
+    };
+    let next = take(&path.with_extension("next"), Mode::Exclusive)?;
+    let held = take(path, Mode::Shared);
+    drop(next);
+    held
 }
 
 impl Elsewhere for Products {
@@ -202,5 +208,29 @@ impl Open {
             }
             (_, other) => Err(format!("its process answered `{other:?}`")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_waits_behind_who_waits_for_the_device_and_shares_it_with_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("device.lock");
+        let busy = || turn(&path, Duration::ZERO).err();
+        let both = [turn(&path, Duration::ZERO).unwrap(), turn(&path, Duration::ZERO).unwrap()];
+        // Someone waits for the device alone: it is free for no product from then on.
+        let waits = Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).unwrap();
+        assert_eq!(busy().as_deref(), Some("the device is in use"));
+        drop(both);
+        let alone = Lock::acquire(&path, Mode::Exclusive, Wait::No).unwrap();
+        drop(waits);
+        assert!(busy().is_some());
+        // Who gave up keeps nobody out.
+        assert!(Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).is_ok());
+        drop(alone);
+        assert!(busy().is_none());
     }
 }
