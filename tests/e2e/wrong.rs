@@ -187,7 +187,7 @@ fn a_selection_that_matches_nothing_is_an_error_of_its_own() {
 #[test]
 fn larger_shapes_wait_for_those_whose_accesses_are_watched() {
     let project = sample();
-    let large = "shapes.small = { rows = 2, cols = 9 }\nshapes.large = { rows = 400000, cols = 9 }";
+    let large = "shapes.small = { rows = 2, cols = 9 }\nshapes.large = { rows = 4000, cols = 1000 }";
     project.edit("kernel.toml", "shapes.small = { rows = 2, cols = 9 }", large);
     let told = |words: &[&str]| {
         let output = project.command(words).output().unwrap();
@@ -205,11 +205,6 @@ fn larger_shapes_wait_for_those_whose_accesses_are_watched() {
     // Who asks for the large one alone gets it alone.
     let alone = told(&["tree", "--kernel", "direct", "--shape", "large"]);
     assert!(!alone.contains("small"), "{alone}");
-    let output = project.command(&["run", "sample/direct/BLOCK=4/cpu/large/judge"]).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let (will, may) = project.dry_run();
-    let left = |shape: &str| will.contains(&of(shape)) || may.contains(&of(shape));
-    assert!(left("small") && !left("large"), "{will:?} {may:?}");
 }
 
 #[test]
