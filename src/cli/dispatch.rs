@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 
 use super::args::{Cli, Command, When};
@@ -24,11 +25,19 @@ pub fn run() -> ExitCode {
     match parse(&words, &environment) {
         Ok(cli) => ExitCode::from(of_cli(cli, environment)),
         Err(error) => {
+            let error = unknown_command(&error).unwrap_or(error);
             // clap prints help to standard output with code 0 and mistakes to standard error with code 2.
             let _ = error.print();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
         }
     }
+}
+
+/// `help` of a command that is not there, in the words in which that command itself would be answered.
+fn unknown_command(error: &clap::Error) -> Option<clap::Error> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let helps = commands::external::helps(name, std::iter::empty());
+    Some(clap::Error::raw(error.kind(), format!("there is no command `{name}`\n{helps}")))
 }
 
 /// Parses the words, aliases of the settings replaced: built-in commands win, and an alias is looked up once.

@@ -148,7 +148,8 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
             Some(best) => timed(class, *best, &by_time, &shapes, params, known),
             None => {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
-                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), params)
+                let is_timed = |c: &Candidate| time(c, &shapes, params, known).is_some();
+                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), is_timed, params)
             }
         });
     }
@@ -171,6 +172,7 @@ fn provisional(
     class: &str,
     serving: &[&Candidate],
     standing: impl Fn(&Candidate) -> Standing,
+    is_timed: impl Fn(&Candidate) -> bool,
     params: &SelectParams,
 ) -> Champion {
     let pick = |wanted: Standing| {
@@ -182,9 +184,13 @@ fn provisional(
         Some(found) => (Some(found), "correct"),
         None => (pick(Standing::Unknown), "not known to be wrong"),
     };
+    let times = match serving.iter().any(|c| found.is_some_and(|f| f.0 == c.order) && is_timed(c)) {
+        true => "timed, which counts once it is known to be right at every shape",
+        false => "not timed",
+    };
     let because = match found {
-        Some((_, true)) => format!("pinned in kforge.lock, {what}; not timed"),
-        Some((_, false)) => format!("the first variant {what}, in declared order; not timed"),
+        Some((_, true)) => format!("pinned in kforge.lock, {what}; {times}"),
+        Some((_, false)) => format!("the first variant {what}, in declared order; {times}"),
         None if serving.is_empty() => "no variant that could be built serves every shape of the class".into(),
         None => "every variant that serves it is wrong".into(),
     };
@@ -482,5 +488,13 @@ mod tests {
         k.judgements.insert((1, 1), Judgement::bare(Verdict::Pass));
         let s = select(&p, &k);
         assert_eq!(s.champions.iter().map(|c| c.variant).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn who_is_timed_and_not_known_to_be_right_everywhere_is_not_said_to_be_untimed() {
+        let s = select(&params(2, true), &known(&[unknown(), unknown()], &[100.0]));
+        assert!(s.champions[0].provisional && s.champions[0].because.contains("; timed, which counts once"));
+        let s = select(&params(2, true), &known(&[unknown(), unknown()], &[]));
+        assert!(s.champions[0].because.ends_with("; not timed"), "{}", s.champions[0].because);
     }
 }

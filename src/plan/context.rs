@@ -125,7 +125,10 @@ impl<'a> Planner<'a> {
                     }
                     if let Some(target) = package.targets.get(name) {
                         reached.insert(&operator.name);
-                        if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target) {
+                        // What is wrong with an operator is wrong on every target, and of every kernel.
+                        if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
+                            && !self.diagnostics.contains(&diagnostic)
+                        {
                             self.diagnostics.push(diagnostic);
                         }
                     }

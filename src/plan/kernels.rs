@@ -209,11 +209,16 @@ impl Planner<'_> {
         let mut served = Vec::new();
         for (at, case) in cases.iter().enumerate() {
             let shape = &scope.operator.shapes[case.at];
-            if !scope.of(&build).kernel.serves(&build.variant, scope.operator, scope.choice, shape)? {
-                continue;
+            if scope.of(&build).kernel.serves(&build.variant, scope.operator, scope.choice, shape)? {
+                served.push(at as u32);
             }
-            served.push(at as u32);
-            field.judged.push((order, at, self.verify(scope, &build, case, MAIN)?));
+        }
+        let watched = self.watched(scope, &build, served.iter().map(|at| &cases[*at as usize]));
+        for at in served.iter().map(|at| *at as usize) {
+            let case = &cases[at];
+            let is_watched = Self::compiler(scope, case.work) == Compiler::EmulatorCheck;
+            let after = if is_watched { &[][..] } else { &watched };
+            field.judged.push((order, at, self.verify_after(scope, &build, case, MAIN, after)?));
             let verified = self.verification(scope, &build, case);
             if let Some(bench) = self.timing(scope, &build, case, few, verified)? {
                 field.benched.push((order, at, bench));

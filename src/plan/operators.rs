@@ -99,7 +99,7 @@ impl Planner<'_> {
         if let Err(mut wrong) = reference::check(&problem) {
             let first = if wrong.is_empty() { "it does not fit".to_string() } else { wrong.remove(0) };
             let message = format!("the reference of operator `{}`, at shape `{}`: {first}", operator.name, shape.name);
-            let mut error = operator.place.error("reference.mismatch", message);
+            let mut error = operator.reference_place.error("reference.mismatch", message);
             error.notes = wrong;
             return Err(error.hint("docs/references.md says what each built-in takes"));
         }

@@ -277,6 +277,33 @@ impl Planner<'_> {
 
     /// The verify and judge steps of a variant on a shape; gives the judge's id.
     pub fn verify(&mut self, scope: Scope<'_>, build: &Build, case: &Case, phase: u8) -> Result<String, Diagnostic> {
+        self.verify_after(scope, build, case, phase, &[])
+    }
+
+    /// The verifications on `cpu` of those cases whose accesses are watched. A watched run names a mistake, one at a larger shape only shows that there is one;
+    /// so the larger ones wait for these. That is an order and no priority: which of the two binaries is compiled first is chance, and with more to do than
+    /// processors the longest way still begins first, now with the watched steps on it.
+    pub(super) fn watched<'c>(
+        &self,
+        scope: Scope<'_>,
+        build: &Build,
+        cases: impl Iterator<Item = &'c Case>,
+    ) -> Vec<String> {
+        let runs = |case: &&Case| {
+            Self::compiler(scope, case.work) == Compiler::EmulatorCheck && case.work <= self.input.emulator_limit
+        };
+        cases.filter(runs).filter_map(|case| self.verification(scope, build, case)).collect()
+    }
+
+    /// The same where the verification waits for those steps, of which it reads nothing.
+    pub(super) fn verify_after(
+        &mut self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        phase: u8,
+        after: &[String],
+    ) -> Result<String, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
@@ -299,7 +326,8 @@ impl Planner<'_> {
                 .phase(phase)
                 .round(scope.round)
                 .limit(self.verify_limit(&params))
-                .memory(needs);
+                .memory(needs)
+                .after(after.iter().cloned());
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
@@ -320,7 +348,7 @@ impl Planner<'_> {
         Ok(self.add(judge))
     }
 
-    /// The id of the verification that [`Planner::verify`] plans on a device, where it plans one.
+    /// The id of the verification that [`Planner::verify`] plans, where it plans one; on `cpu` none where the shape is too large.
     pub(super) fn verification(&self, scope: Scope<'_>, build: &Build, case: &Case) -> Option<String> {
         let mut parts = self.parts(scope, build);
         parts.push(&scope.operator.shapes[case.at].name);

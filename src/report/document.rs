@@ -219,25 +219,38 @@ impl Report {
 }
 
 impl Report {
-    /// What an interrupted build came to: without the kernels of which it found out nothing.
+    /// What a build came to that did not get to its end: without the kernels of which it found out nothing.
     pub fn begun(mut self) -> Report {
         for package in &mut self.packages {
             package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
             package.kernels.retain(|kernel| !kernel.targets.is_empty());
         }
-        self.packages.retain(|package| !package.kernels.is_empty());
+        let is_wrong = |package: &PackageReport| package.operators.iter().any(|o| o.verdict != Verdict::Pass);
+        self.packages.retain(|package| !package.kernels.is_empty() || is_wrong(package));
         self
+    }
+
+    /// Whether something in it failed, or is wrong.
+    pub fn has_failed(&self) -> bool {
+        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
+        let target = |t: &TargetReport| !t.failed.is_empty() || t.shapes.iter().any(|s| is_wrong(&s.verdict));
+        self.packages.iter().any(|package| {
+            package.operators.iter().any(|o| is_wrong(&o.verdict))
+                || package.kernels.iter().flat_map(|k| &k.targets).any(target)
+        })
     }
 }
 
 impl TargetReport {
     fn is_begun(&self) -> bool {
-        let TargetReport { champions, shapes, machine, failed, unavailable, .. } = self;
+        let TargetReport { champions, shapes, machine, failed, unavailable, rounds, search, .. } = self;
         !(champions.is_empty()
             && shapes.is_empty()
             && machine.is_empty()
             && failed.is_empty()
-            && unavailable.is_empty())
+            && unavailable.is_empty()
+            && rounds.is_none()
+            && search.is_none())
     }
 
     /// For whom a champion of a class stands, as [`stands_for`] says it.

@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
+    TimeReport,
 };
 use super::told_rounds;
 use crate::record::params::{Fate, Shown};
@@ -34,6 +35,9 @@ pub enum Failures {
 /// The report with ANSI styles.
 pub fn text(report: &Report, failures: Failures) -> String {
     let mut out = String::new();
+    // After a failure nothing is known of much that comes after it: headings alone would look as if all were well there.
+    let begun = report.has_failed().then(|| report.clone().begun());
+    let report = begun.as_ref().unwrap_or(report);
     for package in &report.packages {
         write_package(&mut out, package, failures);
     }
@@ -122,21 +126,41 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     for found in &target.rooflines {
         write_roofline(out, found, target);
     }
+    write_times(out, target);
     if let Some(rounds) = &target.rounds {
         told_rounds::write(out, rounds, failures);
     }
-    for (step, why) in &target.failed {
-        let _ = match failures {
-            Failures::Why => writeln!(out, "    {} {step}: {why}", paint(BAD, "failed")),
-            Failures::Told => writeln!(out, "    {} {step}", paint(BAD, "failed")),
-        };
-    }
+    write_failed(out, &target.failed, failures);
     let mut reasons: Vec<&str> = target.unavailable.iter().map(|u| u.2.as_str()).collect();
     reasons.dedup();
     for why in reasons {
         let what: Vec<String> =
             target.unavailable.iter().filter(|u| u.2 == why).map(|(kind, n, _)| format!("{n} {kind}")).collect();
         let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unavailable"), what.join(", "));
+    }
+}
+
+/// How many steps that failed for one reason are named; the others are counted.
+const NAMED: usize = 3;
+
+/// Steps that failed without a result, those with one reason together.
+fn write_failed(out: &mut String, failed: &[(String, String)], failures: Failures) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (step, why) in failed {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, steps)) => steps.push(step),
+            None => reasons.push((why, vec![step])),
+        }
+    }
+    for (why, steps) in reasons {
+        let named = steps.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = steps.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let why = if failures == Failures::Why { format!(": {why}") } else { String::new() };
+        let _ = match steps.len() {
+            1 => writeln!(out, "    {} {named}{why}", paint(BAD, "failed")),
+            n => writeln!(out, "    {} {n} steps{why}: {named}{more}", paint(BAD, "failed")),
+        };
     }
 }
 
@@ -301,9 +325,30 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
     }
 }
 
+/// Times of who stands that no roofline tells: of one that is provisional, for a shape was added that no device has seen, or whose profile was not taken.
+fn write_times(out: &mut String, target: &TargetReport) {
+    let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
+    let stands = |variant: &str| target.champions.iter().any(|c| c.variant.as_deref() == Some(variant));
+    let is_told = |time: &TimeReport| {
+        target.rooflines.iter().any(|found| found.variant == time.variant && found.achieved.contains_key(&time.shape))
+    };
+    let times: Vec<(&TimeReport, f64)> = target
+        .times
+        .iter()
+        .filter(|time| stands(&time.variant) && !is_told(time))
+        .filter_map(|time| Some((time, if hot { time.hot_ns } else { time.cold_ns }?)))
+        .collect();
+    let width = times.iter().map(|(time, _)| time.shape.len()).max().unwrap_or(0);
+    for (time, ns) in times {
+        let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
+        let few = if time.few { format!("  {}", paint(DIM, "of few samples")) } else { String::new() };
+        let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, told_rounds::duration(ns));
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::document::ChampionReport;
+    use super::super::document::{BasisReport, ChampionReport};
     use super::*;
 
     fn told(target: TargetReport) -> String {
@@ -386,5 +431,38 @@ mod tests {
         for label in ["A=1", "A=2"] {
             assert!(two.contains(&format!("short  pass  largest error 2 % of what is allowed  ({label})\n")), "{two}");
         }
+    }
+
+    #[test]
+    fn times_are_told_of_whoever_stands_where_no_roofline_tells_them() {
+        let time = |variant: &str, ns: f64| TimeReport {
+            shape: "big".into(),
+            variant: variant.into(),
+            cold_ns: Some(ns),
+            hot_ns: Some(ns / 2.0),
+            few: false,
+        };
+        let target = |hot: bool| TargetReport {
+            champions: vec![champion("all", "A=1")],
+            times: vec![time("A=1", 7900.0), time("A=2", 8100.0)],
+            basis: Some(BasisReport { hot, ..BasisReport::default() }),
+            ..TargetReport::default()
+        };
+        let cold = told(target(false));
+        assert!(cold.contains("    big  7.90 us\n") && !cold.contains("8.10"), "{cold}");
+        assert!(told(target(true)).contains("    big  3.95 us\n"));
+    }
+
+    #[test]
+    fn what_failed_for_one_reason_is_told_once_and_nothing_of_what_was_not_begun() {
+        let failed = |n: usize| (0..n).map(|i| (format!("p/k/A={i}/cpu/compile"), "cannot compile".to_string()));
+        let target = TargetReport { target: "cpu".into(), failed: failed(12).collect(), ..TargetReport::default() };
+        let other = TargetReport { target: "h200".into(), ..TargetReport::default() };
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target, other] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
+        let report = Report { format_version: 1, packages: vec![package] };
+        let told = anstream::adapter::strip_str(&text(&report, Failures::Why)).to_string();
+        let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";
+        assert_eq!(told, format!("p\n  k on cpu\n    failed 12 steps: cannot compile: {named}\n"));
     }
 }

@@ -8,11 +8,18 @@ use crate::record::{Unknown, Verdict, VerifyObservation};
 
 use super::io;
 
+/// What is said of a kernel that is right though threads of it never come to a barrier.
+const DOUBTFUL: &str = "\nthe barrier waits for the others alone, from compute capability 7.0 on; a mistake where those that left had to write what the others read";
+
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: JudgeParams = io::params(job)?;
+    let mut doubtful = false;
     let judgement = match io::document::<VerifyObservation>(job, "observation")? {
-        Some(observation) => judge(&observation, &params.tolerance),
+        Some(observation) => {
+            doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
+            judge(&observation, &params.tolerance)
+        }
         None => {
             let why = params.absent.unwrap_or_else(|| Unknown::Missing("verify gave no result".into()));
             Judgement::bare(Verdict::Unknown(why))
@@ -24,8 +31,13 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     };
     let mut ran = io::one(job, "judgement", &judgement, summary)?;
     if !judgement.explanation.is_empty() {
-        let severity = if judgement.verdict == Verdict::Pass { Severity::Note } else { Severity::Error };
-        ran.notes.push(io::note(severity, "verify.judged", judgement.explanation.trim_end()));
+        let (severity, about) = match judgement.verdict {
+            Verdict::Pass if doubtful => (Severity::Warning, DOUBTFUL),
+            Verdict::Pass => (Severity::Note, ""),
+            _ => (Severity::Error, ""),
+        };
+        let text = format!("{}{about}", judgement.explanation.trim_end());
+        ran.notes.push(io::note(severity, "verify.judged", text));
     }
     if !judgement.unconfined.is_empty() {
         let message = format!("the kernel ran unconfined: {}", judgement.unconfined.join("; "));

@@ -47,6 +47,7 @@ pub fn probe(
         let numpy = p.numpy.as_ref().ok_or_else(|| format!("`{}` cannot import it", p.path.display()))?;
         Ok(format!("{} for {}", numpy.version, p.path.display()))
     });
+    let python_gives = python_gives(numpy.is_ok());
     let mut probes = vec![
         Probe {
             gives: "kernels are emulated and verified on the target `cpu`",
@@ -58,7 +59,7 @@ pub fn probe(
             )
         },
         Probe {
-            gives: "with numpy, references and checks in Python run",
+            gives: python_gives,
             cost: "references and checks in Python cannot run",
             mend: "install Python 3, or name one with the setting `toolchain.python`".into(),
             ..answer("Python", python.map(|p| format!("{} at {}", p.version, p.path.display())))
@@ -161,6 +162,14 @@ fn answer(what: &'static str, found: Result<String, String>) -> Probe {
         Err(why) => (None, why),
     };
     Probe { what, found, why, gives: "", cost: "", mend: String::new() }
+}
+
+/// What a Python gives, with numpy and without.
+fn python_gives(has_numpy: bool) -> &'static str {
+    match has_numpy {
+        true => "references and checks in Python run in it",
+        false => "references and checks in Python would run in it if it had numpy",
+    }
 }
 
 #[cfg(test)]

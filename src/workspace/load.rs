@@ -92,6 +92,10 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
         }
     }
     check(&loaded, &mut found);
+    // Files are read when a build begins. Whoever has manifests to mend hears of those that are missing with the rest.
+    if found.iter().any(|d| d.severity == crate::base::Severity::Error) {
+        found.extend(loaded.iter().flat_map(missing));
+    }
     let mut said = Vec::new();
     found.retain(|d: &Diagnostic| {
         let new = !said.contains(d);
@@ -112,6 +116,21 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     let is_default = |m: &Member| default.as_ref().is_none_or(|d| d.is_empty() || d.contains(&m.folder.join(MANIFEST)));
     let default = loaded.iter().enumerate().filter(|(_, m)| is_default(m)).map(|(i, _)| i).collect();
     (Some(Workspace { root: folder, members: loaded, default, manifest, lock, locked, witness }), found)
+}
+
+/// Sources of a member's kernels that are not there.
+fn missing(member: &Member) -> Vec<Diagnostic> {
+    let written =
+        |k: &&model::Kernel| !k.source.is_empty() && k.made().is_none() && !k.is_unstarted() && !k.is_ungenerated();
+    let is_gone = |k: &&model::Kernel| !member.folder.join(&k.source).exists();
+    let kernels = member.package.kernels.iter().filter(written).filter(is_gone);
+    kernels.map(|kernel| no_source(&kernel.source_place, &kernel.source)).collect()
+}
+
+/// Says that the source of a kernel is not there.
+pub fn no_source(place: &model::Place, source: &str) -> Diagnostic {
+    let error = place.error("package.source", format!("`{source}` does not exist"));
+    error.expected("a file of the package, its path relative to kernel.toml")
 }
 
 /// Reads and parses a manifest, and says what is wrong with it; none if it cannot be read or is not TOML.
@@ -247,7 +266,7 @@ mod tests {
         let (w, d) = load(&dir.path().join("kernel.toml"));
         assert!(w.is_none());
         let codes: Vec<&str> = d.iter().map(|d| d.code).collect();
-        assert_eq!(codes, ["manifest.unknown-key", "manifest.unknown-operator"]);
+        assert_eq!(codes, ["manifest.unknown-key", "manifest.unknown-operator", "package.source"]);
     }
 
     #[test]
@@ -270,5 +289,20 @@ mod tests {
             d.iter().map(|d| (d.code, d.position().map(|p| p.1))).collect::<Vec<_>>(),
             [("manifest.kforge", Some(3))]
         );
+    }
+
+    #[test]
+    fn a_source_that_is_missing_is_said_with_what_else_is_wrong() {
+        let wrong = "[targets.cpu]\n[operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\n\
+                     outputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = \"builtin:copy\"\nshapes.s = { n = 1 }\n\
+                     [kernel.k]\noperator = \"o\"\nsource = \"gone.cu\"\n\
+                     launch = [{ entry = \"k\", grid = [\"m\"], block = [1], args = [\"x\", \"y\"] }]\n";
+        let dir = tree(&[("kernel.toml", &format!("{}{wrong}", package("a")))]);
+        let codes = |d: &[Diagnostic]| d.iter().map(|d| d.code).collect::<Vec<_>>();
+        let (none, found) = load(&dir.path().join("kernel.toml"));
+        assert!(none.is_none());
+        assert_eq!(codes(&found), ["manifest.unknown-name", "package.source"]);
+        std::fs::write(dir.path().join("gone.cu"), "").unwrap();
+        assert_eq!(codes(&load(&dir.path().join("kernel.toml")).1), ["manifest.unknown-name"]);
     }
 }

@@ -246,6 +246,7 @@ fn a_word_that_is_no_command_is_a_plugin_an_alias_or_a_mistake() {
     std::fs::create_dir(place.at("elsewhere")).unwrap();
     place.run_in("elsewhere", &["-C", "..", "where"], &[]).expect(0).prints("/kernel.toml\n");
     place.run("buidl").expect(2).says("there is no command `buidl`").says("did you mean `build`?");
+    place.run("help buidl").expect(2).says("there is no command `buidl`").says("did you mean `build`?");
     place.run("build --no-such-flag").expect(2).says("--no-such-flag");
 }
 

@@ -74,7 +74,7 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
     assert_eq!(files(&project), before);
     optimize(&project, &["k"]).expect(4);
     // Free again, all that is declared is built.
-    accept(&project, &["k", "--undo"]).expect(0).says("`k` is free");
+    accept(&project, &["k", "--undo"]).expect(0).says("Freed `k`: all its variants are built again");
     assert!(!text(&project, "kforge.lock").contains("accepted"));
     let built = project.built(&[]);
     assert!(built.finished().any(|s| s["id"].as_str().unwrap().contains("BLOCK=32")));

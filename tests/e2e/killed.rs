@@ -141,11 +141,22 @@ fn an_interrupted_build_says_so_and_leaves_nothing_running() {
     assert_eq!((&last["reason"], &last["success"]), (&"build-finished".into(), &false.into()));
     assert!(last["steps"]["skipped"].as_u64().unwrap() > 0, "{last}");
     assert_eq!(last["verdicts"]["fail"], 0, "an interruption says nothing of a kernel");
+    let report = || {
+        let output = project.command(&["report"]).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = report();
+    assert!(code == Some(101) && said.contains("the last build was interrupted"), "{said}");
+    // A report of before is not taken for one of it.
+    std::fs::write(project.target().join("report.json"), "{\"format_version\": 1, \"packages\": []}").unwrap();
+    let (_, said) = report();
+    assert!(said.contains("warning: the last build was interrupted"), "{said}");
     project.write(
         "k.cu",
         "__global__ void k(const float *x, float *y, int n) { int i = threadIdx.x; if (i < n) y[i] = 2 * x[i] + 1; }\n",
     );
     project.built(&[]);
+    assert_eq!(report(), (Some(0), String::new()));
 }
 
 #[test]

@@ -183,3 +183,50 @@ fn a_selection_that_matches_nothing_is_an_error_of_its_own() {
     project.build(&["--kernel", "other"]).expect(4);
     project.build(&["--no-such-flag"]).expect(2);
 }
+
+#[test]
+fn larger_shapes_wait_for_those_whose_accesses_are_watched() {
+    let project = sample();
+    let large = "shapes.small = { rows = 2, cols = 9 }\nshapes.large = { rows = 4000, cols = 1000 }";
+    project.edit("kernel.toml", "shapes.small = { rows = 2, cols = 9 }", large);
+    let told = |words: &[&str]| {
+        let output = project.command(words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let of = |shape: &str| format!("sample/direct/BLOCK=4/cpu/{shape}/verify");
+    let tree = told(&["tree", "--kernel", "direct", "--stage", "verify", "--depth", "1"]);
+    let below = |shape: &str| {
+        let rest = tree.split(&format!("{}\n", of(shape))).nth(1).unwrap_or_else(|| panic!("{tree}"));
+        rest.lines().take_while(|line| !line.starts_with("sample/")).collect::<Vec<_>>().join("\n")
+    };
+    assert!(below("large").contains(&of("small")), "{tree}");
+    assert!(!below("small").contains(&of("large")), "{tree}");
+    // Who asks for the large one alone gets it alone.
+    let alone = told(&["tree", "--kernel", "direct", "--shape", "large"]);
+    assert!(!alone.contains("small"), "{alone}");
+}
+
+#[test]
+fn threads_that_never_come_to_a_barrier_are_a_warning_that_every_build_shows() {
+    let project = body("if (i >= n) return;\n  y[i] = 2 * x[i] + 1;\n  __syncthreads();");
+    for _ in 0..2 {
+        let built =
+            project.build(&[]).expect(0).says("warning: one/k/cpu/tiny/judge: 6 of 16 threads left the kernel before");
+        assert_eq!(built.stderr().matches("left the kernel").count(), 1, "{}", built.stderr());
+        built.says("a mistake where those that left had to write what the others read");
+    }
+}
+
+#[test]
+fn an_unknown_function_in_a_reference_is_said_once_where_it_stands() {
+    let project = body("if (i < n) y[i] = 2 * x[i] + 1;");
+    project.edit("kernel.toml", "y = \"2 * x + 1\"", "y = \"2 * foo(x) + 1\"");
+    let manifest = std::fs::read_to_string(project.root().join("kernel.toml")).unwrap();
+    let (_, kernel) = manifest.split_once("[kernel.k]").unwrap();
+    project.write("kernel.toml", &format!("{manifest}\n[kernel.other]{kernel}"));
+    let built =
+        project.build(&[]).expect(101).says("reference = { builtin = \"elementwise\", y = \"2 * foo(x) + 1\" }");
+    assert_eq!(built.stderr().matches("unknown function `foo`").count(), 1, "{}", built.stderr());
+    assert!(!built.stderr().contains("is used in no expression"), "{}", built.stderr());
+}

@@ -248,3 +248,18 @@ fn a_wrong_kernel_is_worse_than_a_slow_one() {
     let compared = compare(&lab, &["HEAD"]).expect(100).says("a kernel is wrong");
     assert!(compared.out().contains("no variant stands for it any more"), "{}", compared.out());
 }
+
+#[test]
+fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
+    // The stand-in device finds it right; run as it is written it writes nothing.
+    let lab = lab(1000.0).manifest("[targets.h]", "[targets.cpu]\n[targets.h]");
+    let lab = lab.manifest("targets = [\"h\"]", "targets = [\"cpu\", \"h\"]");
+    commit(&lab, "on cpu, too");
+    compare(&lab, &["HEAD"])
+        .expect(100)
+        .says("was not written")
+        .says("a kernel is wrong")
+        .says("same       p/k on h at big");
+    let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(0).says("1 same");
+    assert!(!elsewhere.said().contains("not written"), "{}", elsewhere.said());
+}

@@ -130,7 +130,7 @@ fn a_second_run_and_a_build_without_the_device_measure_nothing_and_say_the_same(
     // Without a device nothing can be tried: the command says so rather than going on by guesses.
     let lab = self::lab();
     lab.on(&Machine { device: None, ..machine() });
-    optimize(&lab).expect(0).says("nothing can be measured");
+    optimize(&lab).expect(0).says("Unchanged p/k/h: nothing can be measured");
 }
 
 #[test]

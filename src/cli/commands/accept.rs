@@ -27,7 +27,12 @@ struct Plan {
     lock: Lockfile,
     /// What is said when it is done, a line a seat.
     told: Vec<String>,
+    /// What was done, as status lines name it.
+    verb: &'static str,
 }
+
+/// What is said of a champion that was accepted.
+const ACCEPTED: &str = "Accepted";
 
 /// Runs the command.
 pub fn run(context: &Context, args: &AcceptArgs) -> Result<Exit, Exit> {
@@ -120,7 +125,7 @@ fn accepted(
             lock.champions
                 .insert(pinned(&stands.seat, &stands.class), Pin::Accepted(stands.build.variant.label.clone()));
         }
-        return Ok(Plan { files: vec![], lock, told });
+        return Ok(Plan { files: vec![], lock, told, verb: ACCEPTED });
     }
     let Some(first) = all.first().filter(|first| all.iter().all(|s| s.build.source == first.build.source)) else {
         let exit = context.fail(&format!("the champions of `{}` are of different sources:", kernel.name));
@@ -148,7 +153,7 @@ fn accepted(
     if args.name.is_none() {
         others(member, kernel, accepted, &all, &mut lock);
     }
-    Ok(Plan { files: files.changes, lock, told })
+    Ok(Plan { files: files.changes, lock, told, verb: ACCEPTED })
 }
 
 /// The variant of the first target that was chosen, for targets that were not: the source is theirs too now.
@@ -234,8 +239,9 @@ fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result
     Ok(Plan {
         files: vec![],
         lock,
+        verb: "Freed",
         told: vec![format!(
-            "`{}` is free: all its variants are built again; a source that was accepted stays, and for rounds kernel.toml has to name an agent again",
+            "`{}`: all its variants are built again; a source that was accepted stays, and for rounds kernel.toml has to name an agent again",
             args.kernel
         )],
     })
@@ -243,7 +249,7 @@ fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result
 
 /// Writes all of it, or says what would be written.
 fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) -> Result<Exit, Exit> {
-    let Plan { mut files, lock, told } = plan;
+    let Plan { mut files, lock, told, verb } = plan;
     let pins = workspace.lock.changes(&lock);
     if context.locked() && !pins.is_empty() {
         return Err(context.fail(&LockfileError::Locked(pins).to_string()));
@@ -268,7 +274,7 @@ fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) ->
     }
     changes::write(&workspace.root, &context.pending(&workspace.root), &files)
         .map_err(|e| context.fail(&format!("cannot write: {e}")))?;
-    told.iter().for_each(|line| context.console.status("Accepted", line));
+    told.iter().for_each(|line| context.console.status(verb, line));
     if all == 0 {
         context.console.status("", "nothing changes: it was accepted before");
     }

@@ -52,8 +52,8 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<Exit, Exit> {
     let interrupted = interrupts(context)?;
     let here = context.open()?;
     let Some(word) = &args.head else {
-        let selected = selection(context, &here.workspace, args)?;
-        let (base, name) = base(context, &here, (&here.workspace, &selected), args, &interrupted)?;
+        let (selected, timed) = selection(context, &here.workspace, args)?;
+        let (base, name) = base(context, &here, (&here.workspace, &timed), args, &interrupted)?;
         let found = Comparison::new(name, "the working tree".into(), args.margin);
         return compare(context, here, selected, (&base, found), args, &interrupted);
     };
@@ -61,16 +61,17 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<Exit, Exit> {
     let head = named(word, &revision);
     let elsewhere = context.elsewhere(revision.folder.clone(), revision.outputs.clone());
     let there = elsewhere.open().map_err(|exit| of(context, &head, exit))?;
-    let selected = selection(&elsewhere, &there.workspace, args)?;
+    let (selected, timed) = selection(&elsewhere, &there.workspace, args)?;
     // Bases are looked for from where the command stands.
-    let (base, name) = base(context, &here, (&there.workspace, &selected), args, &interrupted)?;
+    let (base, name) = base(context, &here, (&there.workspace, &timed), args, &interrupted)?;
     let found = Comparison::new(name, head, args.margin);
     compare(&elsewhere, there, selected, (&base, found), args, &interrupted)
 }
 
-/// What is selected, but for targets that are not timed: nothing is built that cannot be compared.
-fn selection(context: &Context, workspace: &Workspace, args: &CompareArgs) -> Result<Selected, Exit> {
-    let mut selected = context.select(workspace, &args.select)?;
+/// What is selected, and the same without targets that are not timed. The head is built for all, because who is wrong anywhere is no champion to go on with; of the
+/// base only what can be compared is.
+fn selection(context: &Context, workspace: &Workspace, args: &CompareArgs) -> Result<(Selected, Selected), Exit> {
+    let selected = context.select(workspace, &args.select)?;
     let of_members = selected.members.iter().flat_map(|i| workspace.members[*i].package.targets.values());
     let wanted = |t: &&Target| selected.targets.is_empty() || selected.targets.contains(&t.name);
     let timed: BTreeSet<String> =
@@ -81,8 +82,8 @@ fn selection(context: &Context, workspace: &Workspace, args: &CompareArgs) -> Re
             .error("nothing can be compared: the selection has no target on a device, and `cpu` is not timed");
         return Err(Exit::NothingSelected);
     }
-    selected.targets = timed.into_iter().collect();
-    Ok(selected)
+    let timed = Selected { targets: timed.into_iter().collect(), ..selected.clone() };
+    Ok((selected, timed))
 }
 
 /// Says which of the two states an error is about.
@@ -277,9 +278,13 @@ fn say(context: &Context, args: &CompareArgs, found: &Comparison) -> Result<(), 
     Ok(())
 }
 
-/// How it ends: several reasons at once give the first of 100, 102, 103.
+/// How it ends: several reasons at once give the first of 100, 4, 102, 103.
 fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comparison) -> Exit {
     let text = format!("{} with {}: {}", found.head, found.base, found.summary());
+    if side.exit == Exit::Wrong {
+        context.console.error(&format!("a kernel is wrong; {text}"));
+        return Exit::Wrong;
+    }
     if found.rows.is_empty() {
         context.console.error(&format!(
             "nothing was compared: no kernel that is timed on a device target is in both {} and {}",
@@ -288,10 +293,7 @@ fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comp
         return Exit::NothingSelected;
     }
     let open = found.count(Change::Undecided) + found.count(Change::Unknown);
-    if side.exit == Exit::Wrong {
-        context.console.error(&format!("a kernel is wrong; {text}"));
-        Exit::Wrong
-    } else if found.count(Change::Slower) > 0 {
+    if found.count(Change::Slower) > 0 {
         context.console.error(&format!("slower than allowed; {text}"));
         Exit::Slower
     } else if args.require_evidence && open > 0 {

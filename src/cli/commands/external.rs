@@ -32,19 +32,8 @@ pub fn run(context: &Context, words: &[String]) -> Result<Exit, Exit> {
         }
         context.console.error(&format!("there is no command `{name}`"));
         let plugins: Vec<String> = programs.iter().filter_map(|p| plugin(p)).collect();
-        let command = Cli::command();
-        let built_in: Vec<&str> = command
-            .get_subcommands()
-            .filter(|c| !c.is_hide_set())
-            .flat_map(|c| std::iter::once(c.get_name()).chain(c.get_visible_aliases()))
-            .filter(|n| n.len() > 1)
-            .collect();
         let aliases = context.settings.alias.keys().map(String::as_str);
-        if let Some(best) = closest(name, built_in.into_iter().chain(aliases).chain(plugins.iter().map(String::as_str)))
-        {
-            context.console.err(&format!("help: did you mean `{best}`?\n"));
-        }
-        context.console.err("help: `kforge --help` lists the commands\n");
+        context.console.err(&helps(name, aliases.chain(plugins.iter().map(String::as_str))));
         return Err(Exit::Usage);
     };
     let mut command = std::process::Command::new(program);
@@ -54,6 +43,20 @@ pub fn run(context: &Context, words: &[String]) -> Result<Exit, Exit> {
     }
     let error = command.exec();
     Err(context.fail(&format!("cannot start `{}`: {error}", program.display())))
+}
+
+/// What may help who named a command that is not there: a built-in one, or one of `others`, that is called nearly so, and where all are listed.
+pub fn helps<'o>(name: &str, others: impl Iterator<Item = &'o str>) -> String {
+    let command = Cli::command();
+    let built_in = command
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set())
+        .flat_map(|c| std::iter::once(c.get_name()).chain(c.get_visible_aliases()))
+        .filter(|n| n.len() > 1);
+    let all: Vec<String> = built_in.map(String::from).chain(others.map(String::from)).collect();
+    let best = closest(name, all.iter().map(String::as_str));
+    let best = best.map(|best| format!("help: did you mean `{best}`?\n")).unwrap_or_default();
+    format!("{best}help: `kforge --help` lists the commands\n")
 }
 
 /// Every program on PATH whose name says that it is a plugin, the first of each name first.

@@ -1,7 +1,7 @@
 //! Telling what went wrong with a step: once, in full, where it is to be mended, and with the command that does just that step again. What fails for the same
 //! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -14,6 +14,9 @@ use crate::engine::home::trouble;
 use crate::model::{Kernel, Package, TuneValue, Variant};
 use crate::record::event::StepFinished;
 use crate::record::{Note, Outcome, StepKind, Verdict};
+
+/// The code of what a judgement says beside its verdict.
+const DOUBT: &str = "verify.judged";
 
 /// The most lines that are shown of what a note says of a failure.
 const MOST_LINES: usize = 12;
@@ -30,6 +33,8 @@ pub struct Teller<'a> {
     context: &'a Context,
     packages: HashMap<&'a str, &'a Package>,
     groups: BTreeMap<(String, &'static str), Group>,
+    /// Of what passed all the same: package, kernel and target, and what was warned of.
+    doubted: BTreeSet<(String, String, String)>,
     /// Whether the build is one of several, after which more is tried.
     goes_on: bool,
 }
@@ -38,7 +43,7 @@ impl<'a> Teller<'a> {
     /// For a build of these packages.
     pub fn new(context: &'a Context, packages: impl Iterator<Item = &'a Package>) -> Self {
         let packages = packages.map(|p| (p.name.as_str(), p)).collect();
-        Teller { context, packages, groups: BTreeMap::new(), goes_on: false }
+        Teller { context, packages, groups: BTreeMap::new(), doubted: BTreeSet::new(), goes_on: false }
     }
 
     /// The same for a build after which more is tried.
@@ -74,11 +79,28 @@ impl<'a> Teller<'a> {
                         || (severity == Severity::Warning && step.outcome == Outcome::Executed)
                         || console.verbose()
                 };
+                let is_doubt = |note: &&Note| note.code == DOUBT && note.severity == Severity::Warning;
+                if step.kind == StepKind::Judge && !compared {
+                    self.doubts(step);
+                }
                 // Why there is no champion stands in the report.
                 let shown = step.kind != StepKind::Select || console.verbose();
-                for note in step.notes.iter().filter(|n| shown && loud(n.severity)) {
+                for note in step.notes.iter().filter(|n| shown && loud(n.severity) && !is_doubt(n)) {
                     console.err(&indented(&note.message));
                 }
+            }
+        }
+    }
+
+    /// Says what is likely a mistake of a kernel that passed, once for a kernel on a target; also where it was found by an earlier build, as compilers' warnings are.
+    fn doubts(&mut self, step: &StepFinished) {
+        let labels = &step.labels;
+        let seat = [&labels.kernel, &labels.target].map(|part| part.clone().unwrap_or_default()).join("/");
+        for note in step.notes.iter().filter(|note| note.code == DOUBT && note.severity == Severity::Warning) {
+            let first = note.message.lines().next().unwrap_or_default();
+            let text = NUMBER.replace_all(first, "0").into_owned();
+            if self.doubted.insert((labels.package.clone(), seat.clone(), text)) || self.context.console.verbose() {
+                self.context.console.warn(&format!("{}: {}", step.id, note.message.replace('\n', "\n  ")));
             }
         }
     }

@@ -94,6 +94,9 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
     }
 }
 
+/// What is said of a kernel that no round has changed, and none will.
+const UNCHANGED: &str = "Unchanged";
+
 /// What one run of the command keeps.
 struct Run {
     began: Instant,
@@ -147,7 +150,7 @@ fn turn(
         }
         if is_accepted(opened, &recorded.seat) {
             let undo = format!("`kforge accept {} --undo` frees it", recorded.seat.kernel);
-            context.console.status("Optimized", &format!("{}: accepted in kforge.lock: {undo}", name(&recorded.seat)));
+            context.console.status(UNCHANGED, &format!("{}: accepted in kforge.lock: {undo}", name(&recorded.seat)));
             run.ended.insert(recorded.seat.clone());
             continue;
         }
@@ -163,7 +166,9 @@ fn turn(
         match comes_next(context, packages, recorded, &results, &memory) {
             Ok(next) => due.push(next),
             Err(why) => {
-                context.console.status("Optimized", &format!("{}: {why}", name(&recorded.seat)));
+                // Where nothing was ever tried nothing is optimized.
+                let verb = if recorded.answers.is_empty() { UNCHANGED } else { "Optimized" };
+                context.console.status(verb, &format!("{}: {why}", name(&recorded.seat)));
                 run.ended.insert(recorded.seat.clone());
             }
         }

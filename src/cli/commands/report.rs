@@ -3,7 +3,8 @@
 use super::print_json;
 use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm, Select};
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
+use crate::cli::session::certificate::CUT_SHORT;
+use crate::cli::session::{Context, Opened};
 use crate::measure::score::Form;
 use crate::report::text::Failures;
 use crate::report::{self, Report, score};
@@ -12,7 +13,15 @@ use crate::workspace::Workspace;
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     let workspace = context.workspace()?;
-    let mut report = last(context, &workspace)?;
+    let is_cut_short = context.target(&workspace).join(CUT_SHORT).exists();
+    let mut report = last(context, &workspace).inspect_err(|_| {
+        if is_cut_short {
+            context.console.err("help: the last build was interrupted; the next one goes on where it was\n");
+        }
+    })?;
+    if is_cut_short {
+        context.console.warn("the last build was interrupted: this is what the one before it found");
+    }
     narrow(context, &workspace, &mut report, &args.select)?;
     if let Some(form) = args.score {
         return scores(context, args, &report, form);
@@ -92,6 +101,25 @@ fn scores(context: &Context, args: &ReportArgs, report: &Report, form: ScoreForm
         ReportFormat::Json => return print_json(context, &scores),
     }
     Ok(Exit::Done)
+}
+
+/// Notes that a build was interrupted: what it found stands in no report.
+pub fn cut_short(context: &Context, opened: &Opened) -> Result<(), Exit> {
+    let place = opened.target.join(CUT_SHORT);
+    crate::base::files::write_if_changed(&place, b"")
+        .map(drop)
+        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))
+}
+
+/// Notes that a build was not.
+pub fn whole(context: &Context, opened: &Opened) -> Result<(), Exit> {
+    let place = opened.target.join(CUT_SHORT);
+    match std::fs::remove_file(&place) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(context.fail(&format!("cannot remove `{}`: {e}", place.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The report of the last build.

@@ -222,11 +222,17 @@ fn alone(context: &Context, graph: &Graph, id: &str) -> Result<Graph, Exit> {
     let mut needed: HashSet<u32> = HashSet::new();
     while let Some(at) = open.pop() {
         if needed.insert(at) {
-            open.extend(graph.dependencies(at));
+            // No verification reads another: it only waits for those that tell more.
+            let verifies = graph.node(at).kind == StepKind::Verify;
+            open.extend(graph.dependencies(at).filter(|d| !(verifies && graph.node(*d).kind == StepKind::Verify)));
         }
     }
+    let is_needed = |id: &String| graph.find(id).is_some_and(|i| needed.contains(&i));
     // What its result would add was not asked for.
-    let bare = |n: &Node| Node { expands: false, ..n.clone() };
+    let bare = |n: &Node| {
+        let after = n.after.iter().filter(|id| is_needed(id)).cloned().collect();
+        Node { expands: false, after, ..n.clone() }
+    };
     let nodes = (0u32..).zip(graph.nodes()).filter(|(i, _)| needed.contains(i)).map(|(_, n)| bare(n)).collect();
     Graph::new(nodes).map_err(|e| {
         context.console.error(&format!("BUG: {e}"));

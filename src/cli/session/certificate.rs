@@ -97,6 +97,9 @@ pub struct Question {
     manifest: PathBuf,
 }
 
+/// The file that says, by being there, that a build after the one that is reported was interrupted.
+pub const CUT_SHORT: &str = "interrupted";
+
 /// An answer that holds, and the locks that keep it so.
 #[derive(Debug)]
 pub struct Held {
@@ -141,6 +144,10 @@ impl Context {
     }
 
     fn certified_at(&self, question: &Question, target: &Path) -> Option<Held> {
+        // Where a build was cut short a whole one says so, which a certificate does not.
+        if target.join(CUT_SHORT).exists() {
+            return None;
+        }
         let certificate = Certificate::read(&place(target))?;
         let home = Home::open(&self.settings.home).ok()?;
         // Who holds a lock is to be waited for, and told of, by the build that plans.

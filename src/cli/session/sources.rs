@@ -13,6 +13,7 @@ use crate::plan::input::Reach;
 use crate::record::spec::Tree;
 use crate::workspace::closure::{self, ClosureError, Mount, Reader};
 use crate::workspace::includes::{Scan, scan};
+use crate::workspace::load::no_source;
 use crate::workspace::{Member, Workspace};
 
 /// What planning needs of a member's files.
@@ -232,7 +233,7 @@ fn reach(
 fn explain(place: crate::model::Place, source: &str, error: &ClosureError) -> Diagnostic {
     let diagnostic = place.error("package.source", error.to_string());
     match error {
-        ClosureError::Missing(name) if name == source => diagnostic.expected("a file of the package, its path relative to kernel.toml"),
+        ClosureError::Missing(name) if name == source => no_source(&place, source),
         ClosureError::Outside { .. } => diagnostic.hint("declare the folder it is in as a dependency: `[dependencies] common = { path = \"../common\", include = \".\" }`"),
         _ => diagnostic,
     }

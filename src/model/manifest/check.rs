@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::fields::TOLERANCE;
+use super::fields::{OPERATOR, TOLERANCE};
 use super::spec::{Spec, Ty};
 use crate::base::diag::closest;
 use crate::base::{Diagnostic, SourceFile, Span};
@@ -41,10 +41,10 @@ impl Check<'_> {
                 (None, Some((_, ty))) if admits(ty, value.get_ref()) => self.value(ty, value, &path, &at),
                 // A free key of the wrong kind is likely one of the fixed ones, misspelt.
                 (None, Some((what, ty))) => match closest(key, spec.fields.iter().map(|f| f.name)) {
-                    Some(_) => self.unknown(spec, key, name, at, what),
+                    Some(_) => self.unknown(spec, table, key, name, at, what),
                     None => self.mismatch(ty, value, &path),
                 },
-                (None, None) => self.unknown(spec, key, name, at, ""),
+                (None, None) => self.unknown(spec, table, key, name, at, ""),
             }
         }
         for field in
@@ -56,8 +56,11 @@ impl Check<'_> {
         }
     }
 
-    fn unknown(&mut self, spec: &'static Spec, key: &str, name: &str, at: Span, rest: &str) {
-        let known: Vec<&str> = spec.fields.iter().map(|f| f.name).collect();
+    fn unknown(&mut self, spec: &'static Spec, table: &DeTable<'_>, key: &str, name: &str, at: Span, rest: &str) {
+        // Seeds are of overlays: of a table that declares an operator nobody may offer them.
+        let declares = std::ptr::eq(spec, &OPERATOR) && table.contains_key("dims");
+        let known: Vec<&str> =
+            spec.fields.iter().map(|f| f.name).filter(|name| !(declares && *name == "seeds")).collect();
         let place = if name.is_empty() { "the manifest".into() } else { format!("`{name}`") };
         let error = Diagnostic::error("manifest.unknown-key", format!("unknown key `{key}` in {place}"))
             .at(self.file, at, "")
@@ -188,6 +191,16 @@ pub(super) fn misspelt(spec: &Spec, table: &DeTable<'_>, missing: &str) -> bool 
 /// Whether a table has keys of its own that it should not have, which may stand for some that it lacks.
 pub(super) fn strange(spec: &Spec, table: &DeTable<'_>) -> bool {
     table.keys().any(|k| !spec.fields.iter().any(|f| f.name == k.get_ref().as_ref()))
+}
+
+/// The same of keys that may stand for one of `named`, a table of which names come: one that holds a table, or is spelt nearly so.
+pub(super) fn strange_for(spec: &Spec, table: &DeTable<'_>, named: &[&str]) -> bool {
+    table.iter().any(|(key, value)| {
+        let key = key.get_ref().as_ref();
+        let known = || spec.fields.iter().map(|f| f.name);
+        !known().any(|name| name == key)
+            && (value.get_ref().is_table() || closest(key, known()).is_some_and(|name| named.contains(&name)))
+    })
 }
 
 /// Whether a tolerance table holds tolerances by dtype or written tensor, as against terms.

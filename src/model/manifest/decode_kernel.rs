@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
 
-use super::check::{Check, misspelt, strange};
+use super::check::{Check, misspelt, strange_for};
 use super::decode_search::TUNE_KEYS;
 use super::fields::{KERNEL, TEMPLATE};
 use super::read::{Reader, integer, sub};
@@ -82,7 +82,7 @@ impl Reader<'_> {
             host,
             workspace,
             type_uses: uses,
-            partial: strange(&KERNEL, table)
+            partial: strange_for(&KERNEL, table, &["tune", "workspace"])
                 || ["tune", "workspace"].iter().any(|k| table.contains_key(*k) && sub(table, k).is_none()),
             broken: false,
         };

@@ -33,8 +33,14 @@ pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
 
 /// What is wrong with a kernel and its operator together.
 pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
-    let Some(operator) = package.operator(&kernel.operator) else { return vec![] };
     let mut found = vec![];
+    let Some(operator) = package.operator(&kernel.operator) else {
+        // Of names in its expressions nothing can be told: they may be the operator's.
+        if !kernel.partial {
+            methods(kernel, &mut found);
+        }
+        return found;
+    };
     rounds(package, kernel, &mut found);
     found.extend(written(package, operator, kernel));
     found

@@ -55,6 +55,8 @@ fn check(check: &mut Check<'_>) {
         }
     }
     let mut used: Vec<String> = Vec::new();
+    // What an expression that cannot be read uses is not known.
+    let mut is_read = true;
     for tensor in problem.written() {
         let Some(text) = check.bound.attributes.get(&tensor.name).map(|v| v.as_str().unwrap_or("0")) else {
             check.error(format!("needs an expression for `{}`: {} = \"...\"", tensor.name, tensor.name));
@@ -64,6 +66,7 @@ fn check(check: &mut Check<'_>) {
             Ok((_, names)) => names,
             Err(error) => {
                 check.error(format!("`{}`: {error}", tensor.name));
+                is_read = false;
                 continue;
             }
         };
@@ -96,7 +99,7 @@ fn check(check: &mut Check<'_>) {
     }
     let inputs = problem.tensors.iter().filter(|t| t.role == Role::Input).map(|t| ("input", &t.name));
     for (what, name) in inputs.chain(problem.params.iter().map(|p| ("param", &p.name))) {
-        if !used.contains(name) {
+        if is_read && !used.contains(name) {
             check.error(format!("{what} `{name}` is used in no expression"));
         }
     }

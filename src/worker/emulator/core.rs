@@ -141,6 +141,30 @@ impl Core {
         (start..start + size_of::<Context>()).contains(&address)
     }
 
+    /// A coroutine is about to take its first thread: until it has, none runs. What ran last may be of another block, and who is stopped under its number with a
+    /// thread in hand would never be found again.
+    fn begins(&mut self) {
+        self.ctx.linear = NONE;
+    }
+
+    /// The thread that runs kernel code and may be stopped there. None while the trampoline is between two, or before its first.
+    ///
+    /// # Safety
+    /// A block of this core's launch is loaded.
+    pub(super) unsafe fn stoppable(&self) -> Option<u32> {
+        let thread = self.ctx.linear;
+        // SAFETY: as stated.
+        let block = unsafe { &*self.block };
+        let at = block.threads.get(thread as usize)?;
+        let exited = block.exited_lanes[thread as usize / 32] >> (thread % 32) & 1 == 1;
+        (at.state == State::Running && !exited).then_some(thread)
+    }
+
+    /// The thread that a fault is told of: who runs, or is about to, in a trampoline that has the kernel's frame in its own.
+    pub(super) fn faulting(&self) -> u32 {
+        if self.ctx.linear < self.ctx.count { self.ctx.linear } else { 0 }
+    }
+
     fn save(&mut self, block: &mut Block) {
         block.saved_context = (self.ctx.next, self.ctx.exited);
         let bytes = self.shared_bytes();
@@ -370,6 +394,7 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
                         }
                     },
                 };
+                (*core).begins();
                 switch_to(core, fiber);
                 if job.stopped() {
                     return Turn::Stopped;
@@ -505,5 +530,30 @@ impl Drop for Core {
     fn drop(&mut self) {
         // SAFETY: a core is dropped by its OS thread between launches.
         unsafe { abandon(self) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_stopped_only_while_it_runs() {
+        let mut core = Core::new().unwrap();
+        let mut block = Block::default();
+        core.block = &raw mut block;
+        core.ctx.linear = 5;
+        block.begin(1, 64);
+        core.begins();
+        // SAFETY: the block was just loaded.
+        let stoppable = |core: &Core| unsafe { core.stoppable() };
+        assert_eq!(stoppable(&core), None, "5 was of the block before, and no thread was taken yet");
+        core.ctx.linear = 63;
+        assert_eq!(stoppable(&core), Some(63));
+        block.threads[63].state = State::Warp;
+        assert_eq!(stoppable(&core), None, "it waits");
+        block.threads[63].state = State::Running;
+        block.exited_lanes[1] = 1 << 31;
+        assert_eq!(stoppable(&core), None, "it has left");
     }
 }

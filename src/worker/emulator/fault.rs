@@ -52,16 +52,9 @@ unsafe extern "C" fn preempt(_signal: i32, _info: *mut libc::siginfo_t, context:
         if !(job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&pc) {
             return;
         }
-        let thread = (*core).ctx.linear;
-        let block = &mut *(*core).block;
-        block.preempted = true;
-        let at = &mut block.threads[thread as usize];
-        // Between two threads of the trampoline's loop there is none to stop.
-        if at.state != super::block::State::Running
-            || block.exited_lanes[thread as usize / 32] >> (thread % 32) & 1 == 1
-        {
-            return;
-        }
+        (*(*core).block).preempted = true;
+        let Some(thread) = (*core).stoppable() else { return };
+        let at = &mut (&mut (*(*core).block).threads)[thread as usize];
         (at.state, at.pc) = (super::block::State::Poll, pc + 1);
         core::park(core, thread);
     }
@@ -136,7 +129,7 @@ unsafe extern "C" fn land(core: *mut Core) {
     // SAFETY: entered from `handle` on this core's OS thread, in the middle of a launch; it gives way and is never resumed.
     unsafe {
         let job = &*(*core).job;
-        let thread = (*core).ctx.linear;
+        let thread = (*core).faulting();
         let fault = (*core).fault;
         // Places are return addresses: the instruction after.
         let pc = fault.pc + 1;

@@ -511,3 +511,30 @@ fn the_schema_accepts_the_examples_and_refuses_a_typo() {
     assert!(!validator.is_valid(&json(&EXAMPLE.replacen("rtol", "rtoll", 1))));
     assert!(!validator.is_valid(&json(&EXAMPLE.replacen("language = \"cuda\"", "language = \"triton\"", 1))));
 }
+
+#[test]
+fn a_key_that_is_misspelt_hides_no_other_mistake_of_its_kernel() {
+    let codes = |text: &str| {
+        let (_, _, found) = read(text);
+        found.iter().map(|d| format!("{} {}", d.code, under(d))).collect::<Vec<_>>()
+    };
+    let wrong = EXAMPLE
+        .replacen("language = \"cuda\"", "langage = \"cuda\"", 1)
+        .replacen("where = [\"BLOCK", "where = [\"BLOK", 1)
+        .replacen("off = { VEC = 1 }", "off = { VEX = 1 }", 1);
+    let all = ["manifest.unknown-key langage", "manifest.unknown-name BLOK", "manifest.unknown-tunable VEX"];
+    assert_eq!(codes(&wrong), all);
+    // One that may have been the tunables leaves no name that could be called unknown.
+    let tables = EXAMPLE.replace("[kernel.rms_norm.tune]", "[kernel.rms_norm.tunables]");
+    assert_eq!(codes(&tables), ["manifest.unknown-key tunables"]);
+    let nameless = wrong.replacen("operator = \"rms_norm\"", "operator = \"rms_nrm\"", 1);
+    let nameless = codes(&nameless.replacen("langage = \"cuda\"", "language = \"cuda\"", 1));
+    assert_eq!(nameless, ["manifest.unknown-operator \"rms_nrm\"", "manifest.unknown-tunable VEX"]);
+}
+
+#[test]
+fn seeds_are_offered_to_nobody_who_declares_an_operator() {
+    let (_, _, found) = read(&EXAMPLE.replacen("flops = ", "seed = [1]\nflops = ", 1));
+    let told = show(&found[0]);
+    assert!(told.contains("unknown key `seed`") && !told.contains("`seeds`"), "{told}");
+}
