@@ -45,6 +45,7 @@ const TESTS: &[Test] = &[
     ("an_endless_kernel_ends_by_the_judges_clock_and_is_not_remembered", endless),
     ("a_runner_is_kept_from_step_to_step", warm),
     ("what_a_machine_lacks_is_unavailable", lacking),
+    ("memory_that_others_gave_back_is_found", given_back),
     ("shared_memory_beyond_the_least_is_asked_for", shared_memory),
     ("clusters_cooperation_and_dependence_reach_the_driver", attributes),
     ("a_launch_that_a_device_cannot_hold_at_once_is_the_candidates_failure", too_large),
@@ -400,6 +401,19 @@ fn warm() {
     let lab = Lab::new();
     (0..3).for_each(|_| assert!(lab.verify("honest").observed().findings.is_empty()));
     assert_eq!(lab.starts(), 1);
+}
+
+fn given_back() {
+    let lab = Lab::new();
+    let others = lab.dir.path().join("others");
+    fs::write(&others, ((1u64 << 30) - (24 << 20)).to_string()).unwrap();
+    assert_eq!(lab.bench("honest").verdict(), None);
+    let large = Lab { elements: 1 << 21, ..lab };
+    fs::remove_file(others).unwrap();
+    // By the same runner, whose device had little memory when it started.
+    let seen = large.bench("honest");
+    assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+    assert_eq!(large.starts(), 1);
 }
 
 fn lacking() {

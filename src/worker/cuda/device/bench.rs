@@ -75,7 +75,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
         took_s: None,
     };
     let mut rig = Rig::new(task, &params.arch, false)?;
-    let (sets, mut provenance) = (rig.sets(&params, sets(&params))?, rig.provenance(params.protocol));
+    let mut provenance = rig.provenance(params.protocol);
     // Made before anyone is kept waiting.
     let (inputs, fresh) = match params.samples {
         Some(_) => (inputs(task, &params, 1)?, None),
@@ -83,6 +83,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     };
     let work = work(&params, &rig.client.facts.uuid)?;
     rig.lock(true)?;
+    let sets = rig.sets(&params, sets(&params))?;
     let held = Instant::now();
     let monitor = Monitor::new(&rig.client.facts.uuid);
     let untimed = inputs.iter().map(|_| Untimed::default()).collect();

@@ -47,9 +47,9 @@ fn paired(task: &Task) -> Result<Response, Response> {
     let both = shared(&params.a, &params.b);
     let candidates = [Candidate::new(task, &params.a, ":a")?, Candidate::new(task, &params.b, ":b")?];
     let mut rig = Rig::new(task, &params.arch, true)?;
-    rig.sets(&both, 1)?;
     let inputs = inputs(task, &params.a, 2)?;
     rig.lock(true)?;
+    rig.sets(&both, 1)?;
     let mut provenance = rig.provenance(params.protocol);
     let monitor = Monitor::new(&rig.client.facts.uuid);
     let mut pairs = Pairs {

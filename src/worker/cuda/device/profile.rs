@@ -150,7 +150,7 @@ impl Taking<'_> {
         let under = Under { program: self.ncu.into(), args, folder: self.folder.into() };
         let ran = begin(&under).and_then(|client| {
             let mut rig = Rig::of(self.task, client);
-            rig.sets(of, 1).and_then(|_| rig.lock(true)).map_err(|response| Lost::Refused(said(response)))?;
+            rig.lock(true).and_then(|()| rig.sets(of, 1)).map_err(|response| Lost::Refused(said(response)))?;
             rig.load(SLOT, &candidate)?;
             rig.allocate(0, &images);
             for _ in 0..2 {

@@ -387,12 +387,19 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free, beside the contents of two trials.
-    pub(super) fn sets(&self, params: &VerifyParams, most: u32) -> Result<u32, Response> {
+    /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free, beside the contents of two trials. Asked in the rig's turn: what
+    /// was free when the runner started others may have given back since.
+    pub(super) fn sets(&mut self, params: &VerifyParams, most: u32) -> Result<u32, Response> {
         let each = buffers::bytes(&params.problem, &params.workspaces).max(1);
         let contents = buffers::contents(&params.problem);
+        let fitting = |free: u64| ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32;
+        if fitting(self.client.free) < most
+            && let Answer::Ready { free } = self.ask(Ask::Free).map_err(Lost::response)?
+        {
+            self.client.free = free.max(self.client.free);
+        }
         let free = self.client.free;
-        match ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32 {
+        match fitting(free) {
             0 if each + contents < free / 10 * 9 => Ok(1),
             0 => Err(Response::Unavailable {
                 why: format!(

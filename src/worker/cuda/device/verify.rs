@@ -87,10 +87,11 @@ fn verified(task: &Task) -> Result<Response, Response> {
 
 fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, fresh: bool) -> Result<Response, Response> {
     let mut rig = Rig::new(task, &params.arch, fresh)?;
-    let (sets, provenance) = (rig.sets(params, 2)?, rig.provenance(params.protocol));
+    let provenance = rig.provenance(params.protocol);
     made::ahead(task, &params.problem, &params.trials)?;
     // Beside others each would wait for the device's turns between them, which takes longer than one after another.
     rig.lock(true)?;
+    let sets = rig.sets(params, 2)?;
     let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
     let mut judge = Judge { task, params, rig, sets, observer, kept: vec![], passing: None };
     match judge.runs(candidate) {

@@ -194,6 +194,8 @@ pub(super) enum Ask {
         /// Which.
         shots: Vec<Shot>,
     },
+    /// Say how much memory of the device is free now.
+    Free,
     /// Free all buffers, and all modules; kept contents stay.
     Clear,
     /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to so many bytes.
@@ -213,7 +215,7 @@ impl Ask {
     pub(super) fn phase(&self) -> &'static str {
         match self {
             Ask::Load { .. } | Ask::Launches { .. } | Ask::Unload { .. } => "load",
-            Ask::Allocate { .. } | Ask::Clear | Ask::Rest { .. } => "allocate",
+            Ask::Allocate { .. } | Ask::Free | Ask::Clear | Ask::Rest { .. } => "allocate",
             Ask::Keep { .. } | Ask::Drop { .. } => "keep",
             Ask::Lay { .. } | Ask::Constant { .. } => "lay",
             Ask::Run { .. } => "run",
@@ -233,7 +235,7 @@ impl Ask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
-    /// It has started: the device's free memory.
+    /// It has started, or was asked for it: the device's free memory.
     Ready {
         /// Bytes.
         free: u64,
