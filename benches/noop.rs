@@ -13,9 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use kforge::cli::session::build::Asked;
 use kforge::engine;
-use kforge::plan::Goal;
 
 mod stub;
 
@@ -95,16 +93,7 @@ fn fill(root: &Path, home: &Path) -> (usize, usize) {
     let (context, args) = stub::context(root, home, &["build", "--offline"]);
     let mut opened = context.open().expect("the workspace opens");
     let selected = context.select(&opened.workspace, &args.select).expect("there are packages");
-    let asked = Asked {
-        selected,
-        goal: Goal::Build,
-        jobs: None,
-        keep_going: false,
-        remeasure: false,
-        overlay: None,
-        write: true,
-        looks: false,
-    };
+    let asked = stub::asked(selected, None);
     let packages = context.packages(&opened, &asked).expect("there are packages");
     let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).expect("the workspace is planned");
     let stub = stub::Stub::default();

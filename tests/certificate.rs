@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use kforge::base::Digest;
 use kforge::cli::session::Context;
-use kforge::cli::session::build::Asked;
 use kforge::cli::session::certificate::Answer;
 use kforge::engine::{self, Blobs, BuildOutcome};
 use kforge::plan::Goal;
@@ -84,16 +83,7 @@ impl World {
         let question = context.question(&args, Goal::Build);
         let mut opened = context.open().ok()?;
         let selected = context.select(&opened.workspace, &args.select).ok()?;
-        let asked = Asked {
-            selected,
-            goal: Goal::Build,
-            jobs: args.jobs,
-            keep_going: false,
-            remeasure: false,
-            overlay: None,
-            write: true,
-            looks: false,
-        };
+        let asked = stub::asked(selected, args.jobs);
         let packages = context.packages(&opened, &asked).ok()?;
         let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok()?;
         let said = context.console.said();
@@ -442,16 +432,7 @@ fn evidence_that_cannot_be_made_to_last_is_said() {
     let (context, args) = world.context(&[]);
     let mut opened = context.open().ok().unwrap();
     let selected = context.select(&opened.workspace, &args.select).ok().unwrap();
-    let asked = Asked {
-        selected,
-        goal: Goal::Build,
-        jobs: None,
-        keep_going: false,
-        remeasure: false,
-        overlay: None,
-        write: true,
-        looks: false,
-    };
+    let asked = stub::asked(selected, None);
     let packages = context.packages(&opened, &asked).ok().unwrap();
     let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok().unwrap();
     let params = serde_json::json!({ "arch": "sm_90a" });

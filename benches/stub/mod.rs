@@ -11,11 +11,14 @@ use std::time::SystemTime;
 use kforge::cli::args::{BuildArgs, Cli, Command};
 use kforge::cli::console::{Console, Manner, Volume};
 use kforge::cli::session::Context;
+use kforge::cli::session::build::Asked;
 use kforge::config::{Environment, Settings};
 use kforge::engine::{Job, Ran, RunError};
+use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
 use kforge::record::{Determinism, FunctionFacts, Inspection, StepKind, VerifyObservation};
 use kforge::step::runners::Remote;
+use kforge::workspace::select::Selected;
 
 /// Gives small results and counts them.
 #[derive(Default)]
@@ -126,6 +129,20 @@ pub(crate) fn context(cwd: &Path, home: &Path, words: &[&str]) -> (Context, Buil
     let manner = Manner { volume: Volume::Quiet, json: false, color: (false, true), progress: (false, true) };
     let console = Console::new(manner, true);
     (Context { began, environment, settings, cwd: cwd.to_path_buf(), global: cli.global, console }, args)
+}
+
+/// What a build of these asks: to go as far as builds go, to stop at a failure, and to write.
+pub(crate) fn asked(selected: Selected, jobs: Option<i64>) -> Asked {
+    Asked {
+        selected,
+        goal: Goal::Build,
+        jobs,
+        keep_going: false,
+        remeasure: false,
+        overlay: None,
+        write: true,
+        looks: false,
+    }
 }
 
 /// A flag that nobody sets.

@@ -40,9 +40,13 @@ impl Witness {
 
     /// Adds what another one saw.
     pub fn add(&mut self, other: Witness) {
-        self.files.extend(other.files);
-        self.absent.extend(other.absent);
-        self.folders.extend(other.folders);
+        for (mine, more) in
+            [(&mut self.files, other.files), (&mut self.absent, other.absent), (&mut self.folders, other.folders)]
+        {
+            // The smaller into the larger: to hash a path costs.
+            let smaller = if mine.len() < more.len() { std::mem::replace(mine, more) } else { more };
+            mine.extend(smaller);
+        }
     }
 }
 

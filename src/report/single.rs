@@ -145,20 +145,15 @@ fn coordinates(index: u64, shape: &[u64]) -> String {
 mod tests {
     use super::*;
     use crate::measure::compare::Comparison;
+    use crate::measure::judge::tests::observed;
     use crate::model::DType;
-    use crate::record::TrialObserved;
 
     #[test]
     fn values_have_the_digits_of_their_type_and_errors_few() {
         let (got, want) = ([f64::from(0.1f32)], [f64::from(0.7f32)]);
         let mut compared = Comparison::new("y", DType::F32, &[1], 0.7, None);
         compared.floats(0, &got, &want, None);
-        let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![compared.finish()] };
-        let observation = VerifyObservation {
-            trials: vec![trial],
-            determinism: Determinism::Stable,
-            ..VerifyObservation::begun(true, 1, "check".into())
-        };
+        let observation = observed(compared);
         let verdict = Verdict::Fail("it is wrong".into());
         let judgement = Judgement { emulated: true, worst: Some(521_774.833_17), ..Judgement::bare(verdict) };
         let shown =

@@ -72,7 +72,7 @@ pub fn beside(compiler: &Path, name: &str) -> Option<PathBuf> {
     run::on_path(name, &search_path(compiler))
 }
 
-/// The compiler that [`find`] finds, surveyed: what was kept if all of it is as it was, else anew. Starts no process in the first case.
+/// The compiler that [`find`] finds, surveyed: what was kept if all of it is as it was, else anew; and whether anew. Starts no process in the first case.
 ///
 /// # Errors
 /// As [`find`] and [`Cxx::survey`]; or a file cannot be read.
@@ -82,7 +82,7 @@ pub fn recall(
     path_var: &str,
     prelude: &str,
     digest: DigestFile<'_>,
-) -> Result<Kept, String> {
+) -> Result<(Kept, bool), String> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     if let Some(kept) = kept
         && kept.survey.compiler.path == path
@@ -91,12 +91,12 @@ pub fn recall(
         && kept.survey.unobstructed()
         && kept.survey.fingerprint(digest).is_ok_and(|now| now == kept.fingerprint)
     {
-        return Ok(kept);
+        return Ok((kept, false));
     }
     let survey = find(explicit, path_var)?.survey(prelude)?;
     let fingerprint =
         survey.fingerprint(digest).map_err(|e| format!("could not read `{}`'s files: {e}", path.display()))?;
-    Ok(Kept { survey, fingerprint })
+    Ok((Kept { survey, fingerprint }, true))
 }
 
 /// Where [`find`] looks in vain before it finds what it finds.
@@ -187,14 +187,16 @@ mod tests {
         let path = wrapper(dir.path(), "g++", &body);
         let asked = || std::fs::read_to_string(dir.path().join("asked")).unwrap_or_default().len();
         let ask = |kept, prelude| recall(kept, Some(&path), path_var(), prelude, &of_file).unwrap();
-        let kept = ask(None, "");
+        let (kept, anew) = ask(None, "");
+        assert!(anew);
         let before = asked();
-        assert_eq!(ask(Some(kept.clone()), ""), kept);
+        assert_eq!(ask(Some(kept.clone()), ""), (kept.clone(), false));
         assert_eq!(asked(), before, "no process");
         ask(Some(kept.clone()), "#include <stdint.h>");
         assert!(asked() > before, "another prelude");
         wrapper(dir.path(), "g++", &format!("{body} # changed"));
-        assert_ne!(ask(Some(kept.clone()), "").fingerprint, kept.fingerprint);
+        let (now, anew) = ask(Some(kept.clone()), "");
+        assert!(anew && now.fingerprint != kept.fingerprint);
     }
 
     #[test]
@@ -225,14 +227,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let real = find(None, path_var()).unwrap();
         let path = wrapper(dir.path(), "g++", &format!("exec {} \"$@\"", real.path.display()));
-        let mut kept = recall(None, Some(&path), path_var(), "", &of_file).unwrap();
+        let (mut kept, _) = recall(None, Some(&path), path_var(), "", &of_file).unwrap();
         // In the driver's folder, which comes first in its PATH.
         assert!(kept.survey.absent.contains(&dir.path().join("as")), "{:?}", kept.survey.absent);
         assert!(kept.survey.absent.iter().any(|p| p.ends_with("include/vector") || p.ends_with("include/stdio.h")));
         assert!(kept.survey.unobstructed());
         wrapper(dir.path(), "as", "exec /usr/bin/as \"$@\"");
         assert!(!kept.survey.unobstructed());
-        let now = recall(Some(kept.clone()), Some(&path), path_var(), "", &of_file).unwrap();
+        let (now, _) = recall(Some(kept.clone()), Some(&path), path_var(), "", &of_file).unwrap();
         assert_ne!(now.fingerprint.tools["as"], kept.fingerprint.tools["as"]);
         // A header in front of another, where the compiler would look first.
         kept = now;

@@ -38,7 +38,7 @@ impl Lane {
 type Warm = (Option<Confinement>, Talker);
 
 /// Of the steps that are at work for a device at once so many may take all of their time before the last has its turn.
-const TURNS: u32 = 4;
+const TURNS: u32 = 3;
 
 /// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {

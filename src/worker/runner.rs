@@ -11,6 +11,8 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::ExitCode;
 
+use serde::de::DeserializeOwned;
+
 use super::confine::{Confinement, confine, watch};
 use super::message::{RunnerReport, RunnerRequest};
 
@@ -22,7 +24,16 @@ pub type RunTrials = fn(&RunnerRequest, &mut dyn FnMut(RunnerReport)) -> Result<
 
 /// The whole life of a runner. `args` is the [`Confinement`] as JSON; the request comes as a line on standard input, reports go to standard output.
 pub fn runner_main(args: &[OsString], run: RunTrials) -> ExitCode {
-    match run_confined(args, run) {
+    started(args, |confinement| run_confined(confinement, run))
+}
+
+/// The whole life of a process of kforge's own whose only argument, JSON, says how it starts.
+pub(super) fn started<T: DeserializeOwned>(args: &[OsString], serve: impl FnOnce(T) -> Result<(), String>) -> ExitCode {
+    let start = match args {
+        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}")),
+        _ => Err("expected how to start".to_string()),
+    };
+    match start.and_then(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             // Nobody else is left to tell.
@@ -32,11 +43,7 @@ pub fn runner_main(args: &[OsString], run: RunTrials) -> ExitCode {
     }
 }
 
-fn run_confined(args: &[OsString], run: RunTrials) -> Result<(), String> {
-    let confinement: Confinement = match args {
-        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a confinement: {e}"))?,
-        _ => return Err("expected a confinement".to_string()),
-    };
+fn run_confined(confinement: Confinement, run: RunTrials) -> Result<(), String> {
     // Before anything else: no thread, no descriptor of ours is there yet.
     let confined = confine(&confinement).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut line = String::new();

@@ -430,7 +430,7 @@ fn any_sequence_of_edits_ends_as_a_clean_build_does() {
             &SUM.replace("return part[0]", ["return part[0]", "return 0 + part[0]", "return part[1]"][header as usize]),
         );
         let incremental = project.build(&["--keep-going"]);
-        let clean = project.cloned(&format!("clean-{round}")).home_at(format!("home-{round}"));
+        let clean = project.cloned(&format!("clean-{round}")).fresh_home(format!("home-{round}"));
         let built = clean.build(&["--keep-going"]);
         assert_eq!(incremental.code(), built.code(), "round {round}");
         assert_eq!(incremental.keys(), built.keys(), "round {round}");

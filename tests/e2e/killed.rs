@@ -82,7 +82,9 @@ fn after_a_kill_at_any_moment_the_next_build_leaves_what_an_undisturbed_one_does
     let lines = 2 * built.finished().count() as u64 + 4;
     let mut random = Random::seeded();
     for kill in 0..kills() {
-        let project = undisturbed.cloned(&format!("killed-{kill}")).home_at(format!("home-{kill}"));
+        let (project, home) = (undisturbed.cloned(&format!("killed-{kill}")), format!("home-{kill}"));
+        // Every fifth has yet to ask for the compiler, which can be killed as well.
+        let project = if kill % 5 == 0 { project.home_at(home) } else { project.fresh_home(home) };
         let (after, pause) = (random.below(lines) as usize, Duration::from_millis(random.below(60)));
         let told = format!("kill {kill}, after {after} lines and {pause:?}");
         // Every other time somebody else builds the same in the same home, and must not notice.

@@ -66,10 +66,17 @@ impl Project {
         self
     }
 
-    /// With another home in the same place, which knows nothing.
+    /// With another home in the same place, which is not there yet: a build asks for the compiler first.
     pub(crate) fn home_at(mut self, path: impl AsRef<Path>) -> Self {
         self.home = self.place.path().join(path);
         self
+    }
+
+    /// With another home in the same place, which knows the compiler and nothing else.
+    pub(crate) fn fresh_home(self, path: impl AsRef<Path>) -> Self {
+        let project = self.home_at(path);
+        remember(&program(), &project.home);
+        project
     }
 
     /// Writes a file of the workspace.

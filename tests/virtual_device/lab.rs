@@ -146,7 +146,7 @@ impl Lab {
 
     /// A copy of the workspace with another home.
     pub(crate) fn anew(&self, name: &str) -> Self {
-        let project = self.project.cloned(name).home_at(format!("{name}-home"));
+        let project = self.project.cloned(name).fresh_home(format!("{name}-home"));
         Lab { project, ..self.clone() }
     }
 

@@ -261,8 +261,8 @@ impl Host {
     ) -> Self {
         let mut witness = Witness::default();
         let (cxx, read, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
-            Ok((found, steady)) => {
-                found.survey.absent.iter().for_each(|p| witness.saw(p, false));
+            Ok((mut found, steady)) => {
+                witness.absent = std::mem::take(&mut found.survey.absent).into_iter().collect();
                 // What the loader finds libraries by.
                 Self::LOADER.iter().map(Path::new).for_each(|p| witness.saw(p, p.exists()));
                 let runtime = found.survey.loaded(digest).map_err(|e| format!("could not read the C library: {e}"));
@@ -357,8 +357,11 @@ fn host_cxx(
     {
         known = None;
     }
-    let found = cxx::recall(known, named, path_var, PRELUDE, digest)?;
-    remember(journal, &name, kept, &found);
+    let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest)?;
+    // It names thousands of files: to encode it takes as long as much of a small build.
+    if anew {
+        remember(journal, &name, kept, &found);
+    }
     let steady = !is_script(&found.survey.compiler.path);
     Ok((found, steady))
 }

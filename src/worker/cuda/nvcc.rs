@@ -132,14 +132,9 @@ impl<'a> Unit<'a> {
             log: log.clone(),
         })?;
         self.lay_out(&host)?;
-        let (made, log) = self.run(&["-cubin", "-Xptxas=-v", "-o", "@unit.cubin", &arch])?;
-        let log = blame(&log, self.params);
-        if !made {
-            return Ok(Made { result: None, log });
-        }
-        let mut cubin = self.made("@unit.cubin")?;
-        forget_folder(&mut cubin);
-        Ok(Made { result: Some((cubin, symbols.into_iter().map(forgotten).collect())), log: forgotten(log) })
+        let symbols = symbols.into_iter().map(forgotten).collect();
+        let made = self.make("@unit.cubin", symbols, &["-cubin", "-Xptxas=-v", &arch])?;
+        Ok(Made { log: blame(&made.log, self.params), ..made })
     }
 
     /// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
@@ -155,16 +150,20 @@ impl<'a> Unit<'a> {
             (format!("-gencode=arch={virtual_arch},code={}", self.params.arch), format!("-isystem={OWN}"));
         // Wheels have one folder for libraries, of which their nvcc does not know.
         let libraries = format!("-L{}", root(self.nvcc)?.join("lib").display());
-        let args =
-            ["-shared", "-o", "@unit.so", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
+        let args = ["-shared", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
         let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
-        let (made, log) = self.run(&args)?;
-        if !made {
+        self.make("@unit.so", vec![], &args)
+    }
+
+    /// Has nvcc make a file from what is laid out. Neither the file nor the log shows the folder.
+    fn make(&self, name: &str, symbols: Vec<String>, args: &[&str]) -> Result<Made, CudaCompileError> {
+        let (succeeded, log) = self.run(&[&["-o", name], args].concat())?;
+        if !succeeded {
             return Ok(Made { result: None, log });
         }
-        let mut library = self.made("@unit.so")?;
-        forget_folder(&mut library);
-        Ok(Made { result: Some((library, vec![])), log: forgotten(log) })
+        let mut bytes = self.made(name)?;
+        forget_folder(&mut bytes);
+        Ok(Made { result: Some((bytes, symbols)), log: forgotten(log) })
     }
 
     fn made(&self, name: &str) -> Result<Vec<u8>, CudaCompileError> {

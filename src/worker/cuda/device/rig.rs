@@ -12,6 +12,7 @@ use super::left::{self, Outputs, Usual};
 use super::made::{self, Inputs, Made};
 use super::wire::{Answer, Ask, Set, Shot, Shown, Slot};
 use crate::engine::lock::{Lock, Mode, Wait};
+use crate::process::prompt;
 use crate::record::Provenance;
 use crate::record::params::{CompileFacts, VerifyParams};
 use crate::worker::message::Response;
@@ -84,6 +85,7 @@ impl<'a> Rig<'a> {
 
     /// With a runner that was started for it.
     pub(super) fn of(task: &'a Task, client: Client) -> Self {
+        prompt();
         let none = Duration::ZERO;
         Rig {
             client,

@@ -2,6 +2,7 @@
 //! error. Knows lines; [`super::session`] does the work.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -10,34 +11,37 @@ use super::exchange::Handed;
 use super::session::{Session, Trouble};
 use super::wire::{Answer, Ask, Start};
 use super::{AWAKE, driver};
-use crate::process::{Limits, look_for};
+use crate::process::{Limits, look_for, prompt};
+use crate::worker::runner::{started, take_reports};
 
 /// The whole life of a device's runner.
 pub fn device_runner_main(args: &[OsString]) -> ExitCode {
-    match serve(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            // Nobody else is left to tell.
-            let _ = writeln!(io::stderr(), "{message}");
-            ExitCode::from(crate::worker::runner::REFUSED)
-        }
+    started(args, serve)
+}
+
+/// Where the answers of a process that holds a device go.
+pub(super) struct Answers(File);
+
+impl Answers {
+    /// Limits the process, which dies with who started it, gives up new privileges, and opens its answers: what comes before the driver's library is loaded.
+    /// Address space has no limit: the driver reserves as much as all devices have.
+    pub(super) fn open(start: &Start) -> Result<Self, String> {
+        let limits = Limits { die_with: start.parent, ..Limits::default() };
+        limits.apply().map_err(|e| format!("cannot set limits: {e}"))?;
+        rustix::thread::set_no_new_privs(true).map_err(|e| format!("cannot give up privileges: {e}"))?;
+        take_reports().map(Answers).map_err(|e| format!("cannot open the answers: {e}"))
+    }
+
+    /// Answers with a line.
+    pub(super) fn say(&mut self, answer: &Answer) -> Result<(), String> {
+        let text = serde_json::to_string(answer).map_err(|e| e.to_string())?;
+        writeln!(self.0, "{text}").map_err(|e| format!("cannot answer: {e}"))
     }
 }
 
-fn serve(args: &[OsString]) -> Result<(), String> {
-    let start: Start = match args {
-        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}"))?,
-        _ => return Err("expected how to start".to_string()),
-    };
-    // Address space has no limit: the driver reserves as much as all devices have. New privileges are refused before its library is loaded.
-    let limits = Limits { die_with: start.parent, ..Limits::default() };
-    limits.apply().map_err(|e| format!("cannot set limits: {e}"))?;
-    rustix::thread::set_no_new_privs(true).map_err(|e| format!("cannot give up privileges: {e}"))?;
-    let mut answers = crate::worker::runner::take_reports().map_err(|e| format!("cannot open the answers: {e}"))?;
-    let mut say = |answer: &Answer| -> Result<(), String> {
-        let text = serde_json::to_string(answer).map_err(|e| e.to_string())?;
-        writeln!(answers, "{text}").map_err(|e| format!("cannot answer: {e}"))
-    };
+fn serve(start: Start) -> Result<(), String> {
+    let mut answers = Answers::open(&start)?;
+    prompt();
     let mut session = None;
     let mut lines = io::stdin().lock().lines();
     loop {
@@ -54,12 +58,12 @@ fn serve(args: &[OsString]) -> Result<(), String> {
             },
         };
         match met {
-            Ok(answer) => say(&answer)?,
-            Err(Trouble::Refused(why)) => say(&Answer::Refused { why })?,
+            Ok(answer) => answers.say(&answer)?,
+            Err(Trouble::Refused(why)) => answers.say(&Answer::Refused { why })?,
             Err(Trouble::Fault(fault)) => {
                 // What was refused ran nothing. A fault that ends the context shows in every call after it.
                 let goes_on = fault.is_refusal() && session.as_ref().is_some_and(Session::is_sound);
-                say(&Answer::Fault(fault))?;
+                answers.say(&Answer::Fault(fault))?;
                 if goes_on {
                     continue;
                 }

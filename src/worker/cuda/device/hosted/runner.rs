@@ -20,36 +20,28 @@ use crate::worker::cuda::device::context::{Context, Memory, Stream};
 use crate::worker::cuda::device::driver;
 use crate::worker::cuda::device::fault::Fault;
 use crate::worker::message::RunnerReport;
-use crate::worker::runner::{REFUSED, take_reports};
+use crate::worker::runner::{started, take_reports};
 
 /// A launcher, as `kforge_host.h` declares it.
 type Launcher = unsafe extern "C" fn(*const Call<'_>) -> i32;
 
 /// The whole life of such a process. Its exit status is its own only until it reports that the launcher's library is about to be loaded.
 pub fn host_runner_main(args: &[OsString]) -> ExitCode {
-    match serve(args) {
+    started(args, |start| {
+        serve(&start)?;
         // What the library would do at the end of the process is no part of a run.
         // SAFETY: nothing of ours is left to be written.
-        Ok(()) => unsafe { libc::_exit(0) },
-        Err(message) => {
-            // Nobody else is left to tell.
-            let _ = writeln!(io::stderr(), "{message}");
-            ExitCode::from(REFUSED)
-        }
-    }
+        unsafe { libc::_exit(0) }
+    })
 }
 
-fn serve(args: &[OsString]) -> Result<(), String> {
-    let start: Start = match args {
-        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}"))?,
-        _ => return Err("expected how to start".to_string()),
-    };
+fn serve(start: &Start) -> Result<(), String> {
     let mut confined = confine_files(&start.keep).map_err(|e| format!("cannot confine the launcher: {e}"))?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(|e| format!("cannot read the request: {e}"))?;
     let request: Request = serde_json::from_str(&line).map_err(|e| format!("not a request to a launcher: {e}"))?;
     let mut reports = take_reports().map_err(|e| format!("cannot open the report: {e}"))?;
-    let device = Device::new(&start, &request)?;
+    let device = Device::new(start, &request)?;
     let calls = watch_all(&start.keep, reports.as_raw_fd()).map_err(|e| format!("cannot confine the launcher: {e}"))?;
     confined.missing.extend(calls);
     let mut report = |report: RunnerReport| -> Result<(), String> {

@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "a kernel takes addresses")]
 
 use std::ffi::OsString;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -12,10 +12,11 @@ use super::super::call::{Parameter, Shape, launch};
 use super::super::context::{Context, Function, Memory, Module, Stream};
 use super::super::driver;
 use super::super::exchange::Handed;
+use super::super::runner::Answers;
 use super::super::session::Trouble;
 use super::super::wire::{Answer, Start};
 use super::{Ask, Lies};
-use crate::process::Limits;
+use crate::worker::runner::started;
 
 /// `kernel.cu` as PTX, which any driver compiles for its device.
 const TEXT: &str = include_str!("kernel.ptx");
@@ -27,25 +28,11 @@ const DURING: &str = "while a product was made for the oracle";
 
 /// The whole life of the process.
 pub fn product_runner_main(args: &[OsString]) -> ExitCode {
-    match serve(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            // Nobody else is left to tell.
-            let _ = writeln!(io::stderr(), "{message}");
-            ExitCode::from(crate::worker::runner::REFUSED)
-        }
-    }
+    started(args, serve)
 }
 
-fn serve(args: &[OsString]) -> Result<(), String> {
-    let start: Start = match args {
-        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}"))?,
-        _ => return Err("expected how to start".to_string()),
-    };
-    let limits = Limits { die_with: start.parent, ..Limits::default() };
-    limits.apply().map_err(|e| format!("cannot set limits: {e}"))?;
-    rustix::thread::set_no_new_privs(true).map_err(|e| format!("cannot give up privileges: {e}"))?;
-    let mut answers = crate::worker::runner::take_reports().map_err(|e| format!("cannot open the answers: {e}"))?;
+fn serve(start: Start) -> Result<(), String> {
+    let mut answers = Answers::open(&start)?;
     let mut maker = None;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|e| format!("cannot read what is asked: {e}"))?;
@@ -59,13 +46,11 @@ fn serve(args: &[OsString]) -> Result<(), String> {
                 Err(e) => Err(Trouble::Refused(format!("not an ask: {e}"))),
             },
         };
-        let answer = match met {
+        answers.say(&match met {
             Ok(answer) => answer,
             Err(Trouble::Refused(why)) => Answer::Refused { why },
             Err(Trouble::Fault(fault)) => Answer::Fault(fault),
-        };
-        let text = serde_json::to_string(&answer).map_err(|e| e.to_string())?;
-        writeln!(answers, "{text}").map_err(|e| format!("cannot answer: {e}"))?;
+        })?;
     }
     Ok(())
 }
