@@ -5,7 +5,7 @@ from .lab import ROOT, lines, targets_of
 
 def doctor(lab):
     done = lab.run(["doctor"], lab.folder)
-    line = next((l.strip() for l in done.out.splitlines() + done.err.splitlines() if "GPU" in l), "no line about GPUs")
+    line = next((l.strip() for l in done.out.splitlines() + done.err.splitlines() if "found GPU" in l), "no line about GPUs")
     lab.figures["machine"] = {"gpu": line, "arch": lab.arch}
     lab.row("doctor", "the GPU is found and described", "found GPU" in line, line)
 
