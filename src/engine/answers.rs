@@ -5,7 +5,6 @@
 //! |---|---|
 //! | `answers/replies/xx/HEX.json` | a reply, by the digest of what was asked ([`Asked`]) |
 //! | `answers/HEX/ROUND-ATTEMPT.json` | a recorded answer, by the chain of rounds that it belongs to |
-//! | `answers/HEX/ended-HEX.json` | a variant of one that a limit ended ([`Ended`]), by the digest of all that it holds but the reason |
 //!
 //! An answer was paid for and nobody gives the same one twice: so files are synced before they have their names, the first writer of a name wins, collection
 //! leaves them alone, and one that cannot be read is passed over and left where it is. Each document states its version and the digest of what it holds, so
@@ -22,13 +21,10 @@ use super::evidence::folders;
 use super::home::{Home, TEMP_PREFIX, files_in, hash_of, named, shard};
 use crate::base::Digest;
 use crate::base::encode::{Hasher, write_value};
-use crate::record::answer::{ANSWER_FORMAT, Answer, Ended, Exchange, Question, Role};
+use crate::record::answer::{ANSWER_FORMAT, Answer, Exchange, Question, Role};
 
 /// Separates the names of replies from every other digest.
 const CONTEXT: &str = "kforge reply of an agent 1";
-
-/// What the names of variants that a limit ended begin with.
-const ENDED: &str = "ended-";
 
 /// The folder of replies, beside those of the chains.
 const REPLIES: &str = "replies";
@@ -70,8 +66,6 @@ pub struct Reply {
 pub struct Listed {
     /// The answers.
     pub answers: Vec<Answer>,
-    /// Variants of them that a limit ended.
-    pub ended: Vec<Ended>,
     /// What was passed over, a line each that names the file and says why.
     pub passed: Vec<String>,
 }
@@ -168,12 +162,6 @@ impl Answers {
         }
     }
 
-    /// Records that a limit ended a variant of a recorded answer. It is on disk when this returns.
-    pub fn end(&self, chain: &Digest, ended: &Ended) -> io::Result<()> {
-        let name = Digest::of(&serde_json::to_vec(&Ended { why: String::new(), ..ended.clone() })?);
-        self.write(&self.root.join(chain.hex()).join(format!("{ENDED}{}.json", name.hex())), ended)
-    }
-
     fn place_of_reply(&self, asked: &Asked) -> io::Result<PathBuf> {
         let mut path = self.root.join(REPLIES).join(shard(&asked.digest()?));
         path.add_extension("json");
@@ -183,16 +171,7 @@ impl Answers {
     fn under(&self, folder: &Path) -> io::Result<Listed> {
         let mut listed = Listed::default();
         for path in files_in(folder)? {
-            let Some(name) = path.file_name().and_then(|n| n.to_str()) else { continue };
-            if name.starts_with(ENDED) && name.ends_with(".json") {
-                match read::<Ended>(&path)? {
-                    Some(Ok(ended)) => listed.ended.push(ended),
-                    Some(Err(unusable)) => listed.passed.push(unusable.told(&path)),
-                    None => {}
-                }
-                continue;
-            }
-            let Some(place) = round_and_attempt(name) else { continue };
+            let Some(place) = path.file_name().and_then(|n| n.to_str()).and_then(round_and_attempt) else { continue };
             match read::<Answer>(&path)? {
                 Some(Ok(answer)) if (answer.question.round, answer.question.attempt) == place => {
                     listed.answers.push(answer);
@@ -205,7 +184,6 @@ impl Answers {
             }
         }
         listed.answers.sort_by_key(|a| (a.question.round, a.question.attempt));
-        listed.ended.sort_by(|a, b| (a.round, a.attempt, &a.values).cmp(&(b.round, b.attempt, &b.values)));
         Ok(listed)
     }
 

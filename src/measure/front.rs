@@ -189,10 +189,10 @@ fn merge(points: Vec<FrontPoint>) -> Vec<FrontPoint> {
     for point in points {
         let scale = point.scale.unwrap_or(0.0);
         let into = cells.entry((cell(point.want.abs()), cell(scale))).or_insert(point);
-        if point.error > into.error {
-            let (want, scale) = (into.want.abs().min(point.want.abs()), into.scale.unwrap_or(0.0).min(scale));
-            *into = FrontPoint { want: want.copysign(point.want), scale: Some(scale), ..point };
-        }
+        // Whichever of the two stays, what it is allowed is the less of what both are.
+        let (want, scale) = (into.want.abs().min(point.want.abs()), into.scale.unwrap_or(0.0).min(scale));
+        let stays = if point.error > into.error { point } else { *into };
+        *into = FrontPoint { want: want.copysign(stays.want), scale: Some(scale), ..stays };
     }
     cells.into_values().collect()
 }

@@ -122,22 +122,6 @@ pub struct Prompt {
     pub user: String,
 }
 
-/// A variant of an attempt that a limit ended before anything was known of it: a compiler that did not end, a kernel that did not. That is evidence of nothing, as another
-/// machine may do better, and is not kept as a result; but whoever tries it again under the same limits pays for it again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
-    /// The round.
-    pub round: u32,
-    /// 0, or the number of the repair.
-    pub attempt: u32,
-    /// Its tunables, all of them.
-    pub values: BTreeMap<String, TuneValue>,
-    /// What ended it, in words that may be told.
-    pub why: String,
-    /// The limits it was tried under, by setting. Under others it is tried again.
-    pub limits: BTreeMap<String, u64>,
-}
-
 /// One attempt at a round as it is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Answer {

@@ -87,7 +87,10 @@ impl StepKind {
             // 2: a function of the package that compares an output alone decides; NaN is the most extreme of a row.
             StepKind::Verify => 2,
             // 2: a derived tolerance comes with the parameters. 3: a function of the package decides alone; an error beyond the largest number always fails.
-            StepKind::Judge => 3,
+            // 4: that threads left before a barrier is a warning.
+            StepKind::Judge => 4,
+            // 2: why a champion is provisional says whether it was timed.
+            StepKind::Select => 2,
             _ => 1,
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assemble::{Reader, StepView};
 use super::document::{Report, TargetReport};
-use crate::model::{Axis, TuneValue};
+use crate::model::Axis;
 use crate::record::answer::Answer;
 pub use crate::record::candidate::Became;
 use crate::record::params::{Fate, Judgement, Selection};
@@ -114,8 +114,6 @@ pub struct Recorded {
     pub answers: Vec<Answer>,
     /// By position of an answer: why nothing of it can be tried.
     pub refused: BTreeMap<usize, String>,
-    /// By position of an answer: variants of it that a limit ended, by their tunables, and what ended them.
-    pub ended: Vec<(usize, BTreeMap<String, TuneValue>, String)>,
     /// The candidates by their order: label, round, attempt.
     pub candidates: Vec<(String, u32, u32)>,
 }
@@ -174,21 +172,15 @@ impl Seat<'_> {
                 champion_after: after(label),
             });
         }
-        let Recorded { refused, ended, .. } = self.recorded;
-        let whole = refused.iter().filter(|(at, _)| ended.iter().all(|(of, ..)| of != *at));
-        let parts = ended.iter().map(|(at, values, why)| {
-            let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            (*at, format!("{}: {why}", values.join(",")))
-        });
-        for (at, why) in whole.map(|(at, why)| (*at, why.clone())).chain(parts) {
-            let Some(question) = answers.get(at).map(|answer| &answer.question) else { continue };
+        for (at, why) in &self.recorded.refused {
+            let Some(question) = answers.get(*at).map(|answer| &answer.question) else { continue };
             all.push(CandidateReport {
                 round: question.round,
                 attempt: question.attempt,
                 variant: None,
                 parent: question.round.checked_sub(1).and_then(|before| champions[before as usize].clone()),
                 became: Became::Refused,
-                because: why,
+                because: why.clone(),
                 time_ns: None,
                 champion_after: vec![],
             });

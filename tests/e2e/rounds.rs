@@ -217,24 +217,6 @@ fn what_is_told_does_not_depend_on_which_held_back_shapes_a_variant_serves() {
 }
 
 #[test]
-fn a_kernel_that_does_not_end_is_not_tried_again_under_the_same_limits() {
-    let endless = "{ for (volatile int t = 0;;) t = t + 1; }";
-    let project = project(MANIFEST, &[answer(endless), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
-    let project = project.var("KFORGE_BUILD_TIME_LIMIT", "1s");
-    optimize(&project, &[]).expect(0);
-    assert_eq!(asked(&project), 2);
-    assert!(prompt(&project, 2).contains("timed out") || prompt(&project, 2).contains("without end"));
-    // It is no evidence, and no result of it is kept; that it was tried is on record.
-    let replayed = project.built(&[]).expect(0);
-    assert_eq!((replayed.count("executed"), champion(&replayed)), (0, Some("r1.1,BLOCK=64".into())));
-    let report = String::from_utf8(project.command(&["report"]).output().unwrap().stdout).unwrap();
-    assert!(report.contains("BLOCK=64") && report.contains("refused"), "{report}");
-    // With more time it may come to an end.
-    let patient = project.var("KFORGE_BUILD_TIME_LIMIT", "2s").built(&[]);
-    assert!(patient.executed().contains("p/k/r1,BLOCK=64/cpu/small/verify"), "{:?}", patient.executed());
-}
-
-#[test]
 fn where_every_answer_is_wrong_the_build_says_so() {
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
     let project = project(&manifest, &[answer("y[i] = 0.0f;")]);

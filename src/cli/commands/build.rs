@@ -348,11 +348,10 @@ pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
 /// Keeps a report where `kforge report` finds it.
 pub(super) fn keep_report(context: &Context, opened: &Opened, report: &Report) -> Result<(), Exit> {
     let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
-    super::report::whole(context, opened)?;
     let place = opened.target.join("report.json");
     crate::base::files::write_if_changed(&place, &json)
-        .map(drop)
-        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))
+        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
+    super::report::whole(context, opened)
 }
 
 fn finish(
@@ -370,7 +369,7 @@ fn finish(
     // What a shorter or an interrupted build found does not take the place of what a whole one did.
     if goal == Goal::Build {
         match interrupted {
-            true => super::report::cut_short(context, opened)?,
+            true => super::report::cut_short(context, opened),
             false => keep_report(context, opened, report)?,
         }
     }

@@ -159,10 +159,6 @@ fn turn(
         if run.asked.remove(&recorded.seat) {
             ask::tell(context, packages, recorded, &results);
         }
-        // Of some shapes only, or of others than the package's, a variant may come to an end.
-        if asked.selected.shapes.is_empty() && asked.overlay.is_none() {
-            ask::keep_ended(context, opened, packages, recorded, &results)?;
-        }
         match comes_next(context, packages, recorded, &results, &memory) {
             Ok(next) => due.push(next),
             Err(why) => {

@@ -625,7 +625,6 @@ impl Ready<'_> {
                 seat: parts,
                 answers: recorded.answers.clone(),
                 refused: recorded.refused.clone(),
-                ended: recorded.ended.clone(),
                 candidates: selected.builds.iter().map(candidate).collect(),
             })
         };

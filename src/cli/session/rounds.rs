@@ -7,12 +7,12 @@ use std::path::Path;
 use super::open::{Context, Opened};
 use super::sources::Sources;
 pub use super::written::About;
-use super::written::{attempt, ended, strays};
+use super::written::{attempt, strays};
 use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
 use crate::engine::answers::Answers;
 use crate::model::agent::RULES;
-use crate::model::{Kernel, Package, TuneValue};
+use crate::model::{Kernel, Package};
 use crate::optimize::contract;
 use crate::plan::input::Attempt;
 use crate::record::answer::Answer;
@@ -52,8 +52,6 @@ pub struct Recorded {
     pub attempts: Vec<Attempt>,
     /// By position of an answer: why nothing of it can be tried.
     pub refused: BTreeMap<usize, String>,
-    /// By position of an answer: variants of it that a limit ended, which are not tried again under the same limits, and what ended them.
-    pub ended: Vec<(usize, BTreeMap<String, TuneValue>, String)>,
 }
 
 impl Context {
@@ -89,14 +87,7 @@ impl Context {
                         .for_each(|why| self.console.warn(&format!("a recorded answer is passed over: {why}")));
                     recorded.answers = listed.answers;
                     for at in 0..recorded.answers.len() {
-                        let (mut attempt, mut refused) = attempt(about, &recorded.answers[at]);
-                        let left_out = ended(about, &mut attempt, &listed.ended, &self.limits());
-                        if attempt.branches.is_empty()
-                            && let Some((_, why)) = left_out.first()
-                        {
-                            refused.get_or_insert_with(|| why.clone());
-                        }
-                        recorded.ended.extend(left_out.into_iter().map(|(values, why)| (at, values, why)));
+                        let (attempt, refused) = attempt(about, &recorded.answers[at]);
                         recorded.attempts.push(attempt);
                         recorded.refused.extend(refused.map(|why| (at, why)));
                     }
@@ -105,12 +96,6 @@ impl Context {
             }
         }
         Ok(out)
-    }
-
-    /// The limits that end a step of a candidate, by setting.
-    pub fn limits(&self) -> BTreeMap<String, u64> {
-        let names = ["build.compiler-memory-limit", "build.memory-limit", "build.time-limit"];
-        names.map(|name| (name.to_string(), self.settings.number(name))).into()
     }
 }
 
@@ -146,7 +131,6 @@ fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorde
         answers: vec![],
         attempts: vec![],
         refused: BTreeMap::new(),
-        ended: vec![],
     })
 }
 

@@ -20,7 +20,7 @@ use crate::model::{
 use crate::optimize::methods::registry;
 use crate::plan::input::Attempt;
 use crate::plan::variants::torn;
-use crate::record::answer::{Answer, Ended, Proposal};
+use crate::record::answer::{Answer, Proposal};
 
 /// Most methods that a declaration from elsewhere may name: each is compiled without, verified and timed. A champion keeps those of earlier rounds, three each.
 const MOST_METHODS: usize = 24;
@@ -79,28 +79,6 @@ pub(super) fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<Str
     // What some variants cannot do is told only where none can be tried.
     let refused = refused.filter(|_| good.is_empty());
     (Attempt { written: written.filter(|_| !good.is_empty()), branches: good, ..empty }, refused)
-}
-
-/// Takes out of an attempt the variants that these limits ended before, and gives their values and what ended them.
-pub(super) fn ended(
-    about: About<'_>,
-    attempt: &mut Attempt,
-    all: &[Ended],
-    limits: &BTreeMap<String, u64>,
-) -> Vec<(BTreeMap<String, TuneValue>, String)> {
-    let kernel = attempt.written.as_ref().unwrap_or(about.kernel);
-    let is_of = |e: &&Ended| (e.round, e.attempt) == (attempt.round, attempt.attempt) && e.limits == *limits;
-    let mut out = vec![];
-    attempt.branches.retain(|values| {
-        let Ok(Some(variant)) = kernel.variant(about.target, about.choice, values) else { return true };
-        let Some(ended) = all.iter().filter(is_of).find(|e| e.values == variant.values) else { return true };
-        out.push((variant.values, ended.why.clone()));
-        false
-    });
-    if attempt.branches.is_empty() {
-        attempt.written = None;
-    }
-    out
 }
 
 /// Whether a variant's flags are still those that a declaration may name once its tunables are filled in.

@@ -36,7 +36,7 @@ pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = vec![];
     let Some(operator) = package.operator(&kernel.operator) else {
         // Of names in its expressions nothing can be told: they may be the operator's.
-        if !kernel.partial {
+        if !(kernel.partial || kernel.is_ungenerated() || kernel.is_unstarted()) {
             methods(kernel, &mut found);
         }
         return found;

@@ -21,7 +21,7 @@ use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::model::agent::RULES;
 use crate::model::{Agent, Kernel, Package};
 use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings};
-use crate::record::answer::{self, ANSWER_FORMAT, Answer, Question};
+use crate::record::answer::{ANSWER_FORMAT, Answer, Question};
 
 /// How often the progress bar is drawn anew while nothing happens.
 const REDRAW: Duration = Duration::from_millis(250);
@@ -49,32 +49,6 @@ pub(super) fn tell(context: &Context, packages: &Packages, recorded: &Recorded, 
         let colon = if how.is_empty() { "" } else { ": " };
         context.console.status(verb, &format!("{}: {}{colon}{how}", name(&recorded.seat), build.label));
     }
-}
-
-/// Records which variants of the last attempt a limit ended, so that no build under the same limits pays for them again.
-pub(super) fn keep_ended(
-    context: &Context,
-    opened: &Opened,
-    packages: &Packages,
-    recorded: &Recorded,
-    results: &Results<'_, '_>,
-) -> Result<(), Exit> {
-    let package = packages.all().find(|p| p.name == recorded.seat.package);
-    let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
-    let operator = package.zip(kernel).and_then(|(p, k)| p.operator(&k.operator));
-    let (Some(operator), Some(last)) = (operator, recorded.attempts.last()) else { return Ok(()) };
-    let written = last.written.as_ref().map(|kernel| &kernel.source);
-    let store = Answers::new(&opened.home);
-    for (build, why) in results.ended(operator, last.round) {
-        if build.written.as_ref().map(|w| &w.kernel.source) != written {
-            continue;
-        }
-        let values = build.variant.values.clone();
-        let ended = answer::Ended { round: last.round, attempt: last.attempt, values, why, limits: context.limits() };
-        let kept = store.end(&recorded.chain, &ended);
-        kept.map_err(|e| context.fail(&format!("cannot record what became of an attempt: {e}")))?;
-    }
-    Ok(())
 }
 
 /// What a thread that asks has to tell.

@@ -77,13 +77,6 @@ fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, roun
         declaration: proposal.and_then(|p| p.declaration.clone()),
         branches: vec![],
     };
-    // What a limit ended in an earlier run was not tried in this one.
-    for (_, values, why) in recorded.ended.iter().filter(|(of, ..)| *of == at) {
-        out.branches.push(Branch::new(values.clone(), &hide(about.operator, why)));
-    }
-    if !out.branches.is_empty() && recorded.attempts[at].branches.is_empty() {
-        return Some(out);
-    }
     if let Some(why) = recorded.refused.get(&at) {
         out.branches.push(Branch::new(BTreeMap::new(), &hide(about.operator, why)));
         return Some(out);

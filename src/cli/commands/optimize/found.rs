@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::cli::session::build::Ready;
 use crate::cli::session::places::Places;
 use crate::cli::session::rounds::Seat;
-use crate::engine::{Blobs, BuildOutcome, Done};
+use crate::engine::{Blobs, BuildOutcome};
 use crate::model::{Operator, ShapeRole};
 use crate::optimize::next::Found;
 use crate::plan::kernels::Selected;
@@ -155,35 +155,6 @@ impl<'r, 'p> Results<'r, 'p> {
             (None, _, true, _) => Became::Undecided,
             (None, ..) => Became::Right,
         }
-    }
-
-    /// What a limit ended of the last attempt, in words that may be told: the variant, and what ended it. Nothing is known of one, and a build would try it again.
-    pub(super) fn ended(&self, operator: &Operator, round: u32) -> Vec<(&Build, String)> {
-        let all = self.of_round(operator, round).into_iter();
-        let ended = all.filter(|(build, _)| self.is_ended(operator, build));
-        let told = |(build, became)| {
-            let why = match became {
-                Became::Refused(why) | Became::Wrong(why) => why,
-                _ => "a limit ended it at a shape that is not shown".into(),
-            };
-            (build, why)
-        };
-        ended.map(told).collect()
-    }
-
-    /// Whether a step of a variant failed and its result is not kept.
-    fn is_ended(&self, operator: &Operator, build: &Build) -> bool {
-        let ended = |id: String| {
-            let done = self.outcome.step(&id);
-            let fails =
-                |done: &&Done| matches!(done.result.as_ref().and_then(|r| r.verdict.as_ref()), Some(Verdict::Fail(_)));
-            done.filter(fails).is_some_and(|done| done.forgotten)
-        };
-        let whole = [StepKind::Compile, StepKind::Inspect].into_iter();
-        let mut whole = whole.flat_map(|kind| [self.of(build, &[], kind), self.of(build, &["plain"], kind)]);
-        let cases = self.selected.iter().flat_map(|selected| &selected.cases);
-        whole.any(ended)
-            || cases.map(|case| self.of(build, &[&operator.shapes[case.at].name], StepKind::Verify)).any(ended)
     }
 
     /// The words of whoever refused to compile a variant or found its launches impossible.

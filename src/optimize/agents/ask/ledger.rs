@@ -196,13 +196,13 @@ impl Ledger {
         let mut admission = Admission::Go;
         if let Some((coder, hold)) = to_hold.filter(|_| !is_same) {
             let account = accounts.entry(account_of(coder)).or_default();
-            admission = account.affords(coder, &[hold], holds).unwrap_or(Admission::Go);
+            admission = account.affords(coder, order, &[hold], holds).unwrap_or(Admission::Go);
         }
         if admission == Admission::Go {
             let account = accounts.entry(account_of(agent)).or_default();
             let needs: Vec<Reserve> =
                 [Some(reserve), to_hold.filter(|_| is_same).map(|(_, hold)| hold)].into_iter().flatten().collect();
-            let refused = if is_paid { None } else { account.affords(agent, &needs, holds) };
+            let refused = if is_paid { None } else { account.affords(agent, order, &needs, holds) };
             admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
         }
         // Nobody is told of what changes nothing: those who wait would wake each other for ever.
@@ -254,8 +254,8 @@ impl Ledger {
 }
 
 impl Account {
-    /// Why the budget does not pay for these requests: none where it does. Who `holds` something waits for nobody else's hold.
-    fn affords(&self, agent: &Agent, needs: &[Reserve], holds: bool) -> Option<Admission> {
+    /// Why the budget does not pay for these requests of a question: none where it does. Who `holds` something waits for nobody else's hold.
+    fn affords(&self, agent: &Agent, order: usize, needs: &[Reserve], holds: bool) -> Option<Admission> {
         let (spent, more) = (self.spent.requests, needs.len() as u64);
         if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
             let pair = if spent < most { ", and the next and its coder's are needed" } else { "" };
@@ -272,8 +272,9 @@ impl Account {
             return Some(if over { Admission::Spent(what) } else { Admission::Busy });
         }
         let alone = is_reckoned(agent) && needs.iter().any(|need| need.output.is_none());
-        // Either may take whatever is left.
-        match alone && !(self.under_way.is_empty() && self.held.is_empty()) {
+        // Either may take whatever is left. What the question holds itself is for its own coder, which comes after.
+        let others_hold = self.held.keys().any(|of| *of != order);
+        match alone && (others_hold || !self.under_way.is_empty()) {
             true if holds && self.under_way.is_empty() => Some(Admission::Spent(kept())),
             true => Some(Admission::Busy),
             false => None,

@@ -76,6 +76,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     };
     let mut rig = Rig::new(task, &params.arch, false)?;
     let mut provenance = rig.provenance(params.protocol);
+    rig.possible(&params)?;
     // Made before anyone is kept waiting.
     let (inputs, fresh) = match params.samples {
         Some(_) => (inputs(task, &params, 1)?, None),

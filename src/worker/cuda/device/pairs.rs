@@ -47,6 +47,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
     let both = shared(&params.a, &params.b);
     let candidates = [Candidate::new(task, &params.a, ":a")?, Candidate::new(task, &params.b, ":b")?];
     let mut rig = Rig::new(task, &params.arch, true)?;
+    rig.possible(&both)?;
     let inputs = inputs(task, &params.a, 2)?;
     rig.lock(true)?;
     rig.sets(&both, 1)?;

@@ -12,7 +12,6 @@ use super::left::{self, Outputs, Usual};
 use super::made::{self, Inputs, Made};
 use super::wire::{Answer, Ask, Set, Shot, Shown, Slot};
 use crate::engine::lock::{Lock, Mode, Wait};
-use crate::process::prompt;
 use crate::record::Provenance;
 use crate::record::params::{CompileFacts, VerifyParams};
 use crate::worker::message::Response;
@@ -85,7 +84,6 @@ impl<'a> Rig<'a> {
 
     /// With a runner that was started for it.
     pub(super) fn of(task: &'a Task, client: Client) -> Self {
-        prompt();
         let none = Duration::ZERO;
         Rig {
             client,
@@ -389,26 +387,30 @@ impl<'a> Rig<'a> {
         }
     }
 
+    /// Refuses what no turn at the device could hold, before anything is made for it.
+    pub(super) fn possible(&self, params: &VerifyParams) -> Result<(), Response> {
+        let (each, contents) = needed(params);
+        match fits(each + contents, self.client.facts.memory) {
+            true => Ok(()),
+            false => Err(too_much(each + contents, &format!("which has {}", self.client.facts.memory))),
+        }
+    }
+
     /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free, beside the contents of two trials. Asked in the rig's turn: what
     /// was free when the runner started others may have given back since.
     pub(super) fn sets(&mut self, params: &VerifyParams, most: u32) -> Result<u32, Response> {
-        let each = buffers::bytes(&params.problem, &params.workspaces).max(1);
-        let contents = buffers::contents(&params.problem);
+        let (each, contents) = needed(params);
         let fitting = |free: u64| ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32;
-        if fitting(self.client.free) < most
-            && let Answer::Ready { free } = self.ask(Ask::Free).map_err(Lost::response)?
+        let mut free = self.client.free;
+        if fitting(free) < most
+            && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
         {
-            self.client.free = free.max(self.client.free);
+            // What the runner itself keeps is no part of that, and was none of what was free before.
+            free = free.max(now);
         }
-        let free = self.client.free;
         match fitting(free) {
-            0 if each + contents < free / 10 * 9 => Ok(1),
-            0 => Err(Response::Unavailable {
-                why: format!(
-                    "its buffers take {} bytes of the device's memory, of which {free} are free",
-                    each + contents
-                ),
-            }),
+            0 if fits(each + contents, free) => Ok(1),
+            0 => Err(too_much(each + contents, &format!("of which {free} are free"))),
             sets => Ok(sets),
         }
     }
@@ -422,6 +424,20 @@ impl<'a> Rig<'a> {
     pub(super) fn provenance(&self, protocol: u32) -> Provenance {
         provenance(&self.client.facts, protocol)
     }
+}
+
+/// Bytes of a set of buffers, and of the contents of a trial.
+fn needed(params: &VerifyParams) -> (u64, u64) {
+    (buffers::bytes(&params.problem, &params.workspaces).max(1), buffers::contents(&params.problem))
+}
+
+/// Whether so many bytes fit into so much memory, with a little left.
+fn fits(bytes: u64, memory: u64) -> bool {
+    bytes < memory / 10 * 9
+}
+
+fn too_much(bytes: u64, memory: &str) -> Response {
+    Response::Unavailable { why: format!("its buffers take {bytes} bytes of the device's memory, {memory}") }
 }
 
 /// Where what is observed on a device comes from, without the state of the device.

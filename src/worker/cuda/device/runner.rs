@@ -11,7 +11,7 @@ use super::exchange::Handed;
 use super::session::{Session, Trouble};
 use super::wire::{Answer, Ask, Start};
 use super::{AWAKE, driver};
-use crate::process::{Limits, look_for, prompt};
+use crate::process::{Limits, look_for};
 use crate::worker::runner::{started, take_reports};
 
 /// The whole life of a device's runner.
@@ -41,7 +41,6 @@ impl Answers {
 
 fn serve(start: Start) -> Result<(), String> {
     let mut answers = Answers::open(&start)?;
-    prompt();
     let mut session = None;
     let mut lines = io::stdin().lock().lines();
     loop {

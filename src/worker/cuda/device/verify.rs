@@ -88,6 +88,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
 fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, fresh: bool) -> Result<Response, Response> {
     let mut rig = Rig::new(task, &params.arch, fresh)?;
     let provenance = rig.provenance(params.protocol);
+    rig.possible(params)?;
     made::ahead(task, &params.problem, &params.trials)?;
     // Beside others each would wait for the device's turns between them, which takes longer than one after another.
     rig.lock(true)?;

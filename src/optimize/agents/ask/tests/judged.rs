@@ -101,6 +101,21 @@ fn tokens_and_money_are_kept_for_the_coder_with_what_its_judge_may_say() {
 }
 
 #[test]
+fn who_holds_its_coders_share_may_ask_its_judge_again_where_nothing_bounds_an_answer() {
+    let budget = Budget { tokens: Some(100_000), ..Budget::default() };
+    let mut agent = Agent { budget, ..endpoint("http://127.0.0.1:9/v1") };
+    if let Reach::Http { max_tokens, .. } = &mut agent.reach {
+        *max_tokens = None;
+    }
+    let (reserve, ledger) = (Reserve::of(&agent, &Prompt::default()), Ledger::default());
+    let judge = |order| ledger.admit(&agent, order, reserve, Some((&agent, reserve)), Duration::ZERO);
+    assert_eq!(judge(0), Admission::Go);
+    assert_eq!(judge(1), Admission::Busy);
+    ledger.settle(&agent, reserve, None);
+    assert_eq!(judge(0), Admission::Go);
+}
+
+#[test]
 fn a_question_that_ends_gives_back_what_was_kept_for_it() {
     // The first judge sends its question away for good: the second's coder is paid for.
     let world = World::new();
