@@ -408,7 +408,7 @@ fn given_back() {
     let others = lab.dir.path().join("others");
     fs::write(&others, ((1u64 << 30) - (24 << 20)).to_string()).unwrap();
     assert_eq!(lab.bench("honest").verdict(), None);
-    let large = Lab { elements: 1 << 21, ..lab };
+    let large = Lab { elements: 1 << 21, bytes: Some(4096.0), ..lab };
     fs::remove_file(others).unwrap();
     // By the same runner, whose device had little memory when it started.
     let seen = large.bench("honest");

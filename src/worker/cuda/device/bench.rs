@@ -376,7 +376,8 @@ impl<'a> Bench<'a> {
                 Err(dropped) => series.dropped += dropped,
             }
             let last = enough(&series.samples_ns) || taken >= stopping.most;
-            if last || self.chance(LOOKS) == 0 {
+            // Few samples are looked at once, at their end.
+            if last || (self.params.samples.is_none() && self.chance(LOOKS) == 0) {
                 // A batch shorter than there are sets left some untouched.
                 let sets = if cold { self.sets.min(count as u32) } else { 1 };
                 if let Some(wrong) = self.look(sets)? {
