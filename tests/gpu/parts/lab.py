@@ -62,9 +62,9 @@ class Lab:
 
     def copy(self, name, source, ready=True):
         """A package of the repository in a folder of its own; `ready` for the architecture at hand, else with the targets that it has. Where it has no lockfile it
-        gets the wheels of the examples, so that no network is asked for versions."""
+        gets the wheels of the examples, so that no network is asked for versions. Evidence that lies beside it stays behind: it would answer for the device at hand."""
         to = self.folder / name
-        shutil.copytree(source, to, ignore=shutil.ignore_patterns("target"))
+        shutil.copytree(source, to, ignore=shutil.ignore_patterns("target", "evidence"))
         if ready:
             self.ready(to)
         if not (to / "kforge.lock").exists():
