@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn who_waits_for_a_device_is_not_given_up_before_its_turn() {
         assert_eq!(patience(Lane::Compile, 60), Duration::from_secs(60) + GRACE);
-        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(240) + GRACE);
+        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(180) + GRACE);
         assert!(patience(Lane::Judge, u64::MAX) >= Duration::from_secs(u64::MAX));
     }
 
