@@ -149,7 +149,8 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
             None => {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
                 let is_timed = |c: &Candidate| time(c, &shapes, params, known).is_some();
-                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), is_timed, params)
+                let seen = |c: &Candidate| (standing(c, &shapes, known) == Standing::Right, is_timed(c));
+                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), seen, params)
             }
         });
     }
@@ -167,12 +168,13 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
     }
 }
 
-/// The first right variant in declared order; where nothing is known to be right, the first not known to be wrong.
+/// The first right variant in declared order; where nothing is known to be right, the first not known to be wrong. Of a candidate is `seen` whether the target itself
+/// says that it is right, and whether it was timed there.
 fn provisional(
     class: &str,
     serving: &[&Candidate],
     standing: impl Fn(&Candidate) -> Standing,
-    is_timed: impl Fn(&Candidate) -> bool,
+    seen: impl Fn(&Candidate) -> (bool, bool),
     params: &SelectParams,
 ) -> Champion {
     let pick = |wanted: Standing| {
@@ -180,11 +182,17 @@ fn provisional(
         let pinned = fit.iter().find(|c| params.pinned.get(class) == Some(&c.identity)).copied();
         pinned.map(|c| (c.order, true)).or_else(|| fit.first().map(|c| (c.order, false)))
     };
-    let (found, what) = match pick(Standing::Right) {
-        Some(found) => (Some(found), "correct"),
-        None => (pick(Standing::Unknown), "not known to be wrong"),
+    let right = pick(Standing::Right);
+    let found = right.or_else(|| pick(Standing::Unknown));
+    let chosen = serving.iter().find(|c| found.is_some_and(|(order, _)| order == c.order));
+    let (is_seen, is_timed) = chosen.map_or((false, false), |c| seen(c));
+    let what = match (right.is_some(), is_seen) {
+        (true, true) => "correct",
+        // The target itself has not said so.
+        (true, false) => "correct on `cpu`",
+        _ => "not known to be wrong",
     };
-    let times = match serving.iter().any(|c| found.is_some_and(|f| f.0 == c.order) && is_timed(c)) {
+    let times = match is_timed {
         true => "timed, which counts once it is known to be right at every shape",
         false => "not timed",
     };
@@ -360,8 +368,11 @@ mod tests {
         k.emulated.insert((1, 0), Judgement::bare(Verdict::Pass));
         let s = select(&params(2, true), &k);
         assert_eq!((s.champions[0].variant, s.champions[0].provisional, &s.wrong[..]), (Some(1), true, &[][..]));
+        assert!(s.champions[0].because.contains("correct on `cpu`"), "{}", s.champions[0].because);
         k.judgements.insert((0, 0), Judgement::bare(Verdict::Pass));
-        assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
+        let s = select(&params(2, true), &k);
+        assert_eq!(s.champions[0].variant, Some(0));
+        assert!(!s.champions[0].because.contains("cpu"), "{}", s.champions[0].because);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::search::Searching;
 use super::variants::{Build, torn};
 use crate::base::{Diagnostic, Digest};
 use crate::engine::Node;
-use crate::model::{Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
+use crate::model::{Arch, Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
 use crate::record::spec::Tree;
 
 /// Scalar operations up to which a verification watches every access.
@@ -119,18 +119,17 @@ impl<'a> Planner<'a> {
                 continue;
             }
             for choice in operator.choices() {
-                for name in &kernel.targets {
-                    if !Selection::takes(&self.input.selection.targets, name) {
-                        continue;
-                    }
-                    if let Some(target) = package.targets.get(name) {
-                        reached.insert(&operator.name);
-                        // What is wrong with an operator is wrong on every target, and of every kernel.
-                        if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
-                            && !self.diagnostics.contains(&diagnostic)
-                        {
-                            self.diagnostics.push(diagnostic);
-                        }
+                let taken = kernel.targets.iter().filter(|n| Selection::takes(&self.input.selection.targets, n));
+                let mut targets: Vec<_> = taken.filter_map(|name| package.targets.get(name)).collect();
+                // Where a device has not spoken the emulator's word is asked for, whatever the targets are called.
+                targets.sort_by_key(|target| target.arch != Arch::Cpu);
+                for target in targets {
+                    reached.insert(&operator.name);
+                    // What is wrong with an operator is wrong on every target, and of every kernel.
+                    if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
+                        && !self.diagnostics.contains(&diagnostic)
+                    {
+                        self.diagnostics.push(diagnostic);
                     }
                 }
             }

@@ -66,6 +66,22 @@ fn a_comment_stops_at_machine_code_that_is_the_same() {
 }
 
 #[test]
+fn what_cpu_says_counts_for_a_device_that_is_silent_whatever_its_target_is_called() {
+    let Some(project) = with_method() else { return };
+    let said = || {
+        let text = String::from_utf8(project.command(&["report"]).output().unwrap().stdout).unwrap();
+        let count = |words: &str| text.matches(words).count();
+        [count("the first variant correct, in"), count("the first variant correct on `cpu`, in")]
+    };
+    assert_eq!(said(), [1, 1]);
+    // Before `cpu` in the alphabet, and written before it.
+    project.edit("kernel.toml", "[targets.h200]", "[targets.a100]");
+    project.edit("kernel.toml", "[\"cpu\", \"h200\"]", "[\"a100\", \"cpu\"]");
+    assert_eq!(project.build(&[]).code(), 0);
+    assert_eq!(said(), [1, 1]);
+}
+
+#[test]
 fn what_wants_a_device_is_unavailable_and_counted_as_neither_pass_nor_fail() {
     let Some(project) = with_method() else { return };
     let built = project.built(&[]);
