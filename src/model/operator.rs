@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expr::Expr;
 use super::{Compare, DType, Init, Place, Reference, Role, Scalar, Text, Tolerance};
+use crate::base::Diagnostic;
 
 /// A dtype, or a type of the operator that stands for several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,6 +169,16 @@ pub struct Operator {
 }
 
 impl Operator {
+    /// The error that says why its reference does not fit it at a shape, from what is wrong there.
+    pub fn misfit(&self, shape: &str, wrong: Vec<String>) -> Diagnostic {
+        let mut wrong = wrong.into_iter();
+        let first = wrong.next().unwrap_or_else(|| "it does not fit".to_string());
+        let message = format!("the reference of operator `{}`, at shape `{shape}`: {first}", self.name);
+        let mut error = self.reference_place.error("reference.mismatch", message);
+        error.notes = wrong.collect();
+        error.hint("docs/references.md says what each built-in takes")
+    }
+
     /// Every choice of types in declared order, the last type fastest; one empty choice without types.
     pub fn choices(&self) -> Vec<TypeChoice> {
         let mut choices = vec![TypeChoice::default()];

@@ -96,13 +96,7 @@ impl Planner<'_> {
         (shape, at, problem): (&Shape, usize, Problem),
         within: f64,
     ) -> Result<Case, Diagnostic> {
-        if let Err(mut wrong) = reference::check(&problem) {
-            let first = if wrong.is_empty() { "it does not fit".to_string() } else { wrong.remove(0) };
-            let message = format!("the reference of operator `{}`, at shape `{}`: {first}", operator.name, shape.name);
-            let mut error = operator.reference_place.error("reference.mismatch", message);
-            error.notes = wrong;
-            return Err(error.hint("docs/references.md says what each built-in takes"));
-        }
+        reference::check(&problem).map_err(|wrong| operator.misfit(&shape.name, wrong))?;
         let compare = operator.compare();
         for (output, compare) in &compare {
             if let Compare::ArgmaxOf(input) = compare

@@ -88,11 +88,5 @@ fn fits_its_reference(operator: &Operator) -> Result<(), Vec<Diagnostic>> {
     let (Some(shape), Some(choice)) = (operator.shapes.first(), choices.first()) else { return Ok(()) };
     // What does not bind is reported where operators are checked.
     let Ok(problem) = operator.bind(choice, shape) else { return Err(vec![]) };
-    reference::check(&problem).map_err(|mut wrong| {
-        let first = if wrong.is_empty() { "it does not fit".to_string() } else { wrong.remove(0) };
-        let message = format!("the reference of operator `{}`, at shape `{}`: {first}", operator.name, shape.name);
-        let mut error = operator.place.error("reference.mismatch", message);
-        error.notes = wrong;
-        vec![error.hint("docs/references.md says what each built-in takes")]
-    })
+    reference::check(&problem).map_err(|wrong| vec![operator.misfit(&shape.name, wrong)])
 }
