@@ -210,3 +210,11 @@ fn the_operator_decides_the_text_and_a_template_that_is_not_there_is_an_error_at
     let built = project.build(&[]).expect(101).says("there is no template `templates/mop`");
     assert!(built.says("`row-reduction`").stderr().contains("kernel.toml:14"));
 }
+
+#[test]
+fn an_unknown_function_in_the_reference_of_a_generated_kernel_is_said_where_it_stands() {
+    let manifest = OWN.replace("y = \"2 * x\"", "y = \"foo(x)\"").replace("templates/map", "elementwise");
+    let built = Project::new().file("kernel.toml", &manifest).build(&[]).expect(101);
+    let built = built.says("| reference = { builtin = \"elementwise\", y = \"foo(x)\" }");
+    assert_eq!(built.stderr().matches("unknown function `foo`").count(), 1, "{}", built.stderr());
+}

@@ -230,29 +230,3 @@ fn an_unknown_function_in_a_reference_is_said_once_where_it_stands() {
     assert_eq!(built.stderr().matches("unknown function `foo`").count(), 1, "{}", built.stderr());
     assert!(!built.stderr().contains("is used in no expression"), "{}", built.stderr());
 }
-
-#[test]
-fn an_unknown_function_in_the_reference_of_a_generated_kernel_is_said_where_it_stands() {
-    let manifest = r#"
-[package]
-name = "made"
-version = "0.1.0"
-
-[targets.cpu]
-
-[operator.o]
-dims = ["n"]
-inputs.x = { dtype = "f32", shape = ["n"] }
-outputs.y = { dtype = "f32", shape = ["n"] }
-reference = { builtin = "elementwise", y = "foo(x)" }
-tolerance = { atol = 1e-6 }
-shapes.tiny = { n = 5 }
-
-[kernel.k]
-operator = "o"
-generate = { template = "elementwise" }
-"#;
-    let project = Project::new().file("kernel.toml", manifest);
-    let built = project.build(&[]).expect(101).says("| reference = { builtin = \"elementwise\", y = \"foo(x)\" }");
-    assert_eq!(built.stderr().matches("unknown function `foo`").count(), 1, "{}", built.stderr());
-}

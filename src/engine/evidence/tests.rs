@@ -198,6 +198,14 @@ fn records_beside_the_home_answer_with_it_and_are_never_written() {
     assert_eq!((days(&index), index.all().unwrap().len()), (vec!["1".to_string()], 1));
 }
 
+/// The record of a compilation that made a binary.
+fn compiled(question: Digest, binary: Digest) -> Record {
+    let mut made = record(class(H200, 580, None), "1");
+    made.question = question;
+    made.result.outputs = [(BINARY.to_string(), binary)].into();
+    made
+}
+
 #[test]
 fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
     let dir = tempfile::tempdir().unwrap();
@@ -205,12 +213,7 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
     let params = serde_json::json!({ "arch": "sm_90a" });
     let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params, inputs: [].into() };
     let question = of_binary(&spec, &*store).unwrap().unwrap().key();
-    let brought = |binary: &str| {
-        let mut made = record(class(H200, 580, None), "1");
-        made.question = question;
-        made.result.outputs = [(BINARY.to_string(), store.put(binary.as_bytes()).unwrap())].into();
-        made
-    };
+    let brought = |binary: &str| compiled(question, store.put(binary.as_bytes()).unwrap());
     let about = |binary: &str, known| About::from([(Digest::of(binary.as_bytes()), known)]);
     let taken = |index: &Index| {
         let hit = Brought::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
@@ -247,12 +250,7 @@ fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_i
         let dir = tempfile::tempdir().unwrap();
         let (index, store) = index(dir.path());
         let question = of_binary(&spec, &*store).unwrap().unwrap().key();
-        let brought = |binary: &str| {
-            let mut made = record(class(H200, 580, None), "1");
-            made.question = question;
-            made.result.outputs = [(BINARY.to_string(), store.put(binary.as_bytes()).unwrap())].into();
-            made
-        };
+        let brought = |binary: &str| compiled(question, store.put(binary.as_bytes()).unwrap());
         // The very same record of `x` comes with two bundles, of which one says little of it and the other much.
         let bundles = [("a.kfe", "x", 1), ("b.kfe", "x", 9), ("c.kfe", "y", 5)];
         for (name, binary, known) in order.map(|at| bundles[at]) {
