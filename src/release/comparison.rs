@@ -196,6 +196,9 @@ impl Comparison {
 
     /// All counts in a line: `1 slower, 2 same`.
     pub fn summary(&self) -> String {
+        if self.rows.is_empty() {
+            return "nothing was compared".into();
+        }
         let all = [Change::Slower, Change::Faster, Change::Same, Change::Undecided, Change::Unknown];
         let some = all.into_iter().filter(|change| self.count(*change) > 0);
         some.map(|change| format!("{} {}", self.count(change), change.name())).collect::<Vec<_>>().join(", ")
@@ -323,6 +326,7 @@ mod tests {
         all.rows = vec![row("a|b", Decision::identical()), row("b", Decision::by_pairs(&pairs(0.02, 0.03), 0.01, "X"))];
         (all.added, all.removed) = (vec![seat("new")], vec![seat("old")]);
         assert_eq!(all.summary(), "1 slower, 1 same");
+        assert_eq!(Comparison { rows: vec![], ..all.clone() }.summary(), "nothing was compared");
         let text = anstream::adapter::strip_str(&all.text()).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("slower     p/b on h at big  V=2, was V=1  +2.5 % (+2."), "{text}");

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::lab::{Lab, Machine};
+use crate::lab::{Lab, Machine, SOURCE};
 
 /// Where blocks of 32 threads take 1000, and blocks of 64 so much.
 fn machine(ns: f64) -> Machine {
@@ -262,4 +262,54 @@ fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
         .says("same       p/k on h at big");
     let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(0).says("1 same");
     assert!(!elsewhere.said().contains("not written"), "{}", elsewhere.said());
+}
+
+/// The lab with its kernel for `cpu`, too; what is not committed takes `ns` where the commit takes 1000.
+fn with_cpu(ns: f64, source: &str) -> Lab {
+    let lab = lab(ns).manifest("block = [\"64\"]", "block = [\"32\"]");
+    let lab = lab.manifest("[targets.h]", "[targets.cpu]\n[targets.h]");
+    let lab = lab.manifest("targets = [\"h\"]", "targets = [\"cpu\", \"h\"]");
+    lab.project.write("k.cu", source);
+    commit(&lab, "on cpu, too");
+    lab.manifest("block = [\"32\"]", "block = [\"64\"]")
+}
+
+#[test]
+fn what_cannot_be_built_for_cpu_is_said_and_what_is_timed_is_compared_all_the_same() {
+    // The stand-in compiler reads no source.
+    let refused = with_cpu(1030.0, &SOURCE.replace("{}", "{ nonsense; }"));
+    let without = with_cpu(1030.0, SOURCE);
+    let project = without.project.clone().var("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++");
+    let without = Lab { project, ..without };
+    for (lab, why) in
+        [(refused, "`p/k/V=1/cpu/compile` failed"), (without, "C++ compiler `/nowhere/c++` is not an executable file")]
+    {
+        let compared = compare(&lab, &["HEAD"]).expect(101).says(&format!("`p/k` could not be built for `cpu`: {why}"));
+        assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
+        assert!(compared.says("error: not all could be built; the working tree").said().contains(": 1 slower"));
+        compare(&lab, &["HEAD", "--margin", "5%"]).expect(101).says("1 same");
+        let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(102);
+        assert!(!elsewhere.said().contains("built for"), "{}", elsewhere.said());
+    }
+}
+
+#[test]
+fn a_kernel_that_is_wrong_is_worse_than_one_that_cannot_be_built_for_cpu() {
+    let lab = with_cpu(1030.0, SOURCE);
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let kernel = &manifest[manifest.find("[kernel.k]").unwrap()..];
+    let other = kernel.replace("kernel.k", "kernel.other").replace("k.cu", "other.cu");
+    lab.project.write("kernel.toml", &format!("{manifest}\n{other}"));
+    lab.project.write("other.cu", &SOURCE.replace("{}", "{ nonsense; }"));
+    let compared = compare(&lab, &["HEAD"]).expect(100).says("a kernel is wrong").says("`p/other` could not be built");
+    assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
+}
+
+#[test]
+fn what_cannot_be_built_for_a_device_leaves_nothing_to_compare() {
+    let lab = lab(1000.0);
+    // The stand-in compiler reads no other encoding.
+    fs::write(lab.project.root().join("k.cu"), [SOURCE.as_bytes(), b"// caf\xe9\n"].concat()).unwrap();
+    let compared = compare(&lab, &["HEAD"]).expect(101).says("it could not be built, so nothing is compared");
+    assert_eq!(compared.out(), "");
 }

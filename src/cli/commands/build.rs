@@ -461,6 +461,14 @@ pub(super) fn plain_exit(outcome: &BuildOutcome, interrupted: bool) -> Exit {
     exit_of(&BuildArgs::default(), outcome, interrupted)
 }
 
+/// Whether a kernel is wrong, or an operator cannot tell. What is made for comparison only is no wrong kernel.
+pub(super) fn is_wrong(outcome: &BuildOutcome) -> bool {
+    outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| {
+        let verdict = done.result.as_ref().and_then(|r| r.verdict.as_ref());
+        !node.advisory && matches!(verdict, Some(Verdict::Fail(_)))
+    })
+}
+
 /// The exit code: several reasons at once give the first of 101, 100, 103.
 fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit {
     if interrupted || outcome.interrupted {
@@ -469,12 +477,7 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
     if outcome.counts.failed > 0 {
         return Exit::NotBuilt;
     }
-    // What is made for comparison only is no wrong kernel.
-    let wrong = outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| {
-        let verdict = done.result.as_ref().and_then(|r| r.verdict.as_ref());
-        !node.advisory && matches!(verdict, Some(Verdict::Fail(_)))
-    });
-    if wrong {
+    if is_wrong(outcome) {
         return Exit::Wrong;
     }
     if args.require_evidence && !lacking(outcome).is_empty() { Exit::NoEvidence } else { Exit::Done }

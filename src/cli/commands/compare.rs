@@ -278,12 +278,20 @@ fn say(context: &Context, args: &CompareArgs, found: &Comparison) -> Result<(), 
     Ok(())
 }
 
-/// How it ends: several reasons at once give the first of 100, 4, 102, 103.
+/// How it ends: several reasons at once give the first of 100, 101, 4, 102, 103.
 fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comparison) -> Exit {
     let text = format!("{} with {}: {}", found.head, found.base, found.summary());
-    if side.exit == Exit::Wrong {
+    for ((kernel, target), why) in &side.unbuilt {
+        context.console.error(&format!("`{kernel}` could not be built for `{target}`: {why}"));
+    }
+    if side.wrong {
         context.console.error(&format!("a kernel is wrong; {text}"));
         return Exit::Wrong;
+    }
+    if !side.unbuilt.is_empty() {
+        context.console.error(&format!("not all could be built; {text}"));
+        context.console.err("help: `--target` with the targets that are to be compared leaves the others out\n");
+        return Exit::NotBuilt;
     }
     if found.rows.is_empty() {
         context.console.error(&format!(

@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::build::{Watch, execute, plain_exit};
+use super::super::build::{Watch, execute, is_wrong};
 use crate::base::Digest;
 use crate::cli::args::CompareArgs;
 use crate::cli::exit::Exit;
-use crate::cli::session::build::{Asked, Ready};
+use crate::cli::session::build::{Asked, Packages, Ready};
 use crate::cli::session::champions::Champion;
 use crate::cli::session::{Context, Opened};
 use crate::engine::evidence::Record;
-use crate::engine::{self, Blobs, BuildOptions};
+use crate::engine::{self, Blobs, BuildOptions, BuildOutcome, Done, Graph, GraphError, Node};
+use crate::model::Arch;
 use crate::plan::Goal;
 use crate::record::timing::BenchObserved;
-use crate::record::{DeviceClass, Spec, StepKind};
+use crate::record::{DeviceClass, Outcome, Spec, StepKind};
 use crate::release::Bundle;
 use crate::release::comparison::Seat;
 use crate::workspace::Workspace;
@@ -54,14 +55,16 @@ pub(super) struct Side<'a, 'p> {
     pub(super) standings: Standings,
     /// Where somebody should stand: package, kernel, target and shape of every step that times.
     pub(super) timed: BTreeSet<[String; 4]>,
-    /// How the build ended: done, or with something wrong.
-    pub(super) exit: Exit,
+    /// Whether a kernel is wrong, on whatever target.
+    pub(super) wrong: bool,
+    /// What could not be built for targets that are not timed: kernel and target, and why.
+    pub(super) unbuilt: BTreeMap<(String, String), String>,
 }
 
-/// Builds what is selected, and hands it to `with`.
+/// Builds what is selected, and hands it to `with`. What is timed needs nothing of what is built for targets that are not.
 ///
 /// # Errors
-/// It could not be built, or as `with`.
+/// Something else could not be built, or as `with`.
 pub(super) fn built<R>(
     context: &Context,
     mut opened: Opened,
@@ -85,18 +88,20 @@ pub(super) fn built<R>(
     let outcome = execute(context, &opened, &mut ready, &packages, &mut Watch::default());
     ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     ready.sweep_lost(&outcome);
-    let exit = plain_exit(&outcome, interrupted.load(Ordering::Relaxed));
-    match exit {
-        Exit::NotBuilt => return Err(context.fail("it could not be built, so nothing is compared")),
-        Exit::Interrupted => {
-            context.console.error("interrupted");
-            return Err(exit);
-        }
-        _ => {}
+    if interrupted.load(Ordering::Relaxed) || outcome.interrupted {
+        context.console.error("interrupted");
+        return Err(Exit::Interrupted);
     }
+    let unbuilt =
+        unbuilt(&packages, &outcome).ok_or_else(|| context.fail("it could not be built, so nothing is compared"))?;
+    let wrong = is_wrong(&outcome);
     // What was just measured is known now.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
-    let known = ready.with_services(context, &opened, |services| engine::questions(outcome.graph, &options, services));
+    let graph = ended(outcome).map_err(|e| {
+        context.console.error(&format!("BUG: {e}"));
+        Exit::Bug
+    })?;
+    let known = ready.with_services(context, &opened, |services| engine::questions(graph, &options, services));
     let champions = ready.champions(&known);
     let evidence = ready.evidence(&opened);
     let mut standings = Standings::new();
@@ -113,9 +118,42 @@ pub(super) fn built<R>(
     let timed =
         benches.map(|n| &n.labels).map(|l| [l.package.clone(), label(&l.kernel), label(&l.target), label(&l.shape)]);
     let timed = timed.collect();
-    let done = with(&Side { opened: &opened, ready: &ready, champions, standings, timed, exit });
+    let done = with(&Side { opened: &opened, ready: &ready, champions, standings, timed, wrong, unbuilt });
     ready.end();
     done
+}
+
+/// The graph of a build that has ended. What failed is not tried again, or what can do without it would count as not known yet.
+fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
+    if outcome.counts.failed == 0 {
+        return Ok(outcome.graph);
+    }
+    let ended = |(node, done): (&Node, &Done)| match &done.outcome {
+        Outcome::Failed(why) => Node { unavailable: Some(why.clone()), ..node.clone() },
+        _ => node.clone(),
+    };
+    Graph::new(outcome.graph.nodes().zip(&outcome.steps).map(ended).collect())
+}
+
+/// What could not be built for targets that are not timed, for want of a tool too. None if a step failed that is not for such a target alone.
+fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<BTreeMap<(String, String), String>> {
+    let mut all = BTreeMap::new();
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+        let labels = &node.labels;
+        let package = packages.all().find(|p| p.name == labels.package);
+        let target = package.zip(labels.target.as_ref()).and_then(|(p, name)| p.targets.get(name));
+        let timed = target.is_none_or(|t| t.arch != Arch::Cpu);
+        let why = match &done.outcome {
+            Outcome::Failed(_) if timed => return None,
+            Outcome::Failed(_) => format!("`{}` failed", node.id),
+            Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => why.clone(),
+            _ => continue,
+        };
+        let name = |text: &Option<String>| text.clone().unwrap_or_default();
+        let seat = (format!("{}/{}", labels.package, name(&labels.kernel)), name(&labels.target));
+        all.entry(seat).or_insert(why);
+    }
+    Some(all)
 }
 
 /// Those who stood where a bundle was made.
