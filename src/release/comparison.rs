@@ -19,6 +19,9 @@ use crate::record::FORMAT_VERSION;
 /// By how much medians of separate runs of one binary may differ, as clocks and temperatures do: the same share within which select has pairs decide.
 pub const APART: f64 = 0.05;
 
+/// How many of those that are slower a conclusion names: as many as one takes in at a glance.
+const NAMED: usize = 3;
+
 /// What is compared: a kernel on a target at a shape, for one choice of types.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seat {
@@ -196,12 +199,33 @@ impl Comparison {
 
     /// All counts in a line: `1 slower, 2 same`.
     pub fn summary(&self) -> String {
+        self.counted(|_| String::new())
+    }
+
+    /// The same with the names of what is slower, by how much it is: `4 slower (p/a on h at x, p/b on h at x, p/c on h at x and 1 more), 2 same`.
+    pub fn conclusion(&self) -> String {
+        self.counted(|change| if change == Change::Slower { format!(" ({})", self.slower()) } else { String::new() })
+    }
+
+    fn counted(&self, beside: impl Fn(Change) -> String) -> String {
         if self.rows.is_empty() {
             return "nothing was compared".into();
         }
         let all = [Change::Slower, Change::Faster, Change::Same, Change::Undecided, Change::Unknown];
         let some = all.into_iter().filter(|change| self.count(*change) > 0);
-        some.map(|change| format!("{} {}", self.count(change), change.name())).collect::<Vec<_>>().join(", ")
+        let told = some.map(|change| format!("{} {}{}", self.count(change), change.name(), beside(change)));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What is slower, the slowest first; the rest counted beyond [`NAMED`].
+    fn slower(&self) -> String {
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.decision.change == Change::Slower).collect();
+        let by = |row: &Row| row.decision.difference.map_or(0.0, |(middle, _)| middle);
+        rows.sort_by(|a, b| by(b).total_cmp(&by(a)).then(a.seat.cmp(&b.seat)));
+        let named: Vec<String> = rows.iter().take(NAMED).map(|row| row.seat.to_string()).collect();
+        let rest = rows.len() - named.len();
+        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        named.join(", ") + &more
     }
 
     /// As people read it on a terminal, with ANSI styles: what is slower first.
@@ -326,6 +350,7 @@ mod tests {
         all.rows = vec![row("a|b", Decision::identical()), row("b", Decision::by_pairs(&pairs(0.02, 0.03), 0.01, "X"))];
         (all.added, all.removed) = (vec![seat("new")], vec![seat("old")]);
         assert_eq!(all.summary(), "1 slower, 1 same");
+        assert_eq!(all.conclusion(), "1 slower (p/b on h at big), 1 same");
         assert_eq!(Comparison { rows: vec![], ..all.clone() }.summary(), "nothing was compared");
         let text = anstream::adapter::strip_str(&all.text()).to_string();
         let lines: Vec<&str> = text.lines().collect();
@@ -335,5 +360,14 @@ mod tests {
         let markdown = all.markdown();
         assert!(markdown.contains("| **slower** | p/b | h | big | V=2, was V=1 | +2.5 %"), "{markdown}");
         assert!(markdown.contains("p/a\\|b") && markdown.contains("added: p/new on h at big"), "{markdown}");
+        // Of many that are slower those are named that are so by most.
+        let slower = |kernel: &str, by: f64| row(kernel, Decision::by_pairs(&pairs(by, by + 0.01), 0.01, "X"));
+        all.rows = vec![slower("a", 0.02), slower("b", 0.05), slower("c", 0.09), slower("d", 0.03)];
+        all.rows.push(row("e", Decision::identical()));
+        let names = "p/c on h at big, p/b on h at big, p/d on h at big";
+        assert_eq!(all.conclusion(), format!("4 slower ({names} and 1 more), 1 same"));
+        all.rows.remove(0);
+        assert_eq!(all.conclusion(), format!("3 slower ({names}), 1 same"));
+        assert_eq!(all.summary(), "3 slower, 1 same");
     }
 }

@@ -114,7 +114,7 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     let status =
         || (git(&lab, &["status", "--porcelain"]), git(&lab, &["worktree", "list"]), git(&lab, &["stash", "list"]));
     let before = status();
-    compare(&lab, &["HEAD"]).expect(102).says("slower     p/k on h at big").says("1 slower");
+    compare(&lab, &["HEAD"]).expect(102).says("slower     p/k on h at big").says(": 1 slower (p/k on h at big)\n");
     assert_eq!(status(), before);
     let left = fs::read_dir(lab.project.target()).unwrap().map(|e| e.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().starts_with("compare-")), "the checkout is gone");

@@ -280,7 +280,7 @@ fn say(context: &Context, args: &CompareArgs, found: &Comparison) -> Result<(), 
 
 /// How it ends: several reasons at once give the first of 100, 101, 4, 102, 103.
 fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comparison) -> Exit {
-    let text = format!("{} with {}: {}", found.head, found.base, found.summary());
+    let text = format!("{} with {}: {}", found.head, found.base, found.conclusion());
     for ((kernel, target), why) in &side.unbuilt {
         context.console.error(&format!("`{kernel}` could not be built for `{target}`: {why}"));
     }
