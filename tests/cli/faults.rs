@@ -92,6 +92,47 @@ fn a_step_is_run_alone_by_its_id() {
 }
 
 #[test]
+fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
+    let said_of = |err: &str| -> Option<String> {
+        err.lines()
+            .find_map(|line| line.strip_prefix("warning: "))
+            .filter(|l| l.contains("not tried"))
+            .map(String::from)
+    };
+    // The first that was told is the one at which it ended.
+    let first = |err: &str| -> String {
+        let line = err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or_else(|| panic!("{err}"));
+        line.split(' ').next().unwrap_or_default().trim_end_matches(':').to_string()
+    };
+    // Of all that was skipped, as the last line counts it.
+    let skipped = |err: &str| -> String {
+        let last = err.lines().last().unwrap_or_default();
+        let at = last.find(" skipped").unwrap_or_else(|| panic!("{err}"));
+        format!("{} steps were not tried, because ", last[..at].rsplit(' ').next().unwrap_or_default())
+    };
+    let hint = "; `--keep-going` goes on with what does not need it";
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96, 128]");
+    assert_eq!(said_of(&place.run("build -j1").expect(0).err), None);
+    place.edit("twice.cu", "2.0f", "2.25f");
+    let err = place.run("build -j1").expect(100).err;
+    let ended = format!("{}the build ended at `{}`{hint}", skipped(&err), first(&err));
+    assert_eq!(said_of(&err), Some(ended), "{err}");
+    assert_eq!(said_of(&place.run("build -j1 --keep-going").expect(100).err), None, "nothing needs a right kernel");
+    place.edit("twice.cu", "int i =", "int i");
+    assert_eq!(said_of(&place.run("build -j1 -q").expect(101).err), None);
+    let err = place.run("build -j1").expect(101).err;
+    let ended = format!("{}the build ended at `{}`{hint}", skipped(&err), first(&err));
+    assert_eq!(said_of(&err), Some(ended), "{err}");
+    let err = place.run("build -j1 --keep-going").expect(101).err;
+    assert_eq!(said_of(&err), Some(skipped(&err) + "something that they need failed"), "{err}");
+    // A machine that cannot compile has failed at nothing.
+    let vars = [("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++")];
+    let said = place.run_in(".", &["build"], &vars).expect(0);
+    assert!(said.err.contains("skipped") && said_of(&said.err).is_none(), "{}", said.err);
+}
+
+#[test]
 fn run_takes_an_overlay() {
     let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 77 }\n");
     place.run("run twice --shape secret").expect(4).says("no shape `secret`");

@@ -27,6 +27,8 @@ use crate::report::ablation::{self, Declared};
 use crate::report::text::Failures;
 use crate::report::{self, Report, StepView};
 
+mod untried;
+
 /// What a build ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
@@ -384,6 +386,9 @@ fn finish(
         Exit::Done | Exit::Wrong | Exit::Slower | Exit::NoEvidence if ready.lacks_toolchain() => Exit::NotBuilt,
         exit => exit,
     };
+    if let Some(text) = untried::untried(outcome) {
+        console.warn(&text);
+    }
     let text = summary(&outcome.counts, &outcome.verdicts, began);
     match exit {
         Exit::Done => console.status("Finished", &text),
