@@ -6,6 +6,7 @@ pub mod candidates;
 pub mod document;
 pub mod explanation;
 pub mod fit;
+pub mod made;
 pub mod markdown;
 pub mod metadata;
 pub mod method;

@@ -251,11 +251,7 @@ pub fn facts(function: &FunctionFacts) -> String {
     if let Some(n) = function.registers {
         parts.push(format!("{n} registers"));
     }
-    match (function.spill_stores, function.spill_loads) {
-        (Some(0), Some(0)) => parts.push("no spills".into()),
-        (Some(stores), Some(loads)) => parts.push(format!("spills {stores} B stored, {loads} B loaded")),
-        _ => parts.push("spills unknown".into()),
-    }
+    parts.push(spills(function.spill_stores, function.spill_loads));
     if let Some(n) = function.shared {
         parts.push(format!("{n} B shared"));
     }
@@ -263,6 +259,15 @@ pub fn facts(function: &FunctionFacts) -> String {
         parts.push(format!("{n} B stack"));
     }
     parts.join(", ")
+}
+
+/// Bytes of spills a thread, stored and loaded.
+pub(super) fn spills(stores: Option<u64>, loads: Option<u64>) -> String {
+    match (stores, loads) {
+        (Some(0), Some(0)) => "no spills".into(),
+        (Some(stores), Some(loads)) => format!("spills {stores} B stored, {loads} B loaded"),
+        _ => "spills unknown".into(),
+    }
 }
 
 /// Whether machine code shows a method, and the counts by which that is told.

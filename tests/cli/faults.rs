@@ -133,6 +133,25 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
 }
 
 #[test]
+fn what_was_compiled_and_inspected_is_shown() {
+    let place = Place::tiny();
+    place.edit("twice.cu", "    int i", "#warning not tuned yet\n    int i");
+    for told in ["executed", "fresh: its result was known"] {
+        let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(0);
+        let by = "the host's C++ compiler, for the emulator";
+        ran.prints(&format!("/compile {told}\n  for cpu by {by}"))
+            .prints("\n  twice<32>: symbol ")
+            .prints("not tuned yet");
+    }
+    let ran = place.run("run tiny/twice/BLOCK=32/cpu/inspect").expect(0);
+    ran.prints("  holds code for cpu\n  twice<32>: symbol ").prints("    3 parameters of 20 B (8, 8, 4)\n");
+    // What cannot be compiled has nothing to show.
+    place.edit("twice.cu", "int i =", "int i");
+    let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(101);
+    assert!(!ran.out.contains("symbol"), "{}", ran.out);
+}
+
+#[test]
 fn run_takes_an_overlay() {
     let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 77 }\n");
     place.run("run twice --shape secret").expect(4).says("no shape `secret`");

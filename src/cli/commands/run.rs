@@ -15,7 +15,8 @@ use crate::model::{Arch, Package};
 use crate::plan::Goal;
 use crate::record::event::Event;
 use crate::record::params::{Judgement, VerifyParams};
-use crate::record::{Outcome, StepKind, Verdict, VerifyObservation};
+use crate::record::{Outcome, StepKind, StepResult, Verdict, VerifyObservation};
+use crate::report::made::{compiled, inspected};
 use crate::report::single::{Single, text};
 use crate::workspace::select::Selected;
 
@@ -166,6 +167,9 @@ fn ended(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, w
     };
     context.console.out(&format!("{} {text}\n", wanted.id));
     let result = done.result.as_ref();
+    if let Some(text) = result.and_then(|result| made(ready, result, wanted)) {
+        context.console.out_fitted(&text);
+    }
     for note in result.iter().flat_map(|r| &r.notes) {
         context.console.out(&failures::indented(&places.text(&wanted.id, &note.message)));
     }
@@ -176,6 +180,26 @@ fn ended(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, w
         }
         _ if outcome.counts.failed > 0 => Exit::NotBuilt,
         _ => Exit::Done,
+    }
+}
+
+/// What a compile or an inspect step made, as text; none of other steps, and where it made nothing.
+fn made(ready: &Ready<'_>, result: &StepResult, wanted: &Node) -> Option<String> {
+    let name = match wanted.kind {
+        StepKind::Compile => "facts",
+        StepKind::Inspect => "inspection",
+        _ => return None,
+    };
+    let digest = result.outputs.get(name)?;
+    let Some(bytes) = ready.leaves.get(digest).ok().flatten() else {
+        return Some("  its result is gone from the store\n".into());
+    };
+    match wanted.kind {
+        StepKind::Compile => {
+            let params = serde_json::from_value(wanted.params.clone()).ok()?;
+            Some(compiled(&serde_json::from_slice(&bytes).ok()?, &params))
+        }
+        _ => Some(inspected(&serde_json::from_slice(&bytes).ok()?)),
     }
 }
 
