@@ -1,4 +1,4 @@
-//! Arithmetic of evidence: comparison and error fronts, judgement, calibration, signatures, derived metrics, floors, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution,
+//! Arithmetic of evidence: comparison and error fronts, judgement, tolerances that would do, calibration, signatures, derived metrics, floors, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution,
 //! search over tunables. Pure functions of
 //! observations and policy: knows no files, clock or processes.
 
@@ -18,4 +18,5 @@ pub mod search;
 pub mod select;
 pub mod signature;
 pub mod stats;
+pub mod tolerate;
 pub mod units;

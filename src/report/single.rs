@@ -25,6 +25,8 @@ pub struct Single<'s> {
     pub heading: String,
     /// What was judged.
     pub judgement: &'s Judgement,
+    /// What else the judge noted, a sentence each.
+    pub noted: Vec<&'s str>,
     /// What was seen; none if nothing could run.
     pub observation: Option<&'s VerifyObservation>,
     /// The operator at that shape, for coordinates.
@@ -52,6 +54,9 @@ pub fn text(single: &Single<'_>) -> String {
     }
     for line in judgement.explanation.lines() {
         let _ = writeln!(out, "    {line}");
+    }
+    for line in &single.noted {
+        let _ = writeln!(out, "  {line}");
     }
     if let Some(worst) = judgement.worst {
         let _ = writeln!(out, "  largest error: {}", of_allowed(worst, 3));
@@ -156,10 +161,15 @@ mod tests {
         let observation = observed(compared);
         let verdict = Verdict::Fail("it is wrong".into());
         let judgement = Judgement { emulated: true, worst: Some(521_774.833_17), ..Judgement::bare(verdict) };
-        let shown =
-            Single { heading: "k".into(), judgement: &judgement, observation: Some(&observation), problem: None };
+        let shown = Single {
+            heading: "k".into(),
+            judgement: &judgement,
+            noted: vec!["note: so it is"],
+            observation: Some(&observation),
+            problem: None,
+        };
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
-        assert!(text.contains("  largest error: 520,000 times what is allowed\n"), "{text}");
+        assert!(text.contains("  note: so it is\n  largest error: 520,000 times what is allowed\n"), "{text}");
         assert!(text.contains("[0]  0.1   0.7  6.000e-1\n"), "{text}");
     }
 

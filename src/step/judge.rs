@@ -3,6 +3,7 @@
 use crate::base::Severity;
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::judge::judge;
+use crate::measure::tolerate::tolerated;
 use crate::record::params::{JudgeParams, Judgement};
 use crate::record::{Unknown, Verdict, VerifyObservation};
 
@@ -11,13 +12,17 @@ use super::io;
 /// What is said of a kernel that is right though threads of it never come to a barrier.
 const DOUBTFUL: &str = "\nthe barrier waits for the others alone, from compute capability 7.0 on; a mistake where those that left had to write what the others read";
 
+/// The code of a note on the tolerance that would have let a kernel pass. It is no part of the judgement, which those read who write kernels.
+pub const TOLERATED: &str = "verify.tolerated";
+
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: JudgeParams = io::params(job)?;
-    let mut doubtful = false;
+    let (mut doubtful, mut would) = (false, vec![]);
     let judgement = match io::document::<VerifyObservation>(job, "observation")? {
         Some(observation) => {
             doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
+            would = tolerated(&observation, &params.tolerance);
             judge(&observation, &params.tolerance)
         }
         None => {
@@ -39,6 +44,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         let text = format!("{}{about}", judgement.explanation.trim_end());
         ran.notes.push(io::note(severity, "verify.judged", text));
     }
+    ran.notes.extend(would.into_iter().map(|text| io::note(Severity::Note, TOLERATED, text)));
     if !judgement.unconfined.is_empty() {
         let message = format!("the kernel ran unconfined: {}", judgement.unconfined.join("; "));
         ran.notes.push(io::note(Severity::Warning, "verify.unconfined", &message));

@@ -92,6 +92,45 @@ fn a_step_is_run_alone_by_its_id() {
 }
 
 #[test]
+fn what_was_compiled_and_inspected_is_shown() {
+    let place = Place::tiny();
+    place.edit("twice.cu", "    int i", "#warning not tuned yet\n    int i");
+    for told in ["executed", "fresh: its result was known"] {
+        let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(0);
+        let by = "the host's C++ compiler, for the emulator";
+        ran.prints(&format!("/compile {told}\n  for cpu by {by}"))
+            .prints("\n  twice<32>: symbol ")
+            .prints("not tuned yet");
+    }
+    let ran = place.run("run tiny/twice/BLOCK=32/cpu/inspect").expect(0);
+    ran.prints("  holds code for cpu\n  twice<32>: symbol ").prints("    3 parameters of 20 B (8, 8, 4)\n");
+    // What cannot be compiled has nothing to show.
+    place.edit("twice.cu", "int i =", "int i");
+    let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(101);
+    assert!(!ran.out.contains("symbol"), "{}", ran.out);
+}
+
+#[test]
+fn the_tolerance_that_would_do_is_told_where_nothing_else_is_wrong_and_does() {
+    let place = Place::tiny();
+    place.edit("twice.cu", "2.0f", "2.00002f");
+    let hint = "note: `y` would pass at this shape with ";
+    let built = place.run("build").expect(100).says(hint);
+    let told = built.err.lines().find_map(|line| line.trim().strip_prefix(hint)).unwrap();
+    let rtol = told.split("rtol = ").nth(1).unwrap().split(',').next().unwrap();
+    assert!(rtol.parse::<f64>().is_ok_and(|rtol| (9e-6..1.3e-5).contains(&rtol)), "{told}");
+    place.run("run twice").expect(100).prints(&format!("  {hint}{told}\n"));
+    place.edit("kernel.toml", "rtol = 1e-6", &format!("rtol = {rtol}"));
+    assert!(!place.run("build").expect(0).err.contains("would pass"), "it passes");
+    // What is plainly wrong, or not written, is no affair of the tolerance.
+    for (from, to) in [("2.00002f", "2.5f"), ("if (i < n)", "if (i < n - 1)")] {
+        place.edit("twice.cu", from, to);
+        let built = place.run("build").expect(100);
+        assert!(!built.err.contains("would pass"), "{}", built.err);
+    }
+}
+
+#[test]
 fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
     let said_of = |err: &str| -> Option<String> {
         err.lines()
@@ -130,25 +169,6 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
     let vars = [("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++")];
     let said = place.run_in(".", &["build"], &vars).expect(0);
     assert!(said.err.contains("skipped") && said_of(&said.err).is_none(), "{}", said.err);
-}
-
-#[test]
-fn what_was_compiled_and_inspected_is_shown() {
-    let place = Place::tiny();
-    place.edit("twice.cu", "    int i", "#warning not tuned yet\n    int i");
-    for told in ["executed", "fresh: its result was known"] {
-        let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(0);
-        let by = "the host's C++ compiler, for the emulator";
-        ran.prints(&format!("/compile {told}\n  for cpu by {by}"))
-            .prints("\n  twice<32>: symbol ")
-            .prints("not tuned yet");
-    }
-    let ran = place.run("run tiny/twice/BLOCK=32/cpu/inspect").expect(0);
-    ran.prints("  holds code for cpu\n  twice<32>: symbol ").prints("    3 parameters of 20 B (8, 8, 4)\n");
-    // What cannot be compiled has nothing to show.
-    place.edit("twice.cu", "int i =", "int i");
-    let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(101);
-    assert!(!ran.out.contains("symbol"), "{}", ran.out);
 }
 
 #[test]

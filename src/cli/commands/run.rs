@@ -18,6 +18,7 @@ use crate::record::params::{Judgement, VerifyParams};
 use crate::record::{Outcome, StepKind, StepResult, Verdict, VerifyObservation};
 use crate::report::made::{compiled, inspected};
 use crate::report::single::{Single, text};
+use crate::step::judge::TOLERATED;
 use crate::workspace::select::Selected;
 
 /// Runs the command.
@@ -297,9 +298,11 @@ fn show(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, ju
     heading.extend(labels.variant.iter().filter(|v| !v.is_empty()).cloned());
     heading.push(format!("on {}", labels.target.as_deref().unwrap_or_default()));
     heading.push(format!("at {}", labels.shape.as_deref().unwrap_or_default()));
+    let notes = outcome.step(&judge.id).and_then(|done| done.result.as_ref()).map_or(&[][..], |r| &r.notes);
     let single = Single {
         heading: heading.join(" "),
         judgement: &judgement,
+        noted: notes.iter().filter(|n| n.code == TOLERATED).map(|n| n.message.as_str()).collect(),
         observation: observation.as_ref(),
         problem: params.as_ref().map(|p| &p.problem),
     };

@@ -55,7 +55,14 @@ pub const PARTS: &[Part] = &[
     part("generate", &["step/generate.rs"], &[]),
     part(
         "judge",
-        &["step/judge.rs", "measure/judge.rs", "measure/compare.rs", "measure/front.rs", "measure/pattern.rs"],
+        &[
+            "step/judge.rs",
+            "measure/judge.rs",
+            "measure/tolerate.rs",
+            "measure/compare.rs",
+            "measure/front.rs",
+            "measure/pattern.rs",
+        ],
         &[],
     ),
     part("calibrate", &["step/calibrate.rs", "measure/calibrate.rs"], &[]),
