@@ -26,6 +26,7 @@ use super::bind::Bound;
 use super::float::{exp2i, round_to, wrap};
 use super::philox::{Stream, permute};
 use super::values::{Values, logical_len, logical_shape};
+use crate::base::pieces::PIECE;
 use crate::model::{DType, Init, Problem, Tensor};
 use crate::record::params::Trial;
 
@@ -79,7 +80,10 @@ pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &
     let drawn = Draw::new(tensor, ordinal, hint, trial)?;
     let len = logical_len(tensor) as u64;
     Ok(if tensor.dtype.is_float() {
-        Values::Float((0..len).into_par_iter().map(|i| drawn.float(i)).collect())
+        let mut values = vec![0.0; len as usize];
+        let pieces = values.par_chunks_mut(PIECE).enumerate();
+        pieces.for_each(|(at, piece)| drawn.floats((at * PIECE) as u64, piece));
+        Values::Float(values)
     } else {
         Values::Int((0..len).into_par_iter().map(|i| drawn.int(i)).collect())
     })
@@ -179,9 +183,21 @@ impl Draw {
         Ok(Draw { stream: Stream::new(trial.seed, ordinal), dtype: tensor.dtype, rule })
     }
 
+    /// Elements of a float tensor from `start` on, representable in its dtype.
+    pub fn floats(&self, start: u64, values: &mut [f64]) {
+        match self.rule {
+            Rule::Normal if self.dtype != DType::F8e8m0 => normals(&self.stream, start, values),
+            _ => (start..).zip(&mut *values).for_each(|(index, value)| *value = self.raw(index)),
+        }
+        values.iter_mut().for_each(|value| *value = self.rounded(*value));
+    }
+
     /// Element `index` of a float tensor, representable in its dtype.
     pub fn float(&self, index: u64) -> f64 {
-        let raw = self.raw(index);
+        self.rounded(self.raw(index))
+    }
+
+    fn rounded(&self, raw: f64) -> f64 {
         let rounded = round_to(self.dtype, raw);
         // An upper end that is not part of the interval stays out of it after rounding too.
         match self.rule {
@@ -199,13 +215,13 @@ impl Draw {
         }
         match self.rule {
             Rule::Uniform => 2.0 * self.unit(index) - 1.0,
-            Rule::Normal => self.normal(index),
+            Rule::Normal => normal(&self.stream, index),
             Rule::Positive => 1.0 - self.unit(index),
             Rule::Large => 128.0 * (2.0 * self.unit(index) - 1.0),
             Rule::Range(a, b) => a + (b - a) * self.unit(index),
             Rule::Wide => self.wide(index),
             Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0.0,
-            Rule::Sparse => self.normal(index),
+            Rule::Sparse => normal(&self.stream, index),
             Rule::IntRange(..) | Rule::OneHot { .. } | Rule::Permutation(_) | Rule::Offsets { .. } => {
                 self.structured(index) as f64
             }
@@ -269,13 +285,6 @@ impl Draw {
         ((u64::from(b[0]) | u64::from(b[1]) << 32) >> 11) as f64 * exp2i(-53)
     }
 
-    /// The sum of eight uniform words, exact in an i64, centred, and scaled to variance one: sqrt(12 / 8) / 2^32.
-    fn normal(&self, index: u64) -> f64 {
-        let [a, b] = [0, 1].map(|draw| self.stream.block(index, draw));
-        let sum: i64 = a.iter().zip(&b).map(|(a, b)| i64::from(*a) + i64::from(*b)).sum();
-        (sum - 4 * ((1i64 << 32) - 1)) as f64 * (1.224_744_871_391_589 * exp2i(-32))
-    }
-
     /// Exponents from the dtype's least useful one to 0, so magnitudes below 2.
     fn wide(&self, index: u64) -> f64 {
         let lowest: i32 = match self.dtype {
@@ -291,5 +300,72 @@ impl Draw {
         let fraction = ((u64::from(b) | u64::from(c) << 32) >> 12) as f64 * exp2i(-52);
         let magnitude = (1.0 + fraction) * exp2i(e);
         if d & 1 == 1 { -magnitude } else { magnitude }
+    }
+}
+
+/// The sum of eight uniform words, exact in an i64, centred, and scaled to variance one: sqrt(12 / 8) / 2^32.
+#[inline(always)]
+fn centred(sum: i64) -> f64 {
+    (sum - 4 * ((1i64 << 32) - 1)) as f64 * (1.224_744_871_391_589 * exp2i(-32))
+}
+
+fn normal(stream: &Stream, index: u64) -> f64 {
+    let [a, b] = [0, 1].map(|draw| stream.block(index, draw));
+    centred(a.iter().chain(&b).map(|word| i64::from(*word)).sum())
+}
+
+/// What [`normal`] gives for each index from `start` on.
+#[expect(unsafe_code, reason = "a function is compiled for instructions that not every processor has")]
+fn normals(stream: &Stream, start: u64, values: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has them.
+        return unsafe { normals_avx2(stream, start, values) };
+    }
+    normals_at_once::<4>(stream, start, values);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn normals_avx2(stream: &Stream, start: u64, values: &mut [f64]) {
+    normals_at_once::<16>(stream, start, values);
+}
+
+/// `N` at a time. Whole numbers up to one product that is rounded once: the bits are those of one at a time.
+#[inline(always)]
+fn normals_at_once<const N: usize>(stream: &Stream, start: u64, values: &mut [f64]) {
+    for (at, values) in values.chunks_mut(N).enumerate() {
+        let index = start + (at * N) as u64;
+        let (a, b) = (stream.blocks::<N>(index, 0), stream.blocks::<N>(index, 1));
+        let mut drawn = [0.0; N];
+        for (i, value) in drawn.iter_mut().enumerate() {
+            *value = centred((0..4).map(|word| i64::from(a[word][i]) + i64::from(b[word][i])).sum());
+        }
+        values.copy_from_slice(&drawn[..values.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_made_together_are_those_made_alone() {
+        let stream = Stream::new(7, 3);
+        for (start, count) in [(0, 37), ((1 << 32) - 5, 16), (9, 3)] {
+            let alone: Vec<f64> = (start..start + count).map(|i| normal(&stream, i)).collect();
+            let mut together = vec![0.0; count as usize];
+            normals(&stream, start, &mut together);
+            assert_eq!(together, alone);
+            normals_at_once::<4>(&stream, start, &mut together);
+            assert_eq!(together, alone);
+        }
+        for distribution in DISTRIBUTIONS {
+            let trial = Trial { trial: 0, seed: 7, distribution: distribution.into() };
+            let tensor = Tensor::dense("x", crate::model::Role::Input, DType::F16, &[2 * PIECE as u64 + 5]);
+            let drawn = Draw::new(&tensor, 1, None, &trial).unwrap();
+            let Values::Float(all) = tensor_values(&tensor, 1, None, &trial).unwrap() else { panic!("no floats") };
+            assert!((0..all.len()).all(|i| all[i] == drawn.float(i as u64)), "{distribution}");
+        }
     }
 }
