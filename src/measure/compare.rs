@@ -203,11 +203,10 @@ pub fn rms(values: &[f64]) -> f64 {
 
 /// The decade of a relative error: 0 below 1e-9 (and for none at all), then one each, 10 from 1 on.
 fn decade(error: f64, want: f64) -> usize {
-    if error == 0.0 {
-        return 0;
-    }
+    // Ten comparisons take a third of the time of a logarithm.
+    const FROM: [f64; 10] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
     let relative = error / want.abs().max(f64::MIN_POSITIVE);
-    (relative.log10().floor() + 10.0).clamp(0.0, 10.0) as usize
+    FROM.iter().map(|from| usize::from(relative >= *from)).sum()
 }
 
 /// A value of a type as people read it: the fewest digits that read back to it in that type. All of them where the type does not hold it, and of whole numbers and
@@ -247,6 +246,14 @@ mod tests {
             (seen.elements, seen.front.len(), seen.class_differing, seen.nonfinite, seen.gross),
             (3, 0, 0, (2, 2), None)
         );
+    }
+
+    #[test]
+    fn errors_are_counted_by_decades() {
+        let of = |errors: &[f64]| errors.iter().map(|error| decade(*error, -2.0)).collect::<Vec<_>>();
+        assert_eq!(of(&[0.0, 1e-300, 1.9e-9, 2e-9, 1.9e-8, 2e-8]), [0, 0, 0, 1, 1, 2]);
+        assert_eq!(of(&[0.19, 0.2, 1.9, 2.0, 3e300]), [8, 9, 9, 10, 10]);
+        assert_eq!((decade(1.0, 0.0), decade(f64::MAX, f64::MIN_POSITIVE)), (10, 10));
     }
 
     #[test]
