@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::laid::{After, Laid, Use};
+use super::laid::{After, Filled, Laid, Use};
 use super::memory::MemoryFile;
 use crate::model::bound::{Buffer, Fill};
 use crate::model::{Problem, Role, Tensor};
@@ -20,7 +20,7 @@ const CANARY: u8 = 0xc5;
 pub(super) struct Placed<'a> {
     pub(super) shared: SharedBuffer,
     pub(super) file: MemoryFile,
-    laid: Laid<'a>,
+    laid: Laid<'a, Vec<u8>>,
 }
 
 /// How one run's buffers are made.
@@ -77,8 +77,8 @@ pub(super) fn make<'a>(
     Ok(placed)
 }
 
-fn laid<'a>(name: &'a str, element: u64, offset: usize, before: Vec<u8>, used: Use<'a>) -> Laid<'a> {
-    Laid { name, element, offset, before, used, canary: CANARY }
+fn laid<'a>(name: &'a str, element: u64, offset: usize, before: Vec<u8>, used: Use<'a>) -> Laid<'a, Vec<u8>> {
+    Laid { name, element, offset, before: Filled::Bytes(before), used, canary: CANARY }
 }
 
 fn shared(name: &str, file: &MemoryFile, bytes: usize, element: u64, flags: (bool, bool)) -> SharedBuffer {
@@ -98,7 +98,7 @@ fn lay(bytes: &[u8], manner: Manner) -> (usize, Vec<u8>) {
 impl<'a> Placed<'a> {
     /// Reads the buffer back. The runner must have ended.
     pub(super) fn after(&self) -> io::Result<After> {
-        Ok(self.laid.after(&self.file.read()?))
+        Ok(self.laid.after(self.file.read()?))
     }
 
     /// The tensor, if a kernel writes it.

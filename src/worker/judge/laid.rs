@@ -17,9 +17,43 @@ pub(in crate::worker) enum Use<'a> {
     Workspace(&'a Buffer),
 }
 
+/// With what a buffer was filled before a run.
+#[derive(Debug, Clone)]
+pub(in crate::worker) enum Filled<B> {
+    /// These bytes.
+    Bytes(B),
+    /// One byte so many times.
+    Byte(u8, usize),
+}
+
+impl<B: AsRef<[u8]>> Filled<B> {
+    fn len(&self) -> usize {
+        match self {
+            Filled::Bytes(bytes) => bytes.as_ref().len(),
+            Filled::Byte(_, count) => *count,
+        }
+    }
+
+    /// Where other bytes, as many, first differ from it.
+    fn differs(&self, other: &[u8]) -> Option<usize> {
+        match self {
+            Filled::Bytes(bytes) => bytes.as_ref().iter().zip(other).position(|(a, b)| a != b),
+            Filled::Byte(byte, _) => other.iter().position(|b| b != byte),
+        }
+    }
+
+    /// Whether a range of other bytes is otherwise than in it.
+    fn differs_in(&self, range: std::ops::Range<usize>, other: &[u8]) -> bool {
+        match self {
+            Filled::Bytes(bytes) => bytes.as_ref()[range.clone()] != other[range],
+            Filled::Byte(byte, _) => other[range].iter().any(|b| b != byte),
+        }
+    }
+}
+
 /// A buffer in a whole of bytes, canaries around it.
 #[derive(Debug, Clone)]
-pub(in crate::worker) struct Laid<'a> {
+pub(in crate::worker) struct Laid<'a, B> {
     /// Its name.
     pub(in crate::worker) name: &'a str,
     /// Bytes of one element.
@@ -27,7 +61,7 @@ pub(in crate::worker) struct Laid<'a> {
     /// Where it begins in the whole.
     pub(in crate::worker) offset: usize,
     /// What it held.
-    pub(in crate::worker) before: Vec<u8>,
+    pub(in crate::worker) before: Filled<B>,
     /// What it is for.
     pub(in crate::worker) used: Use<'a>,
     /// The byte around it.
@@ -42,11 +76,10 @@ pub(in crate::worker) struct After {
     pub(in crate::worker) findings: Vec<Finding>,
 }
 
-impl<'a> Laid<'a> {
+impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
     /// What the whole shows after a run.
-    pub(in crate::worker) fn after(&self, whole: &[u8]) -> After {
+    pub(in crate::worker) fn after(&self, mut whole: Vec<u8>) -> After {
         let end = self.offset + self.before.len();
-        let bytes = whole[self.offset..end].to_vec();
         let name = self.name;
         let mut findings = vec![];
         let spoilt = |range: std::ops::Range<usize>| range.filter(|at| whole[*at] != self.canary).collect::<Vec<_>>();
@@ -60,9 +93,13 @@ impl<'a> Laid<'a> {
                 findings.push(about(FindingKind::Canary, message, name, Some(index), spoilt.len()));
             }
         }
+        // Of what may be large there is no second copy.
+        whole.truncate(end);
+        whole.drain(..self.offset);
+        let bytes = whole;
         match &self.used {
             Use::Tensor(tensor) if tensor.role == Role::Input => {
-                if let Some(at) = bytes.iter().zip(&self.before).position(|(a, b)| a != b) {
+                if let Some(at) = self.before.differs(&bytes) {
                     let index = (at as u64 / self.element.max(1)) as i64;
                     let message = format!("the input `{name}` was changed, first at {index}");
                     findings.push(about(FindingKind::InputModified, message, name, Some(index), 1));
@@ -91,7 +128,7 @@ impl<'a> Laid<'a> {
         let width = tensor.dtype.bytes() as usize;
         let mut own = vec![false; bytes.len() / width];
         (0..tensor.elements()).for_each(|i| own[tensor.offset_of(i) as usize] = true);
-        let changed = |at: &usize| !own[*at] && bytes[at * width..][..width] != self.before[at * width..][..width];
+        let changed = |at: &usize| !own[*at] && self.before.differs_in(at * width..(at + 1) * width, bytes);
         let mut changed = (0..own.len()).filter(changed);
         let first = changed.next()?;
         let count = changed.count() + 1;

@@ -6,7 +6,7 @@ use super::made::{Inputs, Made};
 use super::wire::{Before, Lay, With};
 use crate::model::bound::{Buffer, Fill};
 use crate::model::{Problem, Role, Tensor};
-use crate::worker::judge::laid::{After, Laid, Use};
+use crate::worker::judge::laid::{After, Filled, Laid, Use};
 
 /// Bytes of canary on either side: a row of sixteen thousand floats. Also a multiple of what any tensor is aligned to.
 const GUARD: usize = 64 << 10;
@@ -93,10 +93,10 @@ impl<'a> Image<'a> {
     }
 
     /// What the whole shows after a run, canaries being `canary`.
-    pub(super) fn after(&self, canary: u8, bytes: &[u8]) -> After {
+    pub(super) fn after(&self, canary: u8, bytes: Vec<u8>) -> After {
         let before = match &self.holds {
-            Holds::Contents(made) => made.bytes.clone(),
-            Holds::Byte(byte) => vec![*byte; self.own as usize],
+            Holds::Contents(made) => Filled::Bytes(&made.bytes),
+            Holds::Byte(byte) => Filled::Byte(*byte, self.own as usize),
         };
         let used = self.used.clone();
         Laid { name: self.name, element: self.element, offset: GUARD, before, used, canary }.after(bytes)
@@ -173,11 +173,11 @@ mod tests {
         assert_eq!((image.own, image.lay().with, image.before), (12, With::Byte(0xff), Before::Renew));
         let mut laid = vec![canary; image.whole() as usize];
         laid[GUARD..GUARD + 12].fill(0xff);
-        assert!(image.after(canary, &laid).findings.is_empty());
+        assert!(image.after(canary, laid.clone()).findings.is_empty());
         for (at, index) in [(GUARD - 1, -1), (GUARD + 12, 3)] {
             let mut whole = laid.clone();
             whole[at] ^= 1;
-            let found = image.after(canary, &whole).findings;
+            let found = image.after(canary, whole).findings;
             assert_eq!((found[0].kind, found[0].index), (FindingKind::Canary, Some(index)));
         }
         assert_eq!(bytes(&problem, &[]), image.whole());

@@ -50,7 +50,7 @@ impl Exchange {
     /// Puts bytes at its beginning.
     pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.make_room(bytes.len() as u64)?;
-        self.file()?.write_all_at(bytes, 0)
+        put(&self.file()?, bytes)
     }
 
     /// Has it hold so many bytes at least.
@@ -98,10 +98,28 @@ impl Exchange {
     }
 }
 
+/// Bytes that one processor moves at a time.
+const SHARE: usize = 1 << 20;
+
+/// Takes so many bytes from a file's beginning. All processors take part: memory that is new costs more than what is written to it.
 fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     let mut taken = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
-    file.read_exact_at(&mut taken, 0)?;
+    if taken.len() <= SHARE {
+        file.read_exact_at(&mut taken, 0)?;
+        return Ok(taken);
+    }
+    let shares = taken.par_chunks_mut(SHARE).enumerate();
+    shares.try_for_each(|(at, share)| file.read_exact_at(share, (at * SHARE) as u64))?;
     Ok(taken)
+}
+
+/// Puts bytes at a file's beginning, as they are taken.
+fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
+    if bytes.len() <= SHARE {
+        return file.write_all_at(bytes, 0);
+    }
+    let shares = bytes.par_chunks(SHARE).enumerate();
+    shares.try_for_each(|(at, share)| file.write_all_at(share, (at * SHARE) as u64))
 }
 
 /// The runner's end.
@@ -128,7 +146,7 @@ impl Handed {
 
     /// Puts bytes at its beginning.
     pub(super) fn put(&self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, 0)
+        put(&self.0, bytes)
     }
 }
 
@@ -150,6 +168,9 @@ mod tests {
     #[test]
     fn what_one_end_puts_the_other_takes() {
         let mut exchange = Exchange::new().unwrap();
+        let long: Vec<u8> = (0..3 * SHARE + 5).map(|i| (i / 7) as u8).collect();
+        exchange.put(&long).unwrap();
+        assert!(Handed(exchange.file().unwrap()).take(long.len() as u64).unwrap() == long);
         exchange.put(b"abc").unwrap();
         let other = Handed(exchange.file().unwrap());
         assert_eq!(other.take(3).unwrap(), b"abc");

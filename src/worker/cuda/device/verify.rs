@@ -195,7 +195,7 @@ impl<'a> Judge<'a> {
             let changed = image.kept_sum().is_some_and(|sum| sum != shown.sum);
             let unseen = tensor.is_some() && (before.is_none() || !image.is_dense());
             let read = if shown.spoilt > 0 || changed || unseen || image.must_be_read() {
-                let after = image.after(canary, &self.rig.read(set, image)?);
+                let after = image.after(canary, self.rig.read(set, image)?);
                 after.findings.into_iter().for_each(|finding| self.observer.find(finding));
                 let read = tensor.map(|_| Arc::new(Known::new(after.bytes)));
                 read.iter().for_each(|read| left::know(shown.sum, read));

@@ -275,7 +275,7 @@ impl<'a> Judge<'a> {
         let mut outputs = vec![];
         for (image, (_, after)) in placed.images.iter().zip(&placed.files) {
             let bytes = after.read().map_err(|e| failed(format!("cannot read buffers back: {e}")))?;
-            let after = image.after(placed.canary, &bytes);
+            let after = image.after(placed.canary, bytes);
             after.findings.into_iter().for_each(|finding| self.observer.find(finding));
             outputs.extend(image.written().map(|tensor| (tensor, after.bytes)));
         }
