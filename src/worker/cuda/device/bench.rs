@@ -10,7 +10,8 @@
 //! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
 //!
 //! A bench of few samples (`samples`) says who is worth a full one, and nobody wins by it: it is looked at once, at its end, and its outputs may be those that a launch
-//! of any variant left when it was verified. Of a variant that is slower by half than the best whose few samples stand one sample is enough.
+//! of any variant left when it was verified. Of a variant whose first two launches are each slower by half than the best whose few samples stand the second of them is
+//! enough.
 //!
 //! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
 //!
@@ -47,8 +48,6 @@ const SETS: u32 = 4;
 const BATCH: usize = 10;
 /// Batches after which a device that has not settled is measured all the same.
 const WARMING: usize = 20;
-/// Samples before a few count.
-const BRIEFLY: usize = 1;
 /// How many times slower than the best a variant is of which one sample is enough.
 const HOPELESS: f64 = 1.5;
 /// Of so many batches one is followed by a look at outputs, on average.
@@ -343,39 +342,35 @@ impl<'a> Bench<'a> {
     fn series(&mut self, cold: bool) -> Result<(Series, Option<String>), Lost> {
         self.swap()?;
         let half = self.rig.left() / 2;
-        let warmings = if self.params.samples.is_some() { 1 } else { WARMING };
-        let mut warming = vec![];
-        for _ in 0..warmings {
-            let count = if warmings == 1 { BRIEFLY } else { BATCH };
-            warming.extend(self.take(cold, count)?);
-            if sampling::settled(&warming) {
-                break;
+        let mut series = Series { samples_ns: vec![], dropped: 0 };
+        let (about, stopping) = match self.params.samples.map(|few| few as usize) {
+            None => (self.warmed(cold)?, BENCH),
+            Some(few) => {
+                let ([first, second], limited) = self.two(cold)?;
+                // That a launch took so long which nobody prepared says little; that the one after it does too is enough.
+                if !limited && [first, second].iter().all(|ns| is_hopeless(cold, *ns, self.best)) {
+                    series.samples_ns.push(second);
+                    // Two cold samples were taken on two sets.
+                    let wrong = self.look(if cold { self.sets.min(2) } else { 1 })?;
+                    return Ok((series, wrong));
+                }
+                (second, Stopping { least: few, most: few, width: 0.0 })
             }
-        }
-        let about = median(&warming[warming.len().saturating_sub(BATCH)..]);
-        let best = self.best;
-        // That a launch took so long which nobody prepared says little; that the first sample does too is enough.
-        let (stopping, doubtful) = match self.params.samples.map(|few| few as usize) {
-            Some(few) => (Stopping { least: few, most: few, width: 0.0 }, is_hopeless(cold, about, best)),
-            None => (BENCH, false),
         };
-        let hopeless = |samples: &[f64]| doubtful && samples.first().is_some_and(|ns| is_hopeless(cold, *ns, best));
-        let enough = |samples: &[f64]| stopping.enough(samples) || hopeless(samples);
         let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
         let bare = self.bare(copies)?;
-        let mut series = Series { samples_ns: vec![], dropped: 0 };
         let mut taken = 0;
-        while !enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
+        while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
             // How long a batch is, nobody outside can count on.
             let batch =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
-            let count = if doubtful && taken == 0 { 1 } else { batch.min(stopping.most - taken) };
+            let count = batch.min(stopping.most - taken);
             taken += count;
             match self.batch(cold, (copies, bare), count)? {
                 Ok(ns) => series.samples_ns.extend(ns),
                 Err(dropped) => series.dropped += dropped,
             }
-            let last = enough(&series.samples_ns) || taken >= stopping.most;
+            let last = stopping.enough(&series.samples_ns) || taken >= stopping.most;
             // Few samples are looked at once, at their end.
             if last || (self.params.samples.is_none() && self.chance(LOOKS) == 0) {
                 // A batch shorter than there are sets left some untouched.
@@ -391,6 +386,36 @@ impl<'a> Bench<'a> {
         Ok((series, None))
     }
 
+    /// How long a sample is once the device has settled, in nanoseconds.
+    fn warmed(&mut self, cold: bool) -> Result<f64, Lost> {
+        let mut warming = vec![];
+        for _ in 0..WARMING {
+            warming.extend(self.take(cold, BATCH)?);
+            if sampling::settled(&warming) {
+                break;
+            }
+        }
+        Ok(median(&warming[warming.len().saturating_sub(BATCH)..]))
+    }
+
+    /// Two samples, of which the first is all that prepares the second, and whether limits make them worthless.
+    fn two(&mut self, cold: bool) -> Result<([f64; 2], bool), Lost> {
+        self.is_warm = true;
+        let (ns, limited) = self.watched(|bench| bench.take(cold, 2))?;
+        let two = ns.try_into().map_err(|ns| Lost::Died(format!("gave `{ns:?}` for two samples")))?;
+        Ok((two, limited))
+    }
+
+    /// What `take` gives, and whether the device was under limits meanwhile that make samples worthless.
+    fn watched<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, Lost>) -> Result<(T, bool), Lost> {
+        let before = self.monitor.state();
+        let taken = take(self)?;
+        let after = self.monitor.state();
+        let reasons = before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0);
+        self.states.extend([before, after]);
+        Ok((taken, sampling::dropped(reasons)))
+    }
+
     /// Nanoseconds that one laying of buffers takes in a graph of copies.
     fn bare(&mut self, copies: u32) -> Result<f64, Lost> {
         if copies == 0 {
@@ -404,21 +429,17 @@ impl<'a> Bench<'a> {
 
     /// Samples of one batch, or how many were taken under limits that make them worthless.
     fn batch(&mut self, cold: bool, (copies, bare): (u32, f64), count: usize) -> Result<Result<Vec<f64>, u32>, Lost> {
-        let before = self.monitor.state();
-        let ns = match copies {
-            0 => self.take(cold, count)?,
+        let (ns, limited) = self.watched(|bench| match copies {
+            0 => bench.take(cold, count),
             many => {
                 let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: false, warm: false };
                 let shots = (0..count).flat_map(|_| [shot(1), shot(many)]).collect();
-                let both = self.rig.time(shots)?;
+                let both = bench.rig.time(shots)?;
                 let slopes = both.chunks(2).filter_map(|pair| sampling::slope(pair[0], pair[1], many));
-                slopes.map(|ns| ns - bare).filter(|ns| *ns > 0.0).collect()
+                Ok(slopes.map(|ns| ns - bare).filter(|ns| *ns > 0.0).collect::<Vec<_>>())
             }
-        };
-        let after = self.monitor.state();
-        let reasons = before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0);
-        self.states.extend([before, after]);
-        Ok(if sampling::dropped(reasons) { Err(ns.len() as u32) } else { Ok(ns) })
+        })?;
+        Ok(if limited { Err(ns.len() as u32) } else { Ok(ns) })
     }
 
     /// Whether the first sets hold the outputs of their inputs, and the inputs themselves; else what is wrong.
