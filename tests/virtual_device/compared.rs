@@ -277,31 +277,36 @@ fn with_cpu(ns: f64, source: &str) -> Lab {
 #[test]
 fn what_cannot_be_built_for_cpu_is_said_and_what_is_timed_is_compared_all_the_same() {
     // The stand-in compiler reads no source.
-    let refused = with_cpu(1030.0, &SOURCE.replace("{}", "{ nonsense; }"));
-    let without = with_cpu(1030.0, SOURCE);
-    let project = without.project.clone().var("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++");
-    let without = Lab { project, ..without };
-    for (lab, why) in
-        [(refused, "`p/k/V=1/cpu/compile` failed"), (without, "C++ compiler `/nowhere/c++` is not an executable file")]
-    {
-        let compared = compare(&lab, &["HEAD"]).expect(101).says(&format!("`p/k` could not be built for `cpu`: {why}"));
-        assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
-        assert!(compared.says("error: not all could be built; the working tree").said().contains(": 1 slower"));
-        compare(&lab, &["HEAD", "--margin", "5%"]).expect(101).says("1 same");
-        let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(102);
-        assert!(!elsewhere.said().contains("built for"), "{}", elsewhere.said());
-    }
+    let lab = with_cpu(1030.0, &SOURCE.replace("{}", "{ nonsense; }"));
+    let why = "`p/k` could not be built for `cpu`: `p/k/V=1/cpu/compile` failed";
+    let compared = compare(&lab, &["HEAD"]).expect(101).says(why);
+    assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
+    assert!(compared.says("error: not all could be built; the working tree").said().contains(": 1 slower"));
+    compare(&lab, &["HEAD", "--margin", "5%"]).expect(101).says("1 same");
+    let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(102);
+    assert!(!elsewhere.said().contains("built for"), "{}", elsewhere.said());
 }
 
 #[test]
-fn a_kernel_that_is_wrong_is_worse_than_one_that_cannot_be_built_for_cpu() {
+fn a_machine_that_cannot_compile_for_cpu_has_found_nothing_against_who_is_compared() {
+    let lab = with_cpu(1030.0, SOURCE);
+    let project = lab.project.clone().var("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++");
+    let lab = Lab { project, ..lab };
+    let why = "warning: `p/k` was not built for `cpu`: C++ compiler `/nowhere/c++` is not an executable file";
+    compare(&lab, &["HEAD"]).expect(102).says(why).says("1 slower");
+    compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says(why);
+}
+
+#[test]
+fn who_cannot_be_built_for_cpu_counts_before_who_is_wrong() {
     let lab = with_cpu(1030.0, SOURCE);
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     let kernel = &manifest[manifest.find("[kernel.k]").unwrap()..];
     let other = kernel.replace("kernel.k", "kernel.other").replace("k.cu", "other.cu");
     lab.project.write("kernel.toml", &format!("{manifest}\n{other}"));
     lab.project.write("other.cu", &SOURCE.replace("{}", "{ nonsense; }"));
-    let compared = compare(&lab, &["HEAD"]).expect(100).says("a kernel is wrong").says("`p/other` could not be built");
+    let compared = compare(&lab, &["HEAD"]).expect(101).says("a kernel is wrong, and not all could be built");
+    let compared = compared.says("`p/other` could not be built");
     assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
 }
 

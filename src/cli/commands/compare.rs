@@ -26,7 +26,7 @@ use crate::workspace::select::Selected;
 mod pairs;
 mod sides;
 
-use sides::{Side, Standings, Stood};
+use sides::{Side, Standings, Stood, Why};
 
 /// What is compared with.
 enum Base {
@@ -278,20 +278,24 @@ fn say(context: &Context, args: &CompareArgs, found: &Comparison) -> Result<(), 
     Ok(())
 }
 
-/// How it ends: several reasons at once give the first of 100, 101, 4, 102, 103.
+/// How it ends: several reasons at once give the first of 101, 100, 4, 102, 103.
 fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comparison) -> Exit {
     let text = format!("{} with {}: {}", found.head, found.base, found.conclusion());
     for ((kernel, target), why) in &side.unbuilt {
-        context.console.error(&format!("`{kernel}` could not be built for `{target}`: {why}"));
+        match why {
+            Why::Failed(why) => context.console.error(&format!("`{kernel}` could not be built for `{target}`: {why}")),
+            Why::Lacking(why) => context.console.warn(&format!("`{kernel}` was not built for `{target}`: {why}")),
+        }
+    }
+    if side.unbuilt.values().any(|why| matches!(why, Why::Failed(_))) {
+        let wrong = if side.wrong { "a kernel is wrong, and " } else { "" };
+        context.console.error(&format!("{wrong}not all could be built; {text}"));
+        context.console.err("help: `--target` with the targets that are to be compared leaves the others out\n");
+        return Exit::NotBuilt;
     }
     if side.wrong {
         context.console.error(&format!("a kernel is wrong; {text}"));
         return Exit::Wrong;
-    }
-    if !side.unbuilt.is_empty() {
-        context.console.error(&format!("not all could be built; {text}"));
-        context.console.err("help: `--target` with the targets that are to be compared leaves the others out\n");
-        return Exit::NotBuilt;
     }
     if found.rows.is_empty() {
         context.console.error(&format!(

@@ -1,5 +1,6 @@
 //! One side of a comparison: a state of the workspace, built, and who stands for what in it. Knows how builds are done; compares nothing.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,8 +58,19 @@ pub(super) struct Side<'a, 'p> {
     pub(super) timed: BTreeSet<[String; 4]>,
     /// Whether a kernel is wrong, on whatever target.
     pub(super) wrong: bool,
-    /// What could not be built for targets that are not timed: kernel and target, and why.
-    pub(super) unbuilt: BTreeMap<(String, String), String>,
+    /// What was not built for targets that are not timed, by kernel and target.
+    pub(super) unbuilt: Unbuilt,
+}
+
+/// What was not built, by kernel and target.
+pub(super) type Unbuilt = BTreeMap<(String, String), Why>;
+
+/// Why something was not built.
+pub(super) enum Why {
+    /// A step failed.
+    Failed(String),
+    /// This machine lacks something: that says nothing of the kernel.
+    Lacking(String),
 }
 
 /// Builds what is selected, and hands it to `with`. What is timed needs nothing of what is built for targets that are not.
@@ -135,9 +147,9 @@ fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
     Graph::new(outcome.graph.nodes().zip(&outcome.steps).map(ended).collect())
 }
 
-/// What could not be built for targets that are not timed, for want of a tool too. None if a step failed that is not for such a target alone.
-fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<BTreeMap<(String, String), String>> {
-    let mut all = BTreeMap::new();
+/// What was not built for targets that are not timed. None if a step failed that is not for such a target alone.
+fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Unbuilt> {
+    let mut all = Unbuilt::new();
     for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
         let labels = &node.labels;
         let package = packages.all().find(|p| p.name == labels.package);
@@ -145,13 +157,20 @@ fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<BTreeMap<(Stri
         let timed = target.is_none_or(|t| t.arch != Arch::Cpu);
         let why = match &done.outcome {
             Outcome::Failed(_) if timed => return None,
-            Outcome::Failed(_) => format!("`{}` failed", node.id),
-            Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => why.clone(),
+            Outcome::Failed(_) => Why::Failed(format!("`{}` failed", node.id)),
+            Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => Why::Lacking(why.clone()),
             _ => continue,
         };
         let name = |text: &Option<String>| text.clone().unwrap_or_default();
         let seat = (format!("{}/{}", labels.package, name(&labels.kernel)), name(&labels.target));
-        all.entry(seat).or_insert(why);
+        match all.entry(seat) {
+            Entry::Vacant(none) => drop(none.insert(why)),
+            // What failed says more than what this machine lacks.
+            Entry::Occupied(mut said) if matches!((said.get(), &why), (Why::Lacking(_), Why::Failed(_))) => {
+                said.insert(why);
+            }
+            Entry::Occupied(_) => {}
+        }
     }
     Some(all)
 }
