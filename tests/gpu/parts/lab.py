@@ -72,9 +72,12 @@ class Lab:
         return to
 
     def home(self, name):
-        """A home that knows no results, with the toolchains of the usual one."""
+        """A home that knows no results, with the toolchains of the usual one and what that knows of this machine."""
         home = self.folder / f"home-{name}"
         home.mkdir()
+        known = os.path.join(self.env["KFORGE_HOME"], "machine")
+        if os.path.exists(known):
+            shutil.copy(known, home)
         tools = os.path.join(self.env["KFORGE_HOME"], "toolchains")
         if os.path.isdir(tools):
             (home / "toolchains").symlink_to(tools)

@@ -1,7 +1,7 @@
 """kforge beside Kernel Tuner on one space (tests/gpu/tuner), one after the other on the same machine: variants a minute, the best of them, and what is right.
 
-Both are timed until they know the best. kforge then has timed those that may be the fastest in full and in pairs, which Kernel Tuner does not; until when every variant was
-verified and timed is told beside it. Measuring the device's peaks and profiling the champion come after both.
+Both are timed until every variant is verified and timed. kforge then times those that may be the fastest in full and in pairs, which Kernel Tuner does not, before it names
+a champion: until when is told beside it. Measuring the device's peaks and profiling the champion come after both.
 """
 
 import json
@@ -30,7 +30,7 @@ def tuner(lab, quick):
     lab.figures["tuner"]["kernel_tuner"] = theirs
     line(lab, theirs)
     ratio, timed = (ours[rate] / theirs["a_minute"] for rate in ("a_minute", "timed_a_minute"))
-    lab.row("tuner", f"at least {TIMES} times its variants a minute", ratio >= TIMES, f"{ratio:.1f} times; {timed:.1f} times until all are verified and timed")
+    lab.row("tuner", f"all verified and timed at {TIMES} times its variants a minute", timed >= TIMES, f"{timed:.1f} times; {ratio:.1f} times until the champion is known")
     # Which of two within a per cent is the faster, no two clocks agree on.
     best = ours["best_ms"] or float("inf")
     lab.row("tuner", "the same best variant or a faster one", ours["best"] == theirs["best"] or best <= 1.01 * theirs["best_ms"],
@@ -40,13 +40,14 @@ def tuner(lab, quick):
 
 
 def space(lab, quick, name):
-    """A copy of the package, and the toolchain there before the clock runs, as Kernel Tuner's is."""
+    """A copy of the package, and the toolchain there before the clock runs, as Kernel Tuner's is, and this machine known to the home, which it is from a first build on."""
     folder = lab.copy(name, ROOT / "tests/gpu/tuner")
     manifest = folder / "kernel.toml"
     if quick:
         for tunable, values in FEW.items():
             manifest.write_text(re.sub(rf"tune\.{tunable} = .*", f"tune.{tunable} = {values}", manifest.read_text()))
     lab.run(["toolchain", "install"], folder)
+    lab.run(["check", "--target", "gpu"], lab.copy(f"{name}-first", ROOT / "examples/quickstart"))
     return folder
 
 
