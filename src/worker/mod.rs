@@ -24,5 +24,5 @@ pub mod virtual_device;
 pub use entry::{Parts, worker_main};
 pub use execute::Executor;
 pub use once::OnceLimits;
-pub use pool::{Pool, WorkerDied};
+pub use pool::{AT_A_DEVICE, Pool, WorkerDied};
 pub use task::Task;

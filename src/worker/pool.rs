@@ -37,13 +37,15 @@ impl Lane {
 /// A warm worker, and what it keeps; none where it is not confined as a whole.
 type Warm = (Option<Confinement>, Talker);
 
-/// Of the steps that are at work for a device at once so many may take all of their time before the last has its turn.
-const TURNS: u32 = 3;
+/// Steps that are at work for a device at once. On it they take turns; two of them have the next one ready by the time that one leaves it, and each more would make
+/// inputs of its own, and hold a context, which takes half a gigabyte and is made after the others.
+pub const AT_A_DEVICE: u32 = 2;
 
 /// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
     let own = Duration::from_secs(time_limit_s);
-    if lane == Lane::Judge { own.saturating_mul(TURNS) } else { own }.saturating_add(GRACE)
+    // So many may take all of their time before the last has its turn.
+    if lane == Lane::Judge { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
 }
 
 /// Warm workers.
@@ -168,7 +170,7 @@ mod tests {
     #[test]
     fn who_waits_for_a_device_is_not_given_up_before_its_turn() {
         assert_eq!(patience(Lane::Compile, 60), Duration::from_secs(60) + GRACE);
-        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(180) + GRACE);
+        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(120) + GRACE);
         assert!(patience(Lane::Judge, u64::MAX) >= Duration::from_secs(u64::MAX));
     }
 

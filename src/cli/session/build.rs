@@ -37,13 +37,9 @@ use crate::release::committed;
 use crate::step::Runners;
 use crate::step::runners::Remote;
 use crate::toolchain::{Cuda, Pip, cuda};
-use crate::worker::Pool;
+use crate::worker::{AT_A_DEVICE, Pool};
 use crate::workspace::Workspace;
 use crate::workspace::select::Selected;
-
-/// Steps that are at work for a device at once. On it they take turns; three of them have the next one ready by the time that one leaves it, and each holds a
-/// context, which takes a third of a second, one after another, and half a gigabyte.
-const AT_A_DEVICE: u32 = 3;
 
 /// What a build is asked.
 pub struct Asked {
