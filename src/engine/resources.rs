@@ -72,9 +72,6 @@ struct InUse {
     exclusive: bool,
 }
 
-/// Processors that a step at a device keeps awake: its judge's, and that of the process that holds the device.
-const AWAKE: u32 = 2;
-
 /// What is free.
 #[derive(Debug)]
 pub(super) struct Pool {
@@ -88,24 +85,13 @@ pub(super) struct Pool {
     loading: u32,
     /// Steps running that have a device for themselves.
     measuring: u32,
-    /// Steps running that use a device.
-    at_devices: u32,
 }
 
 impl Pool {
     pub(super) fn new(capacity: &Capacity) -> Pool {
         let capacity = Capacity { cpus: capacity.cpus.max(1), shared: capacity.shared.max(1), ..capacity.clone() };
         let (cpus, memory_mib) = (capacity.cpus, capacity.memory_mib);
-        Pool {
-            capacity,
-            pure: cpus,
-            cpus,
-            memory_mib,
-            devices: BTreeMap::new(),
-            loading: 0,
-            measuring: 0,
-            at_devices: 0,
-        }
+        Pool { capacity, pure: cpus, cpus, memory_mib, devices: BTreeMap::new(), loading: 0, measuring: 0 }
     }
 
     /// What a node takes up here. A step that is not pure and has no device takes a slot even where it asks for none, so that no number of them starts at once.
@@ -133,7 +119,7 @@ impl Pool {
         if need.pure && (wanted.pure || self.pure == 0) {
             (wanted.pure, lacks) = (true, true);
         }
-        if need.cpus > 0 && (wanted.cpus || self.cpus < need.cpus || self.is_kept(need)) {
+        if need.cpus > 0 && (wanted.cpus || self.cpus < need.cpus || self.is_kept(need, wanted)) {
             (wanted.cpus, lacks) = (true, true);
         }
         if need.memory_mib > 0 && (wanted.memory || self.memory_mib < need.memory_mib) {
@@ -162,12 +148,11 @@ impl Pool {
         Some(Taken { need: need.clone(), unit })
     }
 
-    /// Whether what a step would take is kept for those at devices, which wait for nothing as long as for a processor: up to a quarter of all slots, and never from a
-    /// step that runs beside no other.
-    fn is_kept(&self, need: &Need) -> bool {
+    /// Whether what a step would take is kept for those at devices. While one more urgent waits for a device, what is made ready sooner would wait with it, and who is there,
+    /// a judge and a process that holds the device, has to be awake: a quarter of all slots is theirs, but never keeps back a step that runs beside no other.
+    fn is_kept(&self, need: &Need, wanted: &Wanted) -> bool {
         let (all, used) = (self.capacity.cpus, self.capacity.cpus - self.cpus);
-        let kept = (AWAKE * self.at_devices).min(all / 4);
-        need.device.is_none() && used > 0 && used + need.cpus > all - kept
+        !wanted.devices.is_empty() && need.device.is_none() && used > 0 && used + need.cpus > all - all / 4
     }
 
     /// Of the devices alike one that has room: the first that nobody uses for whoever wants it alone, the one that fewest use for whoever shares.
@@ -186,7 +171,6 @@ impl Pool {
         self.memory_mib -= need.memory_mib;
         self.loading += u32::from(loads(need));
         self.measuring += u32::from(need.exclusive);
-        self.at_devices += u32::from(need.device.is_some());
         let excludes = self.excludes(need);
         if let Some(device) = &need.device {
             let alike = self.devices.entry(device.clone()).or_default();
@@ -204,7 +188,6 @@ impl Pool {
         self.memory_mib += need.memory_mib;
         self.loading -= u32::from(loads(need));
         self.measuring -= u32::from(need.exclusive);
-        self.at_devices -= u32::from(need.device.is_some());
         let excludes = self.excludes(need);
         let alike = need.device.as_ref().and_then(|d| self.devices.get_mut(d));
         if let Some(use_) = alike.and_then(|alike| alike.get_mut(*unit as usize)) {
@@ -293,25 +276,28 @@ mod tests {
     }
 
     #[test]
-    fn a_quarter_of_the_processors_is_kept_for_steps_at_devices_while_there_are_any() {
-        let mut pool = Pool::new(&Capacity { cpus: 16, shared: 9, ..Capacity::default() });
+    fn while_a_step_waits_for_a_device_a_quarter_of_the_processors_is_kept_for_who_is_there() {
+        let mut pool = Pool::new(&Capacity { cpus: 16, ..Capacity::default() });
         let (one, all) =
             (need(&pool, StepKind::Compile, 1, None, false), need(&pool, StepKind::Oracle, 16, None, false));
         let verify = need(&pool, StepKind::Verify, 0, Some("gpu"), false);
-        let room = |pool: &mut Pool| (0..).take_while(|_| take(pool, &one)).count();
-        let leave = |pool: &mut Pool, count: usize| (0..count).for_each(|_| release(pool, &one));
-        for (at_devices, slots) in [(0, 16), (1, 14), (2, 12), (3, 12)] {
-            (0..at_devices).for_each(|_| assert!(take(&mut pool, &verify)));
-            assert_eq!(room(&mut pool), slots, "{at_devices}");
-            leave(&mut pool, slots);
-            // One that wants all of them runs beside no other, whoever is at a device.
-            assert!(take(&mut pool, &all) && !take(&mut pool, &one));
-            release(&mut pool, &all);
-            (0..at_devices).for_each(|_| release(&mut pool, &verify));
-        }
+        let count =
+            |pool: &mut Pool, wanted: &mut Wanted| (0..).take_while(|_| pool.try_take(&one, wanted).is_some()).count();
+        assert!(take(&mut pool, &verify));
+        let mut wanted = Wanted::default();
+        assert!(pool.try_take(&verify, &mut wanted).is_none(), "it waits");
+        assert_eq!(count(&mut pool, &mut wanted), 12);
+        // Once nobody waits, all are for whoever comes.
+        assert_eq!(count(&mut pool, &mut Wanted::default()), 4);
+        (0..16).for_each(|_| release(&mut pool, &one));
+        // One that wants all of them runs beside no other, whoever waits for a device.
+        let mut wanted = Wanted::default();
+        assert!(pool.try_take(&verify, &mut wanted).is_none());
+        assert!(pool.try_take(&all, &mut wanted).is_some());
         let mut two = Pool::new(&Capacity { cpus: 2, ..Capacity::default() });
-        assert!(take(&mut two, &verify));
-        assert_eq!(room(&mut two), 2, "of few none is kept");
+        let mut wanted = Wanted::default();
+        assert!(take(&mut two, &verify) && two.try_take(&verify, &mut wanted).is_none());
+        assert_eq!(count(&mut two, &mut wanted), 2, "of few none is kept");
     }
 
     #[test]
