@@ -8,6 +8,8 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
+import threading
 import time
 import tomllib
 from dataclasses import dataclass
@@ -46,7 +48,7 @@ class Lab:
 
     def run(self, words, cwd, limit=600, **more):
         """Runs kforge. `more` goes into the environment; a value of none is taken out of it."""
-        env = {name: value for name, value in {**self.env, **more}.items() if value is not None}
+        env = self.environment(more)
         start = time.monotonic()
         try:
             done = subprocess.run([self.kforge, *words], cwd=cwd, env=env, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=limit)
@@ -55,10 +57,29 @@ class Lab:
             code, out, err = None, text_of(late.stdout), text_of(late.stderr) + f"\nstill running after {limit} s"
         return Done(code, out, err, time.monotonic() - start)
 
-    def build(self, folder, *words, **more):
-        """Builds for people and machines alike: how it ended, and every step that did."""
-        done = self.run(["build", "--keep-going", "--message-format", "json", *words], folder, **more)
-        return done, [Step(line) for line in lines(done.out) if line.get("reason") == "step-finished"]
+    def environment(self, more):
+        return {name: value for name, value in {**self.env, **more}.items() if value is not None}
+
+    def build(self, folder, *words, limit=600, **more):
+        """Builds for people and machines alike: how it ended, and every step that did, with when it was told."""
+        command = [self.kforge, "build", "--keep-going", "--message-format", "json", *words]
+        out, steps, late = [], [], threading.Event()
+        start = time.monotonic()
+        with tempfile.TemporaryFile("w+", errors="replace") as err:
+            process = subprocess.Popen(
+                command, cwd=folder, env=self.environment(more), stdout=subprocess.PIPE, stderr=err, text=True, errors="replace", stdin=subprocess.DEVNULL
+            )
+            timer = threading.Timer(limit, lambda: (late.set(), process.kill()))
+            timer.start()
+            for text in process.stdout:
+                out.append(text)
+                told = time.monotonic() - start
+                steps.extend(Step(line, told) for line in lines(text) if line.get("reason") == "step-finished")
+            code = process.wait()
+            timer.cancel()
+            err.seek(0)
+            said = err.read() + (f"\nstill running after {limit} s" if late.is_set() else "")
+        return Done(None if late.is_set() else code, "".join(out), said, time.monotonic() - start), steps
 
     def copy(self, name, source, ready=True):
         """A package of the repository in a folder of its own; `ready` for the architecture at hand, else with the targets that it has. Where it has no lockfile it
@@ -114,13 +135,13 @@ class Lab:
 class Step:
     """A step that ended."""
 
-    def __init__(self, line):
+    def __init__(self, line, told):
+        # Seconds after the command was started when the line came.
+        self.told = told
         self.kind, self.id, self.labels = line["kind"], line["id"], line["labels"]
         self.kernel, self.shape, self.variant = (self.labels.get(name) for name in ("kernel", "shape", "variant"))
         self.outcome, self.verdict, self.summary = line["outcome"], line["verdict"], line["summary"]
         self.seconds = line["duration_ms"] / 1000
-        # Seconds after the build began; of a step that did not run none.
-        self.ended = None if line.get("started_ms") is None else line["started_ms"] / 1000 + self.seconds
 
     def said(self, *words):
         """What its verdict or outcome says under any of these words: `fail`, `unknown`, `unavailable`, `failed`, `skipped`."""

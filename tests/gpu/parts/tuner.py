@@ -5,6 +5,7 @@ a champion: until when is told beside it. Measuring the device's peaks and profi
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -61,9 +62,8 @@ def kforge(lab, folder, **env):
     # Where there are few variants each is timed in full at once.
     few = any(step.id.endswith(FEW_SAMPLES) for step in steps)
     is_first = lambda step: step.kind == "bench" and (step.id.endswith(FEW_SAMPLES) or not few)
-    ends = [(step.ended, step) for step in steps if step.ended is not None]
-    whole = max(ended for ended, _ in ends)
-    until = lambda counts: done.seconds - whole + max((ended for ended, step in ends if counts(step)), default=whole)
+    # From the start of the command to the line that tells of it. Kernel Tuner's clock starts and ends inside its process.
+    until = lambda counts: max((step.told for step in steps if counts(step)), default=done.seconds)
     seconds = until(lambda step: step.kind == "select")
     all_timed = until(lambda step: step.kind == "verify" or is_first(step))
     times = {}
@@ -99,7 +99,9 @@ def slowest(steps):
 
 
 def beside(folder):
-    done = subprocess.run([sys.executable, str(folder / "beside.py"), str(folder / "kernel.toml")], capture_output=True, text=True)
+    # What CuPy compiled for an earlier run it would find again.
+    env = {**os.environ, "CUPY_CACHE_DIR": str(folder / "cupy")}
+    done = subprocess.run([sys.executable, str(folder / "beside.py"), str(folder / "kernel.toml")], capture_output=True, text=True, env=env)
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
         return {"missing": f"not run: {last[0]} (tests/gpu/tuner/beside.py says what to install)"}
