@@ -200,7 +200,7 @@ impl Coordinator<'_, '_, '_> {
                 // Reckoned only when something has to run, so that a fresh build does not pay for it.
                 self.urgencies.update(&self.walk.graph, self.walk.services.memory);
                 let node = self.walk.graph.node(index);
-                self.ready.push(self.pool.need(node), self.urgencies.of(index), &node.id, index);
+                self.ready.push(self.pool.need(node), self.urgencies.of(index), index);
                 self.open.insert(index, Open { todo: *todo, taken: None });
             }
             // Every dependency of a node that is checked in a build has ended.

@@ -1,15 +1,16 @@
 //! Which ready step comes next. Knows durations and resources; does not know states or keys.
 //!
 //! First the steps on whose way to an end a device is used, those first that are fewest steps away from it, so that it does not stand idle while all that it could
-//! be asked is made ready; among them the one from which the longest way leads to an end by past durations; ties by id, so that the order is the same on every
-//! machine.
+//! be asked is made ready. Of those that use it the one that is fewest steps away from an end: what is begun is finished before other things are begun, because what
+//! it tells adds steps that keep processors busy, and spares others long measurements. Then the one from which the longest way leads to an end by past durations;
+//! ties as they were planned, so that the order is the same on every machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use super::resources::{Need, Pool, Taken, Wanted};
-use super::{Graph, Index, Memory, NodeId};
+use super::{Graph, Index, Memory};
 use crate::record::StepKind;
 
 /// How long a step of a kind takes where nothing is remembered, in milliseconds. Only their order of size matters; compiling a templated kernel takes a second or
@@ -32,6 +33,8 @@ pub(super) struct Urgency {
     feeds_device: bool,
     /// How many steps lie between it and those that use a device, where they are most: what a device is asked waits for the longest way to it.
     before: Reverse<u32>,
+    /// How many steps lie between one that uses a device and an end, where they are most; 0 for all others.
+    after: Reverse<u32>,
     path_ms: u64,
 }
 
@@ -39,6 +42,8 @@ pub(super) struct Urgency {
 #[derive(Debug, Default)]
 pub(super) struct Urgencies {
     all: Vec<Urgency>,
+    /// How many steps lie between each and an end, where they are most.
+    left: Vec<u32>,
 }
 
 impl Urgencies {
@@ -49,19 +54,24 @@ impl Urgencies {
             return;
         }
         self.all.resize(graph.len(), Urgency::default());
+        self.left.resize(graph.len(), 0);
         for index in backwards(graph, fresh) {
             let node = graph.node(index);
             let after = graph.dependents(index).map(|d| self.all[d as usize]);
             let best = after.fold(Urgency::default(), |a, b| Urgency {
                 feeds_device: a.feeds_device | b.feeds_device,
                 before: if b.feeds_device { a.before.min(b.before) } else { a.before },
+                after: Reverse(0),
                 path_ms: a.path_ms.max(b.path_ms),
             });
             let own = memory.duration(&node.id, node.kind).unwrap_or_else(|| usual_ms(node.kind)).max(1);
             let device = node.resources.device.is_some() && node.unavailable.is_none();
+            let left = graph.dependents(index).map(|d| self.left[d as usize].saturating_add(1)).max().unwrap_or(0);
+            self.left[index as usize] = left;
             self.all[index as usize] = Urgency {
                 feeds_device: best.feeds_device || device,
                 before: if device { Reverse(0) } else { Reverse(best.before.0.saturating_add(1)) },
+                after: Reverse(if device { left } else { 0 }),
                 path_ms: best.path_ms.saturating_add(own),
             };
         }
@@ -91,7 +101,7 @@ fn backwards(graph: &Graph, range: Range<Index>) -> Vec<Index> {
     order
 }
 
-type Entry = (Urgency, Reverse<NodeId>, Index);
+type Entry = (Urgency, Reverse<Index>);
 
 /// Ready steps, a heap for each sort of need, so that ten thousand steps that wait for a slot cost nothing each time one is free.
 #[derive(Debug, Default)]
@@ -100,8 +110,8 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    pub(super) fn push(&mut self, need: Need, urgency: Urgency, id: &NodeId, index: Index) {
-        let entry = (urgency, Reverse(id.clone()), index);
+    pub(super) fn push(&mut self, need: Need, urgency: Urgency, index: Index) {
+        let entry = (urgency, Reverse(index));
         match self.classes.iter_mut().find(|(n, _)| *n == need) {
             Some((_, heap)) => heap.push(entry),
             None => self.classes.push((need, BinaryHeap::from([entry]))),
@@ -116,16 +126,17 @@ impl Ready {
         let mut wanted = Wanted::default();
         let take = |class: usize| Some((class, pool.try_take(&self.classes[class].0, &mut wanted)?));
         let (found, taken) = order.into_iter().find_map(take)?;
-        self.classes[found].1.pop().map(|(_, _, index)| (index, taken))
+        self.classes[found].1.pop().map(|(_, Reverse(index))| (index, taken))
     }
 
     /// Takes out the steps for which `which` holds, the most urgent of each sort first.
     pub(super) fn drain(&mut self, which: impl Fn(Index) -> bool) -> Vec<Index> {
         let mut out = vec![];
         for (_, heap) in &mut self.classes {
-            let (go, stay) = std::mem::take(heap).into_sorted_vec().into_iter().rev().partition(|e: &Entry| which(e.2));
+            let (go, stay) =
+                std::mem::take(heap).into_sorted_vec().into_iter().rev().partition(|e: &Entry| which(e.1.0));
             *heap = Vec::into(stay);
-            out.extend(Vec::into_iter(go).map(|e: Entry| e.2));
+            out.extend(Vec::into_iter(go).map(|e: Entry| e.1.0));
         }
         out
     }
@@ -141,16 +152,16 @@ mod tests {
     use crate::engine::resources::Capacity;
     use crate::engine::testing::{FakeMemory, node, output};
 
-    /// Compiles `a`, `b`, `c`; `b` leads to a bench, `c` remembers a long compile.
+    /// Compiles `e`, `c`, `b`, `a`, planned in this order; `b` leads to a bench, `c` remembers a long compile.
     fn graph() -> Graph {
         let compile = |id: &str| node(id, StepKind::Compile, &[]);
         let mut bench = node("bench", StepKind::Bench, &[("binary", output("b", true))]);
         bench.resources.device = Some("h200".into());
-        Graph::new(vec![compile("a"), bench, compile("c"), compile("b"), compile("a2")]).unwrap()
+        Graph::new(vec![compile("e"), bench, compile("c"), compile("b"), compile("a")]).unwrap()
     }
 
     #[test]
-    fn what_feeds_a_device_comes_first_then_the_longest_way_then_the_id() {
+    fn what_feeds_a_device_comes_first_then_the_longest_way_then_what_was_planned_first() {
         let graph = graph();
         let memory = FakeMemory::default();
         memory.durations.borrow_mut().insert("c".into(), 1_000_000);
@@ -158,9 +169,9 @@ mod tests {
         urgencies.update(&graph, &memory);
         let mut pool = Pool::new(&Capacity::default());
         let mut ready = Ready::default();
-        for id in ["a2", "c", "a", "b"] {
+        for id in ["a", "c", "e", "b"] {
             let index = graph.find(id).unwrap();
-            ready.push(pool.need(graph.node(index)), urgencies.of(index), &graph.node(index).id, index);
+            ready.push(pool.need(graph.node(index)), urgencies.of(index), index);
         }
         let mut order = vec![];
         while let Some((index, taken)) = ready.next(&mut pool) {
@@ -168,7 +179,7 @@ mod tests {
             assert!(ready.next(&mut pool).is_none(), "one slot");
             pool.release(&taken);
         }
-        assert_eq!(order, ["b", "c", "a", "a2"]);
+        assert_eq!(order, ["b", "c", "e", "a"]);
         assert!(ready.is_empty());
     }
 
@@ -194,16 +205,40 @@ mod tests {
     }
 
     #[test]
+    fn at_a_device_what_is_nearest_to_an_end_comes_first() {
+        let at_device = |id: &str, kind, reads: &[_]| {
+            let mut node = node(id, kind, reads);
+            node.resources.device = Some("h200".into());
+            node
+        };
+        let begun = [("verify", output("v", true))];
+        let nodes = vec![
+            at_device("v", StepKind::Verify, &[]),
+            at_device("b", StepKind::Bench, &begun),
+            at_device("w", StepKind::Verify, &[]),
+            at_device("c", StepKind::Bench, &[("verify", output("w", true))]),
+        ];
+        let graph = Graph::new(nodes).unwrap();
+        let memory = FakeMemory::default();
+        memory.durations.borrow_mut().insert("w".into(), 1_000_000);
+        let mut urgencies = Urgencies::default();
+        urgencies.update(&graph, &memory);
+        let of = |id: &str| urgencies.of(graph.find(id).unwrap());
+        assert!(of("b") > of("w") && of("c") > of("w"), "though the way from `w` is longer");
+        assert!(of("w") > of("v"), "as far from an end, and longer");
+    }
+
+    #[test]
     fn drained_steps_are_gone_and_the_others_stay() {
         let graph = graph();
         let mut pool = Pool::new(&Capacity::default());
         let mut ready = Ready::default();
         for (i, node) in graph.nodes().enumerate() {
-            ready.push(pool.need(node), Urgency::default(), &node.id, i as Index);
+            ready.push(pool.need(node), Urgency::default(), i as Index);
         }
         let mut gone = ready.drain(|i| i < 3);
         gone.sort();
         assert_eq!(gone, [0, 1, 2]);
-        assert_eq!(ready.next(&mut pool).map(|n| n.0), graph.find("a2"));
+        assert_eq!(ready.next(&mut pool).map(|n| n.0), graph.find("b"), "planned before `a`");
     }
 }

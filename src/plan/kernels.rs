@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::begun::by_turns;
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::make::{DECISION, MAIN, Make};
@@ -145,11 +146,13 @@ impl Planner<'_> {
             self.unwritten(scope);
         }
         if self.input.goal == Goal::Check {
-            for build in builds.iter().chain(rounds.iter().flat_map(|round| &round.builds)) {
-                let scope = Scope { round: build.round, ..scope };
-                self.compile(scope, build, Self::compiler(scope.of(build), 0.0), MAIN);
-            }
+            let tried = rounds.iter().flat_map(|round| &round.builds);
+            self.compile_all(scope, builds.iter().chain(tried).collect());
             return Ok(());
+        }
+        if target.arch != Arch::Cpu {
+            // On `cpu` a shape says by which compiler.
+            self.compile_all(scope, builds.iter().collect());
         }
         let cases = self.cases(package, operator, choice)?;
         self.calibrate(package, operator, choice, &cases);
@@ -166,6 +169,14 @@ impl Planner<'_> {
                 self.select(scope, field, &cases, only).map(|_| ())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Plans the compilations of variants in the order in which they are begun.
+    fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&Build>) {
+        for at in by_turns(&builds.iter().map(|build| &build.variant).collect::<Vec<_>>()) {
+            let scope = Scope { round: builds[at].round, ..scope };
+            self.compile(scope, builds[at], Self::compiler(scope.of(builds[at]), 0.0), MAIN);
         }
     }
 

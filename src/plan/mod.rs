@@ -40,6 +40,7 @@
 //!
 //! Names of packages, kernels, operators and shapes stand in ids and labels only, so equal work under other names is the same work.
 
+mod begun;
 pub mod bound;
 pub mod context;
 pub mod expand;
