@@ -2,6 +2,7 @@
 //! is what was asked.
 
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use anstyle::{AnsiColor, Style};
 
@@ -106,7 +107,7 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
         }
         say(line);
     }
-    let probed = driver_is_there().then(|| ask(&context.environment));
+    let probed = driver_is_there().then(|| ask(&context.environment, &AtomicBool::new(false)));
     let gpu = described(probed.as_ref(), probe::driver(), Path::new("/proc/driver/nvidia/gpus"));
     let has_gpu = gpu.is_ok();
     say(Line {

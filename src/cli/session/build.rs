@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::devices::Devices;
+use super::devices::{Asking, Devices};
 use super::generated::{show_generated, show_written};
 use super::leaves::Leaves;
 use super::machine::Machine;
@@ -210,6 +210,7 @@ impl Context {
             // Collection must know of this workspace before it has results to lose.
             opened.home.register(&path).map_err(|e| self.fail(&e.to_string()))?;
         }
+        let devices = Asking::begin(&self.environment);
         let mut unresolved = false;
         let cudas = self.cudas(opened, packages, asked, &mut unresolved)?;
         let libraries = self.libraries(opened, packages, asked)?;
@@ -293,7 +294,7 @@ impl Context {
         }
         let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
         let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
-        let devices = Devices::find(&self.environment, &self.settings).map_err(|e| self.fail(&e))?;
+        let devices = devices.end(&self.settings).map_err(|e| self.fail(&e))?;
         // Targets that mean one device take turns at it.
         let behind = |t: &model::Target| {
             let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 use crate::base::Digest;
 use crate::base::files::write_if_changed;
@@ -19,11 +22,66 @@ pub fn driver_is_there() -> bool {
     ["/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
 }
 
-/// What a child says of the devices here.
-pub fn ask(environment: &Environment) -> Probed {
+/// What a child says of the devices here. It is ended once `interrupted` is set.
+pub fn ask(environment: &Environment, interrupted: &AtomicBool) -> Probed {
     let set: Vec<(&str, &str)> =
         MATTERS.iter().filter_map(|name| Some((*name, environment.even_empty(name)?))).collect();
-    device::probe(&set)
+    device::probe(&set, interrupted)
+}
+
+/// A child that asks the driver while other things are done: a driver takes a tenth of a second to start. It is ended where nobody waits for what it says.
+pub struct Asking {
+    environment: Environment,
+    nobody_waits: Arc<AtomicBool>,
+    /// None where nobody has to be asked.
+    asked: Option<JoinHandle<Probed>>,
+}
+
+impl Asking {
+    /// Starts the child, if there is a driver to ask.
+    pub fn begin(environment: &Environment) -> Self {
+        let of = environment.clone();
+        let asks = driver_is_there() && !is_virtual(environment);
+        Self::with(environment, asks.then_some(move |ended: &AtomicBool| ask(&of, ended)))
+    }
+
+    fn with(environment: &Environment, ask: Option<impl FnOnce(&AtomicBool) -> Probed + Send + 'static>) -> Self {
+        let nobody_waits = Arc::new(AtomicBool::new(false));
+        let ended = Arc::clone(&nobody_waits);
+        let asked = ask.map(|ask| std::thread::spawn(move || ask(&ended)));
+        Asking { environment: environment.clone(), nobody_waits, asked }
+    }
+
+    /// Waits for what it says.
+    ///
+    /// # Errors
+    /// As [`Devices::find`].
+    pub fn end(mut self, settings: &Settings) -> Result<Devices, String> {
+        let probed = match self.asked.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(probed)) => Some(probed),
+            None => None,
+        };
+        Devices::of(&self.environment, probed, settings)
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.nobody_waits.store(true, Ordering::Relaxed);
+        self.asked.take().map(JoinHandle::join);
+    }
+}
+
+/// Whether a scenario stands in a driver's place.
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn is_virtual(environment: &Environment) -> bool {
+    environment.virtual_device().is_some()
+}
+
+#[cfg(not(any(debug_assertions, feature = "virtual-device")))]
+fn is_virtual(_: &Environment) -> bool {
+    false
 }
 
 /// The devices of this machine.
@@ -42,19 +100,17 @@ impl Devices {
     /// # Errors
     /// It cannot be written; in a build for tests: the scenario cannot be read.
     pub fn find(environment: &Environment, settings: &Settings) -> Result<Self, String> {
+        Asking::begin(environment).end(settings)
+    }
+
+    fn of(environment: &Environment, probed: Option<Probed>, settings: &Settings) -> Result<Self, String> {
         #[cfg(any(debug_assertions, feature = "virtual-device"))]
         if let Some(path) = environment.virtual_device() {
             use crate::worker::virtual_device::{Scenario, TOOL};
             let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();
             return Ok(Devices { classes, tools: [(TOOL.to_string(), path)].into() });
         }
-        if !driver_is_there() {
-            return Ok(Devices::default());
-        }
-        let probed = ask(environment);
-        if probed.devices.is_empty() {
-            return Ok(Devices::default());
-        }
+        let Some(probed) = probed.filter(|probed| !probed.devices.is_empty()) else { return Ok(Devices::default()) };
         let path = kept(&settings.home, &probed)?;
         let classes = probed.devices.iter().map(|d| d.class()).collect();
         let mut tools: BTreeMap<String, PathBuf> = [(device::TOOL.to_string(), path)].into();
@@ -90,6 +146,20 @@ fn kept(home: &Path, probed: &Probed) -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_asks_is_ended_where_nobody_waits_for_the_answer() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let ask = move |ended: &AtomicBool| {
+            while !ended.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+            tell.send(()).unwrap();
+            Probed::default()
+        };
+        drop(Asking::with(&Environment::default(), Some(ask)));
+        assert_eq!(told.try_recv(), Ok(()), "it has ended by then");
+    }
 
     #[test]
     fn builds_that_see_different_devices_do_not_write_over_each_other() {

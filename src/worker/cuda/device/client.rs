@@ -18,6 +18,7 @@ use super::exchange::Exchange;
 use super::facts::{DeviceFacts, Probed};
 use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
+use crate::engine::lock::{Lock, Mode, Wait};
 use crate::process::{Command, End, Talker};
 use crate::record::Verdict;
 use crate::worker::message::Response;
@@ -169,6 +170,16 @@ pub(super) fn lock_file(task: &Task, facts: &DeviceFacts) -> Option<PathBuf> {
     Some(folder.join("locks").join(format!("device-{}", facts.uuid)))
 }
 
+/// The lock of who starts a runner on a device: two contexts that are made at once take each as long as both one after the other, and so the first of them can be used
+/// sooner. What it waits is not the task's time.
+fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> {
+    let began = Instant::now();
+    let take = |path: PathBuf| Lock::acquire(&path.with_extension("start"), Mode::Exclusive, Wait::Forever(&mut || {}));
+    let lock = lock_file(task, facts).map(take).transpose().map_err(|e| failed(e.to_string()))?;
+    task.waited(began.elapsed());
+    Ok(lock)
+}
+
 /// A command that sees one device only.
 pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) -> Command {
     let command = command
@@ -201,7 +212,10 @@ impl Client {
             let Idle { talker, exchange, free, contents, is_salted, .. } = idle;
             return Ok(Client { free, contents, is_salted, ..Self::new(talker, exchange, facts, false) });
         }
-        Self::begin(&probed, facts, task.left(), None).map_err(|lost| match lost {
+        let turn = starting(task, &facts)?;
+        let begun = Self::begin(&probed, facts, task.left(), None);
+        drop(turn);
+        begun.map_err(|lost| match lost {
             // Nothing of the candidate's is there yet.
             Lost::Refused(why) => Response::Unavailable { why },
             lost => lost.response(),

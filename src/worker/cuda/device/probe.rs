@@ -21,13 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What the child prints before its answer: a driver may print too.
 const MARK: &str = "kforge-devices:";
 
-/// Asks a child. `environment` is what of it matters to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
-pub fn probe(environment: &[(&str, &str)]) -> Probed {
+/// Asks a child, which is ended once `interrupted` is set. `environment` is what of it matters to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
+pub fn probe(environment: &[(&str, &str)], interrupted: &AtomicBool) -> Probed {
     let mut command = Command::own().args(["worker", "--probe-devices"]);
     for (name, value) in environment {
         command = command.env(name, value);
     }
-    let finished = run(&command, Some(PATIENCE), &AtomicBool::new(false));
+    let finished = run(&command, Some(PATIENCE), interrupted);
     let because = |why: String| Probed { why: Some(why), ..Probed::default() };
     match finished {
         Err(e) => because(format!("the driver cannot be asked: {e}")),
