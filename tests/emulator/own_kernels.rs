@@ -19,15 +19,25 @@ fn word(value: i64) -> Arg {
 
 #[test]
 fn a_buffer_summed_on_a_device_has_the_sum_it_has_here() {
-    let built = build(SOURCE, &["kforge_checksum"], true);
+    // Words are read four at a time where they lie so: from any word on.
+    let source = format!(
+        "{SOURCE}\nextern \"C\" __global__ void from(const unsigned char* area, u64 skip, u64 bytes, u64* sum) {{
+            add_checksum(area + skip, bytes, 5, sum);
+        }}"
+    );
+    let built = build(&source, &["kforge_checksum", "from"], true);
     let bytes: Vec<u8> = (0..999u32).flat_map(|i| (i * 77_777).to_le_bytes()).collect();
-    for length in [3996, 3995, 3993] {
-        let data = Data { name: "area", bytes: bytes[..length].to_vec(), element: 1, writable: false, poisoned: false };
-        let sum = Data { name: "sum", bytes: vec![0; 8], element: 8, writable: true, poisoned: false };
-        let args = vec![ptr("area"), long(length as u64), long(5), ptr("sum")];
-        let ran = run_with(&built, vec![launch("kforge_checksum", 4, 64, args)], &[data, sum], &How::default()).clean();
-        let got = u64::from_le_bytes(ran.buffers["sum"][..8].try_into().unwrap());
-        assert_eq!(got, checksum(&bytes[..length], 5), "{length}");
+    let area = || Data { name: "area", bytes: bytes.clone(), element: 1, writable: false, poisoned: false };
+    let sum = || Data { name: "sum", bytes: vec![0; 8], element: 8, writable: true, poisoned: false };
+    let summed = |entry, args| {
+        let ran = run_with(&built, vec![launch(entry, 4, 64, args)], &[area(), sum()], &How::default()).clean();
+        u64::from_le_bytes(ran.buffers["sum"][..8].try_into().unwrap())
+    };
+    let whole = bytes.len() as u64;
+    assert_eq!(summed("kforge_checksum", vec![ptr("area"), long(whole), long(5), ptr("sum")]), checksum(&bytes, 5));
+    for (skip, length) in [(0, 3995), (4, 3992), (8, 3985), (12, 3984), (4, 7), (8, 3), (0, 0)] {
+        let got = summed("from", vec![ptr("area"), long(skip), long(length), ptr("sum")]);
+        assert_eq!(got, checksum(&bytes[skip as usize..(skip + length) as usize], 5), "{length} from {skip}");
     }
 }
 
