@@ -10,8 +10,8 @@
 //! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
 //!
 //! A bench of few samples (`samples`) says who is worth a full one, and nobody wins by it: it is looked at once, at its end, and its outputs may be those that a launch
-//! of any variant left when it was verified. Of a variant whose first two launches are each slower by half than the best whose few samples stand the second of them is
-//! enough.
+//! of any variant left when it was verified. Of a variant whose first two launches are each slower by three tenths than the best whose few samples stand the second of them
+//! is enough.
 //!
 //! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
 //!
@@ -48,8 +48,9 @@ const SETS: u32 = 4;
 const BATCH: usize = 10;
 /// Batches after which a device that has not settled is measured all the same.
 const WARMING: usize = 20;
-/// How many times slower than the best a variant is of which one sample is enough.
-const HOPELESS: f64 = 1.5;
+/// How many times slower than the best a variant is of which one sample is enough. Finalists are within seven per cent of the best; what clocks and temperatures do
+/// to two launches in a row comes to a tenth.
+const HOPELESS: f64 = 1.3;
 /// Of so many batches one is followed by a look at outputs, on average.
 const LOOKS: u64 = 3;
 /// By how much a sample on fresh inputs may exceed the median, as a factor and by nanoseconds beyond, before answers are taken for kept ones.
@@ -82,10 +83,10 @@ fn benched(task: &Task) -> Result<Response, Response> {
         None => (inputs(task, &params, 2)?, Some(made::unkept(task, &params.problem, &unseen(&params))?)),
     };
     let work = work(&params, &rig.client.facts.uuid)?;
+    let monitor = Monitor::new(&rig.client.facts.uuid);
     rig.lock(true)?;
     let sets = rig.sets(&params, sets(&params))?;
     let held = Instant::now();
-    let monitor = Monitor::new(&rig.client.facts.uuid);
     let untimed = inputs.iter().map(|_| Untimed::default()).collect();
     let mut bench = Bench {
         params: &params,
@@ -578,10 +579,10 @@ mod tests {
     #[test]
     fn of_a_hopeless_variant_one_sample_may_be_enough() {
         let of = |about, best| is_hopeless(true, about, best);
-        assert_eq!([of(100.0, None), of(149.0, Some(100.0)), of(151.0, Some(100.0))], [false, false, true]);
+        assert_eq!([of(100.0, None), of(129.0, Some(100.0)), of(131.0, Some(100.0))], [false, false, true]);
         let hot = |about, best| is_hopeless(false, about, Some(best));
         assert_eq!(
-            [hot(151.0, 100.0), hot(2.0 * SHORT_NS, SHORT_NS), hot(2.0 * SHORT_NS, 1.9 * SHORT_NS)],
+            [hot(131.0, 100.0), hot(2.0 * SHORT_NS, SHORT_NS), hot(2.0 * SHORT_NS, 1.9 * SHORT_NS)],
             [false, true, false]
         );
         let work = Digest::of(b"a work of this test");
