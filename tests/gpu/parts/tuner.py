@@ -48,7 +48,9 @@ def space(lab, quick, name):
         for tunable, values in FEW.items():
             manifest.write_text(re.sub(rf"tune\.{tunable} = .*", f"tune.{tunable} = {values}", manifest.read_text()))
     lab.run(["toolchain", "install"], folder)
-    lab.run(["check", "--target", "gpu"], lab.copy(f"{name}-first", ROOT / "examples/quickstart"))
+    checked = lab.run(["check", "--target", "h200"], lab.copy(f"{name}-first", ROOT / "examples/quickstart", ready=False))
+    if checked.code != 0:
+        raise RuntimeError(f"the home is not ready: {checked.last()}")
     return folder
 
 
