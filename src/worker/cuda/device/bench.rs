@@ -344,8 +344,8 @@ impl<'a> Bench<'a> {
         self.swap()?;
         let half = self.rig.left() / 2;
         let mut series = Series { samples_ns: vec![], dropped: 0 };
-        let (about, stopping) = match self.params.samples.map(|few| few as usize) {
-            None => (self.warmed(cold)?, BENCH),
+        let (about, stopping, prepared) = match self.params.samples.map(|few| few as usize) {
+            None => (self.warmed(cold)?, BENCH, None),
             Some(few) => {
                 let ([first, second], limited) = self.two(cold)?;
                 // That a launch took so long which nobody prepared says little; that the one after it does too is enough.
@@ -355,12 +355,14 @@ impl<'a> Bench<'a> {
                     let wrong = self.look(if cold { self.sets.min(2) } else { 1 })?;
                     return Ok((series, wrong));
                 }
-                (second, Stopping { least: few, most: few, width: 0.0 })
+                (second, Stopping { least: few, most: few, width: 0.0 }, (!limited).then_some(second))
             }
         };
         let copies = if !cold && about < SHORT_NS { sampling::copies(about) } else { 0 };
         let bare = self.bare(copies)?;
-        let mut taken = 0;
+        // The first of the two prepared the second, which is a sample like those that follow where they are of single launches too.
+        series.samples_ns.extend(prepared.filter(|_| copies == 0));
+        let mut taken = series.samples_ns.len();
         while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
             // How long a batch is, nobody outside can count on.
             let batch =

@@ -1,4 +1,4 @@
-// kforge's own kernels on a device: what holds a stream until everything is queued, what empties the L2 cache, what sums and counts bytes. They know nothing
+// kforge's own kernels on a device: what holds a stream until everything is queued, what empties the L2 cache, what looks at buffers. They know nothing
 // of candidates. `kernels.ptx` is made of this file by NVRTC with `--gpu-architecture=compute_75 -std=c++17
 // --fmad=false`, what stands before `.version` left out and that line lowered to 6.3; the host's counterparts are in `own.rs`.
 
@@ -45,13 +45,11 @@ static __device__ __forceinline__ u64 of_warp(u64 own) {
     return own;
 }
 
-// Adds to `sum` what each word of four bytes and its place come to, the bytes behind the last whole one as a word of their own: equal contents give equal sums in
-// whatever order threads come. `area` is aligned to a word, blocks are of whole warps. Who does not know the salt cannot make other contents of the same sum.
-static __device__ __forceinline__ void add_checksum(const unsigned char* area, u64 bytes, u64 salt, u64* sum) {
+// What each word of four bytes and its place come to, over the words that this thread takes, the bytes behind the last whole one as a word of their own: equal contents
+// give equal sums in whatever order threads come. `area` is aligned to a word. Who does not know the salt cannot make other contents of the same sum.
+static __device__ __forceinline__ u64 checksum(const unsigned char* area, u64 bytes, u64 salt, u64 first, u64 stride) {
     const u32* word = (const u32*)area;
     u64 words = bytes / 4;
-    u64 stride = (u64)gridDim.x * blockDim.x;
-    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     u64 own = 0;
     // Four words at a time where they lie in one line of sixteen bytes: a thread that asks for one waits for memory four times as often.
     u64 before = (16 - (u64)area % 16) % 16 / 4;
@@ -70,19 +68,40 @@ static __device__ __forceinline__ void add_checksum(const unsigned char* area, u
         for (u64 i = words * 4; i < bytes; ++i) last |= (u64)area[i] << 8 * (i % 4);
         own += mixed(last, words, salt);
     }
-    // One addition a warp: those of all threads to one word would take longer than the reading. Not one a block: what lies in shared memory the next kernel may find.
-    own = of_warp(own);
-    if (threadIdx.x % 32 == 0) atomicAdd(sum, own);
+    return own;
 }
 
-extern "C" __global__ void kforge_checksum(const unsigned char* area, u64 bytes, u64 salt, u64* sum) {
-    add_checksum(area, bytes, salt, sum);
+// How many bytes of a word are not zero.
+static __device__ __forceinline__ u32 nonzero(u32 word) {
+    return ((word & 0xffu) != 0) + ((word & 0xff00u) != 0) + ((word & 0xff0000u) != 0) + ((word & 0xff000000u) != 0);
 }
 
-// Counts bytes that are not `byte`.
-extern "C" __global__ void kforge_unlike(const unsigned char* area, u64 bytes, u32 byte, u64* count) {
-    u64 stride = (u64)gridDim.x * blockDim.x;
+// How many bytes are not `byte`, of those that this thread takes.
+static __device__ __forceinline__ u64 unlike(const unsigned char* area, u64 bytes, u32 byte, u64 first, u64 stride) {
+    u32 same = byte * 0x01010101u;
     u64 own = 0;
-    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes; i += stride) own += area[i] != byte;
-    if (own != 0) atomicAdd(count, own);
+    u64 before = (16 - (u64)area % 16) % 16;
+    if (before > bytes) before = bytes;
+    u64 fours = (bytes - before) / 16;
+    for (u64 i = first; i < fours; i += stride) {
+        uint4 four = *(const uint4*)(area + before + 16 * i);
+        own += nonzero(four.x ^ same) + nonzero(four.y ^ same) + nonzero(four.z ^ same) + nonzero(four.w ^ same);
+    }
+    for (u64 i = first; i < before; i += stride) own += area[i] != byte;
+    for (u64 i = before + 16 * fours + first; i < bytes; i += stride) own += area[i] != byte;
+    return own;
+}
+
+// What a buffer of `bytes` shows, of which `own` from `offset` on are a kernel's: adds the checksum of these to `found[0]`, and to `found[1]` how many bytes around them
+// are not `canary`. `whole + offset` is aligned to a word, blocks are of whole warps.
+extern "C" __global__ void kforge_show(const unsigned char* whole, u64 bytes, u64 offset, u64 own, u32 canary, u64 salt, u64* found) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    u64 first = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    u64 sum = checksum(whole + offset, own, salt, first, stride);
+    u64 end = offset + own;
+    u64 spoilt = unlike(whole, offset, canary, first, stride) + unlike(whole + end, bytes - end, canary, first, stride);
+    // One addition a warp: those of all threads to one word would take longer than the reading. Not one a block: what lies in shared memory the next kernel may find.
+    sum = of_warp(sum);
+    if (threadIdx.x % 32 == 0) atomicAdd(&found[0], sum);
+    if (spoilt != 0) atomicAdd(&found[1], spoilt);
 }

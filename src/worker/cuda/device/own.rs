@@ -19,8 +19,7 @@ const LONGEST_NS: u64 = 10_000_000_000;
 pub(super) struct Own {
     gate: Function,
     flush: Function,
-    checksum: Function,
-    unlike: Function,
+    show: Function,
     blocks: u32,
     _module: Module,
 }
@@ -34,8 +33,7 @@ impl Own {
         Ok(Own {
             gate: module.function("kforge_gate")?,
             flush: module.function("kforge_flush")?,
-            checksum: module.function("kforge_checksum")?,
-            unlike: module.function("kforge_unlike")?,
+            show: module.function("kforge_show")?,
             blocks: processors.max(1) * 4,
             _module: module,
         })
@@ -58,36 +56,22 @@ impl Own {
         })
     }
 
-    /// Adds the sum of a range, as [`checksum`] has it, to the eight bytes at `sum`.
+    /// Adds what a buffer shows of which `own` bytes from `offset` on are a kernel's: the sum of these, as [`checksum`] has it, to the eight bytes at `found`, and how many
+    /// bytes around them are not `canary` to the eight after.
     ///
     /// # Safety
-    /// Both ranges must be allocated, the first from a whole word on.
-    pub(super) unsafe fn checksum(
+    /// The buffer and sixteen bytes at `found` must be allocated; the kernel's part begins with a whole word and ends within the buffer.
+    pub(super) unsafe fn show(
         &self,
-        (at, bytes): (u64, u64),
-        salt: u64,
-        sum: u64,
+        (buffer, bytes): (u64, u64),
+        (offset, own): (u64, u64),
+        (canary, salt): (u8, u64),
+        found: u64,
         stream: &Stream,
     ) -> Result<(), Fault> {
-        let values = [at, bytes, salt, sum].map(Parameter::from);
+        let values = [buffer, bytes, offset, own, u64::from(canary), salt, found].map(Parameter::from);
         // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
-        unsafe { self.launch(self.checksum, (self.blocks, 256), &values, stream) }
-    }
-
-    /// Adds how many bytes of a range are not `byte` to the eight bytes at `count`.
-    ///
-    /// # Safety
-    /// Both ranges must be allocated.
-    pub(super) unsafe fn unlike(
-        &self,
-        (at, bytes): (u64, u64),
-        byte: u8,
-        count: u64,
-        stream: &Stream,
-    ) -> Result<(), Fault> {
-        let values = [at, bytes, u64::from(byte), count].map(Parameter::from);
-        // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
-        unsafe { self.launch(self.unlike, (16, 256), &values, stream) }
+        unsafe { self.launch(self.show, (self.blocks, 256), &values, stream) }
     }
 
     /// # Safety
@@ -105,7 +89,7 @@ impl Own {
     }
 }
 
-/// What `kforge_checksum` computes.
+/// The sum that `kforge_show` makes of a kernel's part of a buffer.
 pub fn checksum(bytes: &[u8], salt: u64) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mixed = |place: usize, word: u64| {
@@ -130,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_text_has_every_kernel_and_asks_no_more_of_a_driver_than_it_needs() {
-        for name in ["gate", "flush", "checksum", "unlike"] {
+        for name in ["gate", "flush", "show"] {
             assert!(TEXT.contains(&format!(".entry kforge_{name}(")), "{name}");
         }
         assert!(TEXT.starts_with(".version 6.3\n.target sm_75"), "{}", &TEXT[..40]);

@@ -313,16 +313,9 @@ impl Session {
         unsafe { set(found.at(), 0, bytes, &self.stream) }?;
         for (i, name) in names.iter().enumerate() {
             let held = self.held(of, name)?;
-            let (place, at) = (held.place(), found.at() + 16 * i as u64);
-            let end = held.offset + held.own;
-            let around = [(held.whole.at(), held.offset), (held.whole.at() + end, held.whole.bytes() - end)];
-            // SAFETY: all ranges are of the buffer; the results have sixteen bytes a buffer.
-            unsafe {
-                self.own.checksum((place.at, place.bytes), salt, at, &self.stream)?;
-                for range in around {
-                    self.own.unlike(range, canary, at + 8, &self.stream)?;
-                }
-            }
+            let (whole, part) = ((held.whole.at(), held.whole.bytes()), (held.offset, held.own));
+            // SAFETY: the part is of the buffer, and an allocation begins with a whole line; the results have sixteen bytes a buffer.
+            unsafe { self.own.show(whole, part, (canary, salt), found.at() + 16 * i as u64, &self.stream) }?;
         }
         self.stream.synchronize("while buffers were looked at")?;
         let mut bytes = vec![0; 16 * names.len()];

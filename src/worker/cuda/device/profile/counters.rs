@@ -9,7 +9,7 @@ use super::super::wire::Ask;
 use super::{args, judged};
 
 /// What is launched.
-const KERNEL: &str = "kforge_checksum";
+const KERNEL: &str = "kforge_show";
 /// What is counted.
 const COUNTER: &str = "sm__cycles_active.avg";
 
