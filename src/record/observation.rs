@@ -171,6 +171,9 @@ pub struct OutputObserved {
     pub dtype: DType,
     /// How many elements were compared.
     pub elements: u64,
+    /// Its extents, outermost first: by them people are told which elements are wrong. Empty where they were not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<u64>,
     /// The Pareto front of (error, |want|) over elements finite on both sides; by error, largest first. Empty if all are equal.
     pub front: Vec<FrontPoint>,
     /// Elements exactly compared that differ (integers, truth values, indices), and how many.

@@ -35,6 +35,8 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) element: usize,
+    /// Extent and stride of each axis, in elements; empty for what is no tensor.
+    pub(super) axes: Vec<(u64, u64)>,
     pub(super) writable: bool,
     pub(super) poisoned: bool,
 }
@@ -85,6 +87,7 @@ impl Arena {
                 start: arena.next + place.offset as usize,
                 bytes: buffer.bytes as usize,
                 element: buffer.element.max(1) as usize,
+                axes: buffer.axes.clone(),
                 writable: buffer.writable,
                 poisoned: buffer.poisoned,
             });
@@ -112,7 +115,7 @@ impl Arena {
         let start = self.next;
         // SAFETY: `mapped` bytes were just mapped writable at `start`, at least as many as the words take.
         unsafe { ptr::copy_nonoverlapping(words.as_ptr(), start as *mut u64, words.len()) };
-        self.regions.push(Region { name, start, bytes, element: 8, writable: false, poisoned: false });
+        self.regions.push(Region { name, start, bytes, element: 8, axes: vec![], writable: false, poisoned: false });
         self.next += mapped;
         Ok(start as u64)
     }
