@@ -162,7 +162,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         worst,
     };
     let mut lines = String::new();
-    // A race or an access out of bounds explains the reads of uninitialised memory that come with it, so it comes first.
+    // An access out of bounds may land where another thread writes, which looks like a race, and either explains the reads of uninitialised memory that come with
+    // it: in the order of the kinds.
     let mut findings: Vec<&Finding> = observation.findings.iter().collect();
     findings.sort_by_key(|f| f.kind);
     for finding in &findings {

@@ -83,6 +83,15 @@ fn elements_of_two_axes_are_told_by_coordinates() {
 }
 
 #[test]
+fn an_access_far_out_of_bounds_is_no_access_to_another_buffer() {
+    // Two pages on, as if the buffers lay as close as guard pages let them.
+    for (text, buffer) in [("if (i < n) y[i] = 2 * x[i + 2048] + 1;", "x"), ("if (i < n) y[i - 2048] = x[i];", "y")] {
+        let why = failure(&body(text).build(&[]).expect(100), JUDGE);
+        assert!(why.contains(&format!("of `{buffer}`, which has 10")), "{text}: {why}");
+    }
+}
+
+#[test]
 fn an_access_out_of_bounds_is_named_with_its_buffer() {
     let built = body("if (i <= n) y[i] = 2 * x[i] + 1;").build(&[]).expect(100);
     let why = failure(&built, JUDGE);

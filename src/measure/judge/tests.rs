@@ -178,6 +178,11 @@ fn a_race_is_named_before_what_it_leads_to() {
     seen.findings =
         vec![Finding::new(FindingKind::Uninitialised, "read early"), Finding::new(FindingKind::Race, "race on `s`")];
     assert_eq!(judge(&seen, &with(Tolerance::default())).verdict, Verdict::Fail("race on `s`".into()));
+    // Where it goes, another thread may write.
+    seen.findings.push(Finding::new(FindingKind::OutOfBounds, "outside `x`"));
+    let judged = judge(&seen, &with(Tolerance::default()));
+    assert_eq!(judged.verdict, Verdict::Fail("outside `x`".into()));
+    assert!(judged.explanation.starts_with("outside `x`\nrace on `s`\nread early\n"), "{}", judged.explanation);
 }
 
 #[test]
