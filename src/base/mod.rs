@@ -1,5 +1,6 @@
 //! Digests, the canonical encoding of keys, diagnostics with spans, atomic files. Knows nothing of kernels, steps or the environment.
 
+pub mod count;
 pub mod diag;
 pub mod digest;
 pub mod encode;
@@ -11,6 +12,7 @@ pub mod render;
 pub(crate) mod testing;
 pub mod witness;
 
+pub use count::count;
 pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};
 pub use digest::Digest;
 pub use witness::Witness;

@@ -32,6 +32,7 @@ impl<'a> Comparison<'a> {
             output: output.into(),
             dtype,
             elements: 0,
+            shape: shape.to_vec(),
             front: vec![],
             differing: 0,
             first_differing: None,

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::compare::show;
+use crate::model::coordinates::element;
 use crate::model::{DType, Nonfinite, Tolerance};
+use crate::record::observation::Mismatch;
 use crate::record::params::Judgement;
 use crate::record::{
     Checked, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
@@ -58,8 +60,7 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
     }
     let mut reasons = Vec::new();
     if seen.differing > 0 {
-        let first =
-            seen.first_differing.as_ref().map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
+        let first = seen.first_differing.as_ref().map(|m| format!("; first at {}", mismatch(seen, m)));
         let verb = if seen.differing == 1 { "differs" } else { "differ" };
         reasons.push(format!("{} of {} elements {verb}{}", seen.differing, seen.elements, first.unwrap_or_default()));
     }
@@ -69,10 +70,7 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         Nonfinite::Forbid => seen.class_differing.max(seen.nonfinite.0).max(seen.nonfinite.1),
     };
     if classes > 0 {
-        let first = seen
-            .first_class_differing
-            .as_ref()
-            .map(|m| format!("; first at {}: got {}, want {}", m.index, m.got, m.want));
+        let first = seen.first_class_differing.as_ref().map(|m| format!("; first at {}", mismatch(seen, m)));
         let what = match (tolerance.nonfinite == Nonfinite::Forbid, classes) {
             (true, 1) => "is not finite or differs in being so",
             (true, _) => "are not finite or differ in being so",
@@ -92,7 +90,7 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
         let allowed = allowance(tolerance, seen.dtype, p.want, p.scale);
         reasons.push(format!(
             "element {}: got {}, want {}, error {:.3e} where {:.3e} is allowed",
-            p.index,
+            element(p.index, &seen.shape),
             show(seen.dtype, p.got),
             show(seen.dtype, p.want),
             p.error,
@@ -106,6 +104,11 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
     }
 }
 
+/// An element that is wrong, by its coordinates: `[18, 103]: got 7, want 2`.
+fn mismatch(seen: &OutputObserved, wrong: &Mismatch) -> String {
+    format!("{}: got {}, want {}", element(wrong.index, &seen.shape), wrong.got, wrong.want)
+}
+
 /// What a function of the package rejects, in its own words; none if it accepts.
 fn rejection(seen: &OutputObserved, checked: &Checked) -> Option<String> {
     if checked.rejected == 0 {
@@ -116,7 +119,7 @@ fn rejection(seen: &OutputObserved, checked: &Checked) -> Option<String> {
         (true, _) => "it as a whole".to_string(),
         (false, first) => {
             let first = first.as_ref().map(|g| &g.first);
-            let first = first.map(|m| format!(" (the first at {}: got {}, want {})", m.index, m.got, m.want));
+            let first = first.map(|m| format!(" (the first at {})", mismatch(seen, m)));
             format!("{} of {} elements{}", checked.rejected, seen.elements, first.unwrap_or_default())
         }
     };
@@ -140,7 +143,7 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
     {
         reasons.push(format!(
             "element {}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
-            p.index,
+            element(p.index, &seen.shape),
             show(seen.dtype, p.got),
             show(seen.dtype, p.want),
             p.error
@@ -159,7 +162,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         worst,
     };
     let mut lines = String::new();
-    // A race or an access out of bounds explains the reads of uninitialised memory that come with it, so it comes first.
+    // An access out of bounds may land where another thread writes, which looks like a race, and either explains the reads of uninitialised memory that come with
+    // it: in the order of the kinds.
     let mut findings: Vec<&Finding> = observation.findings.iter().collect();
     findings.sort_by_key(|f| f.kind);
     for finding in &findings {
@@ -207,10 +211,9 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
 /// The line that stands for a failure: output, element, got, want.
 fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
     match &seen.gross {
-        Some(gross) if seen.checked.is_none() => format!(
-            "`{}` is wrong at {}: got {}, want {}",
-            seen.output, gross.first.index, gross.first.got, gross.first.want
-        ),
+        Some(gross) if seen.checked.is_none() => {
+            format!("`{}` is wrong at {}", seen.output, mismatch(seen, &gross.first))
+        }
         _ => format!("`{}`: {}", seen.output, judged.reasons[0]),
     }
 }
@@ -223,13 +226,11 @@ fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged)
         if seen.checked.is_none() {
             let _ = write!(
                 text,
-                "\n  {} of {} elements {} at {}: got {}, want {}",
+                "\n  {} of {} elements {} at {}",
                 gross.count,
                 seen.elements,
                 if gross.count == 1 { "is plainly wrong," } else { "are plainly wrong, the first" },
-                gross.first.index,
-                gross.first.got,
-                gross.first.want
+                mismatch(seen, &gross.first)
             );
         }
         if let Some(pattern) = &gross.pattern {

@@ -1,5 +1,7 @@
 //! What would explain where the wrong elements lie, when it is plain: a tail, one tile, one row in thirty-two. Knows indices; does not know values.
 
+use crate::model::coordinates::element;
+
 /// Wrong elements beyond which only their extents are kept.
 const KEPT: usize = 1 << 20;
 
@@ -59,6 +61,7 @@ impl Places {
             return Some(if last + 1 == total {
                 format!("the last {} of {total} elements", self.count)
             } else {
+                let [first, last] = [first, last].map(|index| element(index, &self.shape));
                 format!("elements {first} to {last} without a gap")
             });
         }
@@ -117,7 +120,7 @@ impl Places {
             .find(|m| self.indices.iter().all(|i| i % m == first % m))?;
         // Only where they are nearly all the elements of that residue is the pattern plain.
         (self.count >= 4 && self.count * step * 2 > total)
-            .then(|| format!("one element in {step}, from element {first}"))
+            .then(|| format!("one element in {step}, from element {}", element(first, &self.shape)))
     }
 }
 
@@ -145,6 +148,10 @@ mod tests {
         assert_eq!(explain(&[1000], |_, c| c >= 960).unwrap(), "the last 40 of 1000 elements");
         assert_eq!(explain(&[1024], |_, c| c % 32 == 31).unwrap(), "one element in 32, from element 31");
         assert_eq!(explain(&[4, 4], |_, _| true).unwrap(), "every element");
+        let run = |r, c| (11..22).contains(&(r * 8 + c));
+        assert_eq!(explain(&[8, 8], run).unwrap(), "elements [1, 3] to [2, 5] without a gap");
+        let steps = |r, c| (r * 30 + c) % 4 == 2;
+        assert_eq!(explain(&[8, 30], steps).unwrap(), "one element in 4, from element [0, 2]");
     }
 
     #[test]

@@ -127,6 +127,11 @@ impl Tensor {
         self.strides == contiguous(&self.shape)
     }
 
+    /// Extent and stride of each axis.
+    pub fn axes(&self) -> Vec<(u64, u64)> {
+        self.shape.iter().copied().zip(self.strides.iter().copied()).collect()
+    }
+
     /// Where logical element `index` (row-major) lies in the buffer, in elements.
     pub fn offset_of(&self, index: u64) -> u64 {
         let mut rest = index;

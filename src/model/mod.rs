@@ -2,6 +2,7 @@
 
 pub mod agent;
 pub mod bound;
+pub mod coordinates;
 pub mod dtype;
 pub mod entry;
 pub mod expr;

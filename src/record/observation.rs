@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::DType;
 
-/// What kind of thing went wrong while a candidate ran.
+/// What kind of thing went wrong while a candidate ran, in the order in which people are told: what may have brought about others comes before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// Two threads touch the same bytes without a barrier between, one of them writing.
-    Race,
     /// An access outside its buffer.
     OutOfBounds,
+    /// Two threads touch the same bytes without a barrier between, one of them writing.
+    Race,
     /// A read of memory nothing wrote.
     Uninitialised,
     /// A barrier that not all threads of the block reached, or reached at different places.
@@ -171,6 +171,9 @@ pub struct OutputObserved {
     pub dtype: DType,
     /// How many elements were compared.
     pub elements: u64,
+    /// Its extents, outermost first: by them people are told which elements are wrong. Empty where they were not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shape: Vec<u64>,
     /// The Pareto front of (error, |want|) over elements finite on both sides; by error, largest first. Empty if all are equal.
     pub front: Vec<FrontPoint>,
     /// Elements exactly compared that differ (integers, truth values, indices), and how many.

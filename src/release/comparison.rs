@@ -167,6 +167,29 @@ pub struct Row {
     pub decision: Decision,
 }
 
+/// A kernel of the head that was not built for a target that is not timed: no row lacks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Unbuilt {
+    /// The package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The target.
+    pub target: String,
+    /// Whether a step of it failed; else the machine that compared lacks something, which says nothing of the kernel.
+    pub failed: bool,
+    /// Why, in a line.
+    pub because: String,
+}
+
+impl fmt::Display for Unbuilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unbuilt { package, kernel, target, failed, because } = self;
+        let was = if *failed { "could not be" } else { "was not" };
+        write!(f, "`{package}/{kernel}` {was} built for `{target}`: {because}")
+    }
+}
+
 /// How two states compare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
@@ -184,12 +207,16 @@ pub struct Comparison {
     pub added: Vec<Seat>,
     /// What only the base has.
     pub removed: Vec<Seat>,
+    /// What of the head was not built, beside what is compared.
+    #[serde(default)]
+    pub unbuilt: Vec<Unbuilt>,
 }
 
 impl Comparison {
     /// Of nothing yet.
     pub fn new(base: String, head: String, margin: f64) -> Self {
-        Comparison { format_version: FORMAT_VERSION, base, head, margin, rows: vec![], added: vec![], removed: vec![] }
+        let (rows, added, removed, unbuilt) = (vec![], vec![], vec![], vec![]);
+        Comparison { format_version: FORMAT_VERSION, base, head, margin, rows, added, removed, unbuilt }
     }
 
     /// How many rows were decided so.
@@ -252,8 +279,10 @@ impl Comparison {
 
     /// As a comment on a pull request.
     pub fn markdown(&self) -> String {
+        let failed = self.unbuilt.iter().filter(|unbuilt| unbuilt.failed).count();
+        let unbuilt = if failed > 0 { format!(", {failed} could not be built") } else { String::new() };
         let mut out = format!(
-            "### kforge compare: {}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
+            "### kforge compare: {}{unbuilt}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
             self.summary(),
             self.head,
             self.base,
@@ -282,6 +311,9 @@ impl Comparison {
                 let seats: Vec<String> = seats.iter().map(Seat::to_string).collect();
                 let _ = writeln!(out, "\n{what}: {}", seats.join("; "));
             }
+        }
+        for unbuilt in &self.unbuilt {
+            let _ = writeln!(out, "\n{unbuilt}");
         }
         out
     }

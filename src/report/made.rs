@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::text::{facts, spills};
+use crate::base::count;
 use crate::record::Inspection;
 use crate::record::params::{CompileFacts, CompileParams, Compiler};
 
@@ -42,17 +43,18 @@ pub fn inspected(found: &Inspection) -> String {
             let _ = writeln!(out, "    {shared} B shared");
         }
         if let Some(most) = function.max_threads {
-            let _ = writeln!(out, "    launch bounds: at most {most} threads a block");
+            let _ = writeln!(out, "    launch bounds: at most {} a block", count(most, "thread"));
         }
         let sizes: Vec<String> = function.params.iter().map(|(_, size)| size.to_string()).collect();
         let bytes = function.params.iter().map(|(_, size)| u64::from(*size)).sum::<u64>();
         let listed = if sizes.is_empty() { String::new() } else { format!(" ({})", sizes.join(", ")) };
-        let _ = writeln!(out, "    {} parameters of {bytes} B{listed}", function.params.len());
+        let _ = writeln!(out, "    {} of {bytes} B{listed}", count(function.params.len(), "parameter"));
         if found.disassembled {
             let mut counts: Vec<(&String, &u64)> = function.opcodes.iter().collect();
             counts.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), *name));
             let listed: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-            let _ = writeln!(out, "    {} instructions: {}", function.opcodes.values().sum::<u64>(), listed.join(", "));
+            let all = count(function.opcodes.values().sum::<u64>(), "instruction");
+            let _ = writeln!(out, "    {all}: {}", listed.join(", "));
         }
     }
     if on_device && !found.disassembled {
@@ -134,6 +136,14 @@ mod tests {
             "{told}"
         );
         assert!(!told.contains("8 instructions"), "{told}");
+        let one = &mut found.functions[0];
+        (one.params, one.max_threads, one.opcodes) = (vec![(0, 8)], Some(1), [("EXIT".to_string(), 1)].into());
+        found.disassembled = true;
+        let told = inspected(&found);
+        let single =
+            "    launch bounds: at most 1 thread a block\n    1 parameter of 8 B (8)\n    1 instruction: 1 EXIT\n";
+        assert!(told.ends_with(single), "{told}");
+        found.disassembled = false;
         found.architectures = vec!["cpu".into()];
         let told = inspected(&found);
         assert!(

@@ -163,8 +163,8 @@ pub fn markdown(report: &Report) -> String {
         }
         for (kernel, target) in targets() {
             for (kind, count, why) in &target.unavailable {
-                let _ =
-                    writeln!(out, "\n{} on {}: {count} {kind} steps unavailable: {why}", kernel.name, target.target);
+                let steps = crate::base::count(*count, &format!("{kind} step"));
+                let _ = writeln!(out, "\n{} on {}: {steps} unavailable: {why}", kernel.name, target.target);
             }
         }
     }

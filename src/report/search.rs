@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::count;
 use crate::model::Strategy;
 use crate::record::search::{Over, Tally};
 
@@ -66,14 +67,16 @@ impl SearchReport {
         let SearchReport { strategy, visited, of, on_facts, on_samples, over, .. } = self;
         if *over == Over::Untimed {
             return format!(
-                "{} search: a sample of {visited} of {of} variants stands for all: {}",
+                "{} search: a sample of {visited} of {} stands for all: {}",
                 strategy.name(),
+                count(*of, "variant"),
                 over.why()
             );
         }
         let mut line = format!(
-            "{} search: {visited} of {of} variants visited, {on_facts} dropped on facts, {on_samples} on few samples",
-            strategy.name()
+            "{} search: {visited} of {} visited, {on_facts} dropped on facts, {on_samples} on few samples",
+            strategy.name(),
+            count(*of, "variant")
         );
         for best in &self.best {
             let class = target.stands_for(&best.class);

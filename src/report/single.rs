@@ -5,8 +5,10 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 
 use super::text::of_allowed;
+use crate::base::count;
 use crate::measure::compare::show;
 use crate::model::Problem;
+use crate::model::coordinates::coordinates;
 use crate::record::params::Judgement;
 use crate::record::{Determinism, OutputObserved, Verdict, VerifyObservation};
 
@@ -94,17 +96,21 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
     };
     let _ = writeln!(
         out,
-        "  output `{name}`: {} elements of {}, furthest off in trial {} ({})",
-        observed.elements, observed.dtype, trial.trial, trial.distribution
+        "  output `{name}`: {} of {}, furthest off in trial {} ({})",
+        count(observed.elements, "element"),
+        observed.dtype,
+        trial.trial,
+        trial.distribution
     );
     let shape: Vec<u64> = problem.and_then(|p| p.tensor(name)).map(|t| t.shape.clone()).unwrap_or_default();
+    let at = |index: u64| coordinates(index, &shape).unwrap_or_else(|| format!("[{index}]"));
     let mut rows: Vec<[String; 4]> = Vec::new();
     for exact in [&observed.first_class_differing, &observed.first_differing].into_iter().flatten() {
-        rows.push([coordinates(exact.index, &shape), exact.got.clone(), exact.want.clone(), "differs".into()]);
+        rows.push([at(exact.index), exact.got.clone(), exact.want.clone(), "differs".into()]);
     }
     for point in observed.front.iter().take(ROWS) {
         let [got, want] = [point.got, point.want].map(|v| show(observed.dtype, v));
-        rows.push([coordinates(point.index, &shape), got, want, format!("{:.3e}", point.error)]);
+        rows.push([at(point.index), got, want, format!("{:.3e}", point.error)]);
     }
     if rows.is_empty() {
         let _ = writeln!(out, "    every element is what was expected, bit for bit");
@@ -125,25 +131,6 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
     if last > 0 {
         let _ = writeln!(out, "{DIM}    and {last} more{DIM:#}");
     }
-}
-
-/// A row-major index as coordinates: `[2, 256]`.
-fn coordinates(index: u64, shape: &[u64]) -> String {
-    if shape.len() < 2 || shape.contains(&0) {
-        return format!("[{index}]");
-    }
-    let mut rest = index;
-    let mut parts: Vec<String> = shape
-        .iter()
-        .rev()
-        .map(|n| {
-            let part = rest % n;
-            rest /= n;
-            part.to_string()
-        })
-        .collect();
-    parts.reverse();
-    format!("[{}]", parts.join(", "))
 }
 
 #[cfg(test)]
@@ -171,12 +158,5 @@ mod tests {
         let text = anstream::adapter::strip_str(&text(&shown)).to_string();
         assert!(text.contains("  note: so it is\n  largest error: 520,000 times what is allowed\n"), "{text}");
         assert!(text.contains("[0]  0.1   0.7  6.000e-1\n"), "{text}");
-    }
-
-    #[test]
-    fn indices_are_shown_as_coordinates() {
-        assert_eq!(coordinates(513, &[3, 257]), "[1, 256]");
-        assert_eq!(coordinates(7, &[9]), "[7]");
-        assert_eq!(coordinates(7, &[]), "[7]");
     }
 }

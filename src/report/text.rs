@@ -10,6 +10,7 @@ use super::document::{
     TimeReport,
 };
 use super::told_rounds;
+use crate::base::count;
 use crate::record::params::{Fate, Shown};
 use crate::record::{FunctionFacts, Verdict};
 
@@ -64,7 +65,8 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
         let (all, _, wrong) = target.variants;
         if wrong > 0 {
-            let _ = write!(out, ": {} of {all} variants are {}", wrong, paint(BAD, "wrong"));
+            let are = if wrong == 1 { "is" } else { "are" };
+            let _ = write!(out, ": {wrong} of {} {are} {}", count(all, "variant"), paint(BAD, "wrong"));
         }
         out.push('\n');
         write_target(out, target, failures);
@@ -249,7 +251,7 @@ fn write_machine(out: &mut String, machine: &MachineReport) {
 pub fn facts(function: &FunctionFacts) -> String {
     let mut parts = Vec::new();
     if let Some(n) = function.registers {
-        parts.push(format!("{n} registers"));
+        parts.push(count(n, "register"));
     }
     parts.push(spills(function.spill_stores, function.spill_loads));
     if let Some(n) = function.shared {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::markdown::table;
 use super::rounds::{Became, CandidateReport, FateReport, RoundReport, RoundsReport};
 use super::text::{self, Failures, variant};
+use crate::base::count;
 use crate::model::Axis;
 use crate::record::profile::Gaps;
 
@@ -15,11 +16,6 @@ pub(super) fn duration(ns: f64) -> String {
         ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
         ns => format!("{:.2} ms", ns / 1e6),
     }
-}
-
-/// A count with its noun.
-fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// `compute 0.92, memory 0.57, latency unknown; bound by memory`.

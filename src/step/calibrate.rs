@@ -1,6 +1,6 @@
 //! calibrate: can this operator's tolerance tell right from wrong?
 
-use crate::base::Severity;
+use crate::base::{Severity, count};
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::calibrate::calibrate;
 use crate::model::Tolerance;
@@ -35,9 +35,9 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         let which: Vec<&str> =
             cases.iter().filter_map(|c| params.cases.get(*c)).map(|c| c.distribution.as_str()).collect();
         let text = format!(
-            "a kernel that gives {candidate} would pass {} of {} trials ({})",
+            "a kernel that gives {candidate} would pass {} of {} ({})",
             cases.len(),
-            params.cases.len(),
+            count(params.cases.len(), "trial"),
             which.join(", ")
         );
         notes.push(io::note(Severity::Note, "calibrate.weak", text));
@@ -62,7 +62,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         job,
         "calibration",
         &calibration,
-        format!("{} null candidates over {} trials", candidates.len(), params.cases.len()),
+        format!("{} over {}", count(candidates.len(), "null candidate"), count(params.cases.len(), "trial")),
     )?;
     ran.notes = notes;
     Ok(io::judged(ran, verdict))

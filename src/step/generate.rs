@@ -1,5 +1,6 @@
 //! generate, from a file: the source and every file it can reach, as one tree.
 
+use crate::base::count;
 use crate::engine::{Job, Ran, RunError};
 use crate::record::params::GenerateParams;
 use crate::record::spec::Tree;
@@ -22,7 +23,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     }
     let summary = match tree.files.len() {
         1 => params.main,
-        n => format!("{} and {} headers", params.main, n - 1),
+        n => format!("{} and {}", params.main, count(n - 1, "header")),
     };
     io::one(job, "source", &tree, summary)
 }

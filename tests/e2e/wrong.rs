@@ -61,6 +61,37 @@ fn an_off_by_one_at_the_ragged_edge_names_output_index_got_and_want() {
 }
 
 #[test]
+fn elements_of_two_axes_are_told_by_coordinates() {
+    let matrix = |text: &str| {
+        let project = body(text);
+        for tensor in ["inputs.x", "outputs.y"] {
+            let of = |shape: &str| format!("{tensor} = {{ dtype = \"f32\", shape = [{shape}] }}");
+            project.edit("kernel.toml", &of("\"n\""), &of("\"2\", \"n / 2\""));
+        }
+        project.build(&[]).expect(100)
+    };
+    let missing = matrix("if (i < n - 1) y[i] = 2 * x[i] + 1;");
+    assert_eq!(failure(&missing, JUDGE), "1 of 10 elements of the output `y` was not written, at [1, 4]");
+    let wrong = matrix("if (i < n) y[i] = 2 * x[i < n - 1 ? i : i - 1] + 1;");
+    assert!(failure(&wrong, JUDGE).starts_with("`y` is wrong at [1, 4]: got "), "{}", failure(&wrong, JUDGE));
+    wrong.says("1 of 10 elements is plainly wrong, at [1, 4]: got ");
+    let early = matrix("if (i == 7) y[i] = y[i] + 1; else if (i < n) y[i] = 2 * x[i] + 1;");
+    let why = failure(&early, JUDGE);
+    assert!(why.starts_with("element [1, 2] of `y` is read before anything wrote it"), "{why}");
+    let race = failure(&matrix("if (i < n) y[i] = 2 * x[i] + 1; if (i == 12) y[6] = 0;"), JUDGE);
+    assert!(race.starts_with("race on element [1, 1] of `y`"), "{race}");
+}
+
+#[test]
+fn an_access_far_out_of_bounds_is_no_access_to_another_buffer() {
+    // Two pages on, as if the buffers lay as close as guard pages let them.
+    for (text, buffer) in [("if (i < n) y[i] = 2 * x[i + 2048] + 1;", "x"), ("if (i < n) y[i - 2048] = x[i];", "y")] {
+        let why = failure(&body(text).build(&[]).expect(100), JUDGE);
+        assert!(why.contains(&format!("of `{buffer}`, which has 10")), "{text}: {why}");
+    }
+}
+
+#[test]
 fn an_access_out_of_bounds_is_named_with_its_buffer() {
     let built = body("if (i <= n) y[i] = 2 * x[i] + 1;").build(&[]).expect(100);
     let why = failure(&built, JUDGE);

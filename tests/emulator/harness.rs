@@ -205,6 +205,7 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
             fd: fd.as_raw_fd(),
             bytes: d.bytes.len() as u64,
             element: d.element,
+            axes: vec![],
             writable: d.writable,
             poisoned: d.poisoned,
         })

@@ -74,14 +74,21 @@ fn compare(lab: &Lab, words: &[&str]) -> Compared {
     Compared { output: lab.project.command(&words).output().unwrap() }
 }
 
-/// The only row of a comparison as JSON.
+/// A comparison as JSON.
 #[track_caller]
-fn row(lab: &Lab, words: &[&str]) -> Value {
+fn document(lab: &Lab, words: &[&str]) -> Value {
     let compared = compare(lab, &[words, &["--message-format", "json"]].concat());
     let document: Value = serde_json::from_str(&compared.out()).unwrap_or_else(|e| panic!("{e}: {}", compared.said()));
     let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/comparison.json");
     let schema = jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap();
     assert!(schema.is_valid(&document), "{document}");
+    document
+}
+
+/// The only row of a comparison as JSON.
+#[track_caller]
+fn row(lab: &Lab, words: &[&str]) -> Value {
+    let document = document(lab, words);
     let [row] = &document["rows"].as_array().unwrap()[..] else { panic!("{document}") };
     row.clone()
 }
@@ -282,6 +289,16 @@ fn what_cannot_be_built_for_cpu_is_said_and_what_is_timed_is_compared_all_the_sa
     let compared = compare(&lab, &["HEAD"]).expect(101).says(why);
     assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
     assert!(compared.says("error: not all could be built; the working tree").said().contains(": 1 slower"));
+    let document = document(&lab, &["HEAD"]);
+    assert_eq!(document["rows"][0]["decision"]["change"], "slower");
+    let [unbuilt] = &document["unbuilt"].as_array().unwrap()[..] else { panic!("{document}") };
+    let because = unbuilt["because"].as_str().unwrap();
+    assert!(because.starts_with("`p/k/V=1/cpu/compile` failed: cannot compile `k.cu`"), "{because}");
+    let about = ["package", "kernel", "target", "failed"].map(|name| unbuilt[name].clone());
+    assert_eq!(Value::from(about.to_vec()), serde_json::json!(["p", "k", "cpu", true]));
+    let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).expect(101).out();
+    assert!(markdown.starts_with("### kforge compare: 1 slower, 1 could not be built\n"), "{markdown}");
+    assert!(markdown.ends_with(&format!("\n\n{why}: cannot compile `k.cu`\n")), "{markdown}");
     compare(&lab, &["HEAD", "--margin", "5%"]).expect(101).says("1 same");
     let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(102);
     assert!(!elsewhere.said().contains("built for"), "{}", elsewhere.said());
@@ -295,6 +312,10 @@ fn a_machine_that_cannot_compile_for_cpu_has_found_nothing_against_who_is_compar
     let why = "warning: `p/k` was not built for `cpu`: C++ compiler `/nowhere/c++` is not an executable file";
     compare(&lab, &["HEAD"]).expect(102).says(why).says("1 slower");
     compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says(why);
+    assert_eq!(document(&lab, &["HEAD"])["unbuilt"][0]["failed"], false);
+    let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).out();
+    assert!(markdown.starts_with("### kforge compare: 1 slower\n"), "{markdown}");
+    assert!(markdown.contains(why.trim_start_matches("warning: ")), "{markdown}");
 }
 
 #[test]

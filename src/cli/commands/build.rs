@@ -8,7 +8,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::failures::{self, Teller};
-use crate::base::Digest;
+use crate::base::{Digest, count};
 use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages, Ready};
@@ -421,7 +421,7 @@ fn say_outdated(context: &Context, all: &[Outdated]) {
 
 /// How many steps ended how, in a line.
 pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
-    let mut parts = vec![format!("{} steps: {} executed, {} fresh", c.total, c.executed, c.fresh)];
+    let mut parts = vec![format!("{}: {} executed, {} fresh", count(c.total, "step"), c.executed, c.fresh)];
     for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
         if n > 0 {
             parts.push(format!("{n} {what}"));

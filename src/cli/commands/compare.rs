@@ -26,7 +26,7 @@ use crate::workspace::select::Selected;
 mod pairs;
 mod sides;
 
-use sides::{Side, Standings, Stood, Why};
+use sides::{Side, Standings, Stood};
 
 /// What is compared with.
 enum Base {
@@ -228,6 +228,7 @@ fn rows(
         let (base, head) = (before.variant.clone(), head.variant.clone());
         found.rows.push(Row { seat, base, head, decision });
     }
+    found.unbuilt.clone_from(&side.unbuilt);
     found.added = side.standings.keys().filter(|seat| !standings.contains_key(seat)).cloned().collect();
     for (seat, before) in standings.iter().filter(|(seat, _)| !side.standings.contains_key(seat)) {
         let Seat { package, kernel, target, shape, .. } = seat.clone();
@@ -281,13 +282,13 @@ fn say(context: &Context, args: &CompareArgs, found: &Comparison) -> Result<(), 
 /// How it ends: several reasons at once give the first of 101, 100, 4, 102, 103.
 fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comparison) -> Exit {
     let text = format!("{} with {}: {}", found.head, found.base, found.conclusion());
-    for ((kernel, target), why) in &side.unbuilt {
-        match why {
-            Why::Failed(why) => context.console.error(&format!("`{kernel}` could not be built for `{target}`: {why}")),
-            Why::Lacking(why) => context.console.warn(&format!("`{kernel}` was not built for `{target}`: {why}")),
+    for unbuilt in &found.unbuilt {
+        match unbuilt.failed {
+            true => context.console.error(&unbuilt.to_string()),
+            false => context.console.warn(&unbuilt.to_string()),
         }
     }
-    if side.unbuilt.values().any(|why| matches!(why, Why::Failed(_))) {
+    if found.unbuilt.iter().any(|unbuilt| unbuilt.failed) {
         let wrong = if side.wrong { "a kernel is wrong, and " } else { "" };
         context.console.error(&format!("{wrong}not all could be built; {text}"));
         context.console.err("help: `--target` with the targets that are to be compared leaves the others out\n");

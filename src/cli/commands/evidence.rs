@@ -193,6 +193,8 @@ fn list(context: &Context, args: &EvidenceList) -> Result<Exit, Exit> {
     }
     let rest = match all - held.len() {
         0 => String::new(),
+        1 if open => "; 1 more is of no step that is known here (`--all` lists it)".into(),
+        1 => "; 1 more answers nothing that is asked here (`--all` lists it)".into(),
         n if open => format!("; {n} more are of no step that is known here (`--all` lists them)"),
         n => format!("; {n} more answer nothing that is asked here (`--all` lists them)"),
     };

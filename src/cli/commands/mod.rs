@@ -33,6 +33,7 @@ use self::build::Ending;
 use super::args::{Command, MessageFormat};
 use super::exit::Exit;
 use super::session::Context;
+use crate::base::count;
 use crate::plan::Goal;
 
 /// Whether a command's events go to standard output as JSON.
@@ -109,11 +110,6 @@ fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// A count with its noun: `1 file`, `2 files`.
-fn count(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +118,5 @@ mod tests {
     fn sizes_have_units() {
         assert_eq!((bytes(0), bytes(1023), bytes(1536)), ("0 B".into(), "1023 B".into(), "1.5 KiB".into()));
         assert_eq!(bytes(5 << 40), "5.0 TiB");
-        assert_eq!((count(1, "file"), count(0, "file")), ("1 file".into(), "0 files".into()));
     }
 }

@@ -61,6 +61,50 @@ fn a_failure_names_output_index_got_and_want() {
 }
 
 #[test]
+fn elements_are_told_by_coordinates_where_there_are_two_axes_or_more() {
+    let shape = [2, 3, 4];
+    let mut want = vec![1.0; 24];
+    want[23] = 2.0;
+    let got = |at: usize, value: f64| (0..24).map(|i| if i == at { value } else { want[i] }).collect::<Vec<_>>();
+    let seen = |at, value| {
+        let mut c = Comparison::new("y", DType::F16, &shape, rms(&want), None);
+        c.floats(0, &got(at, value), &want, None);
+        c.finish()
+    };
+    let of = |output: &OutputObserved, tolerance: &Tolerance| judge_output(output, tolerance).reasons.join(" ");
+    let gross = seen(18, 7.0);
+    assert_eq!(gross.gross.as_ref().unwrap().first.index, 18, "what is recorded is a number");
+    let judged = judge(
+        &VerifyObservation {
+            trials: vec![TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![gross.clone()] }],
+            ..VerifyObservation::begun(true, 1, "check".into())
+        },
+        &with(Tolerance::default()),
+    );
+    assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at [1, 1, 2]: got 7, want 1".into()));
+    assert!(judged.explanation.contains(" plainly wrong, at [1, 1, 2]: got 7"), "{}", judged.explanation);
+    assert!(of(&gross, &Tolerance::default()).starts_with("element [1, 1, 2]: got 7, want 1, error"));
+    let capped = Tolerance { matched: 0.5, max_error: Some(1.0), ..Tolerance::default() };
+    assert!(of(&OutputObserved { beyond: Some(1), ..gross.clone() }, &capped).starts_with("element [1, 1, 2]: got 7"));
+    let class = of(&seen(23, f64::NAN), &Tolerance::default());
+    assert!(class.ends_with("; first at [1, 2, 3]: got NaN, want 2"), "{class}");
+    let mut exact = Comparison::new("y", DType::I32, &shape, 0.0, None);
+    exact.ints(0, &(1..25).collect::<Vec<i64>>(), &(0..24).map(|i| i + i64::from(i != 4)).collect::<Vec<i64>>());
+    assert_eq!(
+        of(&exact.finish(), &Tolerance::default()),
+        "1 of 24 elements differs; first at [0, 1, 0]: got 5, want 4"
+    );
+    let mut said = Comparison::new("y", DType::F16, &shape, 1.0, None);
+    let checked = Checked { by: "ref.py::check".into(), rejected: 1, whole: false, message: None };
+    said.checked(checked, 24, |i| i != 7, |i| (i.to_string(), "0".into()));
+    let word = of(&said.finish(), &Tolerance::default());
+    assert_eq!(word, "`ref.py::check` rejects 1 of 24 elements (the first at [0, 1, 3]: got 7, want 0)");
+    // What was recorded before shapes were has numbers.
+    let before = OutputObserved { shape: vec![], ..gross };
+    assert!(of(&before, &Tolerance::default()).starts_with("element 18: got 7"));
+}
+
+#[test]
 fn one_element_differs_and_two_differ() {
     let of = |got: &[i64], want: &[i64]| {
         let mut c = Comparison::new("i", DType::I32, &[want.len() as u64], 0.0, None);
@@ -134,6 +178,11 @@ fn a_race_is_named_before_what_it_leads_to() {
     seen.findings =
         vec![Finding::new(FindingKind::Uninitialised, "read early"), Finding::new(FindingKind::Race, "race on `s`")];
     assert_eq!(judge(&seen, &with(Tolerance::default())).verdict, Verdict::Fail("race on `s`".into()));
+    // Where it goes, another thread may write.
+    seen.findings.push(Finding::new(FindingKind::OutOfBounds, "outside `x`"));
+    let judged = judge(&seen, &with(Tolerance::default()));
+    assert_eq!(judged.verdict, Verdict::Fail("outside `x`".into()));
+    assert!(judged.explanation.starts_with("outside `x`\nrace on `s`\nread early\n"), "{}", judged.explanation);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fields::{OPERATOR, TOLERANCE};
 use super::spec::{Spec, Ty};
+use crate::base::count;
 use crate::base::diag::closest;
 use crate::base::{Diagnostic, SourceFile, Span};
 use crate::model::DType;
@@ -156,11 +157,11 @@ impl Check<'_> {
         if array.len() < least || array.len() > most {
             let expected = match (least, most) {
                 (_, usize::MAX) => format!("at least {least}"),
-                (a, b) if a == b => format!("{a} values"),
+                (a, b) if a == b => count(a, "value"),
                 (a, b) => format!("{a} to {b} values"),
             };
-            self.error("manifest.length", format!("`{name}` has {} values", array.len()), value.span()).expected =
-                Some(expected);
+            self.error("manifest.length", format!("`{name}` has {}", count(array.len(), "value")), value.span())
+                .expected = Some(expected);
         }
         for element in array {
             self.value(item, element, name, &element.span());

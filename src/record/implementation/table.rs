@@ -41,6 +41,7 @@ pub const PARTS: &[Part] = &[
         "problems",
         &[
             "model/bound.rs",
+            "model/coordinates.rs",
             "model/dtype.rs",
             "model/grid.rs",
             "model/operator.rs",

@@ -2,6 +2,7 @@
 
 use super::function::FUNCTIONS;
 use super::{Expr, Operator};
+use crate::base::count;
 use crate::reference::check::quoted;
 use crate::reference::registry::nearest;
 
@@ -221,7 +222,7 @@ impl Parser<'_> {
         }
         self.expect(")", "`,` or `)`")?;
         if arguments.len() != function.arity() {
-            let text = format!("`{name}` takes {} arguments, found {}", function.arity(), arguments.len());
+            let text = format!("`{name}` takes {}, found {}", count(function.arity(), "argument"), arguments.len());
             return Err(at(self.text, column, &text));
         }
         Ok(Expr::Call(*function, arguments))

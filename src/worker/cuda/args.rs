@@ -1,6 +1,7 @@
 //! Whether launches pass what the binary takes, and ask for no more than a block can have. Knows parameters' offsets and sizes, and limits of architectures;
 //! does not know what arguments mean.
 
+use crate::base::count;
 use crate::model::bound::{Arg, KernelLaunch, Launch, StructField};
 use crate::model::limits;
 use crate::model::target::capability;
@@ -34,18 +35,18 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
         let sizes = if sizes.is_empty() { String::new() } else { format!(" (of {} bytes)", sizes.join(", ")) };
         return Some(format!(
             "`args` has {}, the kernel takes {}{sizes}",
-            count(launch.args.len()),
-            count(takes.len())
+            count(launch.args.len(), "argument"),
+            count(takes.len(), "argument")
         ));
     }
     if let Some((i, (arg, takes))) =
         launch.args.iter().zip(&takes).enumerate().find(|(_, (arg, takes))| size_of(arg) != u64::from(**takes))
     {
         return Some(format!(
-            "argument {} ({}) has {} bytes, the kernel's parameter has {takes}",
+            "argument {} ({}) has {}, the kernel's parameter has {takes}",
             i + 1,
             name_of(arg),
-            size_of(arg)
+            count(size_of(arg), "byte")
         ));
     }
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
@@ -89,10 +90,6 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
             limits::REGISTERS_OF_A_BLOCK
         )
     })
-}
-
-fn count(n: usize) -> String {
-    if n == 1 { "1 argument".into() } else { format!("{n} arguments") }
 }
 
 /// Bytes of an argument as C lays it out.

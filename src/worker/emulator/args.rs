@@ -1,6 +1,7 @@
 //! Arguments of a launch against the parameters of its entry, and as the bytes a trampoline reads. Pure but for the addresses it is given.
 
 use super::image::{Parameter, ParameterKind};
+use crate::base::count;
 use crate::model::DType;
 use crate::model::bound::{Arg, Scalar, StructField};
 use crate::model::tensor_map;
@@ -9,7 +10,8 @@ use crate::reference::{Values, float};
 /// Checks count, sizes and kinds; says what is wrong, or nothing.
 pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Result<(), String> {
     if args.len() != parameters.len() {
-        return Err(format!("`{entry}` takes {} parameters, the launch passes {}", parameters.len(), args.len()));
+        let takes = count(parameters.len(), "parameter");
+        return Err(format!("`{entry}` takes {takes}, the launch passes {}", args.len()));
     }
     for (position, (arg, parameter)) in args.iter().zip(parameters).enumerate() {
         let (what, size, fits) = match arg {
@@ -37,9 +39,10 @@ pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Resu
                 ParameterKind::Bool => "a truth value",
             };
             return Err(format!(
-                "argument {} of `{entry}` is {what} ({size} bytes), the parameter {expected} of {} bytes",
+                "argument {} of `{entry}` is {what} ({}), the parameter {expected} of {}",
                 position + 1,
-                parameter.size
+                count(size, "byte"),
+                count(parameter.size, "byte")
             ));
         }
     }

@@ -10,6 +10,7 @@ use super::core::{self, Core};
 use super::hooks;
 use super::job::finding;
 use super::stack::STACK_BYTES;
+use crate::model::coordinates::stored;
 use crate::record::{FindingKind, Space};
 
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
@@ -156,7 +157,8 @@ unsafe extern "C" fn land(core: *mut Core) {
                         (FindingKind::OutOfBounds, "access outside the buffer")
                     };
                     let who = format!("thread {} of block {}", job.thread_named(thread), job.block_named(block));
-                    let message = format!("{what} `{}` at element {index}, at {} by {who}", region.name, job.at(pc));
+                    let element = stored(index, &region.axes);
+                    let message = format!("{what} `{}` at element {element}, at {} by {who}", region.name, job.at(pc));
                     let mut found = finding(job, kind, message, pc, block, thread);
                     (found.buffer, found.index, found.space) =
                         (Some(region.name.clone()), Some(index), Some(Space::Global));

@@ -1,4 +1,4 @@
-//! Buffers of a trial in the runner: memory files mapped into one reserved range, each between guard pages.
+//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart and each hard against a page that nobody may touch.
 //! Knows addresses and names; not what is in them, nor who may have written it.
 #![expect(unsafe_code, reason = "maps memory files at fixed addresses inside a range it reserved")]
 
@@ -10,6 +10,15 @@ use crate::worker::message::SharedBuffer;
 const PAGE: u64 = 4096;
 /// What the start of a buffer is aligned to even where its end is hard against a guard page: the widest vector access.
 const ALIGN: u64 = 16;
+
+/// What lies on either side of every buffer, and nobody may touch. Of an address nothing tells which buffer it was meant for: buffers are so far apart that one with
+/// a wrong index goes to none rather than to another, where it would look like a race, or like nothing. Only room among addresses, no memory.
+const GAP: u64 = 16 << 20;
+
+/// Room among addresses that lies between so many buffers of a trial, and around them.
+pub fn gaps(buffers: usize) -> u64 {
+    (buffers as u64 + 1) * GAP
+}
 
 /// Where a buffer's bytes lie in its memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +44,8 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) element: usize,
+    /// Extent and stride of each axis, in elements; empty for what is no tensor.
+    pub(super) axes: Vec<(u64, u64)>,
     pub(super) writable: bool,
     pub(super) poisoned: bool,
 }
@@ -53,8 +64,8 @@ impl Arena {
     /// Reserves room and maps every buffer, with `extra` bytes for arrays of addresses; at address `near`, where that is free.
     pub(super) fn map(buffers: &[SharedBuffer], guard_after: bool, extra: usize, near: usize) -> Result<Arena, String> {
         let pages = |bytes: usize| bytes.div_ceil(PAGE as usize) * PAGE as usize;
-        let files: usize = buffers.iter().map(|b| placement(b.bytes, guard_after).file as usize + PAGE as usize).sum();
-        let bytes = files + pages(extra) + 2 * PAGE as usize;
+        let files: usize = buffers.iter().map(|b| placement(b.bytes, guard_after).file as usize).sum();
+        let bytes = files + gaps(buffers.len()) as usize + pages(extra) + PAGE as usize;
         // SAFETY: an anonymous, inaccessible mapping at an address the system chooses, at the one it is asked for only if nothing lies there.
         let start = unsafe {
             libc::mmap(
@@ -70,7 +81,7 @@ impl Arena {
             return Err(format!("cannot reserve {bytes} bytes for buffers: {}", io::Error::last_os_error()));
         }
         let start = start as usize;
-        let mut arena = Arena { start, bytes, regions: Vec::new(), next: start + PAGE as usize };
+        let mut arena = Arena { start, bytes, regions: Vec::new(), next: start + GAP as usize };
         for buffer in buffers {
             let place = placement(buffer.bytes, guard_after);
             let protection = if buffer.writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
@@ -85,10 +96,11 @@ impl Arena {
                 start: arena.next + place.offset as usize,
                 bytes: buffer.bytes as usize,
                 element: buffer.element.max(1) as usize,
+                axes: buffer.axes.clone(),
                 writable: buffer.writable,
                 poisoned: buffer.poisoned,
             });
-            arena.next += place.file as usize + PAGE as usize;
+            arena.next += place.file as usize + GAP as usize;
         }
         Ok(arena)
     }
@@ -112,7 +124,7 @@ impl Arena {
         let start = self.next;
         // SAFETY: `mapped` bytes were just mapped writable at `start`, at least as many as the words take.
         unsafe { ptr::copy_nonoverlapping(words.as_ptr(), start as *mut u64, words.len()) };
-        self.regions.push(Region { name, start, bytes, element: 8, writable: false, poisoned: false });
+        self.regions.push(Region { name, start, bytes, element: 8, axes: vec![], writable: false, poisoned: false });
         self.next += mapped;
         Ok(start as u64)
     }

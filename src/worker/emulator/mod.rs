@@ -69,5 +69,5 @@ pub use claims::{Claim, Claimant, credible};
 pub use headers::headers;
 pub use image::keeps_state;
 pub use inspect::inspect;
-pub use memory::{Placement, placement};
+pub use memory::{Placement, gaps, placement};
 pub use stack::STACK_BYTES;

@@ -15,6 +15,8 @@ use super::hooks;
 use super::job::{Job, Loaded, finding};
 use super::memory::Arena;
 use super::shadow::{Cell, Clocks, Knowledge, Record};
+use crate::base::count;
+use crate::model::coordinates::stored;
 use crate::record::{Finding, FindingKind, Space};
 
 /// Bytes that one cell stands for: of shared memory until a smaller access is seen, and of globals.
@@ -186,7 +188,8 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
             image(core, job, watch, &access);
         } else if !(*core).on_any_stack(address) {
             let what = if address < 4096 { "a null pointer" } else { "an address in no buffer" };
-            let message = format!("{} of {size} bytes through {what} ({address:#x}) at {}", verb(kind), job.at(pc));
+            let message =
+                format!("{} of {} through {what} ({address:#x}) at {}", verb(kind), count(size, "byte"), job.at(pc));
             stop(
                 core,
                 job,
@@ -245,6 +248,15 @@ struct Place<'a> {
     name: &'a str,
     space: Space,
     index: i64,
+    /// Extent and stride of each axis, where it goes into a tensor.
+    axes: &'a [(u64, u64)],
+}
+
+impl Place<'_> {
+    /// The element, for people.
+    fn element(&self) -> String {
+        stored(self.index, self.axes)
+    }
 }
 
 /// Whether the address suits the size: the compiler marks accesses through types of lesser alignment.
@@ -264,12 +276,14 @@ unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
             let Some(region) = job.arena.nearest(a.address) else { return };
             let offset = a.address as i64 - region.start as i64;
             let index = offset.div_euclid(region.element as i64);
-            let at = Place { name: &region.name, space: Space::Global, index };
+            let at = Place { name: &region.name, space: Space::Global, index, axes: &region.axes };
+            // One that begins inside and ends outside has coordinates.
+            let element = at.element();
             let elements = region.bytes / region.element;
             let message = format!(
-                "{} of {} bytes at element {index} of `{}`, which has {elements}, at {} by {}",
+                "{} of {} at element {element} of `{}`, which has {elements}, at {} by {}",
                 verb(a.kind),
-                a.size,
+                count(a.size, "byte"),
                 region.name,
                 job.at(a.pc),
                 by(core, job, a)
@@ -278,12 +292,13 @@ unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
         };
         let region = &job.arena.regions[which];
         let offset = a.address - region.start;
-        let at = Place { name: &region.name, space: Space::Global, index: (offset / region.element) as i64 };
+        let index = (offset / region.element) as i64;
+        let at = Place { name: &region.name, space: Space::Global, index, axes: &region.axes };
         if misaligned(a) {
             let message = format!(
-                "{} of {} bytes of `{}` at byte {offset}, at {}",
+                "{} of {} of `{}` at byte {offset}, at {}",
                 verb(a.kind),
-                a.size,
+                count(a.size, "byte"),
                 region.name,
                 job.at(a.pc)
             );
@@ -300,7 +315,7 @@ unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
             if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
                 let message = format!(
                     "element {} of `{}` is read before anything wrote it, at {} by {}",
-                    at.index,
+                    at.element(),
                     at.name,
                     job.at(a.pc),
                     by(core, job, a)
@@ -324,7 +339,7 @@ unsafe fn image(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
     let offset = a.address - job.loaded.base;
     let Some(variable) = job.loaded.image.global_at(offset as u64) else { return };
     let index = (offset as u64 - variable.start) / a.size.max(1) as u64;
-    let at = Place { name: &variable.name, space: Space::Global, index: index as i64 };
+    let at = Place { name: &variable.name, space: Space::Global, index: index as i64, axes: &[] };
     // SAFETY: as for `access`.
     unsafe {
         if variable.start + variable.size < (offset + a.size) as u64 {
@@ -439,7 +454,7 @@ unsafe fn race_found(core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, old
         };
         let mut message = format!(
             "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with nothing between that orders them",
-            at.index,
+            at.element(),
             at.name,
             verb(a.kind),
             job.at(a.pc),
@@ -474,12 +489,12 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
                 None => ("shared memory", 0, 0),
             }
         };
-        let at = Place { name, space: Space::Shared, index: ((offset - start) / a.size.max(1)) as i64 };
+        let at = Place { name, space: Space::Shared, index: ((offset - start) / a.size.max(1)) as i64, axes: &[] };
         if offset + a.size > start + size {
             let message = format!(
-                "{} of {} bytes at byte {} of `{name}` in shared memory, which has {size}, at {} by {}",
+                "{} of {} at byte {} of `{name}` in shared memory, which has {size}, at {} by {}",
                 verb(a.kind),
-                a.size,
+                count(a.size, "byte"),
                 offset - start,
                 job.at(a.pc),
                 by(core, job, a)
@@ -488,9 +503,9 @@ unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         }
         if misaligned(a) {
             let message = format!(
-                "{} of {} bytes of `{name}` at byte {}, at {}",
+                "{} of {} of `{name}` at byte {}, at {}",
                 verb(a.kind),
-                a.size,
+                count(a.size, "byte"),
                 offset - start,
                 job.at(a.pc)
             );
@@ -558,7 +573,8 @@ pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
         };
         if let Some(region) = job.arena.nearest(address) {
             let byte = address.wrapping_sub(region.start);
-            let at = Place { name: &region.name, space: Space::Global, index: (byte / region.element) as i64 };
+            let at =
+                Place { name: &region.name, space: Space::Global, index: (byte / region.element) as i64, axes: &[] };
             stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(&region.name, byte), &at));
         } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
             let offset = (address - (*core).tls) as u64;
@@ -567,7 +583,7 @@ pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
                 .shared_at(offset)
                 .map_or((image.dynamic_name.as_str(), image.dynamic.0), |v| (v.name.as_str(), v.start));
             let byte = offset.saturating_sub(start) as usize;
-            let at = Place { name, space: Space::Shared, index: byte as i64 };
+            let at = Place { name, space: Space::Shared, index: byte as i64, axes: &[] };
             stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(name, byte), &at));
         }
         // Anything else is reported by the access itself.

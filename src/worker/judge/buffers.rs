@@ -60,7 +60,10 @@ pub(super) fn make<'a>(
             (None, false) => sealed.entry(kept).or_insert(MemoryFile::sealed(&whole)?).again()?,
             (_, true) => MemoryFile::writable(&whole)?,
         };
-        let shared = shared(&tensor.name, &file, before.len(), tensor.dtype.bytes(), (writable, poisoned));
+        let shared = SharedBuffer {
+            axes: tensor.axes(),
+            ..shared(&tensor.name, &file, before.len(), tensor.dtype.bytes(), (writable, poisoned))
+        };
         let laid = laid(&tensor.name, tensor.dtype.bytes(), place, before, Use::Tensor(tensor));
         placed.push(Placed { shared, file, laid });
     }
@@ -83,7 +86,8 @@ fn laid<'a>(name: &'a str, element: u64, offset: usize, before: Vec<u8>, used: U
 
 fn shared(name: &str, file: &MemoryFile, bytes: usize, element: u64, flags: (bool, bool)) -> SharedBuffer {
     let (writable, poisoned) = flags;
-    SharedBuffer { name: name.to_string(), fd: file.number(), bytes: bytes as u64, element, writable, poisoned }
+    let (name, fd, bytes) = (name.to_string(), file.number(), bytes as u64);
+    SharedBuffer { name, fd, bytes, element, axes: vec![], writable, poisoned }
 }
 
 /// A whole memory file: the buffer at its place, canaries around it.
@@ -168,6 +172,33 @@ mod tests {
             write(&all[1], 9, &[1]);
             assert_eq!(all[1].after().unwrap().findings.len(), dirty, "{fill:?}");
         }
+    }
+
+    #[test]
+    fn elements_are_told_by_coordinates_and_what_is_one_is_told_as_one() {
+        let [a, b] = POISONS;
+        let y = tensor(Role::Output, &[2, 3], &[4, 1]);
+        let written = |poison: u8| {
+            let mut all = [1; 14];
+            all[12..].fill(poison);
+            all
+        };
+        let found = unwritten(&y, &[(a, &written(a)), (b, &written(b))]).unwrap();
+        assert_eq!(found.message, "1 of 6 elements of the output `y` was not written, at [1, 2]");
+        assert_eq!(found.index, Some(5), "its number in the record");
+        let one = |role, at, strides: [u64; 2]| {
+            let problem = problem(tensor(role, &[2, 3], &strides));
+            let placed = &placed(&problem, &[], false)[0];
+            // What an input holds may not be written by its file: as if it had been.
+            let mut whole = placed.file.read().unwrap();
+            whole[at] ^= 1;
+            placed.laid.after(whole).findings.into_iter().map(|f| (f.message, f.index)).collect::<Vec<_>>()
+        };
+        assert_eq!(one(Role::Input, 10, [4, 1]), [("the input `y` was changed, first at [1, 1]".into(), Some(5))]);
+        let gap = "1 element between those of `y` was written, the first 3 elements after its start";
+        assert_eq!(one(Role::Output, 6, [4, 1]), [(gap.into(), Some(3))]);
+        let beyond = "1 byte after `y` was written; the nearest is in element 6";
+        assert_eq!(one(Role::Output, 12, [3, 1]), [(beyond.into(), Some(6))]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A buffer with what lies around it: what it held before a run, and what must be true of it after whatever its values. Knows roles, poison and canaries; not
 //! where the bytes lie, or what values are right.
 
+use crate::base::count;
 use crate::model::bound::{Buffer, Fill};
+use crate::model::coordinates::{element, stored};
 use crate::model::{Role, Tensor};
 use crate::record::{Finding, FindingKind};
 
@@ -88,8 +90,9 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
             if let Some(at) = nearest {
                 let element = self.element.max(1) as i64;
                 let index = (*at as i64 - self.offset as i64).div_euclid(element);
-                let message =
-                    format!("{} bytes {side} `{name}` were written; the nearest is in element {index}", spoilt.len());
+                let were = if spoilt.len() == 1 { "was" } else { "were" };
+                let bytes = count(spoilt.len(), "byte");
+                let message = format!("{bytes} {side} `{name}` {were} written; the nearest is in element {index}");
                 findings.push(about(FindingKind::Canary, message, name, Some(index), spoilt.len()));
             }
         }
@@ -101,7 +104,7 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
             Use::Tensor(tensor) if tensor.role == Role::Input => {
                 if let Some(at) = self.before.differs(&bytes) {
                     let index = (at as u64 / self.element.max(1)) as i64;
-                    let message = format!("the input `{name}` was changed, first at {index}");
+                    let message = format!("the input `{name}` was changed, first at {}", stored(index, &tensor.axes()));
                     findings.push(about(FindingKind::InputModified, message, name, Some(index), 1));
                 }
             }
@@ -110,8 +113,9 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
                 let dirty = bytes.iter().filter(|byte| **byte != 0).count();
                 if let Some(at) = bytes.iter().position(|byte| *byte != 0) {
                     let index = (at as u64 / self.element.max(1)) as i64;
+                    let bytes = count(dirty, "byte");
                     let message =
-                        format!("the workspace `{name}` is not zero again: {dirty} bytes, first in element {index}");
+                        format!("the workspace `{name}` is not zero again: {bytes}, first in element {index}");
                     findings.push(about(FindingKind::WorkspaceDirty, message, name, Some(index), dirty));
                 }
             }
@@ -131,12 +135,15 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
         let changed = |at: &usize| !own[*at] && self.before.differs_in(at * width..(at + 1) * width, bytes);
         let mut changed = (0..own.len()).filter(changed);
         let first = changed.next()?;
-        let count = changed.count() + 1;
+        let gaps = changed.count() + 1;
         let message = format!(
-            "{count} elements between those of `{}` were written, the first {first} elements after its start",
-            tensor.name
+            "{} between those of `{}` {} written, the first {} after its start",
+            count(gaps, "element"),
+            tensor.name,
+            if gaps == 1 { "was" } else { "were" },
+            count(first, "element")
         );
-        Some(about(FindingKind::Canary, message, &tensor.name, Some(first as i64), count))
+        Some(about(FindingKind::Canary, message, &tensor.name, Some(first as i64), gaps))
     }
 
     /// The tensor, if a kernel writes it.
@@ -169,12 +176,12 @@ pub(in crate::worker) fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Op
     };
     let mut untouched = (0..tensor.elements()).filter(untouched);
     let first = untouched.next()?;
-    let count = untouched.count() + 1;
-    let (name, all) = (&tensor.name, tensor.elements());
-    let message = match count as u64 == all {
+    let missing = untouched.count() + 1;
+    let (name, all, at) = (&tensor.name, tensor.elements(), element(first, &tensor.shape));
+    let message = match missing as u64 == all {
         true => format!("the output `{name}` was not written"),
-        false if count == 1 => format!("1 of {all} elements of the output `{name}` was not written, at {first}"),
-        false => format!("{count} of {all} elements of the output `{name}` were not written, the first at {first}"),
+        false if missing == 1 => format!("1 of {all} elements of the output `{name}` was not written, at {at}"),
+        false => format!("{missing} of {all} elements of the output `{name}` were not written, the first at {at}"),
     };
-    Some(about(FindingKind::Unwritten, message, name, Some(first as i64), count))
+    Some(about(FindingKind::Unwritten, message, name, Some(first as i64), missing))
 }

@@ -8,7 +8,7 @@ use super::reports::{Heard, hear};
 use crate::model::bound::{Constant, Launch};
 use crate::process::{Command, Limits, run};
 use crate::worker::confine::Confinement;
-use crate::worker::emulator::{Claim, Claimant, credible};
+use crate::worker::emulator::{Claim, Claimant, credible, gaps};
 use crate::worker::message::{RunnerRequest, RunnerTrial};
 
 /// Bytes kept of a runner's reports.
@@ -57,6 +57,7 @@ pub fn run_candidate(
     let buffers: u64 = trials.iter().flat_map(|trial| &trial.buffers).map(|buffer| buffer.bytes).sum();
     let count = trials.len() as u32;
     let binary = candidate.binary.again().map_err(|e| format!("cannot hand over the binary: {e}"))?;
+    let apart = trials.iter().map(|trial| gaps(trial.buffers.len())).sum();
     let request = RunnerRequest {
         binary_fd: binary.number(),
         entries: candidate.entries.to_vec(),
@@ -73,7 +74,7 @@ pub fn run_candidate(
         read: vec!["/proc/sys/vm/max_map_count".into()],
         programs: false,
         keep: all().map(MemoryFile::number).collect(),
-        limits: limits(candidate, buffers, time),
+        limits: limits(candidate, buffers, apart, time),
     };
     let json = |e: serde_json::Error| format!("cannot describe the run: {e}");
     let keep = serde_json::to_string(&keep).map_err(json)?;
@@ -114,13 +115,13 @@ fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
     }
 }
 
-/// Address space: the buffers, shadow state of up to sixteen bytes for each of theirs where accesses are watched, what the C library reserves for each
+/// Address space: the buffers, `apart` bytes between them, shadow state of up to sixteen bytes for each of theirs where accesses are watched, what the C library reserves for each
 /// thread, the loaded programs, and what was granted.
-fn limits(candidate: &Candidate<'_>, buffers: u64, time: Duration) -> Limits {
+fn limits(candidate: &Candidate<'_>, buffers: u64, apart: u64, time: Duration) -> Limits {
     let shadow = if candidate.check { 16 } else { 0 };
     let threads = u64::from(candidate.threads) + 1;
     Limits {
-        address_space: Some(candidate.memory + buffers * (1 + shadow) + threads * (256 << 20) + (1 << 30)),
+        address_space: Some(candidate.memory + buffers * (1 + shadow) + apart + threads * (256 << 20) + (1 << 30)),
         cpu_s: Some(time.as_secs().saturating_add(1).saturating_mul(threads)),
         file_size: None,
         open_files: None,

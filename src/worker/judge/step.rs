@@ -9,7 +9,7 @@ use super::laid::{After, POISONS};
 use super::memory::MemoryFile;
 use super::reports::Heard;
 use super::runs::{Candidate, run_candidate};
-use crate::base::Severity;
+use crate::base::{Severity, count};
 use crate::model::bound::{Arg, Launch};
 use crate::model::grid;
 use crate::record::params::{Compiler, Expected, Trial, VerifyParams};
@@ -333,9 +333,11 @@ impl<'a> Judge<'a> {
         self.task.write_document("observation", &self.observer.seen)?;
         let (trials, found) = (self.params.trials.len(), self.observer.seen.findings.len());
         let summary = match (&self.observer.seen.not_emulated, found) {
-            (_, 1..) => format!("{found} findings, emulated ({})", self.observer.seen.ran_as),
+            (_, 1..) => format!("{}, emulated ({})", count(found, "finding"), self.observer.seen.ran_as),
             (Some(what), 0) => format!("not emulated: {what}"),
-            (None, 0) => format!("{trials} trials in 3 thread orders, emulated ({})", self.observer.seen.ran_as),
+            (None, 0) => {
+                format!("{} in 3 thread orders, emulated ({})", count(trials, "trial"), self.observer.seen.ran_as)
+            }
         };
         let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
         Ok(Response::Done { verdict, notes: self.notes, summary, forget })

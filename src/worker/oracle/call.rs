@@ -10,7 +10,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::source::Named;
-use crate::base::Severity;
+use crate::base::{Severity, count};
 use crate::model::{Problem, Tensor};
 use crate::process::{Command, Finished, Limits, run};
 use crate::record::Note;
@@ -86,7 +86,11 @@ impl Call {
         let want = logical_len(tensor);
         if bytes.len() != want * 8 {
             let got = bytes.len() / 8;
-            return Err(failed(format!("the reference gave {got} values for `{}`, {want} are expected", tensor.name)));
+            return Err(failed(format!(
+                "the reference gave {} for `{}`, {want} expected",
+                count(got, "value"),
+                tensor.name
+            )));
         }
         Ok(Values::from_le_bytes(tensor.dtype, &bytes))
     }

@@ -2,6 +2,7 @@
 
 use super::nulls;
 use super::source::Source;
+use crate::base::count;
 use crate::model::{Problem, Reference};
 use crate::record::params::OracleParams;
 use crate::reference::oracle::OracleOutput;
@@ -27,7 +28,7 @@ fn compute(task: &Task) -> Result<Response, Response> {
     }
     let values: usize = expected.outputs.values().map(|values| values.len()).sum();
     let made = source.said().map_or(String::new(), |said| format!(", {said}"));
-    Ok(done(format!("{values} expected values{made}"), vec![]))
+    Ok(done(format!("{}{made}", count(values, "expected value")), vec![]))
 }
 
 /// Refuses a reference of the package's own that gives no scale where a tolerance is measured in it: `scaled` would allow nothing.

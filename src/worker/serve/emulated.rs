@@ -1,6 +1,6 @@
 //! compile and inspect steps for the emulator, from tasks to its own functions and back. Knows both vocabularies; compiles nothing itself.
 
-use crate::base::Severity;
+use crate::base::{Severity, count};
 use crate::record::Note;
 use crate::record::params::{CompileParams, Compiler, InspectParams};
 use crate::worker::compilers::{Bounds, Within, confined, remembered};
@@ -45,7 +45,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
             task.write_document("facts", &made.facts)?;
             task.write("log", made.log.as_bytes())?;
             let warned = (!made.log.trim().is_empty()).then(|| warning(&made.log));
-            Ok(done(format!("{} entries for the emulator", params.entries.len()), warned.into_iter().collect()))
+            Ok(done(format!("{} for the emulator", count(params.entries.len(), "entry")), warned.into_iter().collect()))
         }
     }
 }
@@ -60,5 +60,5 @@ fn inspected(task: &Task) -> Result<Response, Response> {
     let facts =
         read(&task.read("binary")?, &params.entries).map_err(|e| failed(format!("cannot inspect the binary: {e}")))?;
     task.write_document("inspection", &facts)?;
-    Ok(done(format!("{} entries", facts.functions.len()), vec![]))
+    Ok(done(count(facts.functions.len(), "entry"), vec![]))
 }

@@ -19,7 +19,7 @@ use crate::plan::Goal;
 use crate::record::timing::BenchObserved;
 use crate::record::{DeviceClass, Outcome, Spec, StepKind};
 use crate::release::Bundle;
-use crate::release::comparison::Seat;
+use crate::release::comparison::{Seat, Unbuilt};
 use crate::workspace::Workspace;
 use crate::workspace::select::Selected;
 
@@ -58,19 +58,8 @@ pub(super) struct Side<'a, 'p> {
     pub(super) timed: BTreeSet<[String; 4]>,
     /// Whether a kernel is wrong, on whatever target.
     pub(super) wrong: bool,
-    /// What was not built for targets that are not timed, by kernel and target.
-    pub(super) unbuilt: Unbuilt,
-}
-
-/// What was not built, by kernel and target.
-pub(super) type Unbuilt = BTreeMap<(String, String), Why>;
-
-/// Why something was not built.
-pub(super) enum Why {
-    /// A step failed.
-    Failed(String),
-    /// This machine lacks something: that says nothing of the kernel.
-    Lacking(String),
+    /// What was not built for targets that are not timed.
+    pub(super) unbuilt: Vec<Unbuilt>,
 }
 
 /// Builds what is selected, and hands it to `with`. What is timed needs nothing of what is built for targets that are not.
@@ -148,31 +137,31 @@ fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
 }
 
 /// What was not built for targets that are not timed. None if a step failed that is not for such a target alone.
-fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Unbuilt> {
-    let mut all = Unbuilt::new();
+fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> {
+    let mut all = BTreeMap::new();
     for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
         let labels = &node.labels;
-        let package = packages.all().find(|p| p.name == labels.package);
-        let target = package.zip(labels.target.as_ref()).and_then(|(p, name)| p.targets.get(name));
-        let timed = target.is_none_or(|t| t.arch != Arch::Cpu);
-        let why = match &done.outcome {
+        let declared = packages.all().find(|p| p.name == labels.package);
+        let declared = declared.zip(labels.target.as_ref()).and_then(|(p, name)| p.targets.get(name));
+        let timed = declared.is_none_or(|t| t.arch != Arch::Cpu);
+        let (failed, because) = match &done.outcome {
             Outcome::Failed(_) if timed => return None,
-            Outcome::Failed(_) => Why::Failed(format!("`{}` failed", node.id)),
-            Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => Why::Lacking(why.clone()),
+            Outcome::Failed(why) => (true, format!("`{}` failed: {}", node.id, why.lines().next().unwrap_or_default())),
+            Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => (false, why.clone()),
             _ => continue,
         };
         let name = |text: &Option<String>| text.clone().unwrap_or_default();
-        let seat = (format!("{}/{}", labels.package, name(&labels.kernel)), name(&labels.target));
+        let (package, kernel, target) = (labels.package.clone(), name(&labels.kernel), name(&labels.target));
+        let seat = [package.clone(), kernel.clone(), target.clone()];
+        let said = Unbuilt { package, kernel, target, failed, because };
+        // What failed says more than what this machine lacks.
         match all.entry(seat) {
-            Entry::Vacant(none) => drop(none.insert(why)),
-            // What failed says more than what this machine lacks.
-            Entry::Occupied(mut said) if matches!((said.get(), &why), (Why::Lacking(_), Why::Failed(_))) => {
-                said.insert(why);
-            }
+            Entry::Vacant(none) => drop(none.insert(said)),
+            Entry::Occupied(mut other) if !other.get().failed && failed => drop(other.insert(said)),
             Entry::Occupied(_) => {}
         }
     }
-    Some(all)
+    Some(all.into_values().collect())
 }
 
 /// Those who stood where a bundle was made.

@@ -79,7 +79,7 @@ impl<'a> Teller<'a> {
             requests.into_iter().map(|(whom, since)| format!("{} {whom}", seconds(since.elapsed()))).collect();
         // What counts most stands first: the line is cut at the width of the terminal.
         let money = if spent.money > 0.0 { format!(", {:.4}", spent.money) } else { String::new() };
-        let text = format!("{} tokens{money}; {}", spent.tokens, requests.join(", "));
+        let text = format!("{}{money}; {}", count(spent.tokens, "token"), requests.join(", "));
         self.context.console.progress("Asking", self.ended, self.about.len() as u64, &text);
     }
 }
@@ -88,7 +88,7 @@ impl<'a> Teller<'a> {
 pub(super) fn amounts(spent: &Spent) -> String {
     let mut out = count(spent.requests, "request");
     if spent.tokens > 0 {
-        out += &format!(", {} tokens", spent.tokens);
+        out += &format!(", {}", count(spent.tokens, "token"));
     }
     if spent.money > 0.0 {
         out += &format!(", {:.4} by its prices", spent.money);

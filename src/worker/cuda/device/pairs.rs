@@ -14,6 +14,7 @@ use super::made::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::rig::{Candidate, Rig};
 use super::wire::{Set, Shot, Shown};
+use crate::base::count;
 use crate::engine::evidence::PROVENANCE;
 use crate::measure::sampling::{self, SHORT_NS, Side};
 use crate::measure::stats::median;
@@ -73,7 +74,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
     pairs.rig.leave(&mut provenance);
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
-    let summary = format!("{} blocks", seen.blocks.len());
+    let summary = count(seen.blocks.len(), "block");
     let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
     Ok(Response::Done { verdict, notes: vec![], summary, forget })
 }

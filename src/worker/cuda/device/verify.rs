@@ -24,6 +24,7 @@ use super::left::{self, Known};
 use super::made::{self, Inputs};
 use super::rig::{Candidate, Rig};
 use super::sanitize;
+use crate::base::count;
 use crate::engine::evidence::PROVENANCE;
 use crate::model::Tensor;
 use crate::record::params::{Expected, Trial, VerifyParams};
@@ -266,8 +267,8 @@ impl<'a> Judge<'a> {
         task.write_document("observation", &*seen)?;
         task.write_document(PROVENANCE, &provenance)?;
         let summary = match seen.findings.len() {
-            0 => format!("{} trials on {}", params.trials.len(), provenance.device.product),
-            found => format!("{found} findings on {}", provenance.device.product),
+            0 => format!("{} on {}", count(params.trials.len(), "trial"), provenance.device.product),
+            found => format!("{} on {}", count(found, "finding"), provenance.device.product),
         };
         let (verdict, forget) = (passing.clone().map(Verdict::Fail), passing.is_some());
         Ok(Response::Done { verdict, notes: vec![], summary, forget })

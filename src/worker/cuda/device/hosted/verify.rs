@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::message::{Asked, Handed, Request, Start};
+use crate::base::count;
 use crate::engine::evidence::PROVENANCE;
 use crate::engine::lock::Mode;
 use crate::model::Tensor;
@@ -80,8 +81,8 @@ pub(in crate::worker::cuda::device) fn verify(task: &Task, params: &VerifyParams
     task.write_document(PROVENANCE, &provenance)?;
     let product = &provenance.device.product;
     let summary = match seen.findings.len() {
-        0 => format!("{} trials on {product}, host-launched", params.trials.len()),
-        found => format!("{found} findings on {product}, host-launched"),
+        0 => format!("{} on {product}, host-launched", count(params.trials.len(), "trial")),
+        found => format!("{} on {product}, host-launched", count(found, "finding")),
     };
     let (verdict, forget) = (passing.clone().map(Verdict::Fail), passing.is_some());
     Ok(Response::Done { verdict, notes: vec![], summary, forget })
