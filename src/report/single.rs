@@ -84,7 +84,7 @@ pub fn text(single: &Single<'_>) -> String {
     out
 }
 
-/// The trial in which an output is furthest off, and its elements with the largest errors.
+/// The trial in which an output is furthest off, and those of its elements that decide whether a tolerance holds, the largest errors first.
 fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem: Option<&Problem>) {
     let of = |o: &OutputObserved| o.front.first().map_or(0.0, |p| p.error);
     let seen =
@@ -123,13 +123,19 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
         let cells: Vec<String> = cells.iter().zip(&widths).map(|(c, w)| format!("{c:>w$}")).collect();
         format!("    {}", cells.join("  "))
     };
+    if !observed.front.is_empty() {
+        let _ = writeln!(
+            out,
+            "{DIM}    the elements that decide any tolerance: all others are no further off at values as large{DIM:#}"
+        );
+    }
     let _ = writeln!(out, "{DIM}{}{DIM:#}", line(heads));
     for row in &rows {
         let _ = writeln!(out, "{}", line([&row[0], &row[1], &row[2], &row[3]]));
     }
     let last = observed.front.len().saturating_sub(ROWS);
     if last > 0 {
-        let _ = writeln!(out, "{DIM}    and {last} more{DIM:#}");
+        let _ = writeln!(out, "{DIM}    and {last} more that do{DIM:#}");
     }
 }
 

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::find::{MANIFEST, root_above, tidy};
 use super::generated::{self, Templates};
-use super::lockfile::Lockfile;
+use super::lockfile::{FILE_NAME, Lockfile, LockfileError};
 use super::members;
 use crate::base::{Diagnostic, SourceFile, Witness};
 use crate::model::{self, Manifest, Package, UNNAMED};
@@ -38,6 +38,18 @@ pub struct Workspace {
     pub locked: bool,
     /// What was asked of the file system to find all this, the lockfile left out.
     pub witness: Witness,
+}
+
+impl Workspace {
+    /// Reads the lockfile once more: another command may have written it since.
+    ///
+    /// # Errors
+    /// As [`Lockfile::read`].
+    pub fn read_lock(&mut self) -> Result<(), LockfileError> {
+        self.locked = self.root.join(FILE_NAME).exists();
+        self.lock = Lockfile::read(&self.root)?;
+        Ok(())
+    }
 }
 
 /// Loads the workspace of `manifest`, its generated kernels made by `templates`. All errors of all manifests come at once; the workspace is none if there is any.
@@ -102,7 +114,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
         new.then(|| said.push(d.clone()));
         new
     });
-    let locked = folder.join(super::lockfile::FILE_NAME).exists();
+    let locked = folder.join(FILE_NAME).exists();
     let lock = Lockfile::read(&folder).unwrap_or_else(|e| {
         found.push(
             Diagnostic::error("workspace.lockfile", e.to_string())

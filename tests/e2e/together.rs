@@ -53,6 +53,25 @@ fn the_second_build_of_a_workspace_waits_says_so_and_finds_the_work_done() {
 }
 
 #[test]
+fn what_was_locked_while_a_build_waited_counts() {
+    let project = sample();
+    project.built(&[]);
+    let lock = fs::File::options().append(true).open(project.target().join(".lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    // With reasons no certificate answers.
+    let mut second = project.building(&["-v"]).spawn().unwrap();
+    let mut said = BufReader::new(second.stderr.take().unwrap());
+    let mut text = String::new();
+    said.read_line(&mut text).unwrap();
+    assert!(text.contains("Blocking waiting for"), "{text}");
+    project.write("kforge.lock", "version = 999\nkforge = \"99.0\"\n");
+    drop(lock);
+    said.read_to_string(&mut text).unwrap();
+    assert_eq!(second.wait().unwrap().code(), Some(101), "{text}");
+    assert!(text.contains("99.0"), "{text}");
+}
+
+#[test]
 fn a_dry_run_waits_for_nobody() {
     let project = sample();
     project.built(&[]);

@@ -80,7 +80,9 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
     console.status("Created", &format!("package `{given}` from template `{}`", templates::word(template)));
     let there = folder.strip_prefix(&context.cwd).unwrap_or(folder);
     let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
-    console.err(&format!("help: build it with `{change}kforge build`\n"));
+    if !console.quiet() {
+        console.err(&format!("help: build it with `{change}kforge build`\n"));
+    }
     Ok(Exit::Done)
 }
 

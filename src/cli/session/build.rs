@@ -197,7 +197,10 @@ impl Context {
     ) -> Result<Ready<'p>, Exit> {
         let locks = if asked.write {
             make_target(&opened.target).map_err(|e| self.fail(&e.to_string()))?;
-            self.lock(opened, interrupted)?
+            let locks = self.lock(opened, interrupted)?;
+            // Whoever was waited for may have resolved what this build would.
+            opened.workspace.read_lock().map_err(|e| self.fail(&e.to_string()))?;
+            locks
         } else {
             vec![]
         };
