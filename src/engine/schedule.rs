@@ -1,9 +1,9 @@
 //! Which ready step comes next. Knows durations and resources; does not know states or keys.
 //!
 //! First the steps on whose way to an end a device is used, those first that are fewest steps away from it, so that it does not stand idle while all that it could
-//! be asked is made ready. Of those that use it the one that is fewest steps away from an end: what is begun is finished before other things are begun, because what
-//! it tells adds steps that keep processors busy, and spares others long measurements. Then the one from which the longest way leads to an end by past durations;
-//! ties as they were planned, so that the order is the same on every machine.
+//! be asked is made ready. Of those that use it what is asked for comes before what is made for comparison; then the one that is fewest steps away from an end: what is
+//! begun is finished before other things are begun, because what it tells adds steps that keep processors busy, and spares others long measurements. Then the one from
+//! which the longest way leads to an end by past durations; ties in the order of the plan.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,6 +33,8 @@ pub(super) struct Urgency {
     feeds_device: bool,
     /// How many steps lie between it and those that use a device, where they are most: what a device is asked waits for the longest way to it.
     before: Reverse<u32>,
+    /// Whether it uses a device and is not there for comparison alone.
+    is_asked: bool,
     /// How many steps lie between one that uses a device and an end, where they are most; 0 for all others.
     after: Reverse<u32>,
     path_ms: u64,
@@ -61,6 +63,7 @@ impl Urgencies {
             let best = after.fold(Urgency::default(), |a, b| Urgency {
                 feeds_device: a.feeds_device | b.feeds_device,
                 before: if b.feeds_device { a.before.min(b.before) } else { a.before },
+                is_asked: false,
                 after: Reverse(0),
                 path_ms: a.path_ms.max(b.path_ms),
             });
@@ -71,6 +74,7 @@ impl Urgencies {
             self.all[index as usize] = Urgency {
                 feeds_device: best.feeds_device || device,
                 before: if device { Reverse(0) } else { Reverse(best.before.0.saturating_add(1)) },
+                is_asked: device && !node.advisory,
                 after: Reverse(if device { left } else { 0 }),
                 path_ms: best.path_ms.saturating_add(own),
             };
@@ -149,6 +153,7 @@ impl Ready {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::Node;
     use crate::engine::resources::Capacity;
     use crate::engine::testing::{FakeMemory, node, output};
 
@@ -217,6 +222,7 @@ mod tests {
             at_device("b", StepKind::Bench, &begun),
             at_device("w", StepKind::Verify, &[]),
             at_device("c", StepKind::Bench, &[("verify", output("w", true))]),
+            Node { advisory: true, ..at_device("p", StepKind::Profile, &[]) },
         ];
         let graph = Graph::new(nodes).unwrap();
         let memory = FakeMemory::default();
@@ -226,6 +232,7 @@ mod tests {
         let of = |id: &str| urgencies.of(graph.find(id).unwrap());
         assert!(of("b") > of("w") && of("c") > of("w"), "though the way from `w` is longer");
         assert!(of("w") > of("v"), "as far from an end, and longer");
+        assert!(of("v") > of("p"), "though it is an end, of what is made for comparison");
     }
 
     #[test]

@@ -562,10 +562,10 @@ fn few_launches() {
         lab.asked().len() - before
     };
     let hot = lab(Metric::Hot);
-    // One that prepares the next, five samples, and one that nobody times, where no verification has shown what is left.
-    assert_eq!(launched(&hot, &|| hot.bench("honest")), 7);
+    // Two that show what to expect, five samples, and one that nobody times, where no verification has shown what is left.
+    assert_eq!(launched(&hot, &|| hot.bench("honest")), 8);
     launched(&hot, &|| hot.verify("honest"));
-    assert_eq!(launched(&hot, &|| hot.bench("honest")), 6);
+    assert_eq!(launched(&hot, &|| hot.bench("honest")), 7);
     let observed: BenchObserved = hot.bench("slower").read("observation");
     assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
     assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
@@ -574,12 +574,12 @@ fn few_launches() {
     assert_eq!(launched(&hot, &|| hot.bench("hopeless")), 2);
     // One whose first launch alone is slow gets all of its samples.
     launched(&hot, &|| hot.verify("slow_to_start"));
-    assert_eq!(launched(&hot, &|| hot.bench("slow_to_start")), 6);
+    assert_eq!(launched(&hot, &|| hot.bench("slow_to_start")), 7);
     let cold = lab(Metric::Cold);
     for kernel in ["honest", "hopeless"] {
         launched(&cold, &|| cold.verify(kernel));
     }
-    assert_eq!(launched(&cold, &|| cold.bench("honest")), 6);
+    assert_eq!(launched(&cold, &|| cold.bench("honest")), 7);
     assert_eq!(launched(&cold, &|| cold.bench("hopeless")), 2);
     let observed: BenchObserved = cold.bench("hopeless").read("observation");
     assert!(observed.few && observed.verified, "{observed:?}");

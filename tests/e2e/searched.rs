@@ -42,3 +42,14 @@ fn where_nothing_is_timed_a_sample_of_the_budgets_size_stands_for_the_space() {
     project.edit("kernel.toml", "variants = 3 }", "variants = 3 }\ntune.seed = 1");
     assert_ne!(variants(&project.built(&[]), "compile"), larger);
 }
+
+#[test]
+fn where_all_variants_are_tried_small_and_large_ones_are_compiled_by_turns() {
+    let project = crate::sample::unbuilt();
+    project.edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [4, 2, 8, 16]");
+    let words = ["check", "--offline", "--message-format", "json", "--kernel", "direct", "-j1"];
+    let checked = Built::of(&project.command(&words).output().unwrap()).expect(0);
+    let compiled = checked.finished().filter(|step| step["kind"] == "compile");
+    let variants: Vec<&str> = compiled.filter_map(|step| step["labels"]["variant"].as_str()).collect();
+    assert_eq!(variants, ["BLOCK=2", "BLOCK=16", "BLOCK=4", "BLOCK=8"]);
+}

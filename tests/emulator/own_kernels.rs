@@ -22,7 +22,7 @@ fn a_buffer_shows_the_sum_that_it_has_here_and_every_byte_around_it_that_is_anot
     let built = build(SOURCE, &["kforge_show"], true);
     let words = (0..999u32).flat_map(|i| (i * 77_777).to_le_bytes());
     let bytes: Vec<u8> = words.collect();
-    let canary = bytes[3];
+    let canary = 0xc5;
     // The kernel's part begins and ends at any word of a line, or within a word; around it bytes are as they should be but for some.
     for (offset, own) in
         [(0, 3996), (0, 3995), (4, 3000), (8, 3001), (12, 7), (1024, 3), (2048, 0), (3996, 0), (64, 17)]
@@ -32,7 +32,8 @@ fn a_buffer_shows_the_sum_that_it_has_here_and_every_byte_around_it_that_is_anot
         buffer[offset..offset + own].copy_from_slice(&part);
         let around = |i: &usize| !(offset..offset + own).contains(i);
         let spoilt: Vec<usize> = (0..buffer.len()).step_by(53).chain([1, 3995]).filter(around).collect();
-        spoilt.iter().for_each(|i| buffer[*i] = !canary);
+        // By one bit each, another one from byte to byte.
+        spoilt.iter().enumerate().for_each(|(at, i)| buffer[*i] = canary ^ 1 << (at % 8));
         let spoilt = buffer.iter().enumerate().filter(|(i, byte)| around(i) && **byte != canary).count() as u64;
         let data = Data { name: "whole", bytes: buffer, element: 1, writable: false, poisoned: false };
         let found = Data { name: "found", bytes: vec![0; 16], element: 8, writable: true, poisoned: false };

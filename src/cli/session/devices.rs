@@ -67,9 +67,9 @@ impl Asking {
 }
 
 impl Drop for Asking {
+    /// Does not wait for the end: a driver that is stuck keeps its child from ending.
     fn drop(&mut self) {
         self.nobody_waits.store(true, Ordering::Relaxed);
-        self.asked.take().map(JoinHandle::join);
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
             Probed::default()
         };
         drop(Asking::with(&Environment::default(), Some(ask)));
-        assert_eq!(told.try_recv(), Ok(()), "it has ended by then");
+        assert_eq!(told.recv_timeout(std::time::Duration::from_secs(60)), Ok(()));
     }
 
     #[test]

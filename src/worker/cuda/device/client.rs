@@ -171,7 +171,7 @@ pub(super) fn lock_file(task: &Task, facts: &DeviceFacts) -> Option<PathBuf> {
 }
 
 /// The lock of who starts a runner on a device: two contexts that are made at once take each as long as both one after the other, and so the first of them can be used
-/// sooner. What it waits is not the task's time.
+/// sooner. Runners that a tool starts begin in a turn of their own at the device. What it waits is not the task's time.
 fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> {
     let began = Instant::now();
     let take = |path: PathBuf| Lock::acquire(&path.with_extension("start"), Mode::Exclusive, Wait::Forever(&mut || {}));
