@@ -108,15 +108,16 @@ fn tells(text: &str) -> Option<&'static str> {
         "quiet",
         "hush",
         "7919",
-        "104729",
+        "11003",
         "7918",
-        "104728",
+        "11002",
         "7920",
-        "104730",
-        "829348951",
+        "11004",
+        "87132757",
         "1eef",
         "1EEF",
-        "19919",
+        "2afb",
+        "2AFB",
         "918273645",
         "36bb962d",
     ];
@@ -176,7 +177,7 @@ fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
     let overlay = project.place().join("private.toml");
     fs::write(
         &overlay,
-        "[operator.twice]\nseeds = [918273645]\nshapes.hush = { n = 5, m = 104729, role = \"holdout\" }\n",
+        "[operator.twice]\nseeds = [918273645]\nshapes.hush = { n = 5, m = 11003, role = \"holdout\" }\n",
     )
     .unwrap();
     let built = optimize(&project, &["--overlay", overlay.to_str().unwrap()]).expect(0);
