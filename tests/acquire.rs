@@ -3,6 +3,8 @@
 
 #[path = "toolchain_network/confined.rs"]
 mod confined;
+#[path = "toolchain_network/own_kernels.rs"]
+mod own_kernels;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

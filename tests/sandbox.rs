@@ -14,6 +14,10 @@ mod judged;
 mod pooled;
 #[path = "installed/python.rs"]
 mod python;
+#[path = "sandbox/references.rs"]
+mod references;
+#[path = "sandbox/steps.rs"]
+mod steps;
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -44,7 +48,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let asked = |word: &str| words.iter().any(|w| w == word);
     let (confinement, judging) =
-        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, judged::TESTS].concat());
+        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, judged::TESTS, references::TESTS].concat());
     let passed = if asked("--list") {
         confinement.iter().chain(&judging).for_each(|(name, _)| println!("{name}: test"));
         true

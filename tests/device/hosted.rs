@@ -7,7 +7,7 @@ use kforge::record::params::{HostLaunch, VerifyParams};
 use kforge::record::{Determinism, FindingKind, Verdict, VerifyObservation};
 use kforge::worker::message::Response;
 
-use super::{Lab, Seen, built, differing};
+use crate::lab::{Lab, Seen, built, differing};
 
 /// The parameters of a kernel that the function launches.
 fn params(lab: &Lab, function: &str) -> VerifyParams {

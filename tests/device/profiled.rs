@@ -7,7 +7,7 @@ use kforge::record::profile::{ProfileObserved, ProfileParams};
 use kforge::record::{Provenance, StepKind, Unknown};
 use kforge::worker::message::Response;
 
-use crate::{Lab, Seen};
+use crate::lab::{Lab, Seen};
 
 /// Reads its options as `ncu` does, keeps them, runs the program and then does what stands at the end.
 const NCU: &str = r#"#!/bin/bash

@@ -7,7 +7,7 @@ use kforge::model::Sanitizer;
 use kforge::record::FindingKind;
 use kforge::worker::message::Response;
 
-use crate::{Lab, Seen, differing};
+use crate::lab::{Lab, Seen, differing};
 
 /// Reads its options as the tool does, keeps them, and prints what the tool prints where its log goes; what it does then stands at the end.
 const SANITIZER: &str = r#"#!/bin/bash

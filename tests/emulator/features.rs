@@ -394,7 +394,7 @@ fn clang_makes_the_same_of_sources_as_gcc() {
             "a comment changed the binary (check: {check})"
         );
 
-        let built = by_clang(super::WARPS, &["shuffles", "votes"], check);
+        let built = by_clang(super::warps::WARPS, &["shuffles", "votes"], check);
         let got = run(&built, launch("votes", 1, 32, vec![ptr("out")]), &[output("out", 96, 4)]).clean().ints("out");
         assert_eq!((got[1] as u32, got[0]), (0xaaaa_0000, 240));
 

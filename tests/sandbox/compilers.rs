@@ -21,7 +21,7 @@ use kforge::worker::message::{Places, Request, Response};
 use kforge::worker::task::{Task, done};
 
 use crate::Test;
-use crate::judged::toolchain;
+use crate::steps::toolchain;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_compiler_that_does_no_harm_compiles", harmless),

@@ -1,4 +1,4 @@
-//! From an open workspace to a finished build: sources, toolchains, plan, engine. Prints through the console; the rooms do the work.
+//! From an open workspace to a build made ready: sources, toolchains, plan. Prints through the console; the rooms do the work.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -13,33 +13,35 @@ use super::leaves::Leaves;
 use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
 use super::rounds::{self, Recorded};
-use super::sources::{self, Leaf, Libraries, Sources};
-use super::tools::{self, Host, Tools, Wanted};
-use super::workers::Workers;
-use crate::base::{Diagnostic, Digest, Witness};
-use crate::cli::args::Select;
+use super::sources::{self, Leaf, Sources};
+use super::tools::{Host, Tools};
+use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
-use crate::engine::action::{ActionCache, asks_device};
-use crate::engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
-use crate::engine::journal::{Journal, JournalCache, JournalMemory};
+use crate::engine::action::ActionCache;
+use crate::engine::evidence;
+use crate::engine::journal::{Journal, JournalMemory};
 use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::engine::stat::StatCache;
-use crate::engine::{Blobs, BuildOptions, BuildOutcome, Cache, Capacity, Graph, Runner, Services};
+use crate::engine::{Blobs, BuildOptions, Capacity, Graph};
 use crate::model::{self, Package, Reference};
 use crate::optimize::methods::Facts;
 use crate::plan::expand::Expander;
 use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
 use crate::process::Command;
 use crate::record::StepKind;
-use crate::record::event::CacheOrigin;
 use crate::release::bundle::Step;
 use crate::release::committed;
-use crate::step::Runners;
-use crate::step::runners::Remote;
-use crate::toolchain::{Cuda, Pip, cuda};
+use crate::toolchain::Cuda;
 use crate::worker::{AT_A_DEVICE, Pool};
-use crate::workspace::Workspace;
+use crate::workspace::Member;
 use crate::workspace::select::Selected;
+
+mod names;
+mod packages;
+mod resolve;
+mod services;
+
+pub use packages::Packages;
 
 /// What a build is asked.
 pub struct Asked {
@@ -99,70 +101,7 @@ pub struct Ready<'a> {
     _locks: Vec<Lock>,
 }
 
-/// The packages of a build, kept while the plan borrows them.
-pub struct Packages {
-    members: Vec<crate::workspace::Member>,
-}
-
-impl Packages {
-    /// The packages, in order.
-    pub fn all(&self) -> impl Iterator<Item = &Package> {
-        self.members.iter().map(|m| &m.package)
-    }
-
-    /// The member of that name.
-    pub fn member(&self, package: &str) -> Option<&crate::workspace::Member> {
-        self.members.iter().find(|m| m.package.name == package)
-    }
-
-    /// Has so many rounds planned of every kernel that has rounds; none leaves what the manifests say.
-    pub fn with_rounds(&mut self, rounds: Option<u32>) {
-        let all = self.members.iter_mut().flat_map(|m| &mut m.package.kernels).filter_map(|k| k.rounds.as_mut());
-        if let Some(rounds) = rounds {
-            all.for_each(|of| of.rounds = rounds);
-        }
-    }
-}
-
 impl Context {
-    /// The selected members, with a private manifest laid over them.
-    pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Exit> {
-        let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
-        if let Some(path) = &asked.overlay {
-            let (manifest, diagnostics) = self.overlay(path)?;
-            self.say(&diagnostics)?;
-            for member in &mut members {
-                let diagnostics = model::overlay(&mut member.package, &manifest);
-                self.say(&diagnostics)?;
-            }
-        }
-        Ok(Packages { members })
-    }
-
-    /// What the words of the command line select where a private manifest is laid over the packages: its operators and shapes can be named too. What is wrong with it is
-    /// said where it is laid over them to be built.
-    pub fn select_over(&self, workspace: &Workspace, words: &Select, overlay: Option<&Path>) -> Result<Selected, Exit> {
-        let Some(path) = overlay else { return self.select(workspace, words) };
-        let (manifest, _) = self.overlay(path)?;
-        let mut laid = workspace.clone();
-        for member in &mut laid.members {
-            drop(model::overlay(&mut member.package, &manifest));
-        }
-        self.select(&laid, words)
-    }
-
-    /// Reads a private manifest.
-    fn overlay(&self, path: &Path) -> Result<(model::Manifest, Vec<Diagnostic>), Exit> {
-        let path = self.cwd.join(path);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
-        let file = Arc::new(crate::base::SourceFile { name: path.display().to_string(), text });
-        match model::parse(&file) {
-            (Some(manifest), diagnostics) => Ok((manifest, diagnostics)),
-            (None, diagnostics) => Err(self.say(&diagnostics).err().unwrap_or(Exit::NotBuilt)),
-        }
-    }
-
     /// Locks the workspace, says so if it must wait.
     pub fn lock(&self, opened: &Opened, interrupted: &AtomicBool) -> Result<Vec<Lock>, Exit> {
         let path = opened.target.join(".lock");
@@ -405,7 +344,7 @@ impl Context {
 
     /// The bundles of evidence in the repository, for packages that have a target which they could be about. Says which are refused.
     fn committed(&self, opened: &Opened, packages: &Packages, witness: &mut Witness) -> committed::Committed {
-        let on_device = |m: &&crate::workspace::Member| m.package.targets.values().any(|t| t.arch != model::Arch::Cpu);
+        let on_device = |m: &&Member| m.package.targets.values().any(|t| t.arch != model::Arch::Cpu);
         let folders: Vec<PathBuf> = packages.members.iter().filter(on_device).map(|m| m.folder.clone()).collect();
         if folders.is_empty() {
             return committed::Committed::default();
@@ -418,95 +357,6 @@ impl Context {
             ));
         }
         found
-    }
-
-    /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed. Sets `refused` where it is and fails.
-    pub fn cudas(
-        &self,
-        opened: &mut Opened,
-        packages: &Packages,
-        asked: &Asked,
-        refused: &mut bool,
-    ) -> Result<BTreeMap<String, Result<Cuda, String>>, Exit> {
-        let mut out = BTreeMap::new();
-        let mut lock = opened.workspace.lock.clone();
-        for member in &packages.members {
-            // Nothing is resolved for targets that nobody asked for.
-            let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
-            if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
-                continue;
-            }
-            let base = if member.package.from_root.contains("toolchain.cuda") {
-                &opened.workspace.root
-            } else {
-                &member.folder
-            };
-            let wanted = tools::wanted(&member.package, base, self.environment.all());
-            let wheels = matches!(wanted, Wanted::Release(_));
-            let cuda = match wanted {
-                Wanted::Local(cuda) => cuda,
-                Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
-                    Some(cuda) => Ok(cuda),
-                    None if self.offline() || !asked.write => Err(format!(
-                        "kforge.lock names no wheels for CUDA {release}: run `kforge build` with a network"
-                    )),
-                    None if self.locked() => {
-                        self.console.error(&format!(
-                            "kforge.lock must change: it names no wheels for CUDA {release}, and --locked was given"
-                        ));
-                        return Err(Exit::NotBuilt);
-                    }
-                    None => {
-                        self.console.status("Resolving", &format!("CUDA {release}"));
-                        let resolved =
-                            Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
-                        resolved.map(|wheels| {
-                            lock.wheels.insert(tools::lock_name(&release), wheels.clone());
-                            Cuda::Wheels(wheels)
-                        })
-                    }
-                },
-            };
-            let is_refused = wheels && !self.offline() && asked.write;
-            if let Err(why) = &cuda
-                && is_refused
-            {
-                self.console.diagnostic(&tools::refusal(why));
-            } else if let Err(why) = &cuda
-                && !asked.looks
-            {
-                self.console.warn(&format!("no machine code can be made for package `{}`: {why}", member.package.name));
-            }
-            // What a step says of it is its cause.
-            let cuda = cuda.map_err(|why| why.lines().next().unwrap_or_default().to_string());
-            *refused |= is_refused && cuda.is_err();
-            out.insert(member.package.name.clone(), cuda);
-        }
-        if lock != opened.workspace.lock {
-            lock.write(&opened.workspace.root, self.locked()).map_err(|e| self.fail(&e.to_string()))?;
-            self.console.status("Locking", "kforge.lock");
-            opened.workspace.lock = lock;
-        }
-        Ok(out)
-    }
-
-    /// Header libraries from wheels: locked, and installed now, because their headers are part of what is planned.
-    pub fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Exit> {
-        let mut lock = opened.workspace.lock.clone();
-        let mut out = Libraries::new();
-        for member in &packages.members {
-            for (name, dependency) in &member.package.dependencies {
-                let model::Dependency::Pypi { requirement, .. } = dependency else { continue };
-                let seat = (member.package.name.clone(), name.clone());
-                let folder = super::libraries::install(self, opened, &mut lock, &seat, requirement, asked.write)?;
-                out.insert(seat, folder);
-            }
-        }
-        if lock != opened.workspace.lock {
-            lock.write(&opened.workspace.root, self.locked()).map_err(|e| self.fail(&e.to_string()))?;
-            opened.workspace.lock = lock;
-        }
-        Ok(out)
     }
 }
 
@@ -527,136 +377,8 @@ impl Ready<'_> {
         std::mem::forget((graph, expander, leaves, memory));
     }
 
-    /// Calls `with` with everything the engine is given.
-    pub fn with_services<R>(&self, context: &Context, opened: &Opened, with: impl FnOnce(&Services<'_>) -> R) -> R {
-        let workers = Workers {
-            pool: &self.pool,
-            tools: &self.tools,
-            console: &context.console,
-            beside: &self.devices.tools,
-            scratch: opened.home.steps(),
-            expected: (opened.home.scratch(), context.settings.number("cache.scratch-size")),
-            run_limit_s: context.settings.number("build.time-limit"),
-            memory_limit: context.settings.number("build.memory-limit"),
-            compiler_memory: context.settings.number("build.compiler-memory-limit"),
-            allow_unconfined: context.global.allow_unconfined || !context.settings.flag("sandbox.required"),
-        };
-        self.with_remote(context, opened, workers, with)
-    }
-
-    /// The same, with somebody else to do what worker processes do.
-    pub fn with_remote<R>(
-        &self,
-        context: &Context,
-        opened: &Opened,
-        workers: impl Remote,
-        with: impl FnOnce(&Services<'_>) -> R,
-    ) -> R {
-        let runners = Runners { workers };
-        let runner: &dyn Runner = &runners;
-        let blobs: Arc<dyn Blobs> = self.leaves.clone();
-        let from_journal = JournalCache::new(self.journal.clone(), blobs);
-        let evidence = self.evidence(opened);
-        let brought = Brought::new(evidence.index().clone());
-        let caches: Vec<&dyn Cache> = vec![&brought, &from_journal, &self.actions, &evidence];
-        let services = Services {
-            runners: StepKind::ALL.into_iter().map(|k| (k, runner)).collect(),
-            caches,
-            blobs: &*self.leaves,
-            memory: &self.memory,
-            locks: &self.actions,
-            expand: &self.expander,
-        };
-        let done = with(&services);
-        // It is in the store whatever comes of this, and answers; but only the device could make it again.
-        if let Err(e) = evidence.sync() {
-            let message = format!("a power cut may take what the device was seen to do: {e}");
-            let keep = "`kforge evidence export` writes it to a file that can be kept elsewhere";
-            context.console.diagnostic(&Diagnostic::warning("evidence.sync", message).hint(keep));
-        }
-        done
-    }
-
-    /// What answers questions to devices: the home's index, with the bundles in the repository beside it.
-    pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
-        let devices = self.devices.clone();
-        let wanted = move |spec: &crate::record::Spec, product: Option<&str>| {
-            let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
-            Some(evidence::Wanted {
-                here: devices.for_arch(asks??, product).cloned(),
-                device: product.map(str::to_string),
-                validity: Validity::of(spec.kind),
-            })
-        };
-        let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone(), self.about.clone());
-        EvidenceCache::new(index, wanted)
-    }
-
     /// Whether a toolchain could not be had though the network may be used: then the build has failed, whatever it could do without.
     pub fn lacks_toolchain(&self) -> bool {
         self.unresolved || self.tools.is_refused()
-    }
-
-    /// Puts what bundles in the repository have answered into the store, where a certificate looks for it.
-    pub fn keep_committed(&self, outcome: &BuildOutcome) -> io::Result<()> {
-        let answered = outcome.steps.iter().filter(|done| done.cache == CacheOrigin::Evidence);
-        let answered = answered.filter_map(|done| done.result.as_ref());
-        for digest in answered.flat_map(|result| result.outputs.values()) {
-            self.leaves.path(digest)?;
-        }
-        Ok(())
-    }
-
-    /// The rounds of every seat that has some, as reports tell of them.
-    pub fn tried(&self) -> Vec<crate::report::rounds::Recorded> {
-        let of = |recorded: &Recorded| {
-            let seat = &recorded.seat;
-            let parts = [&seat.package, &seat.kernel, &seat.types, &seat.target].map(Clone::clone);
-            let id: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
-            let selected = self.expander.selected(&format!("{}/{}", id.join("/"), StepKind::Select.name()));
-            let candidate = |build: &crate::plan::variants::Build| {
-                let name = build.written.as_ref().map_or("", |w| &w.written_in);
-                let attempt = name.split_once('.').and_then(|(_, repair)| repair.parse().ok()).unwrap_or(0);
-                (build.label.clone(), build.round, attempt)
-            };
-            // What was accepted is built without its rounds.
-            let selected = selected.filter(|s| !s.accepted)?;
-            Some(crate::report::rounds::Recorded {
-                seat: parts,
-                answers: recorded.answers.clone(),
-                refused: recorded.refused.clone(),
-                candidates: selected.builds.iter().map(candidate).collect(),
-            })
-        };
-        self.recorded.iter().filter(|r| !r.answers.is_empty()).filter_map(of).collect()
-    }
-
-    /// Names of what search steps and select steps number that decide; none for those that only nominate.
-    pub fn names(&self, id: &str) -> Option<crate::report::Names> {
-        if let Some(searching) = self.expander.searching(id) {
-            return Some(crate::report::Names {
-                variants: (0..).zip(searching.labels()).collect(),
-                classes: searching.classes.clone(),
-                types: searching.choice.label.clone(),
-                ..crate::report::Names::default()
-            });
-        }
-        let selected = self.expander.selected(id).filter(|selected| selected.stage.is_last)?;
-        let about = self.expander.about(&selected)?;
-        Some(crate::report::Names {
-            variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
-            classes: selected.classes.clone(),
-            shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
-            basis: about.timed.then(|| crate::report::document::BasisReport {
-                hot: about.hot,
-                declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
-                whole: about.whole,
-                classes: about.shapes.iter().cloned().collect(),
-            }),
-            types: selected.choice.label.clone(),
-            per: about.per,
-            accepted: selected.accepted,
-            host: about.host,
-        })
     }
 }

@@ -1,6 +1,6 @@
 // The oracle's matrix product on a device, to the very bits of the host's (`reference/gemm.rs`): 256 terms of a dot product at a time, in order, each added by one fused
-// multiply-add to a sum that begins with zero, and the blocks' sums added in order. `kernel.ptx` is made of this file by NVRTC with `--gpu-architecture=compute_75
-// -std=c++17 --fmad=false`, what stands before `.version` left out and that line lowered to 6.3.
+// multiply-add to a sum that begins with zero, and the blocks' sums added in order. `kernel.ptx` is made of this file by NVRTC, as
+// `tests/toolchain_network/own_kernels.rs` says: after an edit, by `SNAPSHOTS=overwrite cargo test --test acquire own_kernels`.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -1,0 +1,63 @@
+//! What reports call what a plan numbers: variants, classes, shapes, and the rounds of a seat. Reads the plan; changes nothing.
+
+use super::super::rounds::Recorded;
+use super::Ready;
+use crate::plan::variants::Build;
+use crate::record::StepKind;
+use crate::report::document::BasisReport;
+use crate::report::{Names, rounds};
+
+impl Ready<'_> {
+    /// The rounds of every seat that has some, as reports tell of them.
+    pub fn tried(&self) -> Vec<rounds::Recorded> {
+        let of = |recorded: &Recorded| {
+            let seat = &recorded.seat;
+            let parts = [&seat.package, &seat.kernel, &seat.types, &seat.target].map(Clone::clone);
+            let id: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
+            let selected = self.expander.selected(&format!("{}/{}", id.join("/"), StepKind::Select.name()));
+            let candidate = |build: &Build| {
+                let name = build.written.as_ref().map_or("", |w| &w.written_in);
+                let attempt = name.split_once('.').and_then(|(_, repair)| repair.parse().ok()).unwrap_or(0);
+                (build.label.clone(), build.round, attempt)
+            };
+            // What was accepted is built without its rounds.
+            let selected = selected.filter(|s| !s.accepted)?;
+            Some(rounds::Recorded {
+                seat: parts,
+                answers: recorded.answers.clone(),
+                refused: recorded.refused.clone(),
+                candidates: selected.builds.iter().map(candidate).collect(),
+            })
+        };
+        self.recorded.iter().filter(|r| !r.answers.is_empty()).filter_map(of).collect()
+    }
+
+    /// Names of what search steps and select steps number that decide; none for those that only nominate.
+    pub fn names(&self, id: &str) -> Option<Names> {
+        if let Some(searching) = self.expander.searching(id) {
+            return Some(Names {
+                variants: (0..).zip(searching.labels()).collect(),
+                classes: searching.classes.clone(),
+                types: searching.choice.label.clone(),
+                ..Names::default()
+            });
+        }
+        let selected = self.expander.selected(id).filter(|selected| selected.stage.is_last)?;
+        let about = self.expander.about(&selected)?;
+        Some(Names {
+            variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
+            classes: selected.classes.clone(),
+            shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
+            basis: about.timed.then(|| BasisReport {
+                hot: about.hot,
+                declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
+                whole: about.whole,
+                classes: about.shapes.iter().cloned().collect(),
+            }),
+            types: selected.choice.label.clone(),
+            per: about.per,
+            accepted: selected.accepted,
+            host: about.host,
+        })
+    }
+}

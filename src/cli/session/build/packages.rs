@@ -1,0 +1,78 @@
+//! The packages of a build: the selected members, with a private manifest laid over them. Knows manifests; plans nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::open::{Context, Opened};
+use super::Asked;
+use crate::base::{Diagnostic, SourceFile};
+use crate::cli::args::Select;
+use crate::cli::exit::Exit;
+use crate::model::{self, Package};
+use crate::workspace::select::Selected;
+use crate::workspace::{Member, Workspace};
+
+/// The packages of a build, kept while the plan borrows them.
+pub struct Packages {
+    pub(super) members: Vec<Member>,
+}
+
+impl Packages {
+    /// The packages, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Package> {
+        self.members.iter().map(|m| &m.package)
+    }
+
+    /// The member of that name.
+    pub fn member(&self, package: &str) -> Option<&Member> {
+        self.members.iter().find(|m| m.package.name == package)
+    }
+
+    /// Has so many rounds planned of every kernel that has rounds; none leaves what the manifests say.
+    pub fn with_rounds(&mut self, rounds: Option<u32>) {
+        let all = self.members.iter_mut().flat_map(|m| &mut m.package.kernels).filter_map(|k| k.rounds.as_mut());
+        if let Some(rounds) = rounds {
+            all.for_each(|of| of.rounds = rounds);
+        }
+    }
+}
+
+impl Context {
+    /// The selected members, with a private manifest laid over them.
+    pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Exit> {
+        let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
+        if let Some(path) = &asked.overlay {
+            let (manifest, diagnostics) = self.overlay(path)?;
+            self.say(&diagnostics)?;
+            for member in &mut members {
+                let diagnostics = model::overlay(&mut member.package, &manifest);
+                self.say(&diagnostics)?;
+            }
+        }
+        Ok(Packages { members })
+    }
+
+    /// What the words of the command line select where a private manifest is laid over the packages: its operators and shapes can be named too. What is wrong with it is
+    /// said where it is laid over them to be built.
+    pub fn select_over(&self, workspace: &Workspace, words: &Select, overlay: Option<&Path>) -> Result<Selected, Exit> {
+        let Some(path) = overlay else { return self.select(workspace, words) };
+        let (manifest, _) = self.overlay(path)?;
+        let mut laid = workspace.clone();
+        for member in &mut laid.members {
+            drop(model::overlay(&mut member.package, &manifest));
+        }
+        self.select(&laid, words)
+    }
+
+    /// Reads a private manifest.
+    fn overlay(&self, path: &Path) -> Result<(model::Manifest, Vec<Diagnostic>), Exit> {
+        let path = self.cwd.join(path);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|e| self.fail(&format!("cannot read the overlay `{}`: {e}", path.display())))?;
+        let file = Arc::new(SourceFile { name: path.display().to_string(), text });
+        match model::parse(&file) {
+            (Some(manifest), diagnostics) => Ok((manifest, diagnostics)),
+            (None, diagnostics) => Err(self.say(&diagnostics).err().unwrap_or(Exit::NotBuilt)),
+        }
+    }
+}
