@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 
 #[path = "installed/toolchain.rs"]
 mod toolchain;
@@ -101,17 +102,18 @@ fn every_variant_of_every_generated_kernel_compiles_for_the_gpus_it_is_declared_
     let dir = tempfile::tempdir().unwrap();
     shim(dir.path());
     let failed = std::sync::Mutex::new(vec![]);
-    let work: Vec<(&Kernel, (&str, bool))> =
+    let mut work: Vec<(&Kernel, (&str, bool))> =
         package.kernels.iter().flat_map(|kernel| ARCHITECTURES.map(|arch| (kernel, arch))).collect();
+    // What takes long first, and each thread takes the next, so that both are busy to the end.
+    work.sort_by_key(|(_, (_, every))| !every);
+    let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        for half in 0..2 {
-            let (tools, failed, dir, package) = (&tools, &failed, dir.path(), &package);
-            let own: Vec<_> = work.iter().copied().skip(half).step_by(2).collect();
-            scope.spawn(move || {
-                for (kernel, (arch, every)) in own {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some((kernel, (arch, every))) = work.get(next.fetch_add(1, Relaxed)) {
                     let operator = package.operator(&kernel.operator).unwrap();
-                    let entries = entries(kernel, operator, &target(arch), every).into_iter().collect();
-                    if let Err(error) = compiled(kernel, arch, entries, tools, dir) {
+                    let entries = entries(kernel, operator, &target(arch), *every).into_iter().collect();
+                    if let Err(error) = compiled(kernel, arch, entries, &tools, dir.path()) {
                         failed.lock().unwrap().push(error);
                     }
                 }

@@ -238,7 +238,7 @@ mod tests {
         assert_ne!(now.fingerprint.tools["as"], kept.fingerprint.tools["as"]);
         // A header in front of another, where the compiler would look first.
         kept = now;
-        kept.survey.absent.insert(dir.path().join("include/stdio.h"));
+        kept.survey.absent.push(dir.path().join("include/stdio.h"));
         assert!(kept.survey.unobstructed());
         std::fs::create_dir(dir.path().join("include")).unwrap();
         std::fs::write(dir.path().join("include/stdio.h"), "").unwrap();

@@ -100,7 +100,10 @@ pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
 /// There is none, it does not answer, or it is older than 3.8.
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
-    let said = ask(&path, &["-I", "-c", QUESTION], &compiler_environment(path_var), "")?;
+    let mut environment = compiler_environment(path_var);
+    // It only imports numpy, whose library of matrix products would start a thread for each processor and have it spin.
+    environment.insert("OPENBLAS_NUM_THREADS".into(), "1".into());
+    let said = ask(&path, &["-I", "-c", QUESTION], &environment, "")?;
     if !said.success {
         return Err(format!("`{}` does not answer: {}", path.display(), said.err.trim()));
     }

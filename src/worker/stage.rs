@@ -27,9 +27,14 @@ pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
                 fs::create_dir(&to)?;
                 let bytes = blobs.get(digest)?.ok_or_else(|| missing(digest))?;
                 let tree: Tree = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+                // Files of a folder mostly follow each other: one that was just made is not made again.
+                let mut made = to.clone();
                 for (relative, digest) in &tree.files {
                     let path = inside(&to, relative)?;
-                    fs::create_dir_all(path.parent().unwrap_or(&to))?;
+                    if let Some(folder) = path.parent().filter(|folder| *folder != made) {
+                        fs::create_dir_all(folder)?;
+                        made = folder.to_path_buf();
+                    }
                     place(blobs, digest, &path)?;
                 }
             }

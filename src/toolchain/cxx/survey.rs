@@ -51,15 +51,18 @@ pub struct Survey {
     /// Driver, sub-tools, their libraries and runtime files by the name they have in the fingerprint.
     pub tools: BTreeMap<String, PathBuf>,
     /// System headers, in order of first inclusion.
+    #[serde(with = "lines")]
     pub headers: Vec<PathBuf>,
     /// The compiler's own further headers, in order of names.
+    #[serde(with = "lines")]
     pub own: Vec<PathBuf>,
     /// Where it looks for system headers.
     pub searched: Vec<PathBuf>,
     /// The shared libraries that a program it links is loaded with.
     pub runtime: BTreeSet<PathBuf>,
-    /// Where a tool, a library or a header would be taken from before the one that is, if something were there.
-    pub absent: BTreeSet<PathBuf>,
+    /// Where a tool, a library or a header would be taken from before the one that is, if something were there. In order, none twice.
+    #[serde(with = "lines")]
+    pub absent: Vec<PathBuf>,
 }
 
 impl Cxx {
@@ -81,7 +84,7 @@ impl Cxx {
             own: vec![],
             searched: vec![],
             runtime: BTreeSet::new(),
-            absent: BTreeSet::new(),
+            absent: vec![],
         };
         self.survey_tools(&mut survey)?;
         self.survey_headers(&mut survey, prelude)?;
@@ -95,6 +98,8 @@ impl Cxx {
             let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
             survey.tools.insert(format!("lib:{name}"), library);
         }
+        survey.absent.sort_unstable();
+        survey.absent.dedup();
         Ok(survey)
     }
 
@@ -248,6 +253,31 @@ impl Survey {
     }
 }
 
+/// Thousands of paths as one text, a line each: every build reads them, and a list of so many texts takes several times as long to decode.
+mod lines {
+    use std::path::{Path, PathBuf};
+
+    use serde::de::{Deserialize, Deserializer};
+    use serde::ser::{Error, Serializer};
+
+    /// # Errors
+    /// A path that is no text, or that holds the end of a line: such a survey is not kept.
+    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::new();
+        for path in paths {
+            let line = path.to_str().filter(|path| !path.contains('\n'));
+            text += line.ok_or_else(|| S::Error::custom(format!("`{}` is no line of text", path.display())))?;
+            text.push('\n');
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(text.split_terminator('\n').map(|line| Path::new(line).to_path_buf()).collect())
+    }
+}
+
 /// The folders in which a compiler looks for headers in angle brackets, in order, and those in which it would if they were there.
 fn search_list(words: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let lines = words.lines().map(str::trim);
@@ -309,6 +339,17 @@ mod tests {
         let (folders, nowhere) = search_list(words);
         assert_eq!(folders, ["/usr/include/c++/12", "/usr/include"].map(PathBuf::from));
         assert_eq!(nowhere, [PathBuf::from("/usr/local/include/x86")]);
+    }
+
+    #[test]
+    fn lists_of_paths_are_kept_as_lines_and_those_that_are_none_refused() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Paths(#[serde(with = "lines")] Vec<PathBuf>);
+        for paths in [vec![], vec![""], vec!["/a b/c.h", "/d/\u{e9}\"\\.h"]] {
+            let paths = Paths(paths.into_iter().map(PathBuf::from).collect());
+            assert_eq!(serde_json::from_str::<Paths>(&serde_json::to_string(&paths).unwrap()).unwrap(), paths);
+        }
+        assert!(serde_json::to_string(&Paths(vec!["/a\nb".into()])).is_err());
     }
 
     #[test]
