@@ -155,7 +155,14 @@ impl Notebook {
                 && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
         });
         match like {
-            Some(known) => kept.findings[known].count += 1,
+            Some(known) => {
+                let known = &mut kept.findings[known];
+                let count = known.count + 1;
+                if finding.kind == FindingKind::Race && super::hint::shows_more(known, &finding) {
+                    *known = finding;
+                }
+                known.count = count;
+            }
             None if kept.findings.len() < MOST_FINDINGS => kept.findings.push(finding),
             None => {}
         }

@@ -461,9 +461,9 @@ unsafe fn race_found(core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, old
             by(core, job, a),
             super::lines::mark(old.pc)
         );
-        let same_warp = u64::from(old.block) == block & 0xffff_ffff && old.thread / 32 == a.thread / 32;
-        if same_warp && at.space == Space::Shared {
-            message += "; lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
+        if u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared {
+            let same_place = job.place(a.pc) == Some(old.pc);
+            message += &super::hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
         }
         let mut found = found(core, job, a, FindingKind::Race, message, at);
         found.other_line = Some(super::lines::pending(old.pc));
