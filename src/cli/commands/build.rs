@@ -466,11 +466,18 @@ pub(super) fn plain_exit(outcome: &BuildOutcome, interrupted: bool) -> Exit {
     exit_of(&BuildArgs::default(), outcome, interrupted)
 }
 
-/// Whether a kernel is wrong, or an operator cannot tell. What is made for comparison only is no wrong kernel.
-pub(super) fn is_wrong(outcome: &BuildOutcome) -> bool {
-    outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| {
-        let verdict = done.result.as_ref().and_then(|r| r.verdict.as_ref());
-        !node.advisory && matches!(verdict, Some(Verdict::Fail(_)))
+/// Whether a kernel is wrong, or an operator cannot tell.
+fn is_wrong(outcome: &BuildOutcome) -> bool {
+    failing(outcome).next().is_some()
+}
+
+/// The steps that say what is wrong, and their words. What is made for comparison only is no wrong kernel.
+pub(super) fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&engine::Node, &str)> {
+    outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| !node.advisory).filter_map(|(node, done)| {
+        match done.result.as_ref()?.verdict.as_ref()? {
+            Verdict::Fail(why) => Some((node, why.as_str())),
+            _ => None,
+        }
     })
 }
 
