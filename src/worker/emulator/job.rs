@@ -185,7 +185,9 @@ impl Notebook {
 
     /// Takes everything written so far.
     pub(super) fn take(&self) -> Kept {
-        std::mem::take(&mut self.lock())
+        let mut kept = std::mem::take(&mut *self.lock());
+        super::hint::settle(&mut kept.findings);
+        kept
     }
 }
 

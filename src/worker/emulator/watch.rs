@@ -463,7 +463,7 @@ unsafe fn race_found(core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, old
         );
         if u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared {
             let same_place = job.place(a.pc) == Some(old.pc);
-            message += &super::hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
+            message += super::hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
         }
         let mut found = found(core, job, a, FindingKind::Race, message, at);
         found.other_line = Some(super::lines::pending(old.pc));
