@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use super::action::makes_binary;
 use super::evidence::HERE;
-use super::explain::{Explanation, Standing, chain, plain, why_from};
+use super::explain::{Earlier, Explanation, Standing, chain, plain, why_from};
 use super::services::{Because, BuildOptions, Last, Services};
 use super::state::{Checked, Done, State, Walk};
 use super::{Graph, Index, Node, NodeId, Source};
@@ -77,11 +77,17 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
     let index = dry.walk.graph.find(id)?;
     let last = services.memory.last(id);
     let standing = dry.standing(index);
+    let changed = dry.changed(index);
+    let earlier = match (&standing, &last) {
+        (Standing::Fresh, _) if changed.is_some() => Some(Earlier::Now),
+        (Standing::Fresh, Some(last)) if last.known => Some(Earlier::LastBuild),
+        _ => None,
+    };
     let because = match (dry.runs(index), &standing) {
         (Some(because), _) => because.clone(),
         (None, Standing::MayRun) => dry.pending(index),
         (None, Standing::Unavailable(_)) => dry.unanswered(index, last.as_ref()),
-        (None, _) => last.as_ref().map(|l| l.because.clone()).unwrap_or_default(),
+        (None, _) => changed.or(last.as_ref().map(|l| l.because.clone())).unwrap_or_default(),
     };
     let product = dry.walk.graph.node(index).product.clone();
     let (evidence, origin) = match &dry.walk.states[index as usize] {
@@ -95,7 +101,7 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
             None => last.as_ref().is_none_or(|last| last.forgotten),
         };
     let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
-    Some(Explanation { id: id.to_string(), standing, product, evidence, brought, because, fields })
+    Some(Explanation { id: id.to_string(), standing, product, evidence, brought, because, earlier, fields })
 }
 
 /// The graph with the nodes that known results add: all that has a name now.
@@ -301,6 +307,17 @@ impl<'a> Dry<'a> {
         let Services { memory, blobs, .. } = self.walk.services;
         let why = why_from(last, &spec.explain());
         chain(&self.walk.graph, index, &why, |at| self.runs(at).cloned(), *memory, *blobs)
+    }
+
+    /// Why a step whose result is known has another key than in the last build; none if it has the same, or there was none.
+    fn changed(&self, index: Index) -> Option<Vec<Because>> {
+        let State::Done(Done { key: Some(key), result: Some(_), .. }) = &self.walk.states[index as usize] else {
+            return None;
+        };
+        let Services { memory, blobs, .. } = self.walk.services;
+        let last = memory.last(&self.walk.graph.node(index).id).filter(|last| last.key != *key)?;
+        let why = why_from(Some(&last), &self.walk.spec(index)?.explain());
+        Some(chain(&self.walk.graph, index, &why, |at| self.changed(at), *memory, *blobs))
     }
 
     /// The chain from a step that may run through the inputs that are still to be made to a step that will.

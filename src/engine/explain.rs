@@ -158,6 +158,15 @@ impl fmt::Display for Standing {
     }
 }
 
+/// When a step came to have a key whose result was known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Earlier {
+    /// In the last build that had another key for it before.
+    LastBuild,
+    /// After the last build.
+    Now,
+}
+
 /// What `kforge explain STEP` shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
@@ -173,6 +182,8 @@ pub struct Explanation {
     pub brought: bool,
     /// Why it would run, or is unavailable, or else why it has the key that it has: from the step to the root cause.
     pub because: Vec<Because>,
+    /// Where its result is known and it did not run for that reason, because it had been found earlier: when that reason came.
+    pub earlier: Option<Earlier>,
     /// The fields that are hashed; those of last time where not all inputs are known yet.
     pub fields: Vec<(String, String)>,
 }
@@ -258,7 +269,8 @@ mod tests {
             params: "x".into(),
             inputs: BTreeMap::new(),
         };
-        let mut last = Last { key: spec.key(), explanation: spec.explain(), forgotten: false, because: vec![] };
+        let mut last =
+            Last { key: spec.key(), explanation: spec.explain(), forgotten: false, because: vec![], known: false };
         assert_eq!(why(None, &spec).code, "new");
         assert_eq!(why(Some(&last), &spec).code, "not-cached");
         let lost = Last { explanation: vec![], ..last.clone() };

@@ -40,7 +40,7 @@ pub use build::{BuildOutcome, build};
 pub use dryrun::{
     DryRun, Known, Lack, Made, Question, Questions, dry_run, expanded, explain, known, lacking, questions,
 };
-pub use explain::{Explanation, Standing, result_digest, why};
+pub use explain::{Earlier, Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;

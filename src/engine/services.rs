@@ -35,6 +35,8 @@ pub struct Last {
     pub forgotten: bool,
     /// Why it had another key than the time before, from itself to the root cause.
     pub because: Vec<Because>,
+    /// Whether its result was known then: it did not run.
+    pub known: bool,
 }
 
 /// A row for the journal: a step had this result under this key.
@@ -58,6 +60,8 @@ pub struct Row<'a> {
     pub duration_ms: Option<u64>,
     /// Why it has another key than the time before.
     pub because: &'a [Because],
+    /// Whether its result was known before the build: neither it nor another step with the same key ran.
+    pub known: bool,
 }
 
 /// The journal as the coordinator sees it. Called from one thread.

@@ -55,6 +55,8 @@ pub struct Done {
     pub stopped: bool,
     /// Whether its result is of the kind that is not kept.
     pub forgotten: bool,
+    /// Whether its result was known before this build: neither it nor another step with the same key ran for it.
+    pub known: bool,
     /// The result of a step that failed only because its expansion did: another step with the same key may be content with it.
     pub(super) unexpanded: Option<Box<StepResult>>,
 }
@@ -74,6 +76,7 @@ impl Done {
             duration_ms: 0,
             stopped: false,
             forgotten: false,
+            known: false,
             unexpanded: None,
         }
     }
@@ -81,7 +84,7 @@ impl Done {
     /// A step whose result was known.
     pub(super) fn fresh(key: Digest, hit: Hit) -> Done {
         let Hit { result, origin, evidence } = hit;
-        Done { result: Some(result), cache: origin, evidence, ..Done::nothing(Outcome::Fresh, Some(key)) }
+        Done { result: Some(result), cache: origin, evidence, known: true, ..Done::nothing(Outcome::Fresh, Some(key)) }
     }
 
     /// A step that the end of the build came before.
@@ -108,8 +111,8 @@ impl Done {
             None => (self.outcome.clone(), CacheOrigin::None),
         };
         let (evidence, notes) = (self.evidence.clone(), self.notes.clone());
-        let (stopped, forgotten) = (self.stopped, self.forgotten);
-        Done { result, cache, evidence, notes, stopped, forgotten, ..Done::nothing(outcome, self.key) }
+        let (stopped, forgotten, known) = (self.stopped, self.forgotten, self.known);
+        Done { result, cache, evidence, notes, stopped, forgotten, known, ..Done::nothing(outcome, self.key) }
     }
 }
 
@@ -376,6 +379,7 @@ impl<'a> Walk<'a> {
             evidence: done.evidence.as_ref(),
             duration_ms: done.started_ms.map(|_| done.duration_ms),
             because,
+            known: done.known,
         };
         if let Err(error) = self.services.memory.remember(&row) {
             self.trouble(format!("could not write the journal: {error}; the next build may do this one's work again"));

@@ -112,6 +112,7 @@ impl Memory for FakeMemory {
             explanation: row.explanation.to_vec(),
             forgotten: row.result.is_none(),
             because: row.because.to_vec(),
+            known: row.known,
         };
         self.rows.borrow_mut().insert(row.id.into(), last);
         Ok(())

@@ -5,6 +5,10 @@ use crate::record::Verdict;
 use crate::record::params::{Attribution, Fate, Matched, Shown};
 use crate::record::timing::PairsObserved;
 
+/// Of a kernel that no step had anything to say of: there was no device, or it could not be built.
+const UNTRIED: &str =
+    "the kernel without it was neither verified nor timed on a device, so what the method saves is not known";
+
 /// Classifies a method from its match, and from pairs of (without, with) and the verdict on the kernel without it at each shape where they were to be taken; none
 /// where that step gave nothing. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
 pub fn attribute(
@@ -24,9 +28,14 @@ pub fn attribute(
         (None, ..) => (Fate::Inconclusive, "the machine code was not looked at".into()),
         (Some(Shown::Unknown(why)), ..) => (Fate::Inconclusive, why.clone()),
         (_, Some(Verdict::Fail(why)), _) => (Fate::Inconclusive, format!("the kernel without it is wrong: {why}")),
-        (_, None | Some(Verdict::Unknown(_)), _) => {
-            (Fate::Inconclusive, "the kernel without it is not verified".into())
+        (_, Some(Verdict::Unknown(why)), _) => {
+            (Fate::Inconclusive, format!("whether the kernel without it is right is not known: {why}"))
         }
+        (_, None, None) => (Fate::Inconclusive, UNTRIED.into()),
+        (_, None, Some(_)) => (
+            Fate::Inconclusive,
+            "the kernel without it was not verified, and times of what may be wrong count for nothing".into(),
+        ),
         (.., None) => (Fate::Inconclusive, "not timed in pairs".into()),
         (.., Some((_, low, _))) if low > threshold => (Fate::Effective, format!("saves at least {:.1} %", low * 100.0)),
         (.., Some((_, low, _))) => (
@@ -39,11 +48,8 @@ pub fn attribute(
 
 /// Why a method is classified as it is, for those who are not to know the shapes that are held back: where and how the kernel without it is wrong may be said of one.
 pub fn without_shapes(because: &str) -> &str {
-    const WRONG: &str = " is wrong";
-    match because.find(WRONG) {
-        Some(at) => &because[..at + WRONG.len()],
-        None => because,
-    }
+    let reasons = ["the kernel without it is wrong", "whether the kernel without it is right is not known"];
+    reasons.into_iter().find(|reason| because.starts_with(reason)).unwrap_or(because)
 }
 
 /// The verdict over all shapes: wrong at one is wrong, unknown at one is unknown.
@@ -60,6 +66,7 @@ fn worst(verdicts: &[Option<Verdict>]) -> Option<&Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Unknown;
 
     fn shown(shown: Shown) -> Matched {
         Matched { shown, counts: vec![] }
@@ -78,6 +85,10 @@ mod tests {
         let bad =
             attribute(Some(&shown(Shown::Shown)), &[None], &[Some(Verdict::Fail("`y` is wrong at 7918".into()))], 0.02);
         assert_eq!(without_shapes(&bad.because), "the kernel without it is wrong");
+        let unknown = Some(Verdict::Unknown(Unknown::Missing("only 1 of 4 trials were compared".into())));
+        let open = attribute(Some(&shown(Shown::Shown)), &[None], &[unknown], 0.02);
+        assert!(open.because.ends_with("is right is not known: missing: only 1 of 4 trials were compared"), "{open:?}");
+        assert_eq!(without_shapes(&open.because), "whether the kernel without it is right is not known");
         assert_eq!(without_shapes("saves at least 9.0 %"), "saves at least 9.0 %");
     }
 
@@ -100,6 +111,10 @@ mod tests {
         assert_eq!(fate(Shown::Shown, Some(pairs(0.5, 0.6)), Verdict::Fail("x".into())), Fate::Inconclusive);
         assert_eq!(fate(Shown::Shown, None, Verdict::Pass), Fate::Inconclusive);
         assert_eq!(attribute(None, &[], &[], 0.02).fate, Fate::Inconclusive);
+        // Which of the two is not known is said: that it was never tried, or that times stand beside no verdict.
+        let of = |pairs| attribute(Some(&shown(Shown::Shown)), &[pairs], &[None], 0.02).because;
+        assert_eq!(of(None), UNTRIED);
+        assert!(of(Some(pairs(0.5, 0.6))).contains("was not verified, and times"), "{}", of(Some(pairs(0.5, 0.6))));
     }
 
     #[test]

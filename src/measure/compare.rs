@@ -9,7 +9,7 @@ use crate::model::{DType, Tolerance};
 use crate::record::observation::{Gross, Mismatch};
 use crate::record::{Checked, FrontPoint, OutputObserved};
 
-/// A share of the magnitude beyond which an element is plainly wrong, whatever the tolerance: see [`Gross`].
+/// A share of the magnitude beyond which an element is far off, whatever the tolerance: see [`Gross`].
 pub(super) const GROSS: f64 = 1e-2;
 /// Pieces that are compared at once: the places of what is wrong in them are kept until they are put together.
 const AT_ONCE: usize = 256;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::compare::show;
+use super::compare::{GROSS, show};
 use crate::model::coordinates::element;
 use crate::model::{DType, Nonfinite, Tolerance};
 use crate::record::observation::Mismatch;
@@ -11,6 +11,10 @@ use crate::record::params::Judgement;
 use crate::record::{
     Checked, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
+
+/// How a reason begins that tells of the element whose error is largest beside what is allowed: everywhere *wrong* is what exceeds that, and *far off* what is
+/// wrong by more than [`GROSS`], under any tolerance.
+const WORST: &str = "the worst is at ";
 
 /// How far an element may lie from `want`: the tolerance of manifest.md, with `want` rounded to the output's type already.
 pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f64>) -> f64 {
@@ -89,7 +93,7 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
     {
         let allowed = allowance(tolerance, seen.dtype, p.want, p.scale);
         reasons.push(format!(
-            "element {}: got {}, want {}, error {:.3e} where {:.3e} is allowed",
+            "{WORST}{}: got {}, want {}, error {:.3e} where {:.3e} is allowed",
             element(p.index, &seen.shape),
             show(seen.dtype, p.got),
             show(seen.dtype, p.want),
@@ -142,7 +146,7 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
         && p.error > cap
     {
         reasons.push(format!(
-            "element {}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
+            "{WORST}{}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
             element(p.index, &seen.shape),
             show(seen.dtype, p.got),
             show(seen.dtype, p.want),
@@ -214,7 +218,10 @@ fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
         Some(gross) if seen.checked.is_none() => {
             format!("`{}` is wrong at {}", seen.output, mismatch(seen, &gross.first))
         }
-        _ => format!("`{}`: {}", seen.output, judged.reasons[0]),
+        _ => match judged.reasons[0].strip_prefix(WORST) {
+            Some(worst) => format!("`{}` is wrong at {worst}", seen.output),
+            None => format!("`{}`: {}", seen.output, judged.reasons[0]),
+        },
     }
 }
 
@@ -223,13 +230,19 @@ fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged)
     let mut text =
         format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
     if let Some(gross) = &seen.gross {
-        if seen.checked.is_none() {
+        // Where a condition counts the very same elements, they are not counted twice.
+        let told = |count: u64, first: &Option<Mismatch>| count == gross.count && first.as_ref() == Some(&gross.first);
+        let told =
+            told(seen.differing, &seen.first_differing) || told(seen.class_differing, &seen.first_class_differing);
+        if seen.checked.is_none() && !told {
             let _ = write!(
                 text,
-                "\n  {} of {} elements {} at {}",
+                "\n  {} of {} elements {} far off (by more than {:.0} % of the expected value and the output's root mean square), {} {}",
                 gross.count,
                 seen.elements,
-                if gross.count == 1 { "is plainly wrong," } else { "are plainly wrong, the first" },
+                if gross.count == 1 { "is" } else { "are" },
+                GROSS * 100.0,
+                if gross.count == 1 { "at" } else { "the first at" },
                 mismatch(seen, &gross.first)
             );
         }

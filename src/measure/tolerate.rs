@@ -1,7 +1,7 @@
 //! Which tolerance would have let a verification pass, where nothing but the tolerance fails it. Pure; changes no verdict.
 //!
 //! The front of worst errors decides every `atol` and `rtol`, so the smallest that would do is known exactly. It is told only where every error is one that
-//! rounding may make: nothing is plainly wrong (see [`Gross`](crate::record::observation::Gross)), nothing differs in being finite, nothing was found beside,
+//! rounding may make: nothing is far off (see [`Gross`](crate::record::observation::Gross)), nothing differs in being finite, nothing was found beside,
 //! and all trials were compared. What is told is tried before: the judge itself says whether it passes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,7 +44,7 @@ impl Term {
         }
     }
 
-    /// The largest value that is told: an `rtol` up to where elements are plainly wrong. An `atol` holds for all trials, so it has to be small beside the values
+    /// The largest value that is told: an `rtol` up to where elements are far off. An `atol` holds for all trials, so it has to be small beside the values
     /// of each: those of one may be a million times those of another.
     fn most(self, all: &[&OutputObserved]) -> f64 {
         match self {
@@ -62,7 +62,7 @@ struct Enough {
     text: String,
 }
 
-/// What the values of an output without plainly wrong elements come to at least: an element of that size is among them, or their root mean square is larger,
+/// What the values of an output without elements that are far off come to at least: an element of that size is among them, or their root mean square is larger,
 /// as `error <= GROSS * (|want| + rms)` holds of each. Zero, where nothing is off that would tell.
 fn magnitude(seen: &OutputObserved) -> f64 {
     let least = |p: &FrontPoint| p.want.abs().max(p.error / GROSS - p.want.abs());

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::Diagnostic;
+
 /// An element type. The packed types hold two values a byte: their unit of storage is the byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -157,6 +159,39 @@ impl DType {
     }
 }
 
+/// The type that CUDA C++, NumPy, PyTorch or Triton call by another name.
+fn meant(text: &str) -> Option<DType> {
+    let name = text.rsplit('.').next().unwrap_or(text).to_ascii_lowercase();
+    if let Some(dtype) = DType::ALL.into_iter().find(|d| d.cuda_name() == name) {
+        return Some(dtype);
+    }
+    Some(match name.trim_start_matches("__").trim_start_matches("nv_").trim_end_matches("_t") {
+        "float64" | "fp64" => DType::F64,
+        "float32" | "fp32" | "single" => DType::F32,
+        "float16" | "fp16" | "half" => DType::F16,
+        "bfloat16" | "bfloat" => DType::Bf16,
+        "float8_e4m3fn" | "float8_e4m3" | "float8e4nv" | "fp8_e4m3" | "fp8e4m3" | "e4m3" => DType::F8e4m3,
+        "float8_e5m2" | "float8e5" | "fp8_e5m2" | "fp8e5m2" | "e5m2" => DType::F8e5m2,
+        "float8_e8m0fnu" | "fp8_e8m0" | "e8m0" => DType::F8e8m0,
+        "float4_e2m1fn_x2" | "fp4x2_e2m1" => DType::F4e2m1x2,
+        "int64" | "long" => DType::I64,
+        "uint64" | "size" => DType::U64,
+        "int32" => DType::I32,
+        "uint32" | "uint" | "unsigned" => DType::U32,
+        "int16" => DType::I16,
+        "uint16" => DType::U16,
+        "int8" => DType::I8,
+        "uint8" | "byte" => DType::U8,
+        "boolean" => DType::Bool,
+        _ => return None,
+    })
+}
+
+/// With `did you mean` for the name of a dtype that is none of `known`: another's word for one of them, or one that is close.
+pub(super) fn suggest<'a>(error: Diagnostic, got: &str, known: impl IntoIterator<Item = &'a str>) -> Diagnostic {
+    error.suggest(meant(got).map_or(got, |dtype| dtype.name()), known)
+}
+
 /// Two to the power `e`, exact down to the least subnormal (`powi` divides, and loses those).
 fn power_of_two(e: i32) -> f64 {
     if e >= -1022 { f64::from_bits(((e + 1023) as u64) << 52) } else { f64::from_bits(1 << (e + 1074).max(0)) }
@@ -188,5 +223,37 @@ mod tests {
         assert_eq!(DType::F16.ulp(0.0), f64::powi(2.0, -24));
         assert_eq!(DType::F64.ulp(0.0), f64::from_bits(1));
         assert_eq!(DType::I32.ulp(7.0), 0.0);
+    }
+
+    #[test]
+    fn words_of_others_mean_a_type() {
+        for dtype in DType::ALL {
+            // Two types are stored as unsigned characters.
+            assert!(meant(dtype.cuda_name()) == Some(dtype) || dtype == DType::I4x2, "{dtype}");
+        }
+        let words = [
+            "torch.float32",
+            "half",
+            "half_t",
+            "bfloat16",
+            "nv_bfloat16",
+            "int64_t",
+            "np.uint8",
+            "Float",
+            "tl.float8e5",
+        ];
+        let types = [
+            DType::F32,
+            DType::F16,
+            DType::F16,
+            DType::Bf16,
+            DType::Bf16,
+            DType::I64,
+            DType::U8,
+            DType::F32,
+            DType::F8e5m2,
+        ];
+        assert_eq!(words.map(meant), types.map(Some));
+        assert_eq!(meant("complex64"), None);
     }
 }

@@ -150,7 +150,7 @@ pub struct Mismatch {
     pub want: String,
 }
 
-/// Where the plainly wrong elements lie: those off by more than a hundredth of the expected magnitude plus that of the whole output (root mean square).
+/// Where the elements lie that are far off: those off by more than a hundredth of the expected magnitude plus that of the whole output (root mean square).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gross {
     /// How many.
@@ -192,7 +192,7 @@ pub struct OutputObserved {
     pub nonfinite: (u64, u64),
     /// Histogram of |got - want| / max(|want|, tiny) by decade, from below 1e-9 to above 1: eleven counts.
     pub histogram: Vec<u64>,
-    /// Where the plainly wrong elements lie.
+    /// Where the elements lie that are far off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gross: Option<Gross>,
     /// Elements beyond the tolerance that the spec names; only where the operator declares `matched` below one, which a front cannot decide.

@@ -190,6 +190,31 @@ impl fmt::Display for Unbuilt {
     }
 }
 
+/// A kernel of the head that is wrong on a target, or an operator that cannot tell right from wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Wrong {
+    /// The package.
+    pub package: String,
+    /// The kernel; empty where it is the operator that cannot tell.
+    pub kernel: String,
+    /// The operator.
+    pub operator: String,
+    /// The target; empty where it is the operator that cannot tell.
+    pub target: String,
+    /// The first step that says so, and its words, in a line.
+    pub because: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wrong { package, kernel, operator, target, because } = self;
+        match kernel.is_empty() {
+            true => write!(f, "`{package}/{operator}` cannot tell right from wrong: {because}"),
+            false => write!(f, "`{package}/{kernel}` is wrong on `{target}`: {because}"),
+        }
+    }
+}
+
 /// How two states compare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
@@ -210,13 +235,16 @@ pub struct Comparison {
     /// What of the head was not built, beside what is compared.
     #[serde(default)]
     pub unbuilt: Vec<Unbuilt>,
+    /// What of the head is wrong, on whatever target.
+    #[serde(default)]
+    pub wrong: Vec<Wrong>,
 }
 
 impl Comparison {
     /// Of nothing yet.
     pub fn new(base: String, head: String, margin: f64) -> Self {
-        let (rows, added, removed, unbuilt) = (vec![], vec![], vec![], vec![]);
-        Comparison { format_version: FORMAT_VERSION, base, head, margin, rows, added, removed, unbuilt }
+        let (rows, added, removed, unbuilt, wrong) = (vec![], vec![], vec![], vec![], vec![]);
+        Comparison { format_version: FORMAT_VERSION, base, head, margin, rows, added, removed, unbuilt, wrong }
     }
 
     /// How many rows were decided so.
@@ -281,8 +309,9 @@ impl Comparison {
     pub fn markdown(&self) -> String {
         let failed = self.unbuilt.iter().filter(|unbuilt| unbuilt.failed).count();
         let unbuilt = if failed > 0 { format!(", {failed} could not be built") } else { String::new() };
+        let wrong = if self.wrong.is_empty() { String::new() } else { format!(", {} wrong", self.wrong.len()) };
         let mut out = format!(
-            "### kforge compare: {}{unbuilt}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
+            "### kforge compare: {}{unbuilt}{wrong}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
             self.summary(),
             self.head,
             self.base,
@@ -312,8 +341,9 @@ impl Comparison {
                 let _ = writeln!(out, "\n{what}: {}", seats.join("; "));
             }
         }
-        for unbuilt in &self.unbuilt {
-            let _ = writeln!(out, "\n{unbuilt}");
+        let beside = self.unbuilt.iter().map(Unbuilt::to_string).chain(self.wrong.iter().map(Wrong::to_string));
+        for line in beside {
+            let _ = writeln!(out, "\n{line}");
         }
         out
     }

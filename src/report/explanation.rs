@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::engine::{Because, Explanation, Standing};
+use crate::engine::{Because, Earlier, Explanation, Standing};
 use crate::record::event::{EvidenceSeen, Why};
 
 const BOLD: Style = Style::new().bold();
@@ -40,8 +40,11 @@ pub struct Document {
     /// Where the observation comes from that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceSeen>,
-    /// From the step to the root cause: why it runs, or else why it last ran.
+    /// From the step to the root cause: why it runs, or else why it last ran, or has the result that was found earlier.
     pub because: Vec<Link>,
+    /// Where the step did not run because its result had been found earlier: whether its key is the last build's (`last-build`), or came after it (`now`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<&'static str>,
     /// Every field that is hashed into the key, in canonical order.
     pub fields: Vec<(String, String)>,
 }
@@ -63,6 +66,10 @@ pub fn document(explanation: &Explanation) -> Document {
         product: explanation.product.clone(),
         evidence: explanation.evidence.clone(),
         because: explanation.because.iter().map(|b| Link { what: b.what.clone(), why: b.why.clone() }).collect(),
+        earlier: explanation.earlier.map(|earlier| match earlier {
+            Earlier::LastBuild => "last-build",
+            Earlier::Now => "now",
+        }),
         fields: explanation.fields.clone(),
     }
 }
@@ -83,9 +90,18 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     if only {
         let _ = writeln!(out, "  it has not run here: its result came with evidence");
     }
+    let earlier = explanation.earlier.filter(|_| !explanation.brought);
+    let found = match earlier {
+        Some(Earlier::LastBuild) => "  it did not run in the last build: its result was found earlier\n",
+        Some(Earlier::Now) => "  it need not run: its result was found earlier\n",
+        None => "",
+    };
+    out.push_str(found);
     for (depth, because) in explanation.because.iter().enumerate().filter(|_| !only) {
         let lead = match (depth, past) {
             (0, true) if explanation.brought => "it has not run here, and another result came with evidence because ",
+            (0, true) if earlier == Some(Earlier::Now) => "since the last build ",
+            (0, true) if earlier.is_some() => "it was looked for because ",
             (0, true) => "it last ran because ",
             _ => "because ",
         };
@@ -165,6 +181,7 @@ mod tests {
             product: None,
             evidence: None,
             brought: false,
+            earlier: None,
             because: vec![
                 because("p/k/cpu/compile", "changed", Some("inputs.tree:source"), Some((&old, &new))),
                 because("p/k/generate", "changed", Some("inputs.file:k.cu"), Some((&old, &new))),

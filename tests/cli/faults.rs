@@ -122,7 +122,7 @@ fn the_tolerance_that_would_do_is_told_where_nothing_else_is_wrong_and_does() {
     place.run("run twice").expect(100).prints(&format!("  {hint}{told}\n"));
     place.edit("kernel.toml", "rtol = 1e-6", &format!("rtol = {rtol}"));
     assert!(!place.run("build").expect(0).err.contains("would pass"), "it passes");
-    // What is plainly wrong, or not written, is no affair of the tolerance.
+    // What is far off, or not written, is no affair of the tolerance.
     for (from, to) in [("2.00002f", "2.5f"), ("if (i < n)", "if (i < n - 1)")] {
         place.edit("twice.cu", from, to);
         let built = place.run("build").expect(100);

@@ -26,6 +26,43 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
 }
 
 #[test]
+fn explain_tells_of_the_result_that_counts_after_an_edit_and_a_change_back() {
+    // No other test may have compiled the edited source.
+    let place = Place::tiny().alone();
+    place.run("build").expect(0);
+    let first = place.run("explain --json --fields BLOCK=32/cpu/compile").expect(0).json();
+    place.edit("twice.cu", "if (i < n)", "/* back and forth */ if (i < n)");
+    place.run("build").expect(0);
+    place.run("explain BLOCK=32/cpu/compile").expect(0).prints("it last ran because its `inputs.tree:source` changed");
+    let edited = place.run("explain --json BLOCK=32/cpu/compile").expect(0).json();
+    assert_eq!(edited.get("earlier"), None, "{edited}");
+    place.edit("twice.cu", "/* back and forth */ if (i < n)", "if (i < n)");
+    // The last run was of the edited source, which counts no more: not before the next build, and not after it.
+    let swapped = |json: &serde_json::Value, when: &str| {
+        assert_eq!((&json["standing"], &json["earlier"]), (&"fresh".into(), &when.into()), "{json}");
+        assert_eq!(json["fields"], first["fields"], "{when}");
+        let why = |json: &serde_json::Value, at: usize, side: &str| json["because"][at]["why"][side].clone();
+        for at in 0..2 {
+            assert_eq!(why(json, at, "before"), why(&edited, at, "after"), "{json}");
+            assert_eq!(why(json, at, "after"), why(&edited, at, "before"), "{json}");
+        }
+        assert_eq!(json["because"][1]["what"], "tiny/twice/generate", "{json}");
+    };
+    let said = place.run("explain BLOCK=32/cpu/compile").expect(0).prints("is fresh");
+    said.prints("it need not run: its result was found earlier")
+        .prints("since the last build its `inputs.tree:source`");
+    swapped(&place.run("explain --json BLOCK=32/cpu/compile").expect(0).json(), "now");
+    let built = place.run("build").expect(0);
+    assert!(built.err.contains(" 0 executed"), "{}", built.err);
+    let said = place
+        .run("explain BLOCK=32/cpu/compile")
+        .expect(0)
+        .prints("it was looked for because its `inputs.tree:source`");
+    assert!(said.out.contains("it did not run in the last build") && !said.out.contains("it last ran"), "{}", said.out);
+    swapped(&place.run("explain --json BLOCK=32/cpu/compile").expect(0).json(), "last-build");
+}
+
+#[test]
 fn explain_tells_what_a_method_is_in_any_folder_and_helps_with_its_name() {
     let place = Place::empty();
     let said = place.run("explain memory.async_copy").expect(0);

@@ -57,7 +57,10 @@ fn an_off_by_one_at_the_ragged_edge_names_output_index_got_and_want() {
     let built = body("if (i < n) y[i] = 2 * x[i < n - 1 ? i : i - 1] + 1;").build(&[]).expect(100);
     let why = failure(&built, JUDGE);
     assert!(why.starts_with("`y` is wrong at 9: got ") && why.contains(", want "), "{why}");
-    built.says("1 of 10 elements is plainly wrong, at 9: got ").says(&format!("kforge run {JUDGE}\n"));
+    built
+        .says("1 of 10 elements is far off (by more than 1 % of ")
+        .says("square), at 9: got ")
+        .says(&format!("kforge run {JUDGE}\n"));
 }
 
 #[test]
@@ -74,7 +77,7 @@ fn elements_of_two_axes_are_told_by_coordinates() {
     assert_eq!(failure(&missing, JUDGE), "1 of 10 elements of the output `y` was not written, at [1, 4]");
     let wrong = matrix("if (i < n) y[i] = 2 * x[i < n - 1 ? i : i - 1] + 1;");
     assert!(failure(&wrong, JUDGE).starts_with("`y` is wrong at [1, 4]: got "), "{}", failure(&wrong, JUDGE));
-    wrong.says("1 of 10 elements is plainly wrong, at [1, 4]: got ");
+    wrong.says("1 of 10 elements is far off (by more than 1 % of ").says("square), at [1, 4]: got ");
     let early = matrix("if (i == 7) y[i] = y[i] + 1; else if (i < n) y[i] = 2 * x[i] + 1;");
     let why = failure(&early, JUDGE);
     assert!(why.starts_with("element [1, 2] of `y` is read before anything wrote it"), "{why}");

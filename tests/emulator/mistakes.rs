@@ -13,6 +13,24 @@ __global__ void shared_race(const float *x, float *y) {
   s[t] = x[t];                    // race: writes
   y[t] = s[63 - t];               // race: reads
 }
+__global__ void neighbour_race(const float *x, float *y) {
+  __shared__ float s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  y[t] = s[(t + 1) % blockDim.x];
+}
+__global__ void twin_race(const float *x, float *y) {
+  __shared__ float s[64];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  y[t] = s[t ^ 1];
+}
+__global__ void self_race(const float *x, float *y) {
+  __shared__ float s[1];
+  s[0] = x[threadIdx.x];
+  __syncthreads();
+  y[threadIdx.x] = s[0];
+}
 __global__ void global_race(int *out) {
   out[0] = blockIdx.x;            // race: blocks
 }
@@ -86,8 +104,11 @@ __global__ void divides(int *out, int n) {
 }
 "#;
 
-const WRONG_ENTRIES: [&str; 20] = [
+const WRONG_ENTRIES: [&str; 23] = [
     "shared_race",
+    "neighbour_race",
+    "twin_race",
+    "self_race",
     "global_race",
     "read_outside",
     "write_outside",
@@ -131,6 +152,23 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         places.sort();
         assert_eq!(places, [wrong_line("race: writes"), wrong_line("race: reads")], "{found:?}");
         assert!(found.index.is_some_and(|i| (0..64).contains(&i)) && found.count > 0);
+
+        // Which barrier is missing shows where threads of two warps race, whichever race came first.
+        let hint = |entry: &str, threads| {
+            let ran = go(launch(entry, 1, threads, vec![ptr("x"), ptr("y")]), &[x(), y()]);
+            let races: Vec<_> = ran.findings.iter().filter(|f| f.kind == FindingKind::Race).collect();
+            assert_eq!(races.len(), 1, "{entry}: {races:#?}");
+            (races[0].message.clone(), races[0].count)
+        };
+        let (message, count) = hint("neighbour_race", 64);
+        assert!(message.ends_with("different warps: `__syncthreads` between the two places orders them"), "{message}");
+        assert!(!message.contains("__syncwarp") && count > 1, "{count} {message}");
+        let (message, _) = hint("neighbour_race", 32);
+        assert!(message.contains("`__syncwarp` makes sure of") && !message.contains("__syncthreads"), "{message}");
+        let (message, _) = hint("twin_race", 64);
+        assert!(message.contains("different warps were not seen to race here: lanes of one warp"), "{message}");
+        let (message, _) = hint("self_race", 64);
+        assert!(message.contains("race on element 0 of `s`") && !message.contains("__sync"), "{message}");
 
         let ran = go(launch("global_race", 4, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
         let found = ran.only(FindingKind::Race);

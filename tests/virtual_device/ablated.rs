@@ -153,6 +153,10 @@ fn what_is_provisional_is_looked_at_but_not_timed() {
     assert_eq!(champion(&built), ("V=4".into(), true));
     assert!(built.finished().all(|s| s["kind"] != "pairs"));
     let (fate, because) = fate(&lab);
-    assert_eq!((fate.as_str(), because.as_str()), ("inconclusive", "the kernel without it is not verified"));
+    assert_eq!(fate, "inconclusive");
+    assert!(
+        because.starts_with("whether the kernel without it is right is not known: no device: nothing observed on "),
+        "{because}"
+    );
     assert_eq!(lab.target()["methods"][0]["matched"]["shown"], "shown");
 }

@@ -269,6 +269,29 @@ fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
         .says("same       p/k on h at big");
     let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(0).says("1 same");
     assert!(!elsewhere.said().contains("not written"), "{}", elsewhere.said());
+    assert_eq!(document(&lab, &["HEAD", "--target", "h"])["wrong"], serde_json::json!([]));
+    // Which it is, the document says; and it is wrong where nothing is selected that is timed, too.
+    for words in [&["HEAD"][..], &["HEAD", "--target", "cpu"]] {
+        let document = document(&lab, words);
+        let [wrong] = &document["wrong"].as_array().unwrap()[..] else { panic!("{document}") };
+        let about = ["package", "kernel", "operator", "target"].map(|name| wrong[name].clone());
+        assert_eq!(Value::from(about.to_vec()), serde_json::json!(["p", "k", "twice", "cpu"]));
+        let because = wrong["because"].as_str().unwrap();
+        assert!(because.starts_with("`p/k/V=1/cpu/") && because.contains("not written"), "{because}");
+    }
+    let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).expect(100).out();
+    assert!(markdown.starts_with("### kforge compare: 1 same, 1 wrong\n"), "{markdown}");
+    assert!(markdown.contains("\n`p/k` is wrong on `cpu`: `p/k/V=1/cpu/"), "{markdown}");
+    compare(&lab, &["HEAD", "--target", "cpu"]).expect(100).says("was not written").says("a kernel is wrong");
+    compare(&lab, &["HEAD", "HEAD", "--target", "cpu"]).expect(100).says("a kernel is wrong");
+    // Right, or not: of what is not timed nothing is compared.
+    lab.project.write(
+        "k.cu",
+        &SOURCE.replace("{}", "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2 * x[i] + 1; }"),
+    );
+    compare(&lab, &["HEAD", "--target", "cpu"]).expect(4).says("the selection has no target on a device");
+    lab.project.write("k.cu", &SOURCE.replace("{}", "{ nonsense; }"));
+    compare(&lab, &["HEAD", "--target", "cpu"]).expect(101).says("could not be built for `cpu`");
 }
 
 /// The lab with its kernel for `cpu`, too; what is not committed takes `ns` where the commit takes 1000.

@@ -64,6 +64,9 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     if args.dry_run {
         return Ok(dry_run(context, &opened, &ready));
     }
+    if goal == Goal::Build {
+        super::report::begun(context, &opened);
+    }
     announce(context, began);
     let said = context.console.said();
     let mut watch = Watch { timed: args.timings.then(Vec::new), goes_on: false };
@@ -374,6 +377,14 @@ fn finish(
             true => super::report::cut_short(context, opened),
             false => keep_report(context, opened, report)?,
         }
+    } else if !interrupted && outcome.steps.iter().any(|done| !done.because.is_empty()) {
+        // Where all has the key that it had in the last build, it was found then.
+        let command = match goal {
+            Goal::Check => "check",
+            Goal::Bench => "bench",
+            Goal::Verify | Goal::Build => "verify",
+        };
+        super::report::since(context, opened, command, &outcome.verdicts);
     }
     if !console.json() && !console.quiet() {
         console.fitted(text);
@@ -466,11 +477,18 @@ pub(super) fn plain_exit(outcome: &BuildOutcome, interrupted: bool) -> Exit {
     exit_of(&BuildArgs::default(), outcome, interrupted)
 }
 
-/// Whether a kernel is wrong, or an operator cannot tell. What is made for comparison only is no wrong kernel.
-pub(super) fn is_wrong(outcome: &BuildOutcome) -> bool {
-    outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| {
-        let verdict = done.result.as_ref().and_then(|r| r.verdict.as_ref());
-        !node.advisory && matches!(verdict, Some(Verdict::Fail(_)))
+/// Whether a kernel is wrong, or an operator cannot tell.
+fn is_wrong(outcome: &BuildOutcome) -> bool {
+    failing(outcome).next().is_some()
+}
+
+/// The steps that say what is wrong, and their words. What is made for comparison only is no wrong kernel.
+pub(super) fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&engine::Node, &str)> {
+    outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| !node.advisory).filter_map(|(node, done)| {
+        match done.result.as_ref()?.verdict.as_ref()? {
+            Verdict::Fail(why) => Some((node, why.as_str())),
+            _ => None,
+        }
     })
 }
 

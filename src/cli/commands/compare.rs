@@ -53,36 +53,50 @@ pub fn run(context: &Context, args: &CompareArgs) -> Result<Exit, Exit> {
     let here = context.open()?;
     let Some(word) = &args.head else {
         let (selected, timed) = selection(context, &here.workspace, args)?;
+        let head = "the working tree".to_string();
+        let Some(timed) = timed else { return untimed(context, here, selected, head, args, &interrupted) };
         let (base, name) = base(context, &here, (&here.workspace, &timed), args, &interrupted)?;
-        let found = Comparison::new(name, "the working tree".into(), args.margin);
-        return compare(context, here, selected, (&base, found), args, &interrupted);
+        let found = Comparison::new(name, head, args.margin);
+        return compare(context, here, selected, (Some(&base), found), args, &interrupted);
     };
     let revision = check_out(context, &here, word, &interrupted)?;
     let head = named(word, &revision);
     let elsewhere = context.elsewhere(revision.folder.clone(), revision.outputs.clone());
     let there = elsewhere.open().map_err(|exit| of(context, &head, exit))?;
     let (selected, timed) = selection(&elsewhere, &there.workspace, args)?;
+    let Some(timed) = timed else { return untimed(&elsewhere, there, selected, head, args, &interrupted) };
     // Bases are looked for from where the command stands.
     let (base, name) = base(context, &here, (&there.workspace, &timed), args, &interrupted)?;
     let found = Comparison::new(name, head, args.margin);
-    compare(&elsewhere, there, selected, (&base, found), args, &interrupted)
+    compare(&elsewhere, there, selected, (Some(&base), found), args, &interrupted)
 }
 
-/// What is selected, and the same without targets that are not timed. The head is built for all, because who is wrong anywhere is no champion to go on with; of the
+/// The head alone, where nothing of it is timed: whether it is right shows without a base.
+fn untimed(
+    context: &Context,
+    opened: Opened,
+    selected: Selected,
+    head: String,
+    args: &CompareArgs,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<Exit, Exit> {
+    let found = Comparison::new(args.base.clone(), head, args.margin);
+    compare(context, opened, selected, (None, found), args, interrupted)
+}
+
+/// What is selected, and the same without targets that are not timed, if any is. The head is built for all, because who is wrong anywhere is no champion to go on with; of the
 /// base only what can be compared is.
-fn selection(context: &Context, workspace: &Workspace, args: &CompareArgs) -> Result<(Selected, Selected), Exit> {
+fn selection(
+    context: &Context,
+    workspace: &Workspace,
+    args: &CompareArgs,
+) -> Result<(Selected, Option<Selected>), Exit> {
     let selected = context.select(workspace, &args.select)?;
     let of_members = selected.members.iter().flat_map(|i| workspace.members[*i].package.targets.values());
     let wanted = |t: &&Target| selected.targets.is_empty() || selected.targets.contains(&t.name);
     let timed: BTreeSet<String> =
         of_members.filter(wanted).filter(|t| t.arch != Arch::Cpu).map(|t| t.name.clone()).collect();
-    if timed.is_empty() {
-        context
-            .console
-            .error("nothing can be compared: the selection has no target on a device, and `cpu` is not timed");
-        return Err(Exit::NothingSelected);
-    }
-    let timed = Selected { targets: timed.into_iter().collect(), ..selected.clone() };
+    let timed = (!timed.is_empty()).then(|| Selected { targets: timed.into_iter().collect(), ..selected.clone() });
     Ok((selected, timed))
 }
 
@@ -124,15 +138,19 @@ fn compare(
     context: &Context,
     opened: Opened,
     selected: Selected,
-    (base, mut found): (&Base, Comparison),
+    (base, mut found): (Option<&Base>, Comparison),
     args: &CompareArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> Result<Exit, Exit> {
     context.console.status("Building", &found.head);
     sides::built(context, opened, selected.clone(), args, interrupted, |side| {
-        rows(context, side, base, &selected, &mut found)?;
+        if let Some(base) = base {
+            rows(context, side, base, &selected, &mut found)?;
+        }
+        found.unbuilt.clone_from(&side.unbuilt);
+        found.wrong.clone_from(&side.wrong);
         say(context, args, &found)?;
-        Ok(exit(context, args, side, &found))
+        Ok(exit(context, args, base.is_some(), &found))
     })
 }
 
@@ -228,7 +246,6 @@ fn rows(
         let (base, head) = (before.variant.clone(), head.variant.clone());
         found.rows.push(Row { seat, base, head, decision });
     }
-    found.unbuilt.clone_from(&side.unbuilt);
     found.added = side.standings.keys().filter(|seat| !standings.contains_key(seat)).cloned().collect();
     for (seat, before) in standings.iter().filter(|(seat, _)| !side.standings.contains_key(seat)) {
         let Seat { package, kernel, target, shape, .. } = seat.clone();
@@ -279,9 +296,10 @@ fn say(context: &Context, args: &CompareArgs, found: &Comparison) -> Result<(), 
     Ok(())
 }
 
-/// How it ends: several reasons at once give the first of 101, 100, 4, 102, 103.
-fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comparison) -> Exit {
+/// How it ends, `timed` being whether anything selected is: several reasons at once give the first of 101, 100, 4, 102, 103.
+fn exit(context: &Context, args: &CompareArgs, timed: bool, found: &Comparison) -> Exit {
     let text = format!("{} with {}: {}", found.head, found.base, found.conclusion());
+    let is_wrong = !found.wrong.is_empty();
     for unbuilt in &found.unbuilt {
         match unbuilt.failed {
             true => context.console.error(&unbuilt.to_string()),
@@ -289,14 +307,19 @@ fn exit(context: &Context, args: &CompareArgs, side: &Side<'_, '_>, found: &Comp
         }
     }
     if found.unbuilt.iter().any(|unbuilt| unbuilt.failed) {
-        let wrong = if side.wrong { "a kernel is wrong, and " } else { "" };
+        let wrong = if is_wrong { "a kernel is wrong, and " } else { "" };
         context.console.error(&format!("{wrong}not all could be built; {text}"));
         context.console.err("help: `--target` with the targets that are to be compared leaves the others out\n");
         return Exit::NotBuilt;
     }
-    if side.wrong {
+    if is_wrong {
         context.console.error(&format!("a kernel is wrong; {text}"));
         return Exit::Wrong;
+    }
+    if !timed {
+        let why = "nothing can be compared: the selection has no target on a device, and `cpu` is not timed";
+        context.console.error(why);
+        return Exit::NothingSelected;
     }
     if found.rows.is_empty() {
         context.console.error(&format!(

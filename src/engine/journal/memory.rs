@@ -1,10 +1,12 @@
 //! The journal as the coordinator sees it. Knows the journal and the store; does not decide what is stale.
 //!
-//! Besides the row of a step it keeps, as values under names, why the step had another key than the time before (`because/ID`) and how long steps of its
+//! Besides the row of a step it keeps, as values under names, why the step had another key than the time before (`because/ID`), whether it ran then, and how long steps of its
 //! kind take (`duration/KIND`): the last that ran, renewed when it is off by more than half.
 
 use std::io;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::{Journal, StepRow};
 use crate::base::Digest;
@@ -12,6 +14,22 @@ use crate::engine::action::read_explanation;
 use crate::engine::{Because, Blobs, Last, Memory, Row};
 use crate::record::StepKind;
 use crate::record::event::CacheOrigin;
+
+/// Why a step had another key than the time before.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Kept {
+    /// It ran.
+    Ran(Vec<Because>),
+    /// Its result was known.
+    Known {
+        /// The reason.
+        known: Vec<Because>,
+    },
+    /// Nothing is kept, or nothing that can be read.
+    #[default]
+    Nothing,
+}
 
 /// A workspace's memory: its journal, and the store that holds the explanations.
 pub struct JournalMemory {
@@ -41,19 +59,29 @@ impl Memory for JournalMemory {
         // An explanation that was collected, or cannot be read, leaves the key to tell that something changed.
         let explanation = row.explanation.and_then(|digest| read_explanation(&*self.blobs, &digest).ok().flatten());
         let because = self.journal.meta(&format!("because/{id}"));
-        let because: Option<Vec<Because>> = because.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let kept = because.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+        let (because, known) = match kept {
+            Kept::Ran(because) => (because, false),
+            Kept::Known { known } => (known, true),
+            Kept::Nothing => (vec![], false),
+        };
         Some(Last {
             key: row.key,
             explanation: explanation.unwrap_or_default(),
             forgotten: row.result.is_none(),
-            because: because.unwrap_or_default(),
+            because,
+            known,
         })
     }
 
     fn remember(&self, row: &Row<'_>) -> io::Result<()> {
         let explanation = self.blobs.put(&serde_json::to_vec(row.explanation)?)?;
         let name = format!("because/{}", row.id);
-        let because = if row.because.is_empty() { vec![] } else { serde_json::to_vec(row.because)? };
+        let because = match (row.because, row.known) {
+            ([], _) => vec![],
+            (because, false) => serde_json::to_vec(because)?,
+            (because, true) => serde_json::to_vec(&Kept::Known { known: because.to_vec() })?,
+        };
         if self.journal.meta(&name).unwrap_or_default() != because {
             self.journal.record_meta(&name, &because)?;
         }
@@ -111,11 +139,13 @@ mod tests {
             evidence: None,
             duration_ms: Some(50),
             because: &because,
+            known: false,
         };
         memory.remember(&row).unwrap();
         drop(memory);
         let memory = open();
-        let last = Last { key: one, explanation: explanation.to_vec(), forgotten: false, because: because.to_vec() };
+        let (explanation, because) = (explanation.to_vec(), because.to_vec());
+        let last = Last { key: one, explanation, forgotten: false, because, known: false };
         assert_eq!((memory.last_key("a"), memory.last("a")), (Some(one), Some(last.clone())));
         assert_eq!(memory.journal.by_key(&one), result);
         assert_eq!(
@@ -125,7 +155,10 @@ mod tests {
         assert_eq!(memory.duration("b", StepKind::Inspect), None);
         // A time-out: remembered, not kept; a step that did not run keeps its duration.
         memory.remember(&Row { key: &two, result: None, duration_ms: None, because: &[], ..row }).unwrap();
-        assert_eq!(memory.last("a"), Some(Last { key: two, forgotten: true, because: vec![], ..last }));
+        assert_eq!(memory.last("a"), Some(Last { key: two, forgotten: true, because: vec![], ..last.clone() }));
         assert_eq!((memory.duration("a", StepKind::Compile), memory.journal.by_key(&two)), (Some(50), None));
+        // Of one that did not run because its result was known, that is remembered too.
+        memory.remember(&Row { duration_ms: None, known: true, ..row }).unwrap();
+        assert_eq!(memory.last("a"), Some(Last { known: true, ..last }));
     }
 }

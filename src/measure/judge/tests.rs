@@ -54,10 +54,39 @@ fn an_error_beyond_the_largest_number_exceeds_every_tolerance() {
 fn a_failure_names_output_index_got_and_want() {
     let judged = judge(&observation(&[1.0, 7.0], &[1.0, 2.0]), &with(Tolerance::default()));
     assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at 1: got 7, want 2".into()));
-    assert!(judged.explanation.contains("1 of 2 elements is plainly wrong, at 1: got 7"), "{}", judged.explanation);
+    assert!(
+        judged.explanation.contains("\n  1 of 2 elements is far off (by more than 1 % of "),
+        "{}",
+        judged.explanation
+    );
+    assert!(judged.explanation.contains("), at 1: got 7, want 2\n"), "{}", judged.explanation);
     let judged = judge(&observation(&[5.0, 7.0], &[1.0, 2.0]), &with(Tolerance::default()));
-    let several = "2 of 2 elements are plainly wrong, the first at 0: got 5";
+    let several = "root mean square), the first at 0: got 5, want 1\n";
     assert!(judged.explanation.contains(several), "{}", judged.explanation);
+}
+
+#[test]
+fn what_is_wrong_and_what_is_far_off_are_told_in_the_same_words_in_every_trial() {
+    let said = |got: &[f64]| judge(&observation(got, &[1.0, 2.0, 4.0]), &with(Tolerance::default()));
+    // One is wrong by little, another by much: the first of those that are far off stands for the failure.
+    let judged = said(&[1.001, 2.0, 8.0]);
+    assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at 2: got 8, want 4".into()));
+    assert!(judged.explanation.contains(": the worst is at "), "{}", judged.explanation);
+    assert!(judged.explanation.contains("1 of 3 elements is far off"), "{}", judged.explanation);
+    // None is far off: the worst does, in the same words.
+    let judged = said(&[1.001, 2.0, 4.0]);
+    let Verdict::Fail(why) = &judged.verdict else { panic!("{judged:?}") };
+    assert!(why.starts_with("`y` is wrong at 0: got 1.001") && why.contains(", want 1, error "), "{why}");
+    assert!(judged.explanation.contains(": the worst is at 0: "), "{}", judged.explanation);
+    assert!(!judged.explanation.contains("far off"), "{}", judged.explanation);
+    // Of integers every difference counts, and once.
+    let mut exact = Comparison::new("y", DType::I32, &[3], 0.0, None);
+    exact.ints(0, &[1, 2, 5], &[1, 2, 4]);
+    let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![exact.finish()] };
+    let seen = VerifyObservation { trials: vec![trial], ..VerifyObservation::begun(true, 1, "check".into()) };
+    let judged = judge(&seen, &with(Tolerance::default()));
+    assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at 2: got 5, want 4".into()));
+    assert_eq!(judged.explanation.matches("got 5, want 4").count(), 1, "{}", judged.explanation);
 }
 
 #[test]
@@ -82,10 +111,13 @@ fn elements_are_told_by_coordinates_where_there_are_two_axes_or_more() {
         &with(Tolerance::default()),
     );
     assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at [1, 1, 2]: got 7, want 1".into()));
-    assert!(judged.explanation.contains(" plainly wrong, at [1, 1, 2]: got 7"), "{}", judged.explanation);
-    assert!(of(&gross, &Tolerance::default()).starts_with("element [1, 1, 2]: got 7, want 1, error"));
+    assert!(judged.explanation.contains("root mean square), at [1, 1, 2]: got 7"), "{}", judged.explanation);
+    assert!(of(&gross, &Tolerance::default()).starts_with("the worst is at [1, 1, 2]: got 7, want 1, error"));
     let capped = Tolerance { matched: 0.5, max_error: Some(1.0), ..Tolerance::default() };
-    assert!(of(&OutputObserved { beyond: Some(1), ..gross.clone() }, &capped).starts_with("element [1, 1, 2]: got 7"));
+    assert!(
+        of(&OutputObserved { beyond: Some(1), ..gross.clone() }, &capped)
+            .starts_with("the worst is at [1, 1, 2]: got 7")
+    );
     let class = of(&seen(23, f64::NAN), &Tolerance::default());
     assert!(class.ends_with("; first at [1, 2, 3]: got NaN, want 2"), "{class}");
     let mut exact = Comparison::new("y", DType::I32, &shape, 0.0, None);
@@ -101,7 +133,7 @@ fn elements_are_told_by_coordinates_where_there_are_two_axes_or_more() {
     assert_eq!(word, "`ref.py::check` rejects 1 of 24 elements (the first at [0, 1, 3]: got 7, want 0)");
     // What was recorded before shapes were has numbers.
     let before = OutputObserved { shape: vec![], ..gross };
-    assert!(of(&before, &Tolerance::default()).starts_with("element 18: got 7"));
+    assert!(of(&before, &Tolerance::default()).starts_with("the worst is at 18: got 7"));
 }
 
 #[test]

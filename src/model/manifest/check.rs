@@ -63,6 +63,7 @@ impl Check<'_> {
         let known: Vec<&str> =
             spec.fields.iter().map(|f| f.name).filter(|name| !(declares && *name == "seeds")).collect();
         let place = if name.is_empty() { "the manifest".into() } else { format!("`{name}`") };
+        let meant = if std::ptr::eq(spec, &TOLERANCE) { elsewhere(key).unwrap_or(key) } else { key };
         let error = Diagnostic::error("manifest.unknown-key", format!("unknown key `{key}` in {place}"))
             .at(self.file, at, "")
             .expected(if rest.is_empty() {
@@ -70,7 +71,7 @@ impl Check<'_> {
             } else {
                 format!("one of {}, or a {rest}", list(&known))
             })
-            .suggest(key, known);
+            .suggest(meant, known);
         self.found.push(error);
     }
 
@@ -179,6 +180,16 @@ impl Check<'_> {
             DeValue::Table(_) => "a table",
         };
         self.error("manifest.type", format!("`{name}` is {kind}"), value.span()).expected = Some(describe(ty));
+    }
+}
+
+/// What other tools call a term of a tolerance.
+fn elsewhere(key: &str) -> Option<&'static str> {
+    match key {
+        "abs" | "abs_tol" | "abstol" | "absolute" => Some("atol"),
+        "rel" | "rel_tol" | "reltol" | "relative" => Some("rtol"),
+        "ulps" | "max_ulp" | "max_ulps" => Some("ulp"),
+        _ => None,
     }
 }
 

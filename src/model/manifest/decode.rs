@@ -42,10 +42,13 @@ pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
     let mut check = Check { file, found: vec![] };
     check.table(&MANIFEST, root.get_ref(), "", &(0..0));
     let mut reader = Reader { file, found: check.found };
-    let manifest = reader.manifest(root.get_ref());
+    let mut manifest = reader.manifest(root.get_ref());
     let mut found = reader.found;
-    for operator in &manifest.operators {
-        found.extend(validate::operator(operator));
+    for operator in &mut manifest.operators {
+        let wrong = validate::operator(operator);
+        // Whether a kernel serves it would say the same again, for some shape.
+        operator.broken |= wrong.iter().any(|d| d.severity == Severity::Error);
+        found.extend(wrong);
     }
     sort(&mut found);
     (Some(manifest), found)

@@ -12,7 +12,7 @@ use super::read::{Reader, sub};
 use crate::model::expr::{Want, list};
 use crate::model::operator::{InitDecl, Operator, ParamDecl, TensorDecl, TypeRef};
 use crate::model::pattern::{HIGHEST_LEVEL, Pattern};
-use crate::model::{Compare, DType, Init, Reference, Role, Text};
+use crate::model::{Compare, DType, Init, Reference, Role, Text, dtype};
 
 impl Reader<'_> {
     pub(super) fn operator(&mut self, name: Text, table: &DeTable<'_>) -> Operator {
@@ -134,7 +134,7 @@ impl Reader<'_> {
         }
         let known: Vec<&str> = types.iter().copied().chain(DType::ALL.iter().map(|d| d.name())).collect();
         let error = text.place.error("manifest.dtype", format!("unknown dtype `{text}`"));
-        self.found.push(error.expected(format!("one of {}", list(&known))).suggest(&text.value, known));
+        self.found.push(dtype::suggest(error.expected(format!("one of {}", list(&known))), &text.value, known));
         TypeRef::Fixed(DType::F32)
     }
 

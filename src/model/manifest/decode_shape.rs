@@ -9,6 +9,7 @@ use super::check::is_by_key;
 use super::read::Reader;
 use crate::base::Diagnostic;
 use crate::base::diag::closest;
+use crate::model::dtype::suggest as suggest_dtype;
 use crate::model::expr::list;
 use crate::model::operator::{Operator, Shape, ShapeRole, ToleranceDecl};
 use crate::model::{DType, Nonfinite, Place, Scalar, Text, Tolerance};
@@ -30,6 +31,13 @@ impl RawShape {
     pub(crate) fn resolve(&self, operator: &Operator) -> (Shape, Vec<Diagnostic>) {
         let mut found = vec![];
         let (mut dims, mut bound) = (BTreeMap::new(), BTreeMap::new());
+        let missing: Vec<&Text> = operator.dims.iter().filter(|d| !self.states(operator, &d.value)).collect();
+        let strange: Vec<&Text> = self.values.iter().map(|v| &v.0).filter(|n| is_strange(operator, n)).collect();
+        // One name that is not known and one dim that is not bound are one mistake.
+        let meant = match (strange.as_slice(), missing.as_slice()) {
+            ([_], [dim]) => Some(*dim),
+            _ => None,
+        };
         for (name, value, place) in &self.values {
             if operator.dims.iter().any(|d| d.value == name.value) {
                 match value {
@@ -47,6 +55,10 @@ impl RawShape {
             } else if operator.derived.iter().any(|d| d.0.value == name.value) {
                 let error = name.place.error("manifest.dim", format!("dim `{name}` is derived"));
                 found.push(error.expected("dims and params only; derived dims are computed"));
+            } else if let Some(dim) = meant.filter(|_| strange.contains(&name)) {
+                let message = format!("operator `{}` has no dim or param `{name}`", operator.name);
+                let error = name.place.error("manifest.unknown-dim", message).expected(format!("`{dim} = ...`"));
+                found.push(error.hint(format!("did you mean `{dim}`, which shape `{}` does not bind?", self.name)));
             } else if !operator.partial {
                 let known: Vec<&str> = operator
                     .dims
@@ -65,17 +77,7 @@ impl RawShape {
                 );
             }
         }
-        let dims_known = || operator.dims.iter().map(Text::as_str);
-        let params = |name: &str| operator.params.iter().any(|p| p.name.value == name);
-        let stated = |dim: &str| {
-            // A typo of the dim was said already.
-            let meant = |name: &str| {
-                name == dim
-                    || (!params(name) && closest(name, dims_known()) == Some(dim) && !dims_known().any(|d| d == name))
-            };
-            self.values.iter().any(|v| meant(&v.0.value)) || self.unread.iter().any(|u| meant(u))
-        };
-        for dim in operator.dims.iter().filter(|d| !stated(&d.value)) {
+        for dim in missing.into_iter().filter(|_| meant.is_none()) {
             let error =
                 self.name.place.error("manifest.missing-dim", format!("shape `{}` does not bind `{dim}`", self.name));
             found.push(error.expected(format!("`{dim} = ...`")).hint("every shape binds every dim"));
@@ -95,6 +97,27 @@ impl RawShape {
         };
         (shape, found)
     }
+
+    /// Whether a dim is bound, perhaps under a name with a typo, of which is said elsewhere.
+    fn states(&self, operator: &Operator, dim: &str) -> bool {
+        let meant = |name: &str| name == dim || misspells(operator, name) == Some(dim);
+        self.values.iter().any(|v| meant(&v.0.value)) || self.unread.iter().any(|u| meant(u))
+    }
+}
+
+/// Whether a name is neither the operator's nor close to that of a dim.
+fn is_strange(operator: &Operator, name: &Text) -> bool {
+    let declared = operator.dims.iter().any(|d| d.value == name.value)
+        || operator.params.iter().any(|p| p.name.value == name.value)
+        || operator.derived.iter().any(|d| d.0.value == name.value);
+    !operator.partial && !declared && misspells(operator, &name.value).is_none()
+}
+
+/// The dim that a name which is not the operator's is close to.
+fn misspells<'o>(operator: &'o Operator, name: &str) -> Option<&'o str> {
+    let dims = || operator.dims.iter().map(Text::as_str);
+    let is_param = operator.params.iter().any(|p| p.name.value == name);
+    closest(name, dims()).filter(|_| !is_param && !dims().any(|dim| dim == name))
 }
 
 /// An error for a key of a tolerance by dtype or tensor that is neither.
@@ -102,7 +125,7 @@ pub(super) fn unknown_tolerance_key<'a>(key: &Text, written: impl Iterator<Item 
     let known: Vec<&str> = written.chain(DType::ALL.iter().map(|d| d.name())).collect();
     (!known.contains(&key.as_str())).then(|| {
         let error = key.place.error("manifest.unknown-key", format!("`{key}` is neither a dtype nor a written tensor"));
-        error.expected(format!("one of {}", list(&known))).suggest(&key.value, known)
+        suggest_dtype(error.expected(format!("one of {}", list(&known))), &key.value, known)
     })
 }
 

@@ -228,9 +228,8 @@ impl Reader<'_> {
         if found.is_none() {
             let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
             let error = text.place.error("manifest.dtype", format!("unknown dtype `{text}`"));
-            self.found.push(
-                error.expected(format!("one of {}", crate::model::expr::list(&names))).suggest(&text.value, names),
-            );
+            let error = error.expected(format!("one of {}", crate::model::expr::list(&names)));
+            self.found.push(crate::model::dtype::suggest(error, &text.value, names));
         }
         found
     }

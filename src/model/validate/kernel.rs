@@ -12,7 +12,7 @@ use crate::model::package::Package;
 use crate::model::search::Strategy;
 use crate::model::target::Target;
 use crate::model::variant::Variant;
-use crate::model::{Arch, Place, Role, Text};
+use crate::model::{Arch, Place, Role, Text, dtype};
 
 /// Operators and targets a kernel names that are not there.
 pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
@@ -144,7 +144,7 @@ fn names(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
     for text in kernel.type_uses.iter().filter(|t| !types.contains(&t.as_str())) {
         let known: Vec<&str> = types.iter().copied().chain(crate::model::DType::ALL.iter().map(|d| d.name())).collect();
         let error = text.place.error("manifest.dtype", format!("unknown dtype `{text}`"));
-        found.push(error.expected(format!("one of {}", list(&known))).suggest(&text.value, known));
+        found.push(dtype::suggest(error.expected(format!("one of {}", list(&known))), &text.value, known));
     }
     let tunables: Vec<&str> = kernel.tune.iter().map(|t| t.0.as_str()).collect();
     let of_where: Vec<&str> = tunables.iter().copied().chain(types).chain(["target", "arch"]).collect();

@@ -155,7 +155,14 @@ impl Notebook {
                 && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
         });
         match like {
-            Some(known) => kept.findings[known].count += 1,
+            Some(known) => {
+                let known = &mut kept.findings[known];
+                let count = known.count + 1;
+                if finding.kind == FindingKind::Race && super::hint::shows_more(known, &finding) {
+                    *known = finding;
+                }
+                known.count = count;
+            }
             None if kept.findings.len() < MOST_FINDINGS => kept.findings.push(finding),
             None => {}
         }
@@ -178,7 +185,9 @@ impl Notebook {
 
     /// Takes everything written so far.
     pub(super) fn take(&self) -> Kept {
-        std::mem::take(&mut self.lock())
+        let mut kept = std::mem::take(&mut *self.lock());
+        super::hint::settle(&mut kept.findings);
+        kept
     }
 }
 

@@ -50,6 +50,7 @@ mod fiber;
 mod foreign;
 mod handover;
 mod headers;
+mod hint;
 mod hooks;
 mod image;
 mod inspect;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::build::{Watch, execute, is_wrong};
+use super::super::build::{Watch, execute, failing};
 use crate::base::Digest;
 use crate::cli::args::CompareArgs;
 use crate::cli::exit::Exit;
@@ -19,7 +19,7 @@ use crate::plan::Goal;
 use crate::record::timing::BenchObserved;
 use crate::record::{DeviceClass, Outcome, Spec, StepKind};
 use crate::release::Bundle;
-use crate::release::comparison::{Seat, Unbuilt};
+use crate::release::comparison::{Seat, Unbuilt, Wrong};
 use crate::workspace::Workspace;
 use crate::workspace::select::Selected;
 
@@ -56,8 +56,8 @@ pub(super) struct Side<'a, 'p> {
     pub(super) standings: Standings,
     /// Where somebody should stand: package, kernel, target and shape of every step that times.
     pub(super) timed: BTreeSet<[String; 4]>,
-    /// Whether a kernel is wrong, on whatever target.
-    pub(super) wrong: bool,
+    /// What is wrong, on whatever target.
+    pub(super) wrong: Vec<Wrong>,
     /// What was not built for targets that are not timed.
     pub(super) unbuilt: Vec<Unbuilt>,
 }
@@ -95,7 +95,7 @@ pub(super) fn built<R>(
     }
     let unbuilt =
         unbuilt(&packages, &outcome).ok_or_else(|| context.fail("it could not be built, so nothing is compared"))?;
-    let wrong = is_wrong(&outcome);
+    let wrong = wrong(&outcome);
     // What was just measured is known now.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
     let graph = ended(outcome).map_err(|e| {
@@ -162,6 +162,23 @@ fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> 
         }
     }
     Some(all.into_values().collect())
+}
+
+/// What is wrong: each kernel once for a target, each operator once, in the order of the plan.
+fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
+    let name = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut all: Vec<Wrong> = vec![];
+    for (node, why) in failing(outcome) {
+        let labels = &node.labels;
+        let (kernel, operator, target) = (name(&labels.kernel), name(&labels.operator), name(&labels.target));
+        let because = format!("`{}`: {}", node.id, why.lines().next().unwrap_or_default());
+        let said = Wrong { package: labels.package.clone(), kernel, operator, target, because };
+        let about = |w: &Wrong| [w.package.clone(), w.kernel.clone(), w.operator.clone(), w.target.clone()];
+        if !all.iter().any(|other| about(other) == about(&said)) {
+            all.push(said);
+        }
+    }
+    all
 }
 
 /// Those who stood where a bundle was made.

@@ -11,7 +11,7 @@ type Case = (&'static str, &'static str, &'static str, &'static str, &'static st
 
 const TUNED: &str = "BLOCK = [128, 256, 512]";
 
-const STRUCTURE: [Case; 22] = [
+const STRUCTURE: [Case; 24] = [
     ("ulp = 1 }", "ulp = 1, rtoll = 1e-3 }", "manifest.unknown-key", "rtoll", "did you mean `rtol`"),
     (
         "tolerance = { f32 = { atol = 1e-5, rtol = 1e-5 }, f16 = { atol = 1e-3, rtol = 1e-3, ulp = 1 } }",
@@ -20,6 +20,8 @@ const STRUCTURE: [Case; 22] = [
         "rtoll",
         "did you mean `rtol`",
     ),
+    ("ulp = 1 }", "ulp = 1, abs_tol = 1e-3 }", "manifest.unknown-key", "abs_tol", "did you mean `atol`"),
+    ("ulp = 1 }", "ulp = 1, rel_tol = 1e-3 }", "manifest.unknown-key", "rel_tol", "did you mean `rtol`"),
     ("tolerance = { f32 =", "tolerance = { f33 =", "manifest.unknown-key", "f33", "did you mean `f32`"),
     ("[operator.rms_norm]", "[operators.rms_norm]", "manifest.unknown-key", "operators", "did you mean `operator`"),
     ("[toolchain]\ncuda", "[toolchain]\ncudda", "manifest.unknown-key", "cudda", "did you mean `cuda`"),
@@ -48,7 +50,7 @@ const STRUCTURE: [Case; 22] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 35] = [
+const VALUES: [Case; 38] = [
     (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"modl\"", "manifest.value", "\"modl\"", "did you mean `model`"),
     (
         TUNED,
@@ -117,6 +119,21 @@ const VALUES: [Case; 35] = [
         "\"fp16\"",
         "did you mean `f16`",
     ),
+    (
+        "inputs.w = { dtype = \"T\"",
+        "inputs.w = { dtype = \"float\"",
+        "manifest.dtype",
+        "\"float\"",
+        "did you mean `f32`",
+    ),
+    (
+        "inputs.w = { dtype = \"T\"",
+        "inputs.w = { dtype = \"double\"",
+        "manifest.dtype",
+        "\"double\"",
+        "did you mean `f64`",
+    ),
+    ("tolerance = { f32 =", "tolerance = { float32 =", "manifest.unknown-key", "float32", "did you mean `f32`"),
     ("inputs.w = { dtype = \"T\"", "inputs.w = { dtype = \"TT\"", "manifest.dtype", "\"TT\"", "`T`"),
     (
         "types = { T = [\"f32\", \"f16\"] }",
@@ -433,7 +450,11 @@ fn check(cases: &[Case]) {
         // One mistake is one kind of message: others would send the reader elsewhere.
         let alone = found.iter().all(|d| d.code == *code) || *code == "manifest.syntax" || new.contains("memset");
         let placed = found.iter().all(|d| d.expected.is_some() && d.labels.iter().any(|l| l.primary));
-        if !good || !alone || !placed {
+        // And it is told once: what follows from it says nothing that helps.
+        let at = |d: &crate::base::Diagnostic| d.labels.iter().find(|l| l.primary).map(|l| l.span.clone());
+        let once = (1..found.len())
+            .all(|i| !found[..i].iter().any(|d| (at(d), &d.message) == (at(&found[i]), &found[i].message)));
+        if !good || !alone || !placed || !once {
             wrong.push(format!(
                 "{new:?} should give {code} at {place:?} saying {advice:?}, and gave {:#?}",
                 found.iter().map(show).collect::<Vec<_>>()
@@ -466,6 +487,19 @@ fn operators_that_do_not_bind_say_place_and_what_was_expected() {
 #[test]
 fn the_rest_says_place_and_what_was_expected() {
     check(&REST);
+}
+
+#[test]
+fn a_name_that_is_no_dim_and_a_dim_that_is_not_bound_are_one_mistake() {
+    let told = |shape: &str| {
+        let (_, _, found) = read(&EXAMPLE.replacen("{ rows = 3, cols = 257 }", shape, 1));
+        found.iter().map(show).collect::<Vec<_>>()
+    };
+    let [one] = &told("{ rows = 3, k = 257 }")[..] else { panic!() };
+    assert!(one.starts_with("manifest.unknown-dim | k | operator `rms_norm` has no dim or param `k`"), "{one}");
+    assert!(one.ends_with("did you mean `cols`, which shape `ragged` does not bind?"), "{one}");
+    // Which is which of several, nobody can tell.
+    assert_eq!(told("{ k = 257, m = 3 }").len(), 4);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::super::abi::{ATOMIC, WRITE};
 use super::super::core::Core;
 use super::super::job::{Job, finding};
 use super::super::shadow::Record;
-use super::super::{hooks, lines};
+use super::super::{hint, hooks, lines};
 use super::Access;
 use crate::model::coordinates::stored;
 use crate::record::{Finding, FindingKind, Space};
@@ -91,9 +91,9 @@ pub(super) unsafe fn race_found(
             by(core, job, a),
             lines::mark(old.pc)
         );
-        let same_warp = u64::from(old.block) == block & 0xffff_ffff && old.thread / 32 == a.thread / 32;
-        if same_warp && at.space == Space::Shared {
-            message += "; lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
+        if u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared {
+            let same_place = job.place(a.pc) == Some(old.pc);
+            message += hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
         }
         let mut found = found(core, job, a, FindingKind::Race, message, at);
         found.other_line = Some(lines::pending(old.pc));
