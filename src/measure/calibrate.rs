@@ -39,7 +39,7 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
         }
     }
     let tolerance = params.cases.iter().map(|case| case.tolerance.clone()).collect();
-    let mut calibration = Calibration { indecisive: vec![], weak: vec![], tolerance };
+    let mut calibration = Calibration { indecisive: always_zero(&listed), weak: vec![], tolerance };
     for (candidate, cases) in passes {
         if cases.len() == listed[&candidate].len() {
             calibration.indecisive.push(candidate);
@@ -48,6 +48,14 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
         }
     }
     calibration
+}
+
+/// Outputs whose expectation was nothing but zeros wherever it has elements: constant ones differ from it somewhere, and zeros nowhere. A reference that never writes
+/// looks like that, and a kernel that computes nothing would pass.
+fn always_zero(listed: &BTreeMap<String, BTreeSet<usize>>) -> Vec<String> {
+    let outputs = listed.keys().filter_map(|name| name.strip_prefix("constant 1 as "));
+    let zeros = outputs.map(|output| format!("zeros as {output}"));
+    zeros.filter(|zeros| !listed.contains_key(zeros)).collect()
 }
 
 /// Whether nothing shows that this null candidate fails. Where elements were not counted though only a share must pass, the share is no evidence against it.

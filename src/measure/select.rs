@@ -15,7 +15,7 @@ use crate::record::timing::{BenchObserved, PairsObserved};
 /// What is known when selecting; keys are positions in the parameters.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// Variants that could not be compiled: none of these stands for anything.
+    /// Variants that could not be compiled, or whose launches their binary does not take: none of these stands for anything.
     pub unbuilt: BTreeSet<u32>,
     /// Judgement of (variant, shape).
     pub judgements: BTreeMap<(u32, u32), Judgement>,

@@ -38,4 +38,7 @@ pub struct Inspection {
     pub functions: Vec<FunctionFacts>,
     /// Whether opcodes were counted.
     pub disassembled: bool,
+    /// Why launches that were asked about cannot be made of it: arguments that it does not take, blocks that it cannot have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
 }

@@ -4,6 +4,7 @@ use crate::base::Severity;
 use crate::engine::{Job, Ran, RunError};
 use crate::measure::select::{Known, finalists, nominate, select};
 use crate::record::Verdict;
+use crate::record::inspection::Inspection;
 use crate::record::params::SelectParams;
 
 use super::io;
@@ -16,7 +17,8 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         let (kind, numbers) = io::numbered(name);
         match (kind, &numbers[..]) {
             ("built", [v]) => {
-                if job.spec.inputs.get(name).is_none_or(|i| i.digest.is_none()) {
+                let inspection: Option<Inspection> = io::document(job, name)?;
+                if inspection.is_none_or(|seen| !seen.refused.is_empty()) {
                     known.unbuilt.insert(*v);
                 }
             }

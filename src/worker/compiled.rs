@@ -58,11 +58,12 @@ pub fn inspect(task: &Task) -> Response {
         let facts: CompileFacts = task.document("facts")?;
         let nvdisasm = if params.disassemble { Some(task.tool("nvdisasm")?) } else { None };
         let found = cuda::inspect_within(&params, &task.read("binary")?, &facts, nvdisasm, &Within::of(task, bounds));
-        let found = found.map_err(task::failed)?;
+        let mut found = found.map_err(task::failed)?;
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
-        task.write_document("inspection", &found)?;
         let refused = cuda::args::check(&params.launches, &found);
+        found.refused = refused.iter().map(|f| f.message.clone()).collect();
+        task.write_document("inspection", &found)?;
         let notes = refused
             .iter()
             .map(|f| Note { severity: Severity::Error, code: "inspect.arguments".into(), message: f.message.clone() })

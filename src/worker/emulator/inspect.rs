@@ -33,5 +33,5 @@ pub fn inspect(binary: &[u8], entries: &[String]) -> Result<Inspection, String> 
             }
         })
         .collect();
-    Ok(Inspection { architectures: vec!["cpu".into()], functions, disassembled: false })
+    Ok(Inspection { architectures: vec!["cpu".into()], functions, disassembled: false, refused: vec![] })
 }

@@ -10,7 +10,8 @@
 //
 // Tensors lie row-major in the shape the operator sees: floats of every type as double, integers and truth values as int64_t. A tensor that is read and
 // written is read by `floats` or `ints` and written by `out_floats` or `out_ints`, at another place. `scale("y")` is where the operator on absolute values
-// goes, for tolerances in `scaled`; a reference that never asks for it gives none. A name that is not there ends the reference with a message.
+// goes, for tolerances in `scaled`; a reference that never asks for it gives none. What is written to begins without a value, not with zeros: an element that
+// is left so, or added to before it is set, ends the reference with a message. So does a name that is not there.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -34,7 +35,8 @@ class Call {
         const Tensor& of = tensor(outputs_, "float output", name, 'f');
         Tensor& scale = scales_[name];
         scale.file = of.file + ".scale";
-        scale.words.resize(of.words.size());
+        scale.kind = 'f';
+        scale.words.resize(of.words.size(), UNWRITTEN);
         return as<double>(scale);
     }
 
@@ -49,7 +51,7 @@ class Call {
             size_t count = 0;
             lines >> made.kind >> count;
             made.file = value;
-            made.words.resize(count);
+            made.words.resize(count, UNWRITTEN);
             if (what == "in") {
                 std::ifstream file(value, std::ios::binary);
                 file.read(reinterpret_cast<char*>(made.words.data()), static_cast<std::streamsize>(count * 8));
@@ -60,6 +62,7 @@ class Call {
     void finish() const {
         for (const Tensors* all : {&outputs_, static_cast<const Tensors*>(&scales_)})
             for (const auto& [name, made] : *all) {
+                check(all == &outputs_ ? name : "scale of " + name, made);
                 std::ofstream file(made.file, std::ios::binary);
                 file.write(reinterpret_cast<const char*>(made.words.data()), static_cast<std::streamsize>(made.words.size() * 8));
                 if (!file.good()) stop("cannot write", name);
@@ -67,6 +70,9 @@ class Call {
     }
 
   private:
+    // What no reference computes: as a double a signalling NaN, which arithmetic keeps but for the bit that makes it quiet.
+    static constexpr uint64_t UNWRITTEN = 0x7ff46b66'6f726765, QUIET = uint64_t{1} << 51;
+
     struct Tensor {
         std::string file;
         char kind = 'f';
@@ -77,6 +83,21 @@ class Call {
 
     [[noreturn]] static void stop(const char* what, const std::string& name) {
         std::fprintf(stderr, "%s `%s`\n", what, name.c_str());
+        std::exit(1);
+    }
+    // Ends where an element has no value, or one that came of adding to none.
+    static void check(const std::string& name, const Tensor& made) {
+        size_t unset = 0, first = 0;
+        bool added = false;
+        for (size_t i = made.words.size(); i-- > 0;) {
+            const uint64_t word = made.words[i];
+            const bool onto = made.kind == 'f' && word == (UNWRITTEN | QUIET);
+            if (word != UNWRITTEN && !onto) continue;
+            unset++, first = i, added = onto;
+        }
+        if (unset == 0) return;
+        std::fprintf(stderr, "`%s` is %s: %zu of %zu elements, the first at %zu\n", name.c_str(),
+                     added ? "added to before it is set (it does not begin with zeros)" : "not written", unset, made.words.size(), first);
         std::exit(1);
     }
     static const std::string& text(const Texts& texts, const char* what, const std::string& name) {
