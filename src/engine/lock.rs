@@ -136,7 +136,7 @@ fn tell(told: &mut bool, contended: &mut dyn FnMut()) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that takes locks")]
-pub(super) fn attempt(file: &File, mode: Mode) -> Result<(), TryLockError> {
+fn attempt(file: &File, mode: Mode) -> Result<(), TryLockError> {
     match mode {
         Mode::Shared => file.try_lock_shared(),
         Mode::Exclusive => file.try_lock(),

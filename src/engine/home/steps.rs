@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use super::{STEP_AGE, newest};
-use crate::engine::lock::{Mode, attempt, leads_to};
+use crate::engine::lock::leads_to;
 
 /// A folder of a step, removed when it is dropped.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl StepFolder {
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
                 Err(e) => return Err(e),
             };
-            match attempt(&lock, Mode::Exclusive) {
+            match lock.try_lock() {
                 Ok(()) if leads_to(folder.path(), &lock)? => return Ok(StepFolder { folder, _lock: Some(lock) }),
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(_)) => return Ok(StepFolder { folder, _lock: None }),
@@ -48,7 +48,7 @@ impl StepFolder {
 /// did.
 pub(super) fn sweep(folder: &Path, now: SystemTime) -> bool {
     let Ok(lock) = File::open(folder) else { return false };
-    let left = match attempt(&lock, Mode::Exclusive) {
+    let left = match lock.try_lock() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock) => false,
         Err(TryLockError::Error(_)) => {
