@@ -18,10 +18,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-mod steps;
-
-pub use steps::StepFolder;
-
 use super::lock::{Lock, LockError, Mode, Wait};
 use crate::base::Digest;
 use crate::base::files::write_if_changed;
@@ -31,7 +27,7 @@ pub const TEMP_PREFIX: &str = ".tmp-";
 
 /// How long a file may be in the making.
 pub const TEMP_AGE: Duration = Duration::from_secs(3600);
-/// A step's folder is written to when it starts and when it ends; in between lies no more than its time limit. It counts where locks do not tell (see `steps`).
+/// A step's folder is written to when it starts and when it ends; in between lies no more than its time limit.
 pub const STEP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Backup programs skip a folder that holds this (bford.info/cachedir).
@@ -156,27 +152,26 @@ impl Home {
         Ok(journals)
     }
 
-    /// Removes files and folders whose writers died: named [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`, or of a step whose process has ended.
-    /// Gives how many.
+    /// Removes files and folders whose writers died: named [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`, or of a step and untouched for
+    /// [`STEP_AGE`]. Gives how many.
     pub fn sweep(&self, now: SystemTime) -> io::Result<u64> {
         let mut swept = 0;
         let mixed = [self.tmp(), self.scratch(), self.toolchains(), self.root.clone()];
-        for folder in mixed {
+        let mixed = mixed.into_iter().map(|folder| (folder, TEMP_PREFIX, TEMP_AGE));
+        // Nothing but folders of steps is there, and it is there only once a step has run.
+        let steps = Some((self.steps(), "", STEP_AGE)).filter(|(folder, ..)| folder.exists());
+        for (folder, prefix, most) in mixed.chain(steps) {
             for entry in std::fs::read_dir(&folder).map_err(|e| named(e, "read", &folder))? {
                 let entry = entry?;
-                if !entry.file_name().as_encoded_bytes().starts_with(TEMP_PREFIX.as_bytes()) {
+                if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
                     continue;
                 }
                 let path = entry.path();
-                if newest(&path).is_some_and(|t| now.duration_since(t).is_ok_and(|age| age > TEMP_AGE)) {
+                if newest(&path).is_some_and(|t| now.duration_since(t).is_ok_and(|age| age > most)) {
                     let gone = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
                     swept += u64::from(gone.is_ok());
                 }
             }
-        }
-        // Nothing but folders of steps is there, and it is there only once a step has run.
-        for entry in std::fs::read_dir(self.steps()).into_iter().flatten().flatten() {
-            swept += u64::from(steps::sweep(&entry.path(), now));
         }
         Ok(swept)
     }

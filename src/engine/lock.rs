@@ -163,7 +163,7 @@ fn unsupported(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOLCK))
 }
 
-pub(super) fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
+fn leads_to(path: &Path, file: &File) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),

@@ -6,7 +6,6 @@ use super::message::{Places, Request, Response};
 use super::pool::{Pool, WorkerDied};
 use super::stage;
 use crate::base::Severity;
-use crate::engine::home::StepFolder;
 use crate::engine::{Job, Ran, RunError};
 use crate::record::Note;
 
@@ -31,7 +30,9 @@ pub struct Executor<'a> {
 impl Executor<'_> {
     /// Has a worker do the job: lays out its inputs, waits, keeps its outputs.
     pub fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
-        let dir = StepFolder::new(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
+        std::fs::create_dir_all(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
+        let dir = tempfile::Builder::new().prefix("step-").tempdir_in(self.scratch);
+        let dir = dir.map_err(|e| system("make a folder for the step", &e))?;
         let (input, output) = (dir.path().join("in"), dir.path().join("out"));
         stage::prepare(job.spec, job.blobs, &input).map_err(|e| system("lay out the step's inputs", &e))?;
         std::fs::create_dir(&output).map_err(|e| system("make a folder for the step's outputs", &e))?;
