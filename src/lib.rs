@@ -42,7 +42,6 @@
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/generated/` | the sources that templates and agents made, by package and kernel, to be read |
 //! | `target/kforge/report.json` | what the last build found |
-//! | `target/kforge/interrupted`, `since` | that a build after it did not end, and what a shorter one found after it |
 //! | `target/kforge/root` | the folder of the workspace when its candidates were last remembered |
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |

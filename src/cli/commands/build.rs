@@ -64,9 +64,6 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     if args.dry_run {
         return Ok(dry_run(context, &opened, &ready));
     }
-    if goal == Goal::Build {
-        super::report::begun(context, &opened);
-    }
     announce(context, began);
     let said = context.console.said();
     let mut watch = Watch { timed: args.timings.then(Vec::new), goes_on: false };
@@ -377,14 +374,6 @@ fn finish(
             true => super::report::cut_short(context, opened),
             false => keep_report(context, opened, report)?,
         }
-    } else if !interrupted && outcome.steps.iter().any(|done| !done.because.is_empty()) {
-        // Where all has the key that it had in the last build, it was found then.
-        let command = match goal {
-            Goal::Check => "check",
-            Goal::Bench => "bench",
-            Goal::Verify | Goal::Build => "verify",
-        };
-        super::report::since(context, opened, command, &outcome.verdicts);
     }
     if !console.json() && !console.quiet() {
         console.fitted(text);

@@ -1,15 +1,11 @@
 //! `kforge report`: what the last build found.
 
-use std::path::Path;
-
 use super::print_json;
 use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm, Select};
 use crate::cli::exit::Exit;
-use crate::cli::session::certificate::{BEGUN, CUT_SHORT, SINCE};
+use crate::cli::session::certificate::CUT_SHORT;
 use crate::cli::session::{Context, Opened};
-use crate::engine::lock::{Lock, LockError, Mode, Wait};
 use crate::measure::score::Form;
-use crate::record::event::VerdictCounts;
 use crate::report::text::Failures;
 use crate::report::{self, Report, score};
 use crate::workspace::Workspace;
@@ -17,21 +13,14 @@ use crate::workspace::Workspace;
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
     let workspace = context.workspace()?;
-    let target = context.target(&workspace);
-    let (cut_short, since) = (is_cut_short(&target), std::fs::read_to_string(target.join(SINCE)).ok());
+    let is_cut_short = context.target(&workspace).join(CUT_SHORT).exists();
     let mut report = last(context, &workspace).inspect_err(|_| {
-        if let Some(what) = cut_short {
-            let goes_on = if what == UNDER_WAY { "" } else { "; the next one goes on where it was" };
-            context.console.err(&format!("help: {what}{goes_on}\n"));
+        if is_cut_short {
+            context.console.err("help: the last build was interrupted; the next one goes on where it was\n");
         }
-        since.iter().for_each(|found| context.console.err(&format!("help: {found}\n")));
     })?;
-    if let Some(what) = cut_short {
-        context.console.warn(&format!("{what}: this is what the one before it found"));
-    }
-    if let Some(found) = since {
-        context.console.warn("this is what the last build found, and something changed since");
-        context.console.err(&format!("help: {found}\n"));
+    if is_cut_short {
+        context.console.warn("the last build was interrupted: this is what the one before it found");
     }
     narrow(context, &workspace, &mut report, &args.select)?;
     if let Some(form) = args.score {
@@ -43,20 +32,6 @@ pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
         ReportFormat::Json => return print_json(context, &report),
     }
     Ok(Exit::Done)
-}
-
-const UNDER_WAY: &str = "a build is under way";
-
-/// What became of a build after the one that is reported, if there was one that did not end.
-fn is_cut_short(target: &Path) -> Option<&'static str> {
-    if std::fs::read(target.join(CUT_SHORT)).ok()? != BEGUN {
-        return Some("the last build was interrupted");
-    }
-    // It runs for as long as it holds the workspace.
-    match Lock::acquire(&target.join(".lock"), Mode::Shared, Wait::No) {
-        Err(LockError::Busy(_)) => Some(UNDER_WAY),
-        _ => Some("the last build was killed before it ended"),
-    }
 }
 
 /// Leaves what the command line selects: without words the package at hand.
@@ -128,42 +103,23 @@ fn scores(context: &Context, args: &ReportArgs, report: &Report, form: ScoreForm
     Ok(Exit::Done)
 }
 
-/// Notes that a build has begun. Where it is killed the note stays.
-pub fn begun(context: &Context, opened: &Opened) {
-    note(context, opened, CUT_SHORT, BEGUN);
-}
-
 /// Notes that a build was interrupted: what it found stands in no report.
 pub fn cut_short(context: &Context, opened: &Opened) {
-    note(context, opened, CUT_SHORT, b"");
-}
-
-/// Notes what a shorter build found, where that is not what the last build found.
-pub fn since(context: &Context, opened: &Opened, command: &str, v: &VerdictCounts) {
-    let found = format!("{} pass, {} fail, {} unknown", v.pass, v.fail, v.unknown);
-    let text = format!("`kforge {command}` found {found}; `kforge build` brings the report up to date");
-    note(context, opened, SINCE, text.as_bytes());
-}
-
-fn note(context: &Context, opened: &Opened, name: &str, bytes: &[u8]) {
-    let place = opened.target.join(name);
-    if let Err(e) = crate::base::files::write_if_changed(&place, bytes) {
+    let place = opened.target.join(CUT_SHORT);
+    if let Err(e) = crate::base::files::write_if_changed(&place, b"") {
         context.console.warn(&format!("cannot write `{}`: {e}", place.display()));
     }
 }
 
-/// Notes that a build has ended, and that its report says all that was found.
+/// Notes that a build was not.
 pub fn whole(context: &Context, opened: &Opened) -> Result<(), Exit> {
-    for name in [SINCE, CUT_SHORT] {
-        let place = opened.target.join(name);
-        match std::fs::remove_file(&place) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(context.fail(&format!("cannot remove `{}`: {e}", place.display())));
-            }
-            _ => {}
+    let place = opened.target.join(CUT_SHORT);
+    match std::fs::remove_file(&place) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(context.fail(&format!("cannot remove `{}`: {e}", place.display())))
         }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The report of the last build.

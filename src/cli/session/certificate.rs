@@ -100,12 +100,6 @@ pub struct Question {
 /// The file that says, by being there, that a build after the one that is reported was interrupted.
 pub const CUT_SHORT: &str = "interrupted";
 
-/// What that file holds from the beginning of a build to its end: left by one that was killed.
-pub const BEGUN: &[u8] = b"begun\n";
-
-/// The file that says what a shorter build found after the one that is reported.
-pub const SINCE: &str = "since";
-
 /// An answer that holds, and the locks that keep it so.
 #[derive(Debug)]
 pub struct Held {
