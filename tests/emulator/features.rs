@@ -79,30 +79,6 @@ fn libcu_gives_what_the_standard_library_and_its_atomics_do() {
     }
 }
 
-/// `std::min` and `std::array` without an include, as nvcc has them, and headers of the host's library that spell an attribute like a word of CUDA.
-const HEADERS: &str = r#"
-#include <functional>
-#include <memory>
-__noinline__ __device__ int least(const std::array<int, 2> &of) { return std::min(of[0], of[1]); }
-__global__ void headers(int *out) { out[0] = least({5, 3}) + std::numeric_limits<signed char>::max(); }
-std::shared_ptr<int> on_the_host() { return std::make_shared<int>(3); }
-"#;
-
-#[test]
-fn headers_of_the_host_compile_behind_words_of_cuda() {
-    let built = build(HEADERS, &["headers"], true);
-    let ran = run(&built, launch("headers", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]).clean();
-    assert_eq!(ran.ints("out"), [130]);
-    // What CUDA declares in a header is not there without it, here as there, and what to include is said.
-    for (text, header) in [
-        ("__global__ void k(__half *x) {}", "cuda_fp16.h"),
-        ("using namespace nvcuda; __global__ void k() {}", "mma.h"),
-    ] {
-        let log = try_build(text, &["k"], false, &[]).err().unwrap();
-        assert!(log.contains(&format!("#include <{header}>")), "{log}");
-    }
-}
-
 const STAGES: &str = r#"
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>

@@ -105,7 +105,6 @@ __global__ void mathematics(float x, float y, float* s, float* c, double d, doub
                             unsigned u, const float* v) {
   must(float, rsqrtf(x)) must(float, rsqrt(x)) must(double, rsqrt(d)) must(float, rcbrtf(x)) must(double, rcbrt(d))
   must(float, sinpif(x)) must(float, cospif(x)) must(double, sinpi(d)) must(float, cospi(x)) must(float, exp10f(x))
-  sincosf(x, &x, &y), sincos(x, &x, &y), sincos(d, &d, &d);
   must(float, exp10(x)) must(double, exp10(d)) must(float, erfinvf(x)) must(double, erfinv(d)) must(float, erfcinvf(x))
   must(double, erfcinv(d)) must(float, erfcxf(x)) must(double, erfcx(d)) must(float, normcdff(x))
   must(double, normcdf(d))

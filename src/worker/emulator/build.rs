@@ -18,7 +18,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::assembly::{blank_lines, declared_only, watched};
-use super::foreign::{Foreign, foreign, not_included};
+use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
 use crate::process::End;
@@ -95,11 +95,10 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
-    let texts = texts(what.source).map_err(|e| fail("read the sources", e))?;
     // Behind our headers, whose templates use such names as `N` and `width` themselves.
     let mut unit = String::from("#line 1 \"defines\"\n");
     if what.defines.keys().any(|name| !is_ours(name)) {
-        for name in our_headers(&texts) {
+        for name in our_headers(what).map_err(|e| fail("read the sources", e))? {
             let _ = writeln!(unit, "#include \"headers/{name}\"");
         }
     }
@@ -116,10 +115,8 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     write("entries.cpp", &unit)?;
 
     let tool = Tool { cwd: &cwd, within: what.within, path: search_path(what.cxx) };
-    let given = what.flags.iter().chain(what.defines.values()).chain(what.entries);
-    let standard = texts.iter().map(|(_, text)| text).chain(given).any(|text| names_standard_library(text));
     let compile = || {
-        let args = arguments(what, &cwd, standard);
+        let args = arguments(what, &cwd);
         match tool.run(what.cxx, &args) {
             // g++ 11 does not know it.
             Err(refused) if refused.log.contains(FILL_LOCALS) => {
@@ -131,10 +128,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let mut log = match compile() {
         Ok(said) => said,
         Err(refused) => {
-            let Some(missing) = foreign(&refused.log) else {
-                let advice = not_included(&refused.log).unwrap_or_default();
-                return Err(CompileFailed { log: refused.log + &advice });
-            };
+            let missing = foreign(&refused.log).ok_or(refused)?;
             write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
             let said = compile()?;
             let (file, line) = &missing.place;
@@ -218,38 +212,20 @@ fn unknown_entries(count: usize, missing: &Foreign) -> String {
     (0..count).map(one).collect()
 }
 
-/// The files of the package's tree, and what they say.
-fn texts(source: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
-    let mut texts = Vec::new();
-    for entry in walkdir::WalkDir::new(source).follow_links(true) {
+/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
+fn our_headers(what: &EmulatorCompile<'_>) -> std::io::Result<BTreeSet<&'static str>> {
+    let (mut named, mut own) = (BTreeSet::new(), Vec::new());
+    for entry in walkdir::WalkDir::new(what.source).follow_links(true) {
         let entry = entry.map_err(std::io::Error::from)?;
         if entry.file_type().is_file() {
-            let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
-            texts.push((entry.into_path(), text));
+            let found = scan(&String::from_utf8_lossy(&fs::read(entry.path())?));
+            named.extend(found.quoted.into_iter().chain(found.angled));
+            own.push(entry.into_path());
         }
     }
-    Ok(texts)
-}
-
-/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
-fn our_headers(texts: &[(PathBuf, String)]) -> BTreeSet<&'static str> {
-    let found = texts.iter().map(|(_, text)| scan(text));
-    let named: BTreeSet<String> = found.flat_map(|found| found.quoted.into_iter().chain(found.angled)).collect();
     let ours = super::headers().into_iter().map(|(name, _)| name);
-    let meant = |name: &&str| named.contains(*name) && !texts.iter().any(|(path, _)| path.ends_with(name));
-    ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect()
-}
-
-/// Whether a text names the host's standard library, of which nvcc brings more than most kernels need: the word `std`, and not that of `cuda::std`. Too often
-/// yes costs time alone.
-fn names_standard_library(text: &str) -> bool {
-    let in_word = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices("std").any(|(at, word)| {
-        let (before, after) = (&text[..at], &text[at + word.len()..]);
-        !before.ends_with(in_word)
-            && !after.starts_with(in_word)
-            && !["cuda::", "cuda/"].iter().any(|of| before.ends_with(of))
-    })
+    let meant = |name: &&str| named.contains(*name) && !own.iter().any(|path| path.ends_with(name));
+    Ok(ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect())
 }
 
 /// Whether our header may ask for a macro of that name, as for `__CUDA_NO_HALF_OPERATORS__`; no template of it uses such a name.
@@ -266,8 +242,8 @@ fn words(text: &str) -> Vec<String> {
 const FILL_LOCALS: &str = "-ftrivial-auto-var-init=pattern";
 
 /// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
-/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory. `standard`: [`names_standard_library`].
-fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, standard: bool) -> Vec<String> {
+/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory.
+fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
     let clang = is_clang(what.cxx);
     let mut args = words(
         "-x c++ -S -g1 -fPIC -fvisibility=hidden -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition \
@@ -291,7 +267,6 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, standard: bool) -> Vec<Stri
         }
         (false, _) => "-O3",
     }));
-    args.extend(standard.then(|| "-DKF_NAMES_STD=1".into()));
     let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
     args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
@@ -353,16 +328,6 @@ impl Tool<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_the_hosts_standard_library_is_found_named() {
-        for text in ["std::min(a, b)", "using namespace std;", "#define S std\n", "x = ::std::array<int, 4>()"] {
-            assert!(names_standard_library(text), "{text}");
-        }
-        for text in ["cuda::std::min(a, b)", "#include <cuda/std/array>", "stddef, my_std::f, <cstdint>", ""] {
-            assert!(!names_standard_library(text), "{text}");
-        }
-    }
 
     #[test]
     fn what_is_read_from_elsewhere_is_found() {

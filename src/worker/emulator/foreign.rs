@@ -30,29 +30,6 @@ const HEADERS: [&str; 13] = [
 /// Namespaces and beginnings of types that are CUDA's.
 const SPACES: [&str; 6] = ["cuda", "cooperative_groups", "nvcuda", "cub", "thrust", "nv"];
 
-/// Names that our own headers declare, for sources that include them, as CUDA's do.
-const INCLUDED: [(&str, &[&str]); 4] = [
-    (
-        "cuda_fp16.h",
-        &["half", "half2", "__half", "__half2", "__half_raw", "__float2half", "__half2float", "__float2half2_rn"],
-    ),
-    (
-        "cuda_bf16.h",
-        &["__nv_bfloat16", "__nv_bfloat162", "nv_bfloat16", "nv_bfloat162", "__float2bfloat16", "__bfloat162float"],
-    ),
-    ("cuda_fp8.h", &["__nv_fp8_e4m3", "__nv_fp8_e5m2", "__nv_fp8_e8m0", "__nv_fp8x4_e4m3", "__nv_fp8_storage_t"]),
-    ("mma.h", &["nvcuda", "__float_to_tf32"]),
-];
-
-/// What to do about a refusal, where an error names what a header of CUDA declares, which the source does not include.
-pub(super) fn not_included(log: &str) -> Option<String> {
-    let errors = log.lines().filter_map(|line| line.split_once("error: "));
-    let mut names = errors.filter_map(|(_, message)| message.split('\'').nth(1));
-    let known = |name: &str| INCLUDED.iter().find(|(_, names)| names.contains(&name)).map(|(header, _)| *header);
-    let (name, header) = names.find_map(|name| Some((name, known(name)?)))?;
-    Some(format!("`{name}` is declared by a header of CUDA: #include <{header}>\n"))
-}
-
 /// What the first error in `log`, whose places are relative to the package, names, if that is CUDA's and not emulated. A refusal for any other reason is the source's own mistake.
 pub(super) fn foreign(log: &str) -> Option<Foreign> {
     let lines: Vec<&str> = log.lines().collect();
@@ -131,7 +108,7 @@ fn is_cuda(name: &str) -> bool {
         || then_digit("tex")
         || then_digit("surf")
         || is_space(name)
-        || (intrinsic && !name.starts_with("__builtin") && !INCLUDED.iter().any(|(_, names)| names.contains(&name)))
+        || (intrinsic && !name.starts_with("__builtin"))
 }
 
 #[cfg(test)]
@@ -161,17 +138,6 @@ mod tests {
         let ours = "headers/mma.h: In instantiation of 'class f<3>':\nk.cu:12:30:   required from here\n\
                     headers/mma.h:39:40: error: static assertion failed: this shape of fragment is not emulated\n";
         assert_eq!(found(ours), at("this shape of fragment", 12));
-    }
-
-    #[test]
-    fn a_header_that_is_not_included_is_the_sources_mistake_and_named() {
-        let log = "k.cu:2:12: error: '__half' was not declared in this scope; did you mean '__tanf'?\n";
-        assert_eq!(found(log), None);
-        assert_eq!(not_included(log).unwrap(), "`__half` is declared by a header of CUDA: #include <cuda_fp16.h>\n");
-        let before = "k.cu:1:17: error: variable or field 'k' declared void\n";
-        assert!(not_included(&format!("{before}{log}")).unwrap().contains("<cuda_fp16.h>"));
-        assert_eq!(not_included("k.cu:7:3: error: use of undeclared identifier '__viaddmax_s32'\n"), None);
-        assert_eq!(not_included("nothing"), None);
     }
 
     #[test]

@@ -1,4 +1,2 @@
-// Eight-bit floats: kf_fp8.h. Includes the 16-bit types, as CUDA's header does.
+// Eight-bit floats stand in kf_fp8.h.
 #pragma once
-#include "cuda_bf16.h"
-#include "kf_fp8.h"

@@ -1,7 +1,9 @@
 // `cuda::std`: the host's standard library by another name, and of C++20 what a C++17 library lacks. Knows names, not what they do.
 #pragma once
-#include "cuda_bf16.h"
 #include "kf_runtime.h"
+// The library spells an attribute of its own like CUDA's keyword.
+#pragma push_macro("__noinline__")
+#undef __noinline__
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -26,6 +28,7 @@
 #include <ranges>
 #include <span>
 #endif
+#pragma pop_macro("__noinline__")
 
 namespace cuda {
 namespace std {

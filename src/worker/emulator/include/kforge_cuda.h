@@ -1,8 +1,9 @@
 // Stands in front of every `.cu` source that is compiled for the `cpu` target: CUDA C++ in terms of host C++ and the emulator's runtime.
-// Knows CUDA's keywords and built-in variables. Standard headers come first, because CUDA's keywords become macros after them. Every compilation parses all of
-// this, so what only some sources need stands elsewhere: 16- and 8-bit floats in the headers by which CUDA has them too.
+// Knows CUDA's keywords and built-in variables. Standard headers come first, because CUDA's keywords become macros after them.
 #pragma once
 #include "kf_cmath.h"
+#include <algorithm>
+#include <array>
 #include <cfloat>
 #include <climits>
 #include <cstdarg>
@@ -13,15 +14,10 @@
 #include <cstring>
 #include <ctime>
 #include <initializer_list>
+#include <limits>
 #include <new>
 #include <type_traits>
 #include <utility>
-#ifdef KF_NAMES_STD
-// The sources name the standard library: what nvcc brings of it unasked, through <functional> and <cmath>, and more would only be dear.
-#include <algorithm>
-#include <array>
-#include <limits>
-#endif
 
 #define __CUDACC__ 1
 #ifndef __CUDA_ARCH__
@@ -52,11 +48,27 @@
 #define __CUDA_ALIGN__(n) __attribute__((aligned(n)))
 
 #include "kf_vector_types.h"
+#if __has_include("kf_half.h")
+#include "kf_half.h"
+#endif
+#if __has_include("kf_bf16.h")
+#include "kf_bf16.h"
+#endif
+#if __has_include("kf_fp8.h")
+#include "kf_fp8.h"
+#endif
 #include "kf_runtime.h"
 #include "kf_warp.h"
 #include "kf_atomic.h"
 KF_ATOMIC_VECTORS
+#if __has_include("kf_half.h")
+KF_ATOMIC_NARROW(__half, __half2)
+#endif
+#if __has_include("kf_bf16.h")
+KF_ATOMIC_NARROW(__nv_bfloat16, __nv_bfloat162)
+#endif
 #include "kf_intrinsics.h"
+#include "kf_mma_values.h"
 #include "kf_device.h"
 #include "kf_host.h"
 #include "kf_unsupported.h"
