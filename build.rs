@@ -21,7 +21,8 @@ fn main() {
         println!("cargo::rerun-if-changed={watched}");
     }
     // A test starts many processes of an unoptimised kforge. Where it lies at a fixed place, the loader has a quarter of a million pointers less to set, each start.
-    if variable("PROFILE") == "debug" && variable("CARGO_CFG_TARGET_OS") == "linux" {
+    let is_gnu = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
+    if variable("PROFILE") == "debug" && is_gnu {
         println!("cargo::rustc-link-arg-bins=-no-pie");
     }
     let source = Tree(root, RefCell::default());

@@ -116,6 +116,16 @@ mod tests {
     }
 
     #[test]
+    fn an_expectation_of_nothing_but_zeros_tells_nothing() {
+        // What equals the expectation is not listed.
+        let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0)])]);
+        assert_eq!(c.indecisive, ["zeros as y"]);
+        let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0), ("zeros", 1.0)])]);
+        assert_eq!(c.indecisive, [] as [&str; 0], "at one shape they are none");
+        assert_eq!(run(0.0, &[nulls(&[])]).indecisive, [] as [&str; 0], "without elements nothing is asked");
+    }
+
+    #[test]
     fn derived_tolerances_follow_type_and_length() {
         let allowed = |dtype, terms, want| super::super::judge::allowance(&derived(dtype, terms), dtype, want, None);
         assert!(allowed(DType::F16, 1, 1.0) > allowed(DType::F32, 4096, 1.0));

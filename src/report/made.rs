@@ -122,8 +122,12 @@ mod tests {
             max_threads: Some(256),
             opcodes: [("IMAD".to_string(), 2), ("LDG.E.128".to_string(), 4), ("EXIT".to_string(), 2)].into(),
         };
-        let mut found =
-            Inspection { architectures: vec!["sm_90a".into()], functions: vec![function], disassembled: true, refused: vec![] };
+        let mut found = Inspection {
+            architectures: vec!["sm_90a".into()],
+            functions: vec![function],
+            disassembled: true,
+            refused: vec![],
+        };
         assert_eq!(
             inspected(&found),
             "  holds code for sm_90a\n  k<1>: symbol _Z1k\n    40 registers, no spills, 1024 B shared, 0 B stack\n    \

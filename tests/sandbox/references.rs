@@ -50,6 +50,19 @@ fn cpp_failure() {
         (message.as_str(), said.as_str()),
         ("`ref.cpp::scale_rows` exited with 1", "there is no float input `v`")
     );
+    for (edit, says) in [
+        (REFERENCE.replace("i = 0;", "i = 1;"), "`y` is not written: 1 of 210 elements, the first at 0"),
+        (
+            REFERENCE.replace("y[i] =", "y[i] +="),
+            "`y` is added to before it is set (it does not begin with zeros): 210 of 210 elements, the first at 0",
+        ),
+        (
+            REFERENCE.replace("s[i] = ", "if (i % 2) s[i] = "),
+            "`scale of y` is not written: 105 of 210 elements, the first at 0",
+        ),
+    ] {
+        assert_eq!(failure(&edit), ("`ref.cpp::scale_rows` exited with 1".into(), says.into()));
+    }
     let (message, said) = failure("not C++");
     assert!(message.starts_with("cannot compile the reference `ref.cpp`: the compiler exited with 1"), "{message}");
     assert!(said.contains("error"), "{said}");

@@ -204,7 +204,12 @@ mod tests {
     fn a_block_asks_for_no_more_than_its_architecture_has() {
         let of = |arch: &str, facts: FunctionFacts| {
             let function = FunctionFacts { entry: "k".into(), params: vec![(0, 8)], ..facts };
-            Inspection { functions: vec![function], architectures: vec![arch.into()], disassembled: false, refused: vec![] }
+            Inspection {
+                functions: vec![function],
+                architectures: vec![arch.into()],
+                disassembled: false,
+                refused: vec![],
+            }
         };
         let mut launches = launch(vec![pointer()]);
         let Launch::Kernel(first) = &mut launches[0] else { unreachable!() };

@@ -66,7 +66,12 @@ pub fn inspect_within(
         function.entry.clone_from(entry);
         functions.push(function);
     }
-    Ok(Inspection { architectures: vec![read.architecture], functions, disassembled: params.disassemble, refused: vec![] })
+    Ok(Inspection {
+        architectures: vec![read.architecture],
+        functions,
+        disassembled: params.disassemble,
+        refused: vec![],
+    })
 }
 
 /// Inspects the machine code of every kernel in a library with a launcher of its own, each by its symbol. Where there is none, nothing was disassembled: what such a

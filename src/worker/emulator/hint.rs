@@ -16,7 +16,8 @@ const ALONE: &str = "; lanes of one warp may happen to run in step on hardware, 
 /// ... or one of several.
 const WITHIN: &str = "; `__syncthreads` orders the whole block, and threads of different warps were not seen to race here: lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
 
-/// What a message on a race of two threads of a block of so many ends with; nothing where one instruction races with itself, between which no barrier can stand.
+/// What a message on a race of two threads of a block of so many ends with; nothing where one instruction races with itself,
+/// for which a wrong index may be to blame as well as a barrier that a loop lacks.
 pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> &'static str {
     match (one / WARP == other / WARP, threads <= WARP) {
         _ if same_place => "",

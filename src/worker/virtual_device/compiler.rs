@@ -94,7 +94,12 @@ pub(super) fn inspect(task: &Task) -> Response {
                 ..FunctionFacts::default()
             });
         }
-        let found = Inspection { architectures: vec![binary.arch], functions, disassembled: params.disassemble, refused: vec![] };
+        let found = Inspection {
+            architectures: vec![binary.arch],
+            functions,
+            disassembled: params.disassemble,
+            refused: vec![],
+        };
         task.write_document("inspection", &found)?;
         Ok(done("32 registers", vec![]))
     };
