@@ -43,7 +43,8 @@ impl Remote for &Stub {
             StepKind::Compile => vec![("binary", key.clone().into_bytes()), ("facts", key.into_bytes())],
             StepKind::Inspect => {
                 let functions = vec![FunctionFacts { entry: key, ..FunctionFacts::default() }];
-                let inspection = Inspection { architectures: vec!["cpu".into()], functions, disassembled: false };
+                let inspection =
+                    Inspection { architectures: vec!["cpu".into()], functions, disassembled: false, refused: vec![] };
                 vec![("inspection", document(serde_json::to_value(inspection))?)]
             }
             StepKind::Verify => {
