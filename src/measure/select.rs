@@ -200,7 +200,6 @@ fn provisional(
         Some((_, true)) => format!("pinned in kforge.lock, {what}; {times}"),
         Some((_, false)) => format!("the first variant {what}, in declared order; {times}"),
         None if serving.is_empty() => "no variant that could be built serves every shape of the class".into(),
-        None if serving.is_empty() => "no variant that serves it could be built and launched".into(),
         None => "every variant that serves it is wrong".into(),
     };
     Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
