@@ -252,10 +252,18 @@ impl<'a> Asking<'a> {
             self.starts(agent, reserve, wanted.next.zip(wanted.then), on_event)?;
             on_event(AskEvent::Asking { role: asked.role, agent: name() });
             let came = self.send(wanted, asked, prompt);
-            let reply = came.as_ref().ok().and_then(|came| came.as_ref().ok());
-            let ledger = self.around.ledger;
-            ledger.settle(agent, reserve, reply.map(|reply| &reply.exchange));
-            let (why, after_s, busy) = match came? {
+            let own = 1u64.checked_shl(*failures).unwrap_or(LONGEST_PAUSE_S).min(LONGEST_PAUSE_S);
+            let pause = |after_s: Option<u64>| Duration::from_secs(own.max(after_s.unwrap_or(0)));
+            let (reply, alone) = match &came {
+                Ok(Ok(reply)) => (Some(&reply.exchange), None),
+                // It is the agent that has too much to do, not this request: every other one would be one too many, too.
+                Ok(Err(Failure::Again { after_s, busy: true, .. })) if after_s.is_none_or(|s| s <= LONGEST_WAIT_S) => {
+                    (None, Some(self.around.clock.now() + pause(*after_s)))
+                }
+                _ => (None, None),
+            };
+            self.around.ledger.settle(agent, reserve, reply, alone);
+            let (why, after_s) = match came? {
                 Ok(reply) => {
                     let Exchange { tokens, money, took_ms, .. } = reply.exchange;
                     on_event(AskEvent::Answered { role: asked.role, agent: name(), tokens, money, took_ms });
@@ -265,25 +273,19 @@ impl<'a> Asking<'a> {
                 Err(Failure::Never(why)) => {
                     return Err(AskError::Denied { agent: name(), why: self.redactor.clean(why) });
                 }
-                Err(Failure::Again { why, after_s, busy }) => (self.redactor.clean(why), after_s, busy),
+                Err(Failure::Again { why, after_s, .. }) => (self.redactor.clean(why), after_s),
             };
             if asked.number + *failures >= agent.retries {
                 return Err(AskError::Unreachable { agent: name(), why });
             }
-            if after_s.is_some_and(|s| s > LONGEST_WAIT_S) {
-                let s = after_s.unwrap_or_default();
+            if let Some(s) = after_s.filter(|s| *s > LONGEST_WAIT_S) {
                 return Err(AskError::Unreachable {
                     agent: name(),
                     why: format!("{why}; it asks to be left alone for {s} s"),
                 });
             }
-            let own = 1u64.checked_shl(*failures).unwrap_or(LONGEST_PAUSE_S).min(LONGEST_PAUSE_S);
-            let pause = Duration::from_secs(own.max(after_s.unwrap_or(0)));
+            let pause = pause(after_s);
             *failures += 1;
-            if busy {
-                // It is the agent that has too much to do, not this request: every other one would be one too many, too.
-                ledger.leave_alone(agent, self.around.clock.now() + pause);
-            }
             on_event(AskEvent::Retrying { role: asked.role, agent: name(), why, in_s: pause.as_secs_f64() });
             self.pause(pause)?;
         }

@@ -234,9 +234,11 @@ impl Ledger {
         drop(self.changed.wait_timeout(self.accounts(), most));
     }
 
-    /// A request ended, with a reply or without.
-    pub(super) fn settle(&self, agent: &Agent, reserve: Reserve, came: Option<&Exchange>) {
+    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away wants to be left alone: told in the same moment, for the next request
+    /// starts as soon as this one makes room for it.
+    pub(super) fn settle(&self, agent: &Agent, reserve: Reserve, came: Option<&Exchange>, alone: Option<Duration>) {
         self.change(agent, |account| {
+            account.alone = account.alone.max(alone.unwrap_or_default());
             if let Some(at) = account.under_way.iter().position(|other| *other == reserve) {
                 account.under_way.swap_remove(at);
             }
@@ -245,11 +247,6 @@ impl Ledger {
             account.spent.tokens = account.spent.tokens.saturating_add(tokens.0.saturating_add(tokens.1));
             account.spent.money += price(agent, tokens).unwrap_or(0.0);
         });
-    }
-
-    /// An agent wants to be left alone until then.
-    pub(super) fn leave_alone(&self, agent: &Agent, until: Duration) {
-        self.change(agent, |account| account.alone = account.alone.max(until));
     }
 }
 

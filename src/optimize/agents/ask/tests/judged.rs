@@ -111,7 +111,7 @@ fn who_holds_its_coders_share_may_ask_its_judge_again_where_nothing_bounds_an_an
     let judge = |order| ledger.admit(&agent, order, reserve, Some((&agent, reserve)), Duration::ZERO);
     assert_eq!(judge(0), Admission::Go);
     assert_eq!(judge(1), Admission::Busy);
-    ledger.settle(&agent, reserve, None);
+    ledger.settle(&agent, reserve, None, None);
     assert_eq!(judge(0), Admission::Go);
 }
 
