@@ -184,7 +184,7 @@ fn surfaces() -> Vec<(&'static str, Machine, u32, [f64; 2])> {
     ]
 }
 
-const SEEDS: u64 = 20;
+const SEEDS: u64 = 8;
 
 fn mean(of: impl Fn(u64) -> f64) -> f64 {
     (0..SEEDS).map(of).sum::<f64>() / SEEDS as f64
