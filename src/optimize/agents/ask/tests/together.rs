@@ -257,6 +257,21 @@ fn the_end_of_a_request_that_was_sent_away_lets_no_other_one_start() {
 }
 
 #[test]
+fn an_agent_that_sends_a_last_try_away_is_left_alone_by_all_unless_it_asks_for_too_long() {
+    for (asks_s, then) in [(30, Admission::After(Duration::from_secs(30))), (901, Admission::Go)] {
+        let world = World::new();
+        let busy = Does::Answers(429, vec![("Retry-After", asks_s.to_string())], String::new());
+        let server = Server::new(vec![busy]);
+        let coder = Agent { retries: 0, ..endpoint(&server.url()) };
+        let (ledger, agents) = (Ledger::default(), [coder.clone()]);
+        let came = world.asking(&agents, &ledger).ask(&question(&coder, 1, 0), &briefing(), None, &coder, &mut |_| {});
+        assert!(matches!(came, Err(AskError::Unreachable { .. })), "{came:?}");
+        let reserve = Reserve::of(&coder, &Prompt::default());
+        assert_eq!(ledger.admit(&coder, 1, reserve, None, world.clock.now()), then, "{asks_s}");
+    }
+}
+
+#[test]
 fn an_interruption_keeps_what_was_answered_and_drops_what_is_under_way() {
     let world = World::new();
     let (script, go) = held(3);
