@@ -19,6 +19,9 @@ const LIBCU: &[u8] = b"// See kf_std.h.\n#pragma once\n#include <kf_std.h>\n";
 pub fn headers() -> Vec<(&'static str, &'static [u8])> {
     let mut all = tree![
         "assert.h",
+        "bits/basic_string.h",
+        "bits/basic_string.tcc",
+        "bits/shared_ptr_base.h",
         "cassert",
         "cooperative_groups.h",
         "cooperative_groups/memcpy_async.h",
