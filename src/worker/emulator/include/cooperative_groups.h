@@ -3,7 +3,6 @@
 #pragma once
 #include "kf_unsupported.h"
 #include "kf_warp.h"
-#include <type_traits>
 
 namespace cooperative_groups {
 

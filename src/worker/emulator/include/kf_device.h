@@ -2,8 +2,6 @@
 // Knows the thread's context; not warps, atomics or arithmetic.
 #pragma once
 #include "kf_runtime.h"
-#include <cstdarg>
-#include <cstdio>
 
 KF_INLINE uint3 kf_thread_index() { return {KF_CTX(tid[0]), KF_CTX(tid[1]), KF_CTX(tid[2])}; }
 KF_INLINE uint3 kf_block_index() { return {KF_CTX(bid[0]), KF_CTX(bid[1]), KF_CTX(bid[2])}; }

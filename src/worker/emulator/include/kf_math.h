@@ -4,10 +4,7 @@
 //
 // Functions are at least as accurate as CUDA documents, not bit for bit what a GPU gives.
 #pragma once
-#include "kf_cmath.h"
-#include <float.h>
-#include <limits.h>
-#include <math.h>
+#include <kf_system.h>
 #include "kf_vector_types.h"
 
 // Names that a C library of C23 declares, or will, with C linkage: ours stand under another name, from here on.

@@ -6,7 +6,7 @@
 // to odd to double, that to odd to float, and only the last step rounds by the mode asked for: no rounding
 // twice.
 #pragma once
-#include <stdint.h>
+#include <kf_system.h>
 #include "kf_vector_types.h"
 
 // Rounding modes as CUDA's suffixes name them: to nearest even, to zero, up, down.

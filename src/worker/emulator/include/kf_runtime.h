@@ -1,11 +1,7 @@
 // What a kernel asks of the emulator: the context of the running thread, the calls into the runtime, the trampolines of entries.
 // Knows the binary interface with src/worker/emulator/abi.rs; not CUDA's own names, which the headers above it define.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
-#include <utility>
+#include <kf_system.h>
 
 // One per OS thread; `abi.rs` lays out the same. Never in the TLS segment of the binary, which kernels may overrun.
 struct kf_ctx {

@@ -1,23 +1,7 @@
 // Stands in front of every `.cu` source that is compiled for the `cpu` target: CUDA C++ in terms of host C++ and the emulator's runtime.
 // Knows CUDA's keywords and built-in variables. Standard headers come first, because CUDA's keywords become macros after them.
 #pragma once
-#include "kf_cmath.h"
-#include <algorithm>
-#include <array>
-#include <cfloat>
-#include <climits>
-#include <cstdarg>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <ctime>
-#include <initializer_list>
-#include <limits>
-#include <new>
-#include <type_traits>
-#include <utility>
+#include <kf_system.h>
 
 #define __CUDACC__ 1
 #ifndef __CUDA_ARCH__
