@@ -12,6 +12,8 @@ mod matrices;
 mod mistakes;
 #[path = "emulator/own_kernels.rs"]
 mod own_kernels;
+#[path = "emulator/prelude.rs"]
+mod prelude;
 #[path = "emulator/warps.rs"]
 mod warps;
 

@@ -90,10 +90,27 @@ fn every_promised_spelling_compiles() {
     compile("spellings", &prelude, &scratch.path().join("behind.o"));
 }
 
+/// The parts that are left out of the prelude for a source that names none of them.
+const WITHOUT: [&str; 4] = ["-DKF_WITHOUT_NARROW", "-DKF_WITHOUT_STD", "-DKF_WITHOUT_SIMD", "-DKF_WITHOUT_ATOMIC"];
+
+#[test]
+fn what_cuda_has_without_an_include_is_there_with_every_part_left_out() {
+    let scratch = tempfile::tempdir().expect("a scratch folder");
+    for standard in ["-std=c++17", "-std=c++20"] {
+        let prelude = ["-c", "-O0", standard, "-Wno-unused-function", "-include", "kforge_cuda.h"];
+        compile("everything", &prelude, &scratch.path().join("all.o"));
+        compile("everything", &[&prelude[..], &WITHOUT].concat(), &scratch.path().join("least.o"));
+        // Its own headers bring the parts, wherever they are included.
+        let brought = ["-include", "cuda_fp16.h", "-include", "cuda_fp8.h", "-include", "kf_simd.h"];
+        compile("spellings", &[&prelude[..], &WITHOUT, &brought].concat(), &scratch.path().join("brought.o"));
+    }
+}
+
 #[test]
 fn each_header_compiles_alone_and_twice() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
-    for name in ["vector_types", "narrow", "half", "bf16", "fp8", "math", "intrinsics", "simd", "mma_values"] {
+    for name in ["vector_types", "narrow", "half", "bf16", "fp8", "math", "intrinsics", "simd", "mma_values", "system"]
+    {
         let source = scratch.path().join("alone.cpp");
         std::fs::write(&source, format!("#include \"kf_{name}.h\"\n#include \"kf_{name}.h\"\n"))
             .expect("the source is written");

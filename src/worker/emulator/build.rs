@@ -7,6 +7,7 @@
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may hold host code, which is never run |
 //! | a refusal that names what only CUDA has makes a binary whose entries say so | unknown is the answer, where CUDA would compile |
+//! | of our headers, what a source can name (`prelude`) | each compilation parses what stands in front |
 //! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
 //!
 //! What still bakes in its lines: `__LINE__` and `__FILE__` in the source. `assert` does not.
@@ -21,6 +22,7 @@ use super::assembly::{blank_lines, declared_only, watched};
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
+use super::prelude::left_out;
 use crate::process::End;
 use crate::record::params::CompileFacts;
 use crate::toolchain::cxx::{beside, search_path};
@@ -95,10 +97,11 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
+    let texts = texts(what.source).map_err(|e| fail("read the sources", e))?;
     // Behind our headers, whose templates use such names as `N` and `width` themselves.
     let mut unit = String::from("#line 1 \"defines\"\n");
     if what.defines.keys().any(|name| !is_ours(name)) {
-        for name in our_headers(what).map_err(|e| fail("read the sources", e))? {
+        for name in our_headers(&texts) {
             let _ = writeln!(unit, "#include \"headers/{name}\"");
         }
     }
@@ -115,8 +118,8 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     write("entries.cpp", &unit)?;
 
     let tool = Tool { cwd: &cwd, within: what.within, path: search_path(what.cxx) };
-    let compile = || {
-        let args = arguments(what, &cwd);
+    let compile_with = |left_out: &[&str]| {
+        let args = arguments(what, &cwd, left_out);
         match tool.run(what.cxx, &args) {
             // g++ 11 does not know it.
             Err(refused) if refused.log.contains(FILL_LOCALS) => {
@@ -125,12 +128,19 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
             ran => ran,
         }
     };
+    let given = what.defines.values().chain(what.entries).chain(what.flags);
+    let every = texts.iter().map(|(_, text)| text).chain(given).map(String::as_str);
+    let left_out = left_out(every, |name| texts.iter().any(|(path, _)| path.ends_with(name)));
+    let compile = || match compile_with(&left_out) {
+        Err(_) if !left_out.is_empty() => compile_with(&[]),
+        ran => ran,
+    };
     let mut log = match compile() {
         Ok(said) => said,
         Err(refused) => {
             let missing = foreign(&refused.log).ok_or(refused)?;
             write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
-            let said = compile()?;
+            let said = compile_with(&[])?;
             let (file, line) = &missing.place;
             format!(
                 "{said}`{}` at {file}:{line} is not emulated, so every kernel of this source is unknown on `cpu`\n",
@@ -212,20 +222,26 @@ fn unknown_entries(count: usize, missing: &Foreign) -> String {
     (0..count).map(one).collect()
 }
 
-/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
-fn our_headers(what: &EmulatorCompile<'_>) -> std::io::Result<BTreeSet<&'static str>> {
-    let (mut named, mut own) = (BTreeSet::new(), Vec::new());
-    for entry in walkdir::WalkDir::new(what.source).follow_links(true) {
+/// The files of the package's tree, and what they say.
+fn texts(source: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
+    let mut texts = Vec::new();
+    for entry in walkdir::WalkDir::new(source).follow_links(true) {
         let entry = entry.map_err(std::io::Error::from)?;
         if entry.file_type().is_file() {
-            let found = scan(&String::from_utf8_lossy(&fs::read(entry.path())?));
-            named.extend(found.quoted.into_iter().chain(found.angled));
-            own.push(entry.into_path());
+            let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
+            texts.push((entry.into_path(), text));
         }
     }
+    Ok(texts)
+}
+
+/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
+fn our_headers(texts: &[(PathBuf, String)]) -> BTreeSet<&'static str> {
+    let found = texts.iter().map(|(_, text)| scan(text));
+    let named: BTreeSet<String> = found.flat_map(|found| found.quoted.into_iter().chain(found.angled)).collect();
     let ours = super::headers().into_iter().map(|(name, _)| name);
-    let meant = |name: &&str| named.contains(*name) && !own.iter().any(|path| path.ends_with(name));
-    Ok(ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect())
+    let meant = |name: &&str| named.contains(*name) && !texts.iter().any(|(path, _)| path.ends_with(name));
+    ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect()
 }
 
 /// Whether our header may ask for a macro of that name, as for `__CUDA_NO_HALF_OPERATORS__`; no template of it uses such a name.
@@ -242,8 +258,8 @@ fn words(text: &str) -> Vec<String> {
 const FILL_LOCALS: &str = "-ftrivial-auto-var-init=pattern";
 
 /// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
-/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory.
-fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
+/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory. `left_out`: macros of [`left_out`].
+fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<String> {
     let clang = is_clang(what.cxx);
     let mut args = words(
         "-x c++ -S -g1 -fPIC -fvisibility=hidden -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition \
@@ -267,6 +283,7 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path) -> Vec<String> {
         }
         (false, _) => "-O3",
     }));
+    args.extend(left_out.iter().map(|name| format!("-D{name}")));
     let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
     args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));

@@ -52,6 +52,7 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "kf_bf16.h",
         "kf_copy.h",
         "kf_device.h",
+        "kf_floats.h",
         "kf_fp8.h",
         "kf_half.h",
         "kf_host.h",

@@ -58,6 +58,7 @@ mod job;
 mod launches;
 pub mod lines;
 mod memory;
+mod prelude;
 pub mod run;
 mod shadow;
 mod stack;

@@ -1,2 +1,3 @@
-// bfloat16 types stand in kf_bf16.h.
+// bfloat16 types stand in kf_floats.h, with all narrow floats.
 #pragma once
+#include "kf_floats.h"

@@ -1,2 +1,3 @@
-// Half types stand in kf_half.h.
+// Half types stand in kf_floats.h, with all narrow floats.
 #pragma once
+#include "kf_floats.h"

@@ -1,2 +1,3 @@
-// Eight-bit floats stand in kf_fp8.h.
+// Eight-bit floats stand in kf_floats.h, with all narrow floats.
 #pragma once
+#include "kf_floats.h"

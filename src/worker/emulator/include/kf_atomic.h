@@ -2,6 +2,7 @@
 // Knows what each computes. A thread that spins without changing anything lets others run.
 #pragma once
 #include "kf_runtime.h"
+#include "kf_vector_types.h"
 
 template <size_t> struct kf_word;
 template <> struct kf_word<1> { typedef uint8_t type; };
@@ -115,11 +116,10 @@ KF_INLINE double atomicExch(double *p, double v) { return kf_rmw(p, [=](double) 
   KF_INLINE T2 atomicAdd(T2 *p, T2 v) { return kf_rmw(p, [=](T2 o) { return __hadd2(o, v); }); }
 
 // Vectors of floats: each element by itself.
-#define KF_ATOMIC_VECTORS                                                                                              \
-  KF_INLINE float2 atomicAdd(float2 *p, float2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }           \
-  KF_INLINE float4 atomicAdd(float4 *p, float4 v) {                                                                    \
-    return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)};               \
-  }
+KF_INLINE float2 atomicAdd(float2 *p, float2 v) { return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y)}; }
+KF_INLINE float4 atomicAdd(float4 *p, float4 v) {
+  return {atomicAdd(&p->x, v.x), atomicAdd(&p->y, v.y), atomicAdd(&p->z, v.z), atomicAdd(&p->w, v.w)};
+}
 
 KF_ATOMIC_SCOPES(atomicAdd)
 KF_ATOMIC_SCOPES(atomicSub)

@@ -11,7 +11,7 @@ struct KF_ALIGNED(4) __nv_bfloat162_raw { unsigned short x, y; };
 #define KF_T __nv_bfloat16
 #define KF_T2 __nv_bfloat162
 #define KF_OTHER __half
-#define KF_RAW __nv_bfloat16_raw
+#define KF_RAW1 __nv_bfloat16_raw
 #define KF_RAW2 __nv_bfloat162_raw
 #define KF_NAME bfloat16
 #define KF_NAME2 bfloat162

@@ -12,7 +12,7 @@ struct KF_ALIGNED(4) __half2_raw { unsigned short x, y; };
 #define KF_T __half
 #define KF_T2 __half2
 #define KF_OTHER __nv_bfloat16
-#define KF_RAW __half_raw
+#define KF_RAW1 __half_raw
 #define KF_RAW2 __half2_raw
 #define KF_NAME half
 #define KF_NAME2 half2

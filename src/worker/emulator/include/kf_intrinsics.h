@@ -1,12 +1,11 @@
 // CUDA's scalar intrinsics: approximate functions, arithmetic with a stated rounding, conversions, bit casts, integers.
-// Knows values only; brings in the packed ones of kf_simd.h; warps and memory are elsewhere.
+// Knows values only; the packed ones are in kf_simd.h; warps and memory are elsewhere.
 //
 // The C library owns some of these names (`__expf`), so they are renamed after its headers have been read. Approximate
 // functions give the library's accurate value, with the hardware's results where it is not near it.
 #pragma once
 #include "kf_math.h"
 #include "kf_narrow.h"
-#include "kf_simd.h"
 
 #define __expf kf_fast_expf
 #define __exp10f kf_fast_exp10f

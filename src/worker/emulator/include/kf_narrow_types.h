@@ -13,9 +13,9 @@ struct KF_T {
   unsigned short __x; // the bit pattern; protected in CUDA, so no program names it
 
   KF_T() = default;
-  constexpr KF_T(const KF_RAW& raw) : __x(raw.x) {}
-  constexpr operator KF_RAW() const { return KF_RAW{__x}; }
-  operator KF_RAW() const volatile { return KF_RAW{__x}; }
+  constexpr KF_T(const KF_RAW1& raw) : __x(raw.x) {}
+  constexpr operator KF_RAW1() const { return KF_RAW1{__x}; }
+  operator KF_RAW1() const volatile { return KF_RAW1{__x}; }
 #if !KF_NO_CONVERSIONS
   KF_T(float v) : __x(KF_FROM(v)) {}
   KF_T(double v) : __x(KF_FROM(v)) {}
@@ -43,14 +43,14 @@ struct KF_ALIGNED(4) KF_T2 {
   KF_T x, y;
   KF_T2() = default;
   constexpr KF_T2(const KF_T& a, const KF_T& b) : x(a), y(b) {}
-  constexpr KF_T2(const KF_RAW2& raw) : x(KF_RAW{raw.x}), y(KF_RAW{raw.y}) {}
+  constexpr KF_T2(const KF_RAW2& raw) : x(KF_RAW1{raw.x}), y(KF_RAW1{raw.y}) {}
   constexpr operator KF_RAW2() const { return KF_RAW2{x.__x, y.__x}; }
 };
 
 // Values of given bit patterns, and the value as float.
 #define KF_MAKE KF_CAT(kf_make_, KF_NAME, , )
 #define KF_MAKE2 KF_CAT(kf_make_, KF_NAME2, , )
-KF_FN constexpr KF_T KF_MAKE(unsigned short x) { return KF_RAW{x}; }
+KF_FN constexpr KF_T KF_MAKE(unsigned short x) { return KF_RAW1{x}; }
 KF_FN constexpr KF_T2 KF_MAKE2(unsigned short x, unsigned short y) { return KF_RAW2{x, y}; }
 KF_FN float kf_float(KF_T v) { return KF_TO(v.__x); }
 

@@ -6,7 +6,7 @@
 #undef KF_T
 #undef KF_T2
 #undef KF_OTHER
-#undef KF_RAW
+#undef KF_RAW1
 #undef KF_RAW2
 #undef KF_NAME
 #undef KF_NAME2

@@ -1,5 +1,6 @@
 // Stands in front of every `.cu` source that is compiled for the `cpu` target: CUDA C++ in terms of host C++ and the emulator's runtime.
 // Knows CUDA's keywords and built-in variables. Standard headers come first, because CUDA's keywords become macros after them.
+// All of it is parsed with every source, so parts that few sources name can be left out by KF_WITHOUT_* (`prelude.rs` says when).
 #pragma once
 #include <kf_system.h>
 
@@ -32,27 +33,18 @@
 #define __CUDA_ALIGN__(n) __attribute__((aligned(n)))
 
 #include "kf_vector_types.h"
-#if __has_include("kf_half.h")
-#include "kf_half.h"
-#endif
-#if __has_include("kf_bf16.h")
-#include "kf_bf16.h"
-#endif
-#if __has_include("kf_fp8.h")
-#include "kf_fp8.h"
-#endif
 #include "kf_runtime.h"
 #include "kf_warp.h"
+#ifndef KF_WITHOUT_ATOMIC
 #include "kf_atomic.h"
-KF_ATOMIC_VECTORS
-#if __has_include("kf_half.h")
-KF_ATOMIC_NARROW(__half, __half2)
-#endif
-#if __has_include("kf_bf16.h")
-KF_ATOMIC_NARROW(__nv_bfloat16, __nv_bfloat162)
 #endif
 #include "kf_intrinsics.h"
-#include "kf_mma_values.h"
+#ifndef KF_WITHOUT_SIMD
+#include "kf_simd.h"
+#endif
+#ifndef KF_WITHOUT_NARROW
+#include "kf_floats.h"
+#endif
 #include "kf_device.h"
 #include "kf_host.h"
 #include "kf_unsupported.h"

@@ -1,6 +1,7 @@
 // CUDA's warp matrix functions: fragments, loads, products, stores, for the shapes of compute capability 8.0.
 // Knows which lane holds which element (its own choice, which CUDA leaves open); sums are exact enough to be rounded once.
 #pragma once
+#include "kf_floats.h"
 #include "kf_warp.h"
 
 namespace nvcuda {

@@ -1,0 +1,131 @@
+//! What stands in front of every source: enough of it for whatever a source names, and none of it in the source's way.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kforge::worker::compilers::Within;
+use kforge::worker::emulator::build::{EmulatorCompile, compile};
+
+use super::harness::*;
+
+/// Compiles `k.cu` with more files and flags, and gives the binary.
+fn build_among(
+    text: &str,
+    files: &[(&str, &str)],
+    include: &[&str],
+    flags: &[&str],
+    std: &str,
+) -> Result<Vec<u8>, String> {
+    let (dir, source) = stage(text);
+    for (name, text) in files {
+        std::fs::create_dir_all(source.join(name).parent().unwrap()).unwrap();
+        std::fs::write(source.join(name), text).unwrap();
+    }
+    let owned = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
+    let out = dir.path().join("out");
+    let what = EmulatorCompile {
+        cxx: Path::new("/usr/bin/g++"),
+        source: &source,
+        headers: &dir.path().join("headers"),
+        main: "k.cu",
+        entries: &["k".to_owned()],
+        defines: &BTreeMap::new(),
+        include: &owned(include),
+        flags: &owned(flags),
+        std,
+        check: false,
+        within: Within { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
+    };
+    compile(&what, &out).map_err(|e| e.log)?;
+    Ok(std::fs::read(out.join("binary")).unwrap())
+}
+
+const BARE: &str = r"__global__ void k(float *out) {
+  __shared__ float s[32];
+  s[threadIdx.x] = sinf(out[threadIdx.x]) + __shfl_xor_sync(~0u, out[threadIdx.x], 1);
+  __syncthreads();
+  out[threadIdx.x] = s[31 - threadIdx.x] * rsqrtf(2.0f);
+}
+";
+
+#[test]
+fn what_no_source_names_changes_no_binary() {
+    let names_all = "typedef __half k1; typedef std::size_t k2; typedef decltype(atomicAdd((int *)0, 1)) k3; typedef decltype(__vadd2(1u, 1u)) k4;\n";
+    for std in ["c++17", "c++20"] {
+        let least = build_among(BARE, &[], &[], &[], std).unwrap();
+        assert!(least == build_among(&format!("{BARE}{names_all}"), &[], &[], &[], std).unwrap(), "{std}");
+    }
+    let check = |text: &str| build(text, &["k"], true).binary;
+    assert!(check(BARE) == check(&format!("{BARE}{names_all}")), "in a check build");
+}
+
+#[test]
+fn narrow_floats_and_the_standard_library_need_no_include() {
+    let kernel = "(int *out) { out[0] = (int)(float)(T(1.5f) + T(2.5f)); }\n";
+    let by_name = format!("typedef __nv_bfloat16 T;\n__global__ void k{kernel}");
+    // Pasted, once where the source's scan does not see it: the compiler's refusal brings everything.
+    let pasted = format!("#define CAT(a, b) a##b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
+    let hidden = format!("%:define CAT(a, b) a%:%:b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
+    let of_std = "__global__ void k(int *out) { std::array<int, 2> a = {4, 3}; out[0] = std::max(a[0], int(std::numeric_limits<bool>::max())); }\n";
+    for text in [by_name.as_str(), &pasted, &hidden, of_std] {
+        let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+        assert_eq!(ran.clean().ints("out"), [4], "{text}");
+    }
+    // Only in an entry, and only in a macro's value.
+    let generic = format!("template <class T> __global__ void k{kernel}");
+    let built = build(&generic, &["k<__half>"], false);
+    let ran = run(&built, launch("k<__half>", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!(ran.clean().ints("out"), [4]);
+    let built = build_with(&format!("__global__ void k{kernel}"), &["k"], false, &[("T", "__half")]);
+    assert_eq!(run(&built, launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]).clean().ints("out"), [4]);
+}
+
+#[test]
+fn a_packages_own_header_may_be_called_as_one_of_the_c_library() {
+    let own = "#pragma once\n__device__ inline float cube(float x) { return x * x * x + threadIdx.x + sinf(0); }\n";
+    for name in ["math.h", "cmath", "stdlib.h", "cstdlib", "cfloat", "algorithm"] {
+        for spelt in [format!("\"{name}\""), format!("<{name}>")] {
+            let text =
+                format!("#include {spelt}\n__global__ void k(float *out) {{ out[0] = cube(out[0]) + exp(out[0]); }}\n");
+            for std in ["c++17", "c++20"] {
+                let built = build_among(&text, &[(&format!("inc/{name}"), own)], &["inc"], &[], std);
+                assert!(built.is_ok(), "{name}, {std}: {}", built.err().unwrap());
+            }
+        }
+    }
+}
+
+/// As libstdc++ 13 has it, in front of the one that is installed.
+const SPELLS: &str =
+    "__attribute__((__noinline__, __noclone__, __cold__)) inline int kf_of_the_library() { return 1; }\n";
+
+#[test]
+fn the_standard_librarys_attributes_do_not_meet_cudas_keywords() {
+    let text = "#include <cuda_runtime.h>\n#include <string>\n#include <memory>\n#include <functional>\n#include <vector>\n\
+                __noinline__ __device__ int one() { return kf_of_the_library(); }\n\
+                std::shared_ptr<std::string> on_the_host() { return std::make_shared<std::string>(\"a\"); }\n\
+                __global__ void k(int *out) { out[0] = one(); }\n";
+    let next = |name: &str| format!("#pragma once\n{SPELLS}#include_next <bits/{name}>\n");
+    for name in ["basic_string.h", "basic_string.tcc", "shared_ptr_base.h"] {
+        let file = format!("later/bits/{name}");
+        for std in ["c++17", "c++20"] {
+            let built = build_among(text, &[(&file, &next(name))], &[], &["-isystem", "source/later"], std);
+            assert!(built.is_ok(), "{name}, {std}: {}", built.err().unwrap());
+        }
+    }
+}
+
+#[test]
+fn macros_of_a_source_do_not_reach_into_our_headers() {
+    let text = "#define raw 1\n#define sign 2\n#define mode 3\n#define value 4\n#define x 5\n#define N 6\n#define mask 7\n\
+                #include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cuda_fp8.h>\n\
+                __global__ void k(int *out) { __half h = __float2half(1.0f); out[0] = (int)__half2float(h) + raw + sign + mode + value + x + N + mask; }\n";
+    let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!(ran.clean().ints("out"), [29]);
+    // Nor do ours into a source.
+    let text = "#include <cuda_fp8.h>\nstruct own { int raw, sign, mode, value, mask, bits, T, T2, name; };\n\
+                __global__ void k(int *out) { own o{1, 2, 3, 4, 5, 6, 7, 8, 9}; out[0] = o.raw + o.sign + o.mode + o.name; }\n";
+    let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!(ran.clean().ints("out"), [15]);
+}
