@@ -15,8 +15,11 @@ struct Part {
 
 const PARTS: [Part; 4] = [
     Part { without: "KF_WITHOUT_NARROW", named: names_narrow },
-    // The standard library beyond what CUDA needs for itself; also in front of other headers of it.
-    Part { without: "KF_WITHOUT_STD", named: |word| word == "std" || word.starts_with("cuda/") },
+    // The standard library beyond what CUDA needs for itself, with the macros that say what it has; also in front of other headers of it.
+    Part {
+        without: "KF_WITHOUT_STD",
+        named: |word| word == "std" || word.starts_with("__cpp_lib_") || word.starts_with("cuda/"),
+    },
     // Packed integers: `__vadd2`, `__viaddmax_s32`, `__dp4a`.
     Part { without: "KF_WITHOUT_SIMD", named: |word| word.starts_with("__v") || word.starts_with("__dp") },
     // Besides the functions, what headers of ours do with them; and the narrow floats have atomic functions too.
@@ -32,7 +35,7 @@ const PARTS: [Part; 4] = [
 
 /// Whether a word may mean 16- or 8-bit floats or tf32. Functions of them that are called otherwise (`__hadd2`) need a value of such a type first.
 fn names_narrow(word: &str) -> bool {
-    ["half", "bf16", "bfloat", "fp16", "fp8", "tf32", "e4m3", "e5m2", "e8m0", "nv_sat", "nv_nosat", "mma"]
+    ["half", "bf16", "bfloat", "fp16", "fp8", "tf32", "e4m3", "e5m2", "e8m0", "nv_sat", "nv_nosat", "cudaround", "mma"]
         .iter()
         .any(|part| word.contains(part))
 }
@@ -74,15 +77,15 @@ pub(super) fn left_out<'a>(texts: impl IntoIterator<Item = &'a str>, own: impl F
     let ours = super::headers();
     for text in texts {
         let found = scan(text);
-        let mut includes = found.quoted.iter().chain(&found.angled);
+        let includes = || found.quoted.iter().chain(&found.angled);
         // Another header of the system may need anything, and is to come behind the standard library.
         let known =
             |name: &String| READ.contains(&name.as_str()) || ours.iter().any(|(our, _)| our == name) || own(name);
-        if found.computed || found.pastes || !includes.clone().all(known) {
+        if found.computed || found.pastes || !includes().all(known) {
             return vec![];
         }
         let words = found.identifiers.iter().map(|word| word.to_lowercase()).collect::<Vec<_>>();
-        out.retain(|part| !words.iter().any(|word| (part.named)(word)) && !includes.any(|name| (part.named)(name)));
+        out.retain(|part| !words.iter().any(|word| (part.named)(word)) && !includes().any(|name| (part.named)(name)));
     }
     out.into_iter().map(|part| part.without).collect()
 }
@@ -111,16 +114,25 @@ mod tests {
             "half2 x;",
             "__nv_bfloat16 x;",
             "x = CUDART_INF_FP16",
+            "cudaRoundMode mode;",
         ] {
             lacks(text, "KF_WITHOUT_NARROW");
             lacks(text, "KF_WITHOUT_ATOMIC");
         }
-        for text in ["using namespace std;", "x = ::std::min(a, b);", "#include <cuda/std/array>"] {
+        for text in [
+            "using namespace std;",
+            "x = ::std::min(a, b);",
+            "#include <cuda/std/array>",
+            "#include <cuda/latch>",
+            "#if __cpp_lib_clamp\n",
+        ] {
             lacks(text, "KF_WITHOUT_STD");
         }
         lacks("x = __vadd2(a, b);", "KF_WITHOUT_SIMD");
         lacks("x = __dp4a(a, b, c);", "KF_WITHOUT_SIMD");
-        for text in ["atomicAdd(x, 1);", "#include <cuda/atomic>", "#include <cuda_pipeline.h>"] {
+        for text in
+            ["atomicAdd(x, 1);", "#include <cuda/atomic>", "#include <cuda/latch>", "#include <cuda_pipeline.h>"]
+        {
             lacks(text, "KF_WITHOUT_ATOMIC");
         }
         assert_eq!(without("x = __vadd2(a, b);").len(), 3);
