@@ -1,6 +1,7 @@
 //! What stands in front of every source: enough of it for whatever a source names, and none of it in the source's way.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -64,11 +65,11 @@ fn what_no_source_names_changes_no_binary() {
 fn narrow_floats_and_the_standard_library_need_no_include() {
     let kernel = "(int *out) { out[0] = (int)(float)(T(1.5f) + T(2.5f)); }\n";
     let by_name = format!("typedef __nv_bfloat16 T;\n__global__ void k{kernel}");
-    // Pasted, once where the source's scan does not see it: the compiler's refusal brings everything.
+    // Pasted, in both spellings.
     let pasted = format!("#define CAT(a, b) a##b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
-    let hidden = format!("%:define CAT(a, b) a%:%:b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
+    let digraphs = format!("%:define CAT(a, b) a%:%:b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
     let of_std = "__global__ void k(int *out) { std::array<int, 2> a = {4, 3}; out[0] = std::max(a[0], int(std::numeric_limits<bool>::max())); }\n";
-    for text in [by_name.as_str(), &pasted, &hidden, of_std] {
+    for text in [by_name.as_str(), &pasted, &digraphs, of_std] {
         let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
         assert_eq!(ran.clean().ints("out"), [4], "{text}");
     }
@@ -79,6 +80,36 @@ fn narrow_floats_and_the_standard_library_need_no_include() {
     assert_eq!(ran.clean().ints("out"), [4]);
     let built = build_with(&format!("__global__ void k{kernel}"), &["k"], false, &[("T", "__half")]);
     assert_eq!(run(&built, launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]).clean().ints("out"), [4]);
+}
+
+/// Builds with a compiler that does `first`, and gives how often it was asked to compile, besides.
+fn asked(first: &str, text: &str) -> (Result<Built, String>, usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let (cxx, asked) = (dir.path().join("g++"), dir.path().join("asked"));
+    let count = format!("case \"$*\" in *kforge_cuda.h*) echo >> {};; esac", asked.display());
+    std::fs::write(&cxx, format!("#!/bin/sh\n{count}\n{first}\nexec /usr/bin/g++ \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&cxx, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let built = try_build_by(&cxx, text, &["k"], false, &[]);
+    (built, std::fs::read(asked).unwrap().len())
+}
+
+#[test]
+fn what_is_refused_with_parts_left_out_is_compiled_with_everything() {
+    // The C library's macro pastes, which no scan of the source sees.
+    let pasted =
+        "typedef __CONCAT(__ha, lf) T;\n__global__ void k(int *out) { out[0] = (int)(float)(T(1.5f) + T(2.5f)); }\n";
+    let (built, times) = asked("", pasted);
+    let ran = run(&built.unwrap(), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!((ran.clean().ints("out"), times), (vec![4], 2));
+    // A mistake is said once, as it is with everything.
+    let (refused, times) = asked("", "__global__ void k(int *out) { out[0] = undeclared; }\n");
+    let said = refused.map(|_| ()).unwrap_err();
+    assert_eq!((said.matches("error: ").count(), times), (1, 2), "{said}");
+    let (built, times) = asked("", BARE);
+    assert!(built.is_ok() && times == 1);
+    // What a limit ended has said nothing of the source.
+    let (killed, times) = asked("kill -9 $$", BARE);
+    assert!(killed.is_err() && times == 1);
 }
 
 #[test]

@@ -132,7 +132,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let every = texts.iter().map(|(_, text)| text).chain(given).map(String::as_str);
     let left_out = left_out(every, |name| texts.iter().any(|(path, _)| path.ends_with(name)));
     let compile = || match compile_with(&left_out) {
-        Err(_) if !left_out.is_empty() => compile_with(&[]),
+        Err(refused) if !left_out.is_empty() && !was_ended(&refused, what.cxx) => compile_with(&[]),
         ran => ran,
     };
     let mut log = match compile() {
@@ -291,6 +291,11 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
     args.extend(what.flags.iter().cloned());
     args.extend(words("-MD -MF reads -o entries.s entries.cpp"));
     args
+}
+
+/// Whether a limit or a signal ended the driver, in the words of [`ended`]: it has said nothing of the source, and would come less far with more to read.
+fn was_ended(failed: &CompileFailed, cxx: &Path) -> bool {
+    failed.log.starts_with(&format!("`{}`", cxx.display()))
 }
 
 /// Whether the driver is clang++, by its own name or by that of what it links to.
