@@ -113,6 +113,14 @@ fn what_is_refused_with_parts_left_out_is_compiled_with_everything() {
 }
 
 #[test]
+fn a_macro_called_as_a_function_of_the_c_library_does_not_reach_its_headers() {
+    let text = "#define round 3\n#include <math.h>\n#include <cmath>\n#include <stdlib.h>\n__global__ void k(float *out) { out[0] = round + trunc; }\n";
+    let built = build_with(text, &["k"], false, &[("trunc", "4")]);
+    let ran = run(&built, launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!(ran.clean().floats("out"), [7.0]);
+}
+
+#[test]
 fn a_packages_own_header_may_be_called_as_one_of_the_c_library() {
     let own = "#pragma once\n__device__ inline float cube(float x) { return x * x * x + threadIdx.x + sinf(0); }\n";
     for name in ["math.h", "cmath", "stdlib.h", "cstdlib", "cfloat", "algorithm"] {

@@ -55,6 +55,12 @@ using std::lgamma; using std::llrint; using std::llround; using std::log; using 
 using std::lrint; using std::lround; using std::modf; using std::nearbyint; using std::nextafter; using std::nexttoward; using std::pow; using std::remainder;
 using std::remquo; using std::rint; using std::round; using std::scalbln; using std::scalbn; using std::signbit; using std::sin; using std::sinh;
 using std::sqrt; using std::tan; using std::tanh; using std::tgamma; using std::trunc;
+#ifdef __GLIBCXX__
+// That is all libstdc++'s <math.h> would do, where a source includes it behind macros of its own: `#define round 3`.
+#ifndef _GLIBCXX_MATH_H
+#define _GLIBCXX_MATH_H 1
+#endif
+#endif
 
 #ifndef KF_WITHOUT_STD
 #include_next <algorithm>
