@@ -156,7 +156,17 @@ fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifes
             return None;
         }
     };
-    let (manifest, diagnostics) = model::parse(&Arc::new(SourceFile { name, text }));
+    let file = Arc::new(SourceFile { name, text });
+    let (manifest, diagnostics) = model::parse(&file);
+    // A table that is misspelt may stand for the one that is missing: its own error says so.
+    if diagnostics.is_empty() && manifest.as_ref().is_some_and(|m| m.package.is_none() && m.workspace.is_none()) {
+        found.push(
+            Diagnostic::error("manifest.no-package", "this manifest declares neither a package nor a workspace")
+                .at(&file, 0..0, "")
+                .expected("a [package] table with a name, or a [workspace] table with members")
+                .hint("the least of a package is `[package]` and, on the next line, `name = \"norms\"`; `kforge new` makes one that builds"),
+        );
+    }
     found.extend(diagnostics);
     manifest
 }
@@ -279,6 +289,25 @@ mod tests {
         assert!(w.is_none());
         let codes: Vec<&str> = d.iter().map(|d| d.code).collect();
         assert_eq!(codes, ["manifest.unknown-key", "manifest.unknown-operator", "package.source"]);
+    }
+
+    #[test]
+    fn a_manifest_of_nothing_says_what_it_must_hold() {
+        for text in ["", "# nothing yet\n", "[targets.cpu]\n"] {
+            let dir = tree(&[("kernel.toml", text)]);
+            let (w, d) = load(&dir.path().join("kernel.toml"));
+            assert!(w.is_none());
+            let [one] = d.as_slice() else { panic!("{d:?}") };
+            assert_eq!(
+                (one.code, one.position().map(|p| (p.0.name.as_str(), p.1, p.2))),
+                ("manifest.no-package", Some(("kernel.toml", 1, 1)))
+            );
+            assert!(one.hints[0].contains("name = \"norms\""), "{one:?}");
+        }
+        // What is wrong in it is said alone.
+        let dir = tree(&[("kernel.toml", "[pakage]\nname = \"a\"\n")]);
+        let codes: Vec<&str> = load(&dir.path().join("kernel.toml")).1.iter().map(|d| d.code).collect();
+        assert_eq!(codes, ["manifest.unknown-key"]);
     }
 
     #[test]
