@@ -200,6 +200,15 @@ fn a_bracket_that_is_never_closed_is_one_error_where_it_opens() {
 }
 
 #[test]
+fn a_manifest_of_nothing_is_wrong_and_says_what_it_must_hold() {
+    for text in ["", "[targets.cpu]\n"] {
+        let said = Place::empty().file("kernel.toml", text).run("build").expect(101).says("kernel.toml:1:1");
+        let said = said.says("error[manifest.no-package]: ").says("a [package] table with a name");
+        assert_eq!(said.err.matches("error").count(), 1, "{}", said.err);
+    }
+}
+
+#[test]
 fn a_dry_run_explains_itself_and_speaks_json() {
     let place = Place::tiny().alone();
     let said =
