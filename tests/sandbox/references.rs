@@ -65,7 +65,11 @@ fn cpp_failure() {
     }
     let (message, said) = failure("not C++");
     assert!(message.starts_with("cannot compile the reference `ref.cpp`: the compiler exited with 1"), "{message}");
-    assert!(said.contains("error"), "{said}");
+    assert!(said.starts_with("ref.cpp:1:") && said.contains("error"), "{said}");
+    let (message, said) =
+        failure(&format!("#include <cassert>\n{REFERENCE}").replace("    for", "    assert(rows > 9);\n    for"));
+    assert!(message.starts_with("`ref.cpp::scale_rows` killed by signal 6"), "{message}");
+    assert!(said.contains(" ref.cpp:7: ") && said.contains("rows > 9"), "{said}");
     let other = tempfile::tempdir().unwrap();
     let header = other.path().join("other.h");
     fs::write(&header, "").unwrap();

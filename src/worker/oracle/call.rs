@@ -147,17 +147,26 @@ impl Call {
 
 /// A failed step that shows what the reference itself said.
 pub(super) fn said(message: String, finished: &Finished) -> Response {
-    said_as(message, format!("{}{}", finished.stdout.text(), finished.stderr.text()))
+    said_as(message, heard(finished))
 }
 
 /// The same, with files below the folder named as the package names them.
 pub(super) fn said_below(root: &Path, message: String, finished: &Finished) -> Response {
-    let text = format!("{}{}", finished.stdout.text(), finished.stderr.text());
-    said_as(message, text.replace(&format!("{}/", root.display()), ""))
+    said_as(message, below(root, &heard(finished)))
 }
 
 /// The same, with what was said as text.
 pub(super) fn said_as(message: String, text: String) -> Response {
     let note = || Note { severity: Severity::Error, code: "oracle.reference".into(), message: text.trim().to_string() };
     Response::Failed { message, notes: (!text.trim().is_empty()).then(note).into_iter().collect() }
+}
+
+/// A text with files below the folder named as from there.
+pub(super) fn below(root: &Path, text: &str) -> String {
+    text.replace(&format!("{}/", root.display()), "")
+}
+
+/// All that a program said.
+pub(super) fn heard(finished: &Finished) -> String {
+    format!("{}{}", finished.stdout.text(), finished.stderr.text())
 }

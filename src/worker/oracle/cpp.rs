@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{Call, InFile, said, said_as};
+use super::call::{Call, InFile, below, heard, said, said_as};
 use super::source::Named;
 use crate::base::Digest;
 use crate::model::{Problem, Scalar};
@@ -112,20 +112,23 @@ fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<V
     call.write("main.cpp", main.as_bytes())?;
     // No contraction of a * b + c: the same values on machines with and without fused multiply-add.
     let flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-include", "kforge_reference.h", "-I.", "-I"];
+    // A failed assertion names its file as the package does, wherever the program was compiled.
+    let named = format!("-ffile-prefix-map={}/=", root.display());
     let cxx = task.tool("c++")?;
     let within = Within::of(task, bounds);
     let compile = |args: &[&Path]| {
         let cannot = |e: std::io::Error| failed(format!("cannot compile the reference: {e}"));
         let command = within.command(cxx, call.dir.path()).map_err(cannot)?;
-        let command = command.args(flags).arg(&root).args(args);
+        let command = command.args(flags).arg(&root).arg(&named).args(args);
         let command = command.env("PATH", search_path(cxx)).env("LC_ALL", "C").env("TMPDIR", call.dir.path());
         let finished = within.run(&command).map_err(cannot)?;
         match finished.end.success() {
             true => Ok(()),
             false => {
                 let ended = ended("the compiler", finished.end);
-                let text = finished.stdout.text() + &finished.stderr.text();
-                Err(said_as(format!("cannot compile the reference `{file}`: {ended}"), text.clone() + advice(&text)))
+                let text = heard(&finished);
+                let message = format!("cannot compile the reference `{file}`: {ended}");
+                Err(said_as(message, below(&root, &text) + advice(&text)))
             }
         }
     };
