@@ -52,7 +52,12 @@ pub const KEYS: &[Key] = &[
     ),
     key("build.memory-limit", Kind::Size, "8GiB", "memory one process of a candidate may take"),
     key("build.target-dir", Kind::Path, "", "where outputs go; by default `target` beside the workspace's kernel.toml"),
-    key("build.time-limit", Kind::Span, "120s", "how long one run of a candidate may take"),
+    key(
+        "build.time-limit",
+        Kind::Span,
+        "120s",
+        "how long one run of a candidate, or of a reference of your own, may take",
+    ),
     key("cache.auto-gc", Kind::Bool, "true", "collect the shared cache once a day after a build"),
     key("cache.max-age", Kind::Span, "30d", "results not used for longer are collected"),
     key("cache.max-size", Kind::Size, "20GiB", "size of the shared cache beyond which the least recently used goes"),

@@ -1,6 +1,7 @@
 //! References, inputs and comparisons in C++ and Python: what they give is taken, what they must not do is named.
 
 use std::fs;
+use std::time::Duration;
 
 use kforge::model::{Compare, Reference};
 use kforge::record::StepKind;
@@ -14,6 +15,7 @@ use crate::steps::{Bench, COLS, GOOD, REFERENCE, ROWS, asked, kinds, problem};
 pub(crate) const TESTS: &[Test] = &[
     ("a_cpp_reference_and_its_scale_are_taken", cpp_reference),
     ("a_cpp_reference_that_fails_says_so", cpp_failure),
+    ("a_reference_that_does_not_end_is_told_with_the_setting_that_ended_it", endless),
     ("a_python_reference_is_taken", python_reference),
     ("inputs_and_checks_in_python_are_taken", python_inputs),
 ];
@@ -88,6 +90,24 @@ fn cpp_failure() {
     let opens = "if (socket(2, 1, 0) < 0) std::exit(9); const int64_t rows =";
     let network = REFERENCE.replace("const int64_t rows =", opens);
     assert_eq!(failure(&format!("#include <sys/socket.h>\n{network}")).0, "`ref.cpp::scale_rows` exited with 9");
+}
+
+fn endless() {
+    let second = |bench: Bench, function: &str| {
+        let bench = Bench { run: Duration::from_secs(1), ..bench };
+        match bench.step(StepKind::Oracle, serde_json::to_value(asked(&bench.problem, &[])).unwrap()) {
+            Response::Failed { message, .. } => {
+                assert_eq!(message, format!("`{function}` timed out after 1 s (setting `build.time-limit`)"));
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let bench = Bench::plain();
+    bench.file("in/tree-reference/ref.cpp", REFERENCE.replace("++i", "i = 0").as_bytes());
+    second(bench, "ref.cpp::scale_rows");
+    if let Some(bench) = python_bench("def scale_rows(x):\n    while True:\n        pass\n") {
+        second(bench, "ref.py::scale_rows");
+    }
 }
 
 /// A bench whose reference is in Python; none on a machine without numpy.

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::source::Named;
 use crate::base::{Severity, count};
 use crate::model::{Problem, Tensor};
-use crate::process::{Command, Finished, Limits, run};
+use crate::process::{Command, End, Finished, Limits, run};
 use crate::record::Note;
 use crate::reference::{Values, logical_len, logical_shape};
 use crate::worker::compilers::permitted;
@@ -106,8 +106,8 @@ impl Call {
         }
     }
 
-    /// Runs a program confined: it reads `read` and its folder, and writes its folder only. `bytes` is how much data it handles, beyond which it gets the
-    /// task's memory limit.
+    /// Runs a program confined: it reads `read` and its folder, and writes its folder only. It may take as long as one run of a candidate; [`ended`] says so
+    /// where it took longer.
     pub(super) fn run(
         &self,
         task: &Task,
@@ -117,7 +117,7 @@ impl Call {
         env: &[(&str, &str)],
     ) -> Result<Finished, Response> {
         permitted(task, "references")?;
-        let time = task.left();
+        let time = task.left().min(task.run_limit);
         let limits = Limits {
             address_space: Some(task.memory_limit.saturating_mul(2).max(8 << 30)),
             cpu_s: Some(time.as_secs().saturating_mul(8).max(8)),
@@ -142,6 +142,14 @@ impl Call {
         // The coordinator ends a worker that is interrupted, and this program with it.
         run(&command, Some(time.max(Duration::from_millis(1))), &AtomicBool::new(false))
             .map_err(|e| failed(format!("cannot run the reference: {e}")))
+    }
+}
+
+/// How a program of [`Call::run`] ended, with the setting that ended it where one did.
+pub(super) fn ended(task: &Task, end: End) -> String {
+    match end {
+        End::TimedOut(limit) if limit == task.run_limit => format!("{end} (setting `build.time-limit`)"),
+        _ => end.to_string(),
     }
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::call::{Call, InFile, below, heard, said, said_as};
+use super::call::{self, Call, InFile, below, heard, said, said_as};
 use super::source::Named;
 use crate::base::Digest;
 use crate::model::{Problem, Scalar};
@@ -59,7 +59,7 @@ pub(super) fn expected(
     let program = call.path("reference");
     let finished = call.run(task, &program, &["call.txt"], &[], &[])?;
     if !finished.end.success() {
-        return Err(said(format!("`{file}::{function}` {}", finished.end), &finished));
+        return Err(said(format!("`{file}::{function}` {}", call::ended(task, finished.end)), &finished));
     }
     let mut output = OracleOutput::default();
     for (at, tensor) in problem.written().enumerate() {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::{Call, InFile, said, said_below};
+use super::call::{Call, InFile, ended, said, said_below};
 use super::source::Named;
 use crate::model::{Problem, Role, Scalar, Tensor};
 use crate::process::{Command, run};
@@ -240,7 +240,7 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
         end => {
             let Described { task: what, module, function, .. } = described;
             let the = if what == "check" { "the check " } else { "" };
-            Err(said_below(&root, format!("{the}`{module}::{function}` {end}"), &finished))
+            Err(said_below(&root, format!("{the}`{module}::{function}` {}", ended(task, end)), &finished))
         }
     }
 }
