@@ -52,7 +52,7 @@ fn arguments_that_the_binary_does_not_take_are_said_at_theirs() {
 fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let place = Place::tiny();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");
-    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nnine = { n = 9 }");
+    place.edit("kernel.toml", "five = { n = 5 }", "nine = { n = 9 }\nfive = { n = 5 }");
     place.edit("twice.cu", "2.0f", "2.5f");
     let said = place.run("build --keep-going").expect(100);
     assert_eq!(said.err.matches("`y` is wrong at 0").count(), 1, "{}", said.err);
@@ -60,6 +60,7 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let said = said.says("3 more steps failed for the same reasons").says("nine  fail  emulated  (BLOCK=64)");
     let words = again(&said.err);
     assert_eq!(words[0], "run");
+    assert!(words[1].contains("/five/"), "the smallest shape stands for all: {words:?}");
     let ran = place.run(&words.join(" ")).expect(100).prints("fail (emulated): `y` is wrong at 0");
     assert!(ran.out.starts_with("tiny/twice BLOCK="), "{}", ran.out);
     let told = place.run("build --keep-going -v").expect(100);

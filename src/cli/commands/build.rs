@@ -248,7 +248,8 @@ pub(super) fn execute(
     let mut running: BTreeMap<String, StepKind> = BTreeMap::new();
     let mut said: BTreeMap<(StepKind, String), u32> = BTreeMap::new();
     let places = Places::new(&graph, &ready.journal, &*ready.leaves);
-    let mut teller = Teller::new(context, packages.all()).going_on(watch.goes_on);
+    let steps = graph.nodes().map(|node| (node.kind, &node.labels));
+    let mut teller = Teller::new(context, packages.all()).going_on(watch.goes_on).awaiting(steps);
     let mut on_event = |event: Event| {
         let event = places.event(event);
         match &event {

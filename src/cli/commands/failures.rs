@@ -1,18 +1,21 @@
 //! Telling what went wrong with a step: once, in full, where it is to be mended, and with the command that does just that step again. What fails for the same
 //! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
 
+mod held;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
+use self::held::{Held, ordered};
 use super::build::reason;
 use crate::base::{Diagnostic, Severity};
 use crate::cli::session::Context;
 use crate::engine::INTERRUPTED;
 use crate::engine::home::trouble;
 use crate::model::{Kernel, Package, TuneValue, Variant};
-use crate::record::event::StepFinished;
+use crate::record::event::{Labels, StepFinished};
 use crate::record::{Note, Outcome, StepKind, Verdict};
 
 /// The code of what a judgement says beside its verdict.
@@ -37,13 +40,22 @@ pub struct Teller<'a> {
     doubted: BTreeSet<(String, String, String)>,
     /// Whether the build is one of several, after which more is tried.
     goes_on: bool,
+    /// Judgements that are not told of yet.
+    held: Held,
 }
 
 impl<'a> Teller<'a> {
     /// For a build of these packages.
     pub fn new(context: &'a Context, packages: impl Iterator<Item = &'a Package>) -> Self {
         let packages = packages.map(|p| (p.name.as_str(), p)).collect();
-        Teller { context, packages, groups: BTreeMap::new(), doubted: BTreeSet::new(), goes_on: false }
+        Teller {
+            context,
+            packages,
+            groups: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+            goes_on: false,
+            held: Held::default(),
+        }
     }
 
     /// The same for a build after which more is tried.
@@ -51,8 +63,22 @@ impl<'a> Teller<'a> {
         Teller { goes_on, ..self }
     }
 
-    /// Says what went wrong with a step, if anything did; with `-v` why it ran, too.
+    /// The same for a build of these steps: what fails at several shapes of a variant is told of first where it says most.
+    pub fn awaiting<'n>(self, steps: impl Iterator<Item = (StepKind, &'n Labels)>) -> Self {
+        Teller { held: Held::awaiting(steps), ..self }
+    }
+
+    /// Says what went wrong with a step, if anything did, now or once the other shapes of its variant are judged; with `-v` why it ran, too.
     pub fn tell(&mut self, step: &StepFinished) {
+        let due = self.held.ended(step);
+        self.tell_all(due);
+    }
+
+    fn tell_all(&mut self, steps: Vec<StepFinished>) {
+        ordered(steps, &self.packages).iter().for_each(|step| self.tell_of(step));
+    }
+
+    fn tell_of(&mut self, step: &StepFinished) {
         let console = &self.context.console;
         if console.verbose()
             && let Some(why) = &step.why
@@ -105,8 +131,10 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Says how many more steps failed for reasons that were told.
-    pub fn rest(&self) {
+    /// Says what is held still, and how many more steps failed for reasons that were told.
+    pub fn rest(&mut self) {
+        let left = self.held.left();
+        self.tell_all(left);
         let more: u64 = self.groups.values().flat_map(|g| &g.reasons).map(|r| r.1).sum();
         let steps = if more == 1 { "step" } else { "steps" };
         if more > 0 {
@@ -235,9 +263,8 @@ fn labelled(kernel: &Kernel, label: &str) -> Variant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::event::{Labels, StepFinished};
 
-    fn step(why: &str) -> StepFinished {
+    pub(super) fn step(why: &str) -> StepFinished {
         StepFinished {
             product: None,
             id: "p/k/cpu/s/judge".into(),
