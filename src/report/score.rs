@@ -5,6 +5,7 @@
 //! wrong where one fails or where every variant is wrong. Its speed-up is the geometric mean, over the bench shapes at which both were timed, of the baseline's
 //! median time over its champion's, hot or cold as the kernel selects. The baseline itself is no candidate.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::document::{KernelReport, PackageReport, Report, TargetReport};
 use super::text::variant;
+use crate::base::diag::closest;
 use crate::measure::score::{Candidate, Form, STEEPNESS, Score, Suite, score, suite};
 use crate::measure::stats::geometric_mean;
 use crate::record::Verdict;
@@ -19,6 +21,9 @@ use crate::record::Verdict;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const OPEN: Style = AnsiColor::Yellow.on_default();
+
+/// The most names of one sort that are shown of those that could be a baseline.
+const MOST_NAMES: usize = 8;
 
 /// The baseline that is each kernel's own variant that is declared first.
 pub const DECLARED: &str = "declared";
@@ -106,9 +111,7 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
         }
     }
     if !known {
-        return Err(format!(
-            "no kernel and no variant of what is selected is called `{baseline}`: expected the name of a kernel, a variant as `kforge report` writes it, or `{DECLARED}`"
-        ));
+        return Err(unknown_baseline(report, baseline));
     }
     if candidates.is_empty() {
         return Err("there is nothing to score: no kernel but the baseline is for a target that can be timed".into());
@@ -127,6 +130,33 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
 impl CandidateScore {
     fn known(&self) -> Candidate {
         Candidate { correct: self.correct, speedup: self.speedup, ratio: self.ratio }
+    }
+}
+
+/// What is said of a baseline that is none, with those that there are.
+fn unknown_baseline(report: &Report, baseline: &str) -> String {
+    let kernels: Vec<&KernelReport> = report.packages.iter().flat_map(|package| &package.kernels).collect();
+    let scored = |kernel: &&&KernelReport| kernel.targets.iter().any(|target| target.basis.is_some());
+    let names: BTreeSet<&str> = kernels.iter().filter(scored).map(|kernel| kernel.name.as_str()).collect();
+    let times = kernels.iter().flat_map(|kernel| &kernel.targets).filter(|target| target.basis.is_some());
+    let variants = times.flat_map(|target| &target.times).map(|time| time.variant.as_str());
+    let variants: BTreeSet<&str> = variants.filter(|variant| !variant.is_empty()).collect();
+    let all = names.iter().chain(&variants).copied().chain([DECLARED]);
+    let meant = closest(baseline, all).map(|best| format!("; did you mean `{best}`?")).unwrap_or_default();
+    format!(
+        "no kernel and no variant of what is selected is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{meant}",
+        listed(&names),
+        listed(&variants)
+    )
+}
+
+/// The first of some names, and how many more there are.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "there is none".into(),
+        all if all > MOST_NAMES => format!("{} and {} more", shown.join(", "), all - MOST_NAMES),
+        _ => shown.join(", "),
     }
 }
 

@@ -109,7 +109,12 @@ fn scores_are_told_as_text_and_as_markdown() {
     for part in ["| k | h | right | 2.000 | 2.000 |  |", "| geometric mean | 1.414 |", "| correctness | 66.7 % |"] {
         assert!(markdown.contains(part), "{part}\n{markdown}");
     }
-    run(&lab, &["--score", "speedup", "--baseline", "nobody"], 4);
+    let said = run(&lab, &["--score", "speedup", "--baseline", "plian"], 4);
+    for part in
+        ["expected a kernel (`bad`, `k`, `plain`), a variant that was timed (", "`V=4`", "did you mean `plain`?"]
+    {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
     run(&lab, &["--score", "speedup", "--fast-p", "-1"], 2);
     run(&lab, &["--baseline", "plain"], 2);
     run(&lab, &["--kernel", "nobody"], 4);
