@@ -26,7 +26,10 @@ impl Outdated {
     pub fn text(&self) -> String {
         let holder = if self.origin == HERE { "the home".to_string() } else { format!("`{}`", self.origin) };
         let noun = if self.count == 1 { "record" } else { "records" };
-        format!("{holder} holds {} {noun} of another version of what is built", self.count)
+        let (count, they) = (self.count, if self.count == 1 { "it answers" } else { "they answer" });
+        format!(
+            "{holder} holds {count} {noun} of another version of what is built: {they} nothing that is asked now (`kforge explain STEP` says what changed)"
+        )
     }
 }
 
@@ -83,8 +86,11 @@ mod tests {
         let of = |origin: &str, count| Outdated { origin: origin.into(), count }.text();
         assert_eq!(
             of("evidence/h200.kfe", 44),
-            "`evidence/h200.kfe` holds 44 records of another version of what is built"
+            "`evidence/h200.kfe` holds 44 records of another version of what is built: they answer nothing that is asked now (`kforge explain STEP` says what changed)"
         );
-        assert_eq!(of(HERE, 1), "the home holds 1 record of another version of what is built");
+        assert_eq!(
+            of(HERE, 1),
+            "the home holds 1 record of another version of what is built: it answers nothing that is asked now (`kforge explain STEP` says what changed)"
+        );
     }
 }
