@@ -210,6 +210,28 @@ fn a_manifest_of_nothing_is_wrong_and_says_what_it_must_hold() {
 }
 
 #[test]
+fn a_misspelt_method_is_warned_of_with_the_one_that_is_meant() {
+    let place = Place::tiny();
+    let method = |body: &str| {
+        let text = format!(
+            "{MANIFEST}\n[kernel.twice.methods.\"compute.warp_shufle\"]\noff = {{ flags = [\"-DPLAIN\"] }}\n{body}"
+        );
+        place.edit("kernel.toml", &place.read("kernel.toml"), &text);
+    };
+    method("");
+    for _ in 0..2 {
+        let said =
+            place.run("build").expect(0).says("warning[manifest.unknown-method]: `compute.warp_shufle` is no method");
+        let said = said.says("did you mean `compute.warp_shuffle`?").says("kernel.toml:30:");
+        assert_eq!(said.err.matches("did you mean").count(), 1, "{}", said.err);
+    }
+    // What shows a method of one's own is stated.
+    method("sass.any = ['MUFU']\n");
+    let said = place.run("build").expect(0);
+    assert!(!said.err.contains("unknown-method"), "{}", said.err);
+}
+
+#[test]
 fn a_dry_run_explains_itself_and_speaks_json() {
     let place = Place::tiny().alone();
     let said =

@@ -12,6 +12,7 @@ pub mod libraries;
 mod lost;
 pub mod machine;
 pub mod memory;
+mod methods;
 pub mod open;
 pub mod outdated;
 pub mod places;

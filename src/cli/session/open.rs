@@ -143,6 +143,8 @@ impl Context {
             }
             (workspace, diagnostics) = workspace::load(&manifest, &TEMPLATES);
         }
+        let members = workspace.iter().flat_map(|workspace| &workspace.members);
+        diagnostics.extend(members.flat_map(|member| super::methods::check(&member.package)));
         self.say(&diagnostics)?;
         workspace.ok_or(Exit::NotBuilt)
     }
