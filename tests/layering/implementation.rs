@@ -95,7 +95,7 @@ fn what_is_compiled_in_is_the_digest_of_the_sources() {
 
 #[test]
 fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() {
-    let cases: [(&str, &[&str]); 24] = [
+    let cases: [(&str, &[&str]); 25] = [
         ("step/judge.rs", &["calibrate", "judge"]),
         ("measure/judge.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
         ("measure/front.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
@@ -117,6 +117,7 @@ fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() 
         ("worker/emulator/block.rs", &["verify cpu"]),
         ("worker/emulator/build.rs", &["compile cpu", "inspect cpu"]),
         ("worker/emulator/inspect.rs", &["compile cpu", "inspect cpu"]),
+        ("worker/emulator/prelude.rs", &["compile cpu", "inspect cpu"]),
         ("worker/cuda/nvrtc.rs", &["compile device", "inspect device"]),
         ("worker/cuda/inspect.rs", &["compile device", "inspect device"]),
         ("cli/console.rs", &[]),
