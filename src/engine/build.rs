@@ -215,7 +215,7 @@ impl Coordinator<'_, '_, '_> {
                 self.pool.release(&taken);
                 continue;
             };
-            let unit = taken.unit;
+            let (device, unit) = (taken.device().map(str::to_string), taken.unit);
             open.taken = Some(taken);
             let node = self.walk.graph.node(index);
             (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
@@ -225,6 +225,7 @@ impl Coordinator<'_, '_, '_> {
                 spec: Arc::clone(&open.todo.spec),
                 key: open.todo.key,
                 product: node.product.clone(),
+                device,
                 unit,
                 time_limit_s: node.time_limit_s,
                 again: open.todo.again,

@@ -56,6 +56,13 @@ pub(super) struct Taken {
     pub(super) unit: u32,
 }
 
+impl Taken {
+    /// The device that the step has.
+    pub(super) fn device(&self) -> Option<&str> {
+        self.need.device.as_deref()
+    }
+}
+
 /// Resources that a more urgent step waits for, so that less urgent ones may not take them.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {

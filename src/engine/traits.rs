@@ -63,6 +63,8 @@ pub struct Job<'a> {
     pub key: &'a Digest,
     /// The product of the device it must observe, as in [`Node::product`].
     pub product: Option<&'a str>,
+    /// The name of the device that it has, as in [`Capacity::devices`](super::Capacity::devices), if it has one.
+    pub device: Option<&'a str>,
     /// Which of the devices alike it has ([`Capacity::alike`](super::Capacity::alike)), counted from 0.
     pub unit: u32,
     /// Seconds after which it must be ended.

@@ -49,7 +49,12 @@ impl Executor<'_> {
             compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
         };
-        match self.pool.run(&request, job.interrupted) {
+        let turn = |device| self.pool.turn(device, job.unit, job.interrupted).ok_or(RunError::Interrupted);
+        let turn = job.device.map(turn).transpose()?;
+        let answered = self.pool.run(&request, job.interrupted);
+        // Whoever is next works while what came is kept.
+        drop(turn);
+        match answered {
             Err(died) => Err(of_death(job, &died)),
             Ok(Response::Unavailable { why }) => Err(RunError::Unavailable(why)),
             Ok(Response::Failed { message, notes }) => Err(RunError::Failed { message, notes }),

@@ -18,11 +18,12 @@ pub mod serve;
 pub mod stage;
 mod system;
 pub mod task;
+mod turns;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 pub mod virtual_device;
 
 pub use entry::{Parts, worker_main};
 pub use execute::Executor;
 pub use once::OnceLimits;
-pub use pool::{AT_A_DEVICE, Pool, WorkerDied};
+pub use pool::{FOR_A_DEVICE, Pool, WorkerDied};
 pub use task::Task;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::compilers;
 use super::confine::Confinement;
 use super::message::{Request, Response};
+use super::turns::{Turn, Turns};
 use crate::process::{Command, End, Talker};
 use crate::record::StepKind;
 
@@ -39,7 +40,11 @@ type Warm = (Option<Confinement>, Talker);
 
 /// Steps that are at work for a device at once. On it they take turns; two of them have the next one ready by the time that one leaves it, and each more would make
 /// inputs of its own, and hold a context, which takes half a gigabyte and is made after the others.
-pub const AT_A_DEVICE: u32 = 2;
+const AT_A_DEVICE: u32 = 2;
+
+/// Steps that a build has begun for a device at most: beside those at work as many whose inputs are laid out or whose results are kept, which takes as long as the work of
+/// a short one.
+pub const FOR_A_DEVICE: u32 = 2 * AT_A_DEVICE;
 
 /// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
@@ -54,6 +59,7 @@ pub struct Pool {
     steps: Option<PathBuf>,
     /// By lane and, of devices alike, the one whose context a worker holds.
     idle: Mutex<BTreeMap<(Lane, u32), Vec<Warm>>>,
+    turns: Turns,
 }
 
 /// A worker that gave no answer: what happened. It was killed with all it started; the next request gets another.
@@ -77,7 +83,7 @@ impl WorkerDied {
 impl Pool {
     /// A pool of processes that `worker` starts: the path of this program and the argument `worker`.
     pub fn new(worker: Command) -> Self {
-        Pool { worker, steps: None, idle: Mutex::default() }
+        Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default() }
     }
 
     /// With workers that compile confined to the toolchain and this folder, which holds the folders of all steps.
@@ -91,6 +97,11 @@ impl Pool {
     fn keeps(&self, request: &Request) -> Option<Confinement> {
         let steps = self.steps.as_deref().filter(|_| Lane::of(request.spec.kind) == Lane::Compile)?;
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
+    }
+
+    /// Waits for a place among those at work for a device, by its name and which of those alike it is; none where it is interrupted.
+    pub fn turn(&self, device: &str, unit: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+        self.turns.take(device, unit, AT_A_DEVICE, interrupted)
     }
 
     /// Has a worker do a step. As many run at once as threads call this.

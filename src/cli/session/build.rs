@@ -32,7 +32,7 @@ use crate::record::StepKind;
 use crate::release::bundle::Step;
 use crate::release::committed;
 use crate::toolchain::Cuda;
-use crate::worker::{AT_A_DEVICE, Pool};
+use crate::worker::{FOR_A_DEVICE, Pool};
 use crate::workspace::Member;
 use crate::workspace::select::Selected;
 
@@ -306,7 +306,7 @@ impl Context {
                 memory_mib: super::memory::capacity_mib(&self.settings),
                 devices: behind,
                 alike: devices.alike(),
-                shared: AT_A_DEVICE,
+                shared: FOR_A_DEVICE,
                 // Where locks hold nothing the steps of this build take turns all the same.
                 takes_turns: locks.iter().all(Lock::is_held),
                 ..Capacity::default()

@@ -243,6 +243,7 @@ pub const APART: &[(&str, &str)] = &[
     ("worker/mod.rs", "declares"),
     ("worker/once.rs", "a command line"),
     ("worker/pool.rs", "keeps processes"),
+    ("worker/turns.rs", "says who goes first"),
     ("worker/serve.rs", "the loop around a step"),
     ("worker/serve", "the table of what does which step; what does them is listed"),
     (

@@ -1,0 +1,125 @@
+//! Who is at work for devices: so many at once for each, the others wait with all that they need laid out. Knows devices by name; does not know what is done there.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often one that waits looks whether it is to end.
+const TICK: Duration = Duration::from_millis(50);
+
+/// A device by name, and which of those alike.
+type At = (String, u32);
+
+/// The turns at all devices.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    taken: Mutex<BTreeMap<At, Line>>,
+    moved: Condvar,
+}
+
+/// Those at one device: whoever draws a number is at work once fewer than a limit of those before it are.
+#[derive(Debug, Default)]
+struct Line {
+    drawn: u64,
+    /// Of those at work and those that wait, the lowest first.
+    here: Vec<u64>,
+}
+
+/// A place at a device, until it is dropped.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    turns: &'a Turns,
+    at: At,
+    number: u64,
+}
+
+impl Turns {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<At, Line>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits behind those that came before until fewer than `most` of them are at work; none once `interrupted` is set.
+    pub(super) fn take(&self, device: &str, unit: u32, most: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+        let at = (device.to_string(), unit);
+        let mut taken = self.lock();
+        let line = taken.entry(at.clone()).or_default();
+        line.drawn += 1;
+        let number = line.drawn;
+        line.here.push(number);
+        // Leaves the line however this ends.
+        let turn = Turn { turns: self, at, number };
+        loop {
+            let before =
+                taken.get(&turn.at).map_or(0, |line| line.here.iter().filter(|other| **other < number).count());
+            if before < most as usize {
+                drop(taken);
+                return Some(turn);
+            }
+            if interrupted.load(Ordering::Relaxed) {
+                drop(taken);
+                return None;
+            }
+            taken = self.moved.wait_timeout(taken, TICK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut taken = self.turns.lock();
+        if let Some(line) = taken.get_mut(&self.at) {
+            line.here.retain(|number| *number != self.number);
+        }
+        drop(taken);
+        self.turns.moved.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    static GOING_ON: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn so_many_are_at_work_for_a_device_and_who_came_first_is_next() {
+        let turns = Turns::default();
+        let take = |device: &str, unit| turns.take(device, unit, 2, &GOING_ON).unwrap();
+        let (first, second) = (take("gpu", 0), take("gpu", 0));
+        // Others are devices of their own.
+        let _others = (take("gpu", 1), take("other", 0));
+        let waiting = || turns.lock()[&("gpu".to_string(), 0)].here.len() - 2;
+        let (tell, told) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for name in ["third", "fourth"] {
+                let (tell, take) = (tell.clone(), &take);
+                let there = waiting();
+                scope.spawn(move || {
+                    let turn = take("gpu", 0);
+                    tell.send((name, turn)).unwrap();
+                });
+                while waiting() == there {
+                    std::thread::yield_now();
+                }
+            }
+            assert!(told.try_recv().is_err(), "two are at work");
+            drop(second);
+            let (name, third) = told.recv().unwrap();
+            assert_eq!(name, "third");
+            assert!(told.recv_timeout(2 * TICK).is_err(), "two are at work again");
+            drop((first, third));
+            assert_eq!(told.recv().unwrap().0, "fourth");
+        });
+    }
+
+    #[test]
+    fn one_that_is_interrupted_leaves_the_line() {
+        let turns = Turns::default();
+        let first = turns.take("gpu", 0, 1, &GOING_ON).unwrap();
+        assert!(turns.take("gpu", 0, 1, &AtomicBool::new(true)).is_none());
+        drop(first);
+        assert!(turns.take("gpu", 0, 1, &GOING_ON).is_some());
+    }
+}
