@@ -1,17 +1,21 @@
 //! Workers in a pool: warm, replaced, ended with their coordinator.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use kforge::base::Digest;
+use kforge::engine::blobs::Store;
+use kforge::engine::home::Home;
+use kforge::engine::{Job, RunError};
 use kforge::process::{Command, End, Talker, family, run};
 use kforge::record::{Spec, StepKind};
 use kforge::worker::message::{Places, Request, Response};
 use kforge::worker::serve::dispatch::{self, On, Row};
 use kforge::worker::serve::perform;
 use kforge::worker::task::{Task, done, failed};
-use kforge::worker::{Pool, WorkerDied};
+use kforge::worker::{Executor, Pool, WorkerDied};
 
 use crate::{Test, compilers};
 
@@ -30,6 +34,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("what_a_step_leaves_running_is_killed", leaves_running),
     ("a_worker_ends_with_its_coordinator", coordinator_ends),
     ("an_interrupted_worker_is_killed", interrupted),
+    ("two_steps_are_at_work_for_a_device_and_the_others_wait", turns),
+    ("a_step_that_waits_for_its_turn_at_a_device_ends_when_it_is_interrupted", interrupted_in_line),
 ];
 
 static GOING_ON: AtomicBool = AtomicBool::new(false);
@@ -52,8 +58,26 @@ fn act(task: &Task) -> Response {
             let _ = run(&Command::new("/bin/sleep").arg("1000"), None, &never);
             failed("it ended")
         }
+        "meet" => done(meet(&task.spec.params).to_string(), vec![]),
         other => failed(format!("no act `{other}`")),
     }
+}
+
+/// Waits until three are there, for so many milliseconds at most; says how many it saw at once.
+fn meet(params: &serde_json::Value) -> usize {
+    let folder = Path::new(params["at"].as_str().unwrap());
+    let limit = Duration::from_millis(params["for_ms"].as_u64().unwrap());
+    let (own, start) = (folder.join(std::process::id().to_string()), Instant::now());
+    std::fs::write(&own, "").unwrap();
+    let mut most = 0;
+    while most < 3 && start.elapsed() < limit {
+        most = most.max(std::fs::read_dir(folder).unwrap().count());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Who comes late still meets those that were there.
+    std::thread::sleep(Duration::from_millis(20));
+    std::fs::remove_file(own).unwrap();
+    most
 }
 
 fn request(act: &str) -> Request {
@@ -145,4 +169,72 @@ fn coordinator_ends() {
 fn interrupted() {
     let died = pool().run(&request("hang"), &AtomicBool::new(true)).unwrap_err();
     assert!(died.interrupted);
+}
+
+/// What the engine has workers do, as it does it.
+struct Engine {
+    folder: tempfile::TempDir,
+    store: Store,
+    pool: Pool,
+}
+
+impl Engine {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::open(&folder.path().join("home")).unwrap();
+        std::fs::create_dir(folder.path().join("meeting")).unwrap();
+        Engine { store: Store::new(&home), folder, pool: pool() }
+    }
+
+    /// Meets others, and says how many.
+    fn meet(&self, device: Option<&str>, for_ms: u64, interrupted: &AtomicBool) -> Result<usize, RunError> {
+        let params = serde_json::json!({ "do": "meet", "at": self.folder.path().join("meeting"), "for_ms": for_ms });
+        let scratch = self.folder.path().join("steps");
+        let of = request("meet");
+        let executor = Executor {
+            pool: &self.pool,
+            places: of.places,
+            scratch: &scratch,
+            run_limit_s: of.run_limit_s,
+            memory_limit: of.memory_limit,
+            compiler_memory: of.compiler_memory,
+            allow_unconfined: false,
+        };
+        let job = Job {
+            id: "meet",
+            spec: &Spec { params, ..of.spec },
+            key: &Digest::of(b"meet"),
+            product: None,
+            device,
+            unit: 0,
+            time_limit_s: of.time_limit_s,
+            blobs: &self.store,
+            interrupted,
+        };
+        executor.execute(&job).map(|ran| ran.summary.parse().unwrap())
+    }
+}
+
+fn turns() {
+    let meet = |count, device, for_ms| {
+        let engine = Engine::new();
+        let all: Vec<usize> = std::thread::scope(|scope| {
+            let one = || engine.meet(device, for_ms, &GOING_ON).unwrap();
+            let asked: Vec<_> = (0..count).map(|_| scope.spawn(one)).collect();
+            asked.into_iter().map(|one| one.join().unwrap()).collect()
+        });
+        all.into_iter().max().unwrap()
+    };
+    assert_eq!(meet(4, Some("gpu"), 1000), 2);
+    // As many as are asked for, where none has a device.
+    assert!(meet(3, None, 20_000) >= 3);
+}
+
+fn interrupted_in_line() {
+    let engine = Engine::new();
+    let turns = [(); 2].map(|()| engine.pool.turn("gpu", 0, &GOING_ON).unwrap());
+    let ended = engine.meet(Some("gpu"), 1000, &AtomicBool::new(true));
+    assert!(matches!(ended, Err(RunError::Interrupted)), "{ended:?}");
+    drop(turns);
+    assert_eq!(engine.meet(Some("gpu"), 10, &GOING_ON).unwrap(), 1, "nobody is left in the line");
 }
