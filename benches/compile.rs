@@ -165,7 +165,7 @@ fn stage(dir: &Path, source: &Path, library: &Path) -> PathBuf {
     std::fs::copy(source, stage.join("mm.cu")).expect("the source");
     let include = library.parent().and_then(Path::parent).expect("a folder of CUDA").join("include");
     std::os::unix::fs::symlink(include, stage.join("@cuda")).expect("a link");
-    for (name, text) in kforge::worker::cuda::shim_headers() {
+    for (name, text) in kforge::cuda::shim_headers() {
         let path = stage.join("@shim").join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
         std::fs::write(path, text).expect("a header");

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
+use kforge::cli::session::implementation::implementations;
 use kforge::engine::{
     Blobs, BuildOptions, Cache, Capacity, Expand, Graph, Hit, InputRef, Job, Last, Memory, NoLocks, Node, Ran, Rank,
     Resources, Row, RunError, Runner, Services, Source, build, dry_run,
@@ -135,6 +136,7 @@ fn main() {
         memory: &store,
         locks: &NoLocks,
         expand: &Instantly,
+        implementations: &implementations(),
     };
     let options =
         BuildOptions { quiet_fresh: true, capacity: Capacity { cpus: 2, ..Capacity::default() }, ..Default::default() };

@@ -9,12 +9,12 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use kforge::base::Digest;
+use kforge::cuda::device::checksum;
+use kforge::harness::compare::{Compared, Leniency, observe, spread};
 use kforge::model::{DType, Init, Problem, Reference, Role, Tensor};
 use kforge::record::params::Trial;
 use kforge::reference::float::{encode_strided, gather_strided, round_values};
 use kforge::reference::{Values, generate, oracle};
-use kforge::worker::compare::{Compared, Leniency, observe, spread};
-use kforge::worker::cuda::device::checksum;
 
 fn tensor(name: &str, role: Role, dtype: DType, shape: &[u64]) -> Tensor {
     let strides = kforge::model::bound::contiguous(shape);

@@ -2,28 +2,31 @@
 //!
 //! # The house
 //!
-//! The rooms stand below in their order of import: a file uses only rooms above its own. `tests/layering` reads the imports and fails on one that runs
-//! back, and on files, clock, environment or processes in a pure room (*).
+//! Each package stands in a folder of `src` and uses only packages above its own; cargo holds that. A package of several rooms names them in their order of
+//! import, which `tests/layering` holds. Rooms with a star are pure: no files, clock, environment or processes, which `clippy.toml` and `tests/layering` hold.
 //!
-//! | room | does |
-//! |---|---|
-//! | [`base`] | digests, the canonical encoding of keys, diagnostics with spans, atomic files |
-//! | [`process`] | child processes: groups, limits, capture, time-outs |
-//! | [`model`] * | `kernel.toml` to a typed model: parse, validate, expressions, binding |
-//! | [`record`] * | what is said and kept: verdicts, outcomes, specs, observations, events |
-//! | [`reference`] | built-in operators: f64 oracle, cost, input generators, null candidates |
-//! | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution, search over tunables |
-//! | [`config`] | settings from files, environment and flags; the only reader of the environment |
-//! | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
-//! | [`toolchain`] | find, install and fingerprint compilers |
-//! | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
-//! | [`plan`] * | model to nodes; expansion by results; the candidates of recorded rounds |
-//! | [`worker`] | worker processes: compilers, the judge, the runner, the SIMT emulator |
-//! | [`optimize`] * | templates that make kernels from operators; the registry of methods; what a round tries; agents (of these [`optimize::agents::ask`] alone touches the world) |
-//! | [`step`] | one file a kind of step |
-//! | [`report`] * | results to values, text, markdown, JSON |
-//! | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
-//! | [`cli`] | one thin file a command; the only printer |
+//! | package | rooms | does |
+//! |---|---|---|
+//! | `kforge-foundation` | [`base`] | digests, the canonical encoding of keys, diagnostics with spans, atomic files |
+//! | | [`process`] | child processes: groups, limits, capture, time-outs |
+//! | | [`config`] | settings from files, environment and flags; the only reader of the environment |
+//! | `kforge-types` | [`model`] * | `kernel.toml` to a typed model: parse, validate, expressions, binding |
+//! | | [`record`] * | what is said and kept: verdicts, outcomes, specs, observations, events |
+//! | `kforge-numerics` | [`reference`](mod@reference) * | built-in operators: f64 oracle, cost, input generators, null candidates |
+//! | | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution, search over tunables |
+//! | `kforge-project` | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
+//! | | [`toolchain`] | find, install and fingerprint compilers |
+//! | `kforge-engine` | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits behind which others stand |
+//! | `kforge-harness` | [`harness`] | how untrusted code is run and its results are compared: messages, confinement, the pool of workers, references, buffers |
+//! | `kforge-emulator` | [`emulator`] | CUDA C++ compiled for the host and run thread by thread |
+//! | `kforge-cuda` | [`cuda`] | CUDA compilers, machine code, and what runs and times kernels on a device |
+//! | `kforge-worker` | [`worker`] | the worker process: which code does which step; the verifier of emulated kernels |
+//! | `kforge-pipeline` | [`plan`] * | model to nodes; expansion by results; the candidates of recorded rounds |
+//! | | [`optimize`] * | templates that make kernels from operators; the registry of methods; what a round tries; agents (of these [`optimize::agents::ask`] alone touches the world) |
+//! | | [`step`] | one file a kind of pure step |
+//! | | [`report`] * | results to values, text, markdown, JSON |
+//! | | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
+//! | `kforge` | [`cli`] | one thin file a command; the only printer |
 //!
 //! # The way data takes
 //!
@@ -56,20 +59,15 @@
 //! | `$KFORGE_HOME/pending/` | what a command was about to write to a workspace ([`workspace::changes`]) |
 //! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, who uses this home |
 
-pub mod base;
-pub mod process;
-pub mod model;
-pub mod record;
-pub mod reference;
-pub mod measure;
-pub mod config;
-pub mod workspace;
-pub mod toolchain;
-pub mod engine;
-pub mod plan;
-pub mod worker;
-pub mod optimize;
-pub mod step;
-pub mod report;
-pub mod release;
+pub use kforge_cuda as cuda;
+pub use kforge_emulator as emulator;
+pub use kforge_engine as engine;
+pub use kforge_foundation::{base, config, process};
+pub use kforge_harness as harness;
+pub use kforge_numerics::{measure, reference};
+pub use kforge_pipeline::{optimize, plan, release, report, step};
+pub use kforge_project::{toolchain, workspace};
+pub use kforge_types::{model, record};
+pub use kforge_worker as worker;
+
 pub mod cli;

@@ -15,12 +15,12 @@ mod python;
 #[path = "installed/toolchain.rs"]
 mod toolchain;
 
+use kforge::cuda::{CudaCompileError, CudaCompiled, compile, inspect, shim_headers};
 use kforge::model::target::CAPABILITIES;
 use kforge::record::params::{CompileParams, Compiler, InspectParams};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::{Cuda, Group, Source, resolve};
 use kforge::toolchain::cxx;
-use kforge::worker::cuda::{CudaCompileError, CudaCompiled, compile, inspect, shim_headers};
 use kforge::workspace::lockfile::Lockfile;
 use toolchain::{RELEASE, environment, install, locked, pip, toolchains};
 
@@ -370,9 +370,9 @@ fn host_code_and_host_headers_go_to_nvcc() {
 #[test]
 fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
     use kforge::base::Digest;
+    use kforge::harness::message::{Places, Request, Response};
     use kforge::record::spec::{Form, Input};
     use kforge::record::{Spec, StepKind};
-    use kforge::worker::message::{Places, Request, Response};
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Command, Stdio};
 

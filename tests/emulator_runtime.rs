@@ -18,8 +18,8 @@ mod prelude;
 mod warps;
 
 use harness::*;
+use kforge::harness::message::ThreadOrder;
 use kforge::record::FindingKind;
-use kforge::worker::message::ThreadOrder;
 
 const ORDERS: [ThreadOrder; 3] = [ThreadOrder::Forward, ThreadOrder::Reversed, ThreadOrder::Random(5)];
 
@@ -181,11 +181,11 @@ fn device_globals_start_anew_in_every_trial() {
 fn a_binary_tells_its_parameters_and_shared_memory() {
     let entries = ["block_sum<128>".to_owned()];
     let built = build(BASIC, &["block_sum<128>"], false);
-    let seen = kforge::worker::emulator::inspect(&built.binary, &entries).unwrap();
+    let seen = kforge::emulator::inspect(&built.binary, &entries).unwrap();
     assert_eq!(seen.architectures, ["cpu"]);
     let function = &seen.functions[0];
     assert_eq!((function.shared, &function.params[..]), (Some(512), &[(0, 8), (8, 8)][..]));
-    assert!(kforge::worker::emulator::inspect(&built.binary, &[entries[0].clone(), "other".into()]).is_err());
+    assert!(kforge::emulator::inspect(&built.binary, &[entries[0].clone(), "other".into()]).is_err());
 }
 
 #[test]

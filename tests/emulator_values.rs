@@ -32,7 +32,7 @@ fn compile(program: &str, flags: &[&str], output: &Path) {
     let source = root().join("tests/emulator_values").join(program).with_extension("cpp");
     let result = Command::new(compiler())
         .args(["-std=c++17", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-I"])
-        .arg(root().join("src/worker/emulator/include"))
+        .arg(root().join("src/emulator/include"))
         .args(flags)
         .arg(&source)
         .args([OsStr::new("-o"), output.as_os_str()])
@@ -116,7 +116,7 @@ fn each_header_compiles_alone_and_twice() {
             .expect("the source is written");
         let result = Command::new(compiler())
             .args(["-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-I"])
-            .arg(root().join("src/worker/emulator/include"))
+            .arg(root().join("src/emulator/include"))
             .arg(&source)
             .output()
             .expect("the compiler starts");

@@ -13,6 +13,7 @@ use std::sync::{Mutex, OnceLock};
 #[path = "installed/toolchain.rs"]
 mod toolchain;
 
+use kforge::cuda::{compile, inspect, shim_headers};
 use kforge::measure::signature::matched;
 use kforge::model::SassPatterns;
 use kforge::model::target::CAPABILITIES;
@@ -20,7 +21,6 @@ use kforge::optimize::methods::{Entry, Fit, registry};
 use kforge::record::params::{CompileFacts, CompileParams, Compiler, InspectParams, Shown};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::Group;
-use kforge::worker::cuda::{compile, inspect, shim_headers};
 use object::{Object, ObjectSection};
 use toolchain::install;
 

@@ -26,7 +26,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use kforge::worker::message::Places;
+use kforge::harness::message::Places;
 use kforge::worker::{OnceLimits, Parts, worker_main};
 
 /// A test by name.

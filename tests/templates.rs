@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 #[path = "installed/toolchain.rs"]
 mod toolchain;
 
+use kforge::cuda::{compile, inspect, shim_headers};
 use kforge::measure::signature::matched;
 use kforge::model::target::Arch;
 use kforge::model::{Kernel, Operator, Package, Target};
@@ -18,7 +19,6 @@ use kforge::optimize::templates::TEMPLATES;
 use kforge::record::params::{CompileFacts, CompileParams, Compiler, InspectParams, Shown};
 use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::Group;
-use kforge::worker::cuda::{compile, inspect, shim_headers};
 use toolchain::install;
 
 /// Architectures, and whether every variant is compiled for it, or only the first.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::base::render::{Look, render};
-use crate::base::{Diagnostic, Severity};
-use crate::record::event::Event;
-use crate::report::fit::fit;
+use kforge_foundation::base::render::{Look, render};
+use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_pipeline::report::fit::fit;
+use kforge_types::record::event::Event;
 
 const VERB: Style = AnsiColor::Green.on_default().bold();
 const WARN: Style = AnsiColor::Yellow.on_default().bold();

@@ -12,7 +12,7 @@ use super::commands;
 use super::console::{Console, Manner, Volume};
 use super::exit::Exit;
 use super::session::Context;
-use crate::config::{Environment, Settings};
+use kforge_foundation::config::{Environment, Settings};
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {

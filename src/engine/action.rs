@@ -19,10 +19,10 @@ use serde::{Deserialize, Serialize};
 use super::home::{Home, named, publish, shard};
 use super::lock::{Lock, LockError, Mode, Wait};
 use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks};
-use crate::base::Digest;
-use crate::record::event::CacheOrigin;
-use crate::record::params::{HOST, Toolchain};
-use crate::record::{Spec, StepKind, StepResult};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::CacheOrigin;
+use kforge_types::record::params::{HOST, Toolchain};
+use kforge_types::record::{Spec, StepKind, StepResult};
 
 /// The version of an entry's form.
 const VERSION: u32 = 1;

@@ -19,9 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::folders;
 use super::home::{Home, TEMP_PREFIX, files_in, hash_of, named, shard};
-use crate::base::Digest;
-use crate::base::encode::{Hasher, write_value};
-use crate::record::answer::{ANSWER_FORMAT, Answer, Exchange, Question, Role};
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::encode::{Hasher, write_value};
+use kforge_types::record::answer::{ANSWER_FORMAT, Answer, Exchange, Question, Role};
 
 /// Separates the names of replies from every other digest.
 const CONTEXT: &str = "kforge reply of an agent 1";

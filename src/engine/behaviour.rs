@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::testing::{FakeCache, FakeExpand, World, blob, node, output, with};
 use super::*;
-use crate::base::{Digest, Severity};
-use crate::record::event::{CacheOrigin, Event, EvidenceSeen, StepFinished};
-use crate::record::{Form, Outcome, Spec, StepKind, StepResult, Verdict};
+use kforge_foundation::base::{Digest, Severity};
+use kforge_types::record::event::{CacheOrigin, Event, EvidenceSeen, StepFinished};
+use kforge_types::record::{Form, Outcome, Spec, StepKind, StepResult, Verdict};
 
 mod dry_run;
 mod expansion;
@@ -201,7 +201,7 @@ fn the_reason_is_followed_to_the_file_that_changed() {
     let world = World::default();
     let tree = |text: &str| {
         let files = [("x.cu", text), ("y.h", "same")].map(|(n, t)| (n.to_string(), Digest::of(t.as_bytes())));
-        let tree = crate::record::spec::Tree { files: files.into() };
+        let tree = kforge_types::record::spec::Tree { files: files.into() };
         let digest = world.blobs.put(&serde_json::to_vec(&tree).unwrap()).unwrap();
         InputRef { source: Source::Blob(digest), form: Form::Tree }
     };

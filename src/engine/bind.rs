@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Node, Source};
-use crate::base::Digest;
-use crate::record::{Input, Spec, implementation};
+use kforge_foundation::base::Digest;
+use kforge_types::record::{Implementations, Input, Spec};
 
 /// What an output of another node is, so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +66,14 @@ pub fn bind_inputs<'a>(node: &Node, mut given: impl FnMut(usize, &str) -> Given<
 }
 
 /// The spec of a node, or why there is none yet: see [`bind_inputs`].
-pub fn bind<'a>(node: &Node, given: impl FnMut(usize, &str) -> Given<'a>) -> Bound<Spec> {
+pub fn bind<'a>(
+    node: &Node,
+    implementations: &Implementations,
+    given: impl FnMut(usize, &str) -> Given<'a>,
+) -> Bound<Spec> {
     match bind_inputs(node, given) {
         Bound::Ready(inputs) => {
-            let implementation = implementation::of(node.kind, &node.params);
+            let implementation = implementations.of(node.kind, &node.params);
             let version = node.kind.version();
             Bound::Ready(Spec { kind: node.kind, version, implementation, params: node.params.clone(), inputs })
         }
@@ -82,8 +86,8 @@ pub fn bind<'a>(node: &Node, given: impl FnMut(usize, &str) -> Given<'a>) -> Bou
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::{blob, node, output};
-    use crate::record::StepKind;
+    use crate::testing::{blob, implementations, node, output};
+    use kforge_types::record::StepKind;
 
     fn reader(required: bool) -> Node {
         node("reader", StepKind::Judge, &[("a", blob("a")), ("b", output("maker", required))])
@@ -91,7 +95,7 @@ mod tests {
 
     #[test]
     fn contents_are_bound_by_digest() {
-        let Bound::Ready(spec) = bind(&reader(true), |position, name| {
+        let Bound::Ready(spec) = bind(&reader(true), implementations(), |position, name| {
             assert_eq!((position, name), (1, "out"));
             Given::Contents(Digest::of(b"b"))
         }) else {
@@ -104,14 +108,14 @@ mod tests {
     #[test]
     fn an_input_that_is_not_required_is_bound_as_absent_and_a_required_one_skips() {
         let nothing = |_: usize, _: &str| Given::Nothing("root");
-        let Bound::Ready(spec) = bind(&reader(false), nothing) else { panic!("not bound") };
+        let Bound::Ready(spec) = bind(&reader(false), implementations(), nothing) else { panic!("not bound") };
         assert_eq!(spec.inputs["b"].digest, None);
-        assert_eq!(bind(&reader(true), nothing), Bound::Skipped("root".into()));
+        assert_eq!(bind(&reader(true), implementations(), nothing), Bound::Skipped("root".into()));
     }
 
     #[test]
     fn a_stopped_build_never_binds_as_absent() {
-        assert_eq!(bind(&reader(false), |_, _| Given::Stopped), Bound::Stopped);
-        assert_eq!(bind(&reader(false), |_, _| Given::Unknown), Bound::NotYet);
+        assert_eq!(bind(&reader(false), implementations(), |_, _| Given::Stopped), Bound::Stopped);
+        assert_eq!(bind(&reader(false), implementations(), |_, _| Given::Unknown), Bound::NotYet);
     }
 }

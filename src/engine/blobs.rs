@@ -23,7 +23,7 @@ use rayon::prelude::*;
 
 use super::Blobs;
 use super::home::{Home, TEMP_PREFIX, hash_of, named, persist, publish, shard};
-use crate::base::Digest;
+use kforge_foundation::base::Digest;
 
 /// The mode of every content.
 const READ_ONLY: u32 = 0o444;

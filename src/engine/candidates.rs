@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::home::{Home, named};
 use super::lock::{Lock, LockError, Mode, Wait};
-use crate::base::Digest;
-use crate::base::files::write_atomically;
-use crate::record::candidate::{CANDIDATES_FORMAT, Candidate};
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_atomically;
+use kforge_types::record::candidate::{CANDIDATES_FORMAT, Candidate};
 
 /// The candidates of a workspace, as they are kept.
 #[derive(Debug, Clone)]
@@ -127,7 +127,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<Candidate>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::candidate::Became;
+    use kforge_types::record::candidate::Became;
 
     fn candidate(kernel: &str) -> Candidate {
         Candidate {

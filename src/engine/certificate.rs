@@ -39,8 +39,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::home::{Home, shard};
 use super::stat::{Stat, ns_of};
-use crate::base::files::write_atomically;
-use crate::base::{Digest, Witness};
+use kforge_foundation::base::files::write_atomically;
+use kforge_foundation::base::{Digest, Witness};
 
 /// What every certificate of this version begins with.
 const HEADER: &[u8; 16] = b"kforge-proof  \n\x01";

@@ -21,7 +21,7 @@ use super::action::{Read, parse};
 use super::home::{Home, hash_of, named, shard, sharded};
 use super::journal::Journal;
 use super::lock::{Lock, LockError, Mode, Wait};
-use crate::base::Digest;
+use kforge_foundation::base::Digest;
 
 mod check;
 mod usage;

@@ -18,8 +18,8 @@ use super::explain::{Earlier, Explanation, Standing, chain, plain, why_from};
 use super::services::{Because, BuildOptions, Last, Services};
 use super::state::{Checked, Done, State, Walk};
 use super::{Graph, Index, Node, NodeId, Source};
-use crate::record::event::{CacheOrigin, Why};
-use crate::record::{Outcome, Spec, StepKind, StepResult};
+use kforge_types::record::event::{CacheOrigin, Why};
+use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
 
 /// What a build would do.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 use super::action::{asks_device, makes_binary, of_binary};
 use super::home::{Home, TEMP_PREFIX, files_in, named, persist, publish};
 use super::{Blobs, Cache, Hit};
-use crate::base::{Digest, Severity};
-use crate::record::event::{CacheOrigin, EvidenceSeen};
-use crate::record::{Note, Provenance, Spec, StepResult};
+use kforge_foundation::base::{Digest, Severity};
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
+use kforge_types::record::{Note, Provenance, Spec, StepResult};
 
 mod choose;
 

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use super::{Because, Blobs, Graph, Index, Last, Memory, NodeId, Source};
-use crate::base::Digest;
-use crate::base::encode::Hasher;
-use crate::base::encode::{FieldWriter, write_value};
-use crate::record::event::{EvidenceSeen, Why};
-use crate::record::spec::Tree;
-use crate::record::{Form, Spec, StepResult};
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::encode::Hasher;
+use kforge_foundation::base::encode::{FieldWriter, write_value};
+use kforge_types::record::event::{EvidenceSeen, Why};
+use kforge_types::record::spec::Tree;
+use kforge_types::record::{Form, Spec, StepResult};
 
 /// Why a step runs. The codes: `new` (never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result was not
 /// of the kind that is kept), `not-cached` (no cache has it any more).
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn reasons_have_their_codes() {
         let spec = Spec {
-            kind: crate::record::StepKind::Compile,
+            kind: kforge_types::record::StepKind::Compile,
             version: 1,
             implementation: None,
             params: "x".into(),

@@ -253,8 +253,8 @@ struct Resolved {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::{node, output};
-    use crate::record::StepKind;
+    use crate::testing::{node, output};
+    use kforge_types::record::StepKind;
 
     fn reads(id: &str, kind: StepKind, from: &str) -> Node {
         node(id, kind, &[("in", output(from, true))])

@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::lock::{Lock, LockError, Mode, Wait};
-use crate::base::Digest;
-use crate::base::files::write_if_changed;
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_if_changed;
 
 /// Files being written are called so; any program may remove one that is older than [`TEMP_AGE`].
 pub const TEMP_PREFIX: &str = ".tmp-";

@@ -23,9 +23,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::home::named;
-use crate::base::Digest;
-use crate::base::files::write_atomically;
-use crate::record::StepResult;
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_atomically;
+use kforge_types::record::StepResult;
 
 mod cache;
 mod frame;

@@ -8,8 +8,8 @@ use super::graph::STORED;
 use super::services::{BuildOptions, look_up};
 use super::state::State;
 use super::{Cache, Graph, Hit, Index};
-use crate::base::Digest;
-use crate::record::{Outcome, Spec, implementation};
+use kforge_foundation::base::Digest;
+use kforge_types::record::{Implementations, Outcome, Spec};
 
 /// What a node's inputs come to: all of a check that does not hang on the turns of other nodes.
 #[derive(Debug)]
@@ -39,6 +39,7 @@ pub(super) struct View<'v> {
     pub(super) states: &'v [State],
     pub(super) caches: &'v [&'v dyn Cache],
     pub(super) options: &'v BuildOptions,
+    pub(super) implementations: &'v Implementations,
 }
 
 impl View<'_> {
@@ -75,7 +76,7 @@ impl View<'_> {
         };
         let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
         let (kind, version) = (node.kind, node.kind.version());
-        let spec = Spec { kind, version, implementation: implementation::of(kind, &params), params, inputs };
+        let spec = Spec { kind, version, implementation: self.implementations.of(kind, &params), params, inputs };
         let key = spec.key();
         let mut troubles = vec![];
         let product = node.product.as_deref();

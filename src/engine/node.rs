@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::Digest;
-use crate::record::event::Labels;
-use crate::record::{Form, StepKind};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::Labels;
+use kforge_types::record::{Form, StepKind};
 
 /// A readable, unique name: `norms/rms_norm/BLOCK=256,VEC=4/h200/llama/bench`.
 pub type NodeId = String;

@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::testing::{FakeExpand, World, blob, node, output};
 use super::*;
-use crate::base::Digest;
-use crate::record::{Input, Outcome, Spec, StepKind, implementation};
+use kforge_foundation::base::Digest;
+use kforge_types::record::{Input, Outcome, Spec, StepKind};
 
 /// What one random step does.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -180,7 +180,7 @@ fn naive(plan: &Plan) -> Seen {
             all.insert(node.id, (None, None, Some(Outcome::Skipped(root))));
             continue;
         }
-        let implementation = implementation::of(node.kind, &node.params);
+        let implementation = testing::implementations().of(node.kind, &node.params);
         let version = node.kind.version();
         let spec = Spec { kind: node.kind, version, implementation, params: node.params.clone(), inputs };
         let key = spec.key();
@@ -247,7 +247,7 @@ proptest! {
             let ran = std::mem::take(&mut *world.runner.ran.lock().unwrap());
             let keys: BTreeSet<Digest> = ran.iter().map(|r| r.1).collect();
             prop_assert_eq!(keys.len(), ran.len());
-            let ended = events.iter().filter(|e| matches!(e, crate::record::event::Event::StepFinished(_))).count();
+            let ended = events.iter().filter(|e| matches!(e, kforge_types::record::event::Event::StepFinished(_))).count();
             let c = built.counts;
             prop_assert_eq!(c.executed + c.fresh + c.unavailable + c.skipped + c.failed, c.total);
             prop_assert_eq!((ended, built.steps.len()), (built.graph.len(), built.graph.len()));

@@ -218,8 +218,8 @@ fn loads(need: &Need) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::testing::node;
-    use crate::record::StepKind;
+    use crate::testing::node;
+    use kforge_types::record::StepKind;
 
     fn need(pool: &Pool, kind: StepKind, cpus: u32, device: Option<&str>, exclusive: bool) -> Need {
         let mut node = node("n", kind, &[]);

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::resources::{Need, Pool, Taken, Wanted};
 use super::{Graph, Index, Memory};
-use crate::record::StepKind;
+use kforge_types::record::StepKind;
 
 /// How long a step of a kind takes where nothing is remembered, in milliseconds. Only their order of size matters; compiling a templated kernel takes a second or
 /// two, measuring some hundred milliseconds, judging next to nothing.
@@ -153,9 +153,9 @@ impl Ready {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Node;
-    use crate::engine::resources::Capacity;
-    use crate::engine::testing::{FakeMemory, node, output};
+    use crate::Node;
+    use crate::resources::Capacity;
+    use crate::testing::{FakeMemory, node, output};
 
     /// Compiles `e`, `c`, `b`, `a`, planned in this order; `b` leads to a bench, `c` remembers a long compile.
     fn graph() -> Graph {

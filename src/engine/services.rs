@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::resources::Capacity;
 use super::{Blobs, Cache, Expand, Hit, Node, Runner};
-use crate::base::Digest;
-use crate::record::event::{CacheOrigin, EvidenceSeen, Why};
-use crate::record::{Spec, StepKind, StepResult};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Why};
+use kforge_types::record::{Implementations, Spec, StepKind, StepResult};
 
 /// One link of the chain of reasons for which a step ran: the step, or below the last step the file, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +109,8 @@ pub struct Services<'a> {
     pub locks: &'a dyn KeyLocks,
     /// Adds nodes.
     pub expand: &'a dyn Expand,
+    /// The code that does steps, for their keys.
+    pub implementations: &'a Implementations,
 }
 
 /// Asks every cache in turn, for an answer of that product where one is named. One that cannot answer is passed over, and `troubles` says so.

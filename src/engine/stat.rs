@@ -22,7 +22,7 @@ use rayon::prelude::*;
 use super::Blobs;
 use super::home::named;
 use super::journal::{Journal, StatRow};
-use crate::base::Digest;
+use kforge_foundation::base::Digest;
 
 const SECOND: i128 = 1_000_000_000;
 const FINE: Duration = Duration::from_millis(20);

@@ -23,9 +23,9 @@ use super::explain::{chain, plain, why_from};
 use super::look::{Found, Looked, View};
 use super::services::{Because, BuildOptions, Row, Services};
 use super::{Graph, Hit, Index, Node};
-use crate::base::Digest;
-use crate::record::event::{CacheOrigin, EvidenceSeen};
-use crate::record::{Note, Outcome, Spec, StepResult};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
+use kforge_types::record::{Note, Outcome, Spec, StepResult};
 
 /// The text with which a step is skipped because the build was interrupted.
 pub const INTERRUPTED: &str = "interrupted";
@@ -94,7 +94,8 @@ impl Done {
 
     /// Whether this, of that node, stops a build that is not to go on after a failure.
     pub(super) fn fails(&self, node: &Node) -> bool {
-        let wrong = self.result.as_ref().is_some_and(|r| matches!(r.verdict, Some(crate::record::Verdict::Fail(_))));
+        let wrong =
+            self.result.as_ref().is_some_and(|r| matches!(r.verdict, Some(kforge_types::record::Verdict::Fail(_))));
         (wrong && !node.advisory) || matches!(self.outcome, Outcome::Failed(_))
     }
 
@@ -226,7 +227,13 @@ impl<'a> Walk<'a> {
     }
 
     fn view(&self) -> View<'_> {
-        View { graph: &self.graph, states: &self.states, caches: &self.services.caches, options: self.options }
+        View {
+            graph: &self.graph,
+            states: &self.states,
+            caches: &self.services.caches,
+            options: self.options,
+            implementations: self.services.implementations,
+        }
     }
 
     /// What this node comes to. Where many wait for their turn, all of them are looked up at once: what they read has ended, and will not change.
@@ -326,7 +333,9 @@ impl<'a> Walk<'a> {
     pub(super) fn spec(&self, index: Index) -> Option<Spec> {
         let sources = self.graph.sources(index);
         let view = self.view();
-        match bind(self.graph.node(index), |position, output| view.given(sources[position], output)) {
+        match bind(self.graph.node(index), self.services.implementations, |position, output| {
+            view.given(sources[position], output)
+        }) {
             Bound::Ready(spec) => Some(spec),
             _ => None,
         }

@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 
 use super::*;
-use crate::base::Digest;
-use crate::record::event::{CacheOrigin, Labels};
-use crate::record::{Form, Spec, StepKind, StepResult, Verdict};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::{CacheOrigin, Labels};
+use kforge_types::record::implementation::Work;
+use kforge_types::record::{Form, Implementations, Platform, Spec, StepKind, StepResult, Verdict};
 
 /// An input that is in the store already, with this text.
 pub(crate) fn blob(text: &str) -> InputRef {
@@ -218,6 +219,19 @@ impl Default for World {
     }
 }
 
+/// Code of every kind of step but those that observe a device.
+pub(crate) fn implementations() -> &'static Implementations {
+    static ALL: LazyLock<Implementations> = LazyLock::new(|| {
+        let work: Vec<Work> = StepKind::ALL
+            .into_iter()
+            .filter(|kind| !kind.observes_device())
+            .flat_map(|kind| [Platform::Any, Platform::Cpu, Platform::Device].map(|on| (kind, on, &["code"] as &[_])))
+            .collect();
+        Implementations::new(&work, &[("code", [7; 32], 1)])
+    });
+    &ALL
+}
+
 impl World {
     pub(crate) fn services(&self) -> Services<'_> {
         Services {
@@ -227,6 +241,7 @@ impl World {
             memory: &self.memory,
             locks: &NoLocks,
             expand: &self.expand,
+            implementations: implementations(),
         }
     }
 
@@ -244,7 +259,7 @@ impl World {
         self.build_telling(nodes).0
     }
 
-    pub(crate) fn build_telling(&self, nodes: &[Node]) -> (BuildOutcome, Vec<crate::record::event::Event>) {
+    pub(crate) fn build_telling(&self, nodes: &[Node]) -> (BuildOutcome, Vec<kforge_types::record::event::Event>) {
         let mut events = vec![];
         let outcome = build(self.graph(nodes), &self.options, &self.services(), &mut |e| events.push(e));
         (outcome, events)

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::Node;
-use crate::base::Digest;
-use crate::record::event::{CacheOrigin, EvidenceSeen};
-use crate::record::{Note, Spec, StepResult, Verdict};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
+use kforge_types::record::{Note, Spec, StepResult, Verdict};
 
 /// A content store. Many threads and processes use one at once.
 pub trait Blobs: Send + Sync {

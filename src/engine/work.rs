@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use super::services::{Services, look_up};
 use super::{Blobs, Cache, Hit, Index, Job, KeyLocks, NodeId, Ran, RunError, Runner};
-use crate::base::Digest;
-use crate::record::event::EvidenceSeen;
-use crate::record::{Note, Spec, StepKind, StepResult};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::EvidenceSeen;
+use kforge_types::record::{Note, Spec, StepKind, StepResult};
 
 /// The services that worker threads may use: all but the journal.
 #[derive(Clone, Copy)]

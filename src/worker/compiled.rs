@@ -1,12 +1,12 @@
 //! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and what it says of itself. The compilers are in `cuda`.
 
-use super::compilers::{Bounds, Within, confined, remembered};
-use super::cuda::{self, CudaCompileError};
-use super::message::Response;
-use super::task::{self, Task};
-use crate::base::Severity;
-use crate::record::params::{CompileFacts, CompileParams, InspectParams};
-use crate::record::{Note, Verdict};
+use kforge_cuda::CudaCompileError;
+use kforge_foundation::base::Severity;
+use kforge_harness::compilers::{Bounds, Within, confined, remembered};
+use kforge_harness::message::Response;
+use kforge_harness::task::{self, Task};
+use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
+use kforge_types::record::{Note, Verdict};
 
 /// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
 pub const NEEDS_NVCC: &str = "nvcc is needed: ";
@@ -24,9 +24,9 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output);
     let scratch = scratch.map_err(|e| task::failed(format!("cannot make a working folder: {e}")))?;
     let within = Within { scratch: scratch.path(), ..Within::of(task, bounds) };
-    let compiled = cuda::compile_within(&params, &source, &shim, &task.places.tools, &within);
+    let compiled = kforge_cuda::compile_within(&params, &source, &shim, &task.places.tools, &within);
     let lined = match (&compiled, params.lined) {
-        (Ok(_), true) => cuda::compile_lined(&params, &source, &shim, &task.places.tools, &within),
+        (Ok(_), true) => kforge_cuda::compile_lined(&params, &source, &shim, &task.places.tools, &within),
         _ => Ok(None),
     };
     drop(scratch);
@@ -46,7 +46,7 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             Ok(remembered(task::refused(&params, message.as_str(), &log), &format!("{message} {log}")))
         }
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::Unavailable { why: format!("{NEEDS_NVCC}{why}") }),
-        Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(cuda::in_fresh_process(task, &why)),
+        Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(kforge_cuda::in_fresh_process(task, &why)),
         Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),
     }
 }
@@ -57,11 +57,12 @@ pub fn inspect(task: &Task) -> Response {
         let params: InspectParams = task.params()?;
         let facts: CompileFacts = task.document("facts")?;
         let nvdisasm = if params.disassemble { Some(task.tool("nvdisasm")?) } else { None };
-        let found = cuda::inspect_within(&params, &task.read("binary")?, &facts, nvdisasm, &Within::of(task, bounds));
+        let found =
+            kforge_cuda::inspect_within(&params, &task.read("binary")?, &facts, nvdisasm, &Within::of(task, bounds));
         let mut found = found.map_err(task::failed)?;
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
-        let refused = cuda::args::check(&params.launches, &found);
+        let refused = kforge_cuda::args::check(&params.launches, &found);
         found.refused = refused.iter().map(|f| f.message.clone()).collect();
         task.write_document("inspection", &found)?;
         let notes = refused

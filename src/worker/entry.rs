@@ -3,15 +3,15 @@
 //! | arguments | does |
 //! |---|---|
 //! | none | serves requests until its input ends ([`serve`]) |
-//! | `--within CONFINEMENT` | the same, confined for all its life ([`compilers::of_worker`]) |
+//! | `--within CONFINEMENT` | the same, confined for all its life ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
-//! | `--device-runner START` | holds a device's context for a judge ([`super::cuda::device`]) |
-//! | `--product-runner START` | multiplies for the oracle on a device ([`super::cuda::device`]) |
+//! | `--device-runner START` | holds a device's context for a judge ([`kforge_cuda::device`]) |
+//! | `--product-runner START` | multiplies for the oracle on a device ([`kforge_cuda::device`]) |
 //! | `--check-products` | says whether products on a device have the bits of those here |
-//! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`super::cuda::device`]) |
+//! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`kforge_cuda::device`]) |
 //! | `--probe-devices` | says what devices there are |
-//! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`crate::process::limits`]) |
+//! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
 
 use std::ffi::OsString;
@@ -20,14 +20,14 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::confine::{self, Confinement};
-use super::cuda::device;
-use super::message::{Places, Response};
 use super::once::{self, OnceLimits};
-use super::runner::{self, RunTrials};
 use super::serve;
 use super::serve::dispatch::Row;
-use crate::process::limits;
+use kforge_cuda::device;
+use kforge_foundation::process::limits;
+use kforge_harness::confine::{self, Confinement};
+use kforge_harness::message::{Places, Response};
+use kforge_harness::runner::{self, RunTrials};
 
 /// What a worker of this program can do.
 pub struct Parts {

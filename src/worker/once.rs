@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::compilers;
-use super::confine;
-use super::message::{Places, Response};
 use super::serve::dispatch::Row;
 use super::serve::perform;
-use super::task::{Task, failed};
-use crate::process::family;
-use crate::record::{Spec, StepKind};
+use kforge_foundation::process::family;
+use kforge_harness::compilers;
+use kforge_harness::confine;
+use kforge_harness::message::{Places, Response};
+use kforge_harness::task::{Task, failed};
+use kforge_types::record::{Spec, StepKind};
 
 /// Limits of a step that is run by hand.
 #[derive(Debug, Clone, Copy)]

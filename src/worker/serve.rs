@@ -19,11 +19,11 @@ use rustix::process::{Signal, getpid, kill_process};
 pub mod dispatch;
 mod emulated;
 
-use super::cuda::device;
-use super::message::{Request, Response};
-use super::task::{Task, failed};
-use crate::process::family;
 use dispatch::Row;
+use kforge_cuda::device;
+use kforge_foundation::process::family;
+use kforge_harness::message::{Request, Response};
+use kforge_harness::task::{Task, failed};
 
 /// `kforge worker`: serves requests until its input ends.
 pub fn serve_main(table: &'static [Row]) -> ExitCode {
@@ -116,10 +116,10 @@ pub fn perform(task: &Task, table: &[Row]) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::dispatch::On;
     use super::*;
-    use crate::record::{Spec, StepKind};
-    use crate::worker::message::Places;
+    use kforge_harness::message::Places;
+    use kforge_types::record::Platform;
+    use kforge_types::record::{Spec, StepKind};
 
     fn broken(_: &Task) -> Response {
         panic!("as the test wants")
@@ -148,7 +148,7 @@ mod tests {
             allow_unconfined: false,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
-        let table = [Row { kind: StepKind::Oracle, on: On::Any, run: broken }];
+        let table = [Row { kind: StepKind::Oracle, on: Platform::Any, run: broken }];
         let mut answers = Vec::new();
         serve(lines.into_iter(), &mut answers, &AtomicBool::new(true), &table, &|| {}).unwrap();
         let answers: Vec<Response> =

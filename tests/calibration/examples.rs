@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
 use kforge::engine::{Node, Source};
+use kforge::harness::message::{Places, Response};
+use kforge::harness::task::Task;
 use kforge::measure::calibrate::calibrate;
 use kforge::model::{Operator, Package, TypeChoice};
 use kforge::optimize::templates::TEMPLATES;
 use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
 use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
 use kforge::record::{Spec, StepKind};
-use kforge::worker::Task;
-use kforge::worker::message::{Places, Response};
 use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
 use kforge::workspace::{Workspace, load};

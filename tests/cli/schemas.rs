@@ -59,8 +59,8 @@ fn manifests() -> Vec<PathBuf> {
     let walk = |folder: &str| walkdir::WalkDir::new(root().join(folder)).into_iter().flatten();
     let found = walk("examples").chain(walk("templates")).map(walkdir::DirEntry::into_path);
     let mut all: Vec<PathBuf> = found.filter(|p| p.ends_with("kernel.toml")).collect();
-    all.push(root().join("src/model/manifest/tests/everything.toml"));
-    all.push(root().join("src/model/manifest/tests/example.toml"));
+    all.push(root().join("src/types/model/manifest/tests/everything.toml"));
+    all.push(root().join("src/types/model/manifest/tests/example.toml"));
     all
 }
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use kforge::harness::message::Response;
 use kforge::record::params::{HostLaunch, VerifyParams};
 use kforge::record::{Determinism, FindingKind, Verdict, VerifyObservation};
-use kforge::worker::message::Response;
 
 use crate::lab::{Lab, Seen, built, differing};
 

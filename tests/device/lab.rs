@@ -9,15 +9,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use kforge::base::Digest;
+use kforge::cuda::device::facts::{DeviceFacts, Probed};
+use kforge::harness::message::{Places, Request, Response};
+use kforge::harness::pool::Pool;
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
 use kforge::model::{DType, Metric, Problem, Reference, Role, Sanitizer, Tensor};
 use kforge::process::Command;
 use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Sanitized, Trial, VerifyParams};
 use kforge::record::{Form, Input, Spec, StepKind, Verdict, VerifyObservation};
 use kforge::reference::{generate, oracle};
-use kforge::worker::Pool;
-use kforge::worker::cuda::device::facts::{DeviceFacts, Probed};
-use kforge::worker::message::{Places, Request, Response};
 
 /// The driver and the candidates, compiled once.
 pub(crate) fn built() -> &'static Path {

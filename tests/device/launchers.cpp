@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "../../src/worker/cuda/kforge_host.h"
+#include "../../src/cuda/kforge_host.h"
 
 #define LAUNCHER(name) extern "C" int name(const kforge_call* call)
 

@@ -15,9 +15,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use kforge::emulator;
+use kforge::harness::message::{Places, Response};
 use kforge::record::{Determinism, FindingKind, Provenance, Verdict};
-use kforge::worker::message::{Places, Response};
-use kforge::worker::{OnceLimits, Parts, emulator, serve, worker_main};
+use kforge::worker::{OnceLimits, Parts, serve, worker_main};
 
 use lab::{Lab, differing};
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use kforge::harness::message::Response;
 use kforge::record::profile::{ProfileObserved, ProfileParams};
 use kforge::record::{Provenance, StepKind, Unknown};
-use kforge::worker::message::Response;
 
 use crate::lab::{Lab, Seen};
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use kforge::harness::message::Response;
 use kforge::model::Sanitizer;
 use kforge::record::FindingKind;
-use kforge::worker::message::Response;
 
 use crate::lab::{Lab, Seen, differing};
 
@@ -33,7 +33,7 @@ if [ $tool = racecheck ]; then cp "$here/racecheck.xml" "$save"; else echo '<?xm
 exit $rc
 "#;
 
-const RACE: &str = include_str!("../../src/worker/cuda/device/sanitize/fixtures/racecheck.xml");
+const RACE: &str = include_str!("../../src/cuda/device/sanitize/fixtures/racecheck.xml");
 
 fn lab(does: &str, tools: &[Sanitizer]) -> Lab {
     let lab = Lab { sanitize: tools.to_vec(), ..Lab::new() };

@@ -5,13 +5,15 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use kforge::emulator::compile::{EmulatorCompile, compile};
+use kforge::emulator::lines::Lines;
+use kforge::emulator::run::run_trials;
+use kforge::emulator::{headers, placement};
+use kforge::harness::compilers::Within;
+use kforge::harness::message::{RunnerReport, RunnerRequest, RunnerTrial, SharedBuffer, ThreadOrder};
 use kforge::model::DType;
 use kforge::model::bound::{Arg, Constant, KernelLaunch, Launch, Scalar};
 use kforge::record::{Finding, FindingKind};
-use kforge::worker::compilers::Within;
-use kforge::worker::emulator::build::{EmulatorCompile, compile};
-use kforge::worker::emulator::{headers, lines::Lines, placement, run::run_trials};
-use kforge::worker::message::{RunnerReport, RunnerRequest, RunnerTrial, SharedBuffer, ThreadOrder};
 
 /// A compiled file.
 pub(crate) struct Built {

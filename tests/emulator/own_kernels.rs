@@ -1,13 +1,13 @@
 //! kforge's own kernels, which run beside candidates on a device, bit for bit against what the host computes.
 
+use kforge::cuda::device::checksum;
 use kforge::model::DType;
 use kforge::model::bound::{Arg, KernelLaunch, Scalar};
 use kforge::reference::{Matrix, Product, product};
-use kforge::worker::cuda::device::checksum;
 
 use super::harness::*;
 
-const SOURCE: &str = include_str!("../../src/worker/cuda/device/kernels.cu");
+const SOURCE: &str = include_str!("../../src/cuda/device/kernels.cu");
 
 fn long(value: u64) -> Arg {
     Arg::Scalar { dtype: DType::U64, value: Scalar::Int(value as i64) }
@@ -68,7 +68,7 @@ fn numbers(count: usize, step: usize) -> Vec<f64> {
 
 #[test]
 fn a_product_made_on_a_device_has_every_bit_of_one_made_here() {
-    let built = build(include_str!("../../src/worker/cuda/device/products/kernel.cu"), &["kforge_product"], true);
+    let built = build(include_str!("../../src/cuda/device/products/kernel.cu"), &["kforge_product"], true);
     // Whether the matrices lie transposed; extents below, at and beyond a tile and a block of terms.
     for (m, k, n, left, right) in
         [(1, 1, 1, false, false), (65, 300, 3, true, false), (5, 256, 70, false, true), (64, 17, 64, true, true)]

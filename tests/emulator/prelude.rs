@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use kforge::worker::compilers::Within;
-use kforge::worker::emulator::build::{EmulatorCompile, compile};
+use kforge::emulator::compile::{EmulatorCompile, compile};
+use kforge::harness::compilers::Within;
 
 use super::harness::*;
 

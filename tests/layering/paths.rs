@@ -1,7 +1,6 @@
 //! Every path that a file of the house mentions, read as tokens. Knows Rust's spelling of paths; does not know which of them are allowed.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The words and marks of a file; comments, literals and lifetimes are left out.
 pub(crate) fn tokens(text: &str) -> Vec<(String, usize)> {
@@ -87,7 +86,10 @@ fn raw_string(bytes: &[char], at: usize) -> Option<usize> {
     (next..bytes.len()).find(|at| closes(*at)).map(|at| at + 1 + hashes)
 }
 
-/// A path that a file mentions, from `crate` or `std` on, and its line. A `*` or an alias of the root itself is kept as it stands.
+/// With these words begin paths that are followed; with the names of packages, too.
+const ROOTS: [&str; 5] = ["crate", "super", "self", "std", "core"];
+
+/// A path that a file mentions, from `crate`, a package or `std` on, and its line. A `*` or an alias of the root itself is kept as it stands.
 pub(crate) type Mention = (Vec<String>, usize);
 
 /// Every path of a file. `module` is the file's own path in the crate.
@@ -113,8 +115,9 @@ pub(crate) fn mentions(text: &str, module: &[String]) -> Vec<Mention> {
                     scopes.pop();
                 }
             }
-            "kforge" | "std" | "core" if tokens.get(at + 1).is_none_or(|t| t.0 != "::") => {}
-            "crate" | "super" | "self" | "std" | "core" | "kforge" if before != "::" => {
+            "std" | "core" if tokens.get(at + 1).is_none_or(|t| t.0 != "::") => {}
+            _ if word.starts_with("kforge_") && tokens.get(at + 1).is_none_or(|t| t.0 != "::") => {}
+            _ if before != "::" && (ROOTS.contains(&word) || word.starts_with("kforge_")) => {
                 let inside: Vec<String> = module.iter().cloned().chain(scopes.iter().map(|s| s.0.clone())).collect();
                 // `pub(crate)` and `pub(super)` name nothing.
                 let visibility = before == "(" && at >= 2 && tokens[at - 2].0 == "pub";
@@ -195,35 +198,16 @@ fn step(parts: &mut Vec<String>, word: &str, module: &[String]) {
         }
         ("self", true) => *parts = from_root(0),
         ("self", false) => {}
-        // The library under its name, as the program sees it.
-        ("kforge", true) => parts.push("crate".into()),
         ("core", true) => parts.push("std".into()),
         _ => parts.push(word.into()),
     }
 }
 
-/// The module that a file below `src` is.
+/// The module that a file of a package is.
 pub(crate) fn module(file: &Path) -> Vec<String> {
     let mut parts: Vec<String> = file.with_extension("").iter().map(|p| p.to_string_lossy().into_owned()).collect();
     if parts.last().is_some_and(|p| p == "mod" || p == "lib" || p == "main") {
         parts.pop();
     }
     parts
-}
-
-/// Adds every file of Rust below a folder.
-pub(crate) fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
-        let path = entry.path();
-        if path.is_dir() {
-            sources(&path, out);
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-}
-
-/// The folder of sources.
-pub(crate) fn src() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }

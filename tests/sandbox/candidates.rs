@@ -9,8 +9,8 @@ use std::os::fd::{BorrowedFd, FromRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 
-use kforge::worker::emulator::run::run_trials;
-use kforge::worker::message::{RunnerReport, RunnerRequest};
+use kforge::emulator::run::run_trials;
+use kforge::harness::message::{RunnerReport, RunnerRequest};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// Runs a compiled kernel where there is one; else does the deed and says what came of it: `ok`, or the system's refusal.

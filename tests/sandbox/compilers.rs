@@ -12,13 +12,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
+use kforge::emulator::headers;
+use kforge::harness::message::{Places, Request, Response};
+use kforge::harness::pool::Pool;
+use kforge::harness::task::{Task, done};
 use kforge::process::{Command, End, Room, family, run};
 use kforge::record::params::{CompileParams, Compiler};
 use kforge::record::{Form, Input, Spec, StepKind};
-use kforge::worker::Pool;
-use kforge::worker::emulator::headers;
-use kforge::worker::message::{Places, Request, Response};
-use kforge::worker::task::{Task, done};
 
 use crate::Test;
 use crate::steps::toolchain;

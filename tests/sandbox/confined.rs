@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use kforge::harness::confine::{Confinement, Report, attempt, missing_here};
+use kforge::harness::message::{RunnerReport, RunnerRequest};
 use kforge::process::{Command, End, Finished, Limits, Talker, family, run};
-use kforge::worker::confine::{Confinement, Report, attempt, missing_here};
-use kforge::worker::message::{RunnerReport, RunnerRequest};
 
 use crate::Test;
 

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
+use kforge::harness::message::Response;
 use kforge::model::bound::{Buffer, Fill};
 use kforge::model::grid::OpenGrid;
 use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, KernelLaunch};
 use kforge::record::{Determinism, FindingKind, Verdict};
-use kforge::worker::message::Response;
 
 use crate::Test;
 use crate::steps::{Bench, COLS, GOOD, REFERENCE, ROWS, kernel, kinds};

@@ -9,21 +9,22 @@ use kforge::base::Digest;
 use kforge::engine::blobs::Store;
 use kforge::engine::home::Home;
 use kforge::engine::{Job, RunError};
+use kforge::harness::execute::Executor;
+use kforge::harness::message::{Places, Request, Response};
+use kforge::harness::pool::{Pool, WorkerDied};
+use kforge::harness::task::{Task, done, failed};
 use kforge::process::{Command, End, Talker, family, run};
-use kforge::record::{Spec, StepKind};
-use kforge::worker::message::{Places, Request, Response};
-use kforge::worker::serve::dispatch::{self, On, Row};
+use kforge::record::{Platform, Spec, StepKind};
+use kforge::worker::serve::dispatch::{self, Row};
 use kforge::worker::serve::perform;
-use kforge::worker::task::{Task, done, failed};
-use kforge::worker::{Executor, Pool, WorkerDied};
 
 use crate::{Test, compilers};
 
 /// Steps of the test's own.
 pub(crate) const TABLE: &[Row] = &[
-    Row { kind: StepKind::Bench, on: On::Any, run: act },
-    Row { kind: StepKind::Inspect, on: On::Cpu, run: compilers::reach },
-    Row { kind: StepKind::Compile, on: On::Cpu, run: |task| perform(task, dispatch::TABLE) },
+    Row { kind: StepKind::Bench, on: Platform::Any, run: act },
+    Row { kind: StepKind::Inspect, on: Platform::Cpu, run: compilers::reach },
+    Row { kind: StepKind::Compile, on: Platform::Cpu, run: |task| perform(task, dispatch::TABLE) },
 ];
 
 pub(crate) const TESTS: &[Test] = &[

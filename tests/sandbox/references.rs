@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::Duration;
 
+use kforge::harness::message::Response;
 use kforge::model::{Compare, Reference};
 use kforge::record::StepKind;
 use kforge::record::params::Expected;
-use kforge::worker::message::Response;
 
 use crate::Test;
 use crate::python::python;

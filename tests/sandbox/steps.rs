@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
+use kforge::emulator::headers;
+use kforge::harness::message::{Places, Response};
+use kforge::harness::task::Task;
 use kforge::model::bound::{Arg, Buffer};
 use kforge::model::tensor_map::TensorMap;
 use kforge::model::{Compare, DType, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, Tensor};
 use kforge::record::params::{CompileParams, Compiler, OracleParams, Trial, VerifyParams};
 use kforge::record::{FindingKind, Form, Input, Spec, StepKind, VerifyObservation};
-use kforge::worker::Task;
-use kforge::worker::emulator::headers;
-use kforge::worker::message::{Places, Response};
 use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use kforge::base::{Digest, Severity};
+use kforge::cuda::shim_headers;
+use kforge::harness::message::{Places, Request, Response};
+use kforge::harness::pool::Pool;
 use kforge::process::Command;
 use kforge::record::params::{CompileParams, Compiler, InspectParams};
 use kforge::record::{Form, Input, Inspection, Note, Spec, StepKind};
-use kforge::worker::Pool;
-use kforge::worker::cuda::shim_headers;
-use kforge::worker::message::{Places, Request, Response};
 
 use crate::{lay_out, params, tools, with_nvcc};
 

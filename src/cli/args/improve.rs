@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{MessageFormat, Select};
-use crate::model::Pattern;
-use crate::model::pattern::HIGHEST_LEVEL;
+use kforge_types::model::Pattern;
+use kforge_types::model::pattern::HIGHEST_LEVEL;
 
 /// How kernels are improved.
 #[derive(Debug, Clone, Default, Args)]

@@ -50,7 +50,8 @@ pub struct SchemaArgs {
 
 /// The names of all schemas, sorted.
 fn schemas() -> Vec<&'static str> {
-    let mut names: Vec<&str> = crate::report::schemas::NAMES.into_iter().chain(crate::release::SCHEMAS).collect();
+    let mut names: Vec<&str> =
+        kforge_pipeline::report::schemas::NAMES.into_iter().chain(kforge_pipeline::release::SCHEMAS).collect();
     names.sort_unstable();
     names
 }

@@ -13,12 +13,11 @@ use crate::cli::session::open::make_target;
 use crate::cli::session::rounds::Seat;
 use crate::cli::session::standing::Stands;
 use crate::cli::session::{Context, Opened};
-use crate::engine;
-use crate::model::{Arch, Kernel, TypeChoice};
-use crate::plan::Goal;
-use crate::workspace::changes::{self, Change};
-use crate::workspace::lockfile::{self, FILE_NAME, Lockfile, LockfileError, Pin};
-use crate::workspace::{Member, Workspace};
+use kforge_pipeline::plan::Goal;
+use kforge_project::workspace::changes::{self, Change};
+use kforge_project::workspace::lockfile::{self, FILE_NAME, Lockfile, LockfileError, Pin};
+use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::{Arch, Kernel, TypeChoice};
 
 /// What is to be done.
 struct Plan {
@@ -73,8 +72,8 @@ fn accepted(
     args: &AcceptArgs,
 ) -> Result<Plan, Exit> {
     let (member, kernel) = named(context, packages, args)?;
-    let known =
-        ready.with_services(context, opened, |services| engine::known(ready.graph.clone(), &ready.options, services));
+    let known = ready
+        .with_services(context, opened, |services| kforge_engine::known(ready.graph.clone(), &ready.options, services));
     let standing = ready.standing(&known);
     let of_types = |types: &str| args.types.is_empty() || args.types.iter().any(|t| t == types);
     let mut all: Vec<Stands> = vec![];

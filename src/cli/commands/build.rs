@@ -8,7 +8,6 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use super::failures::{self, Teller};
-use crate::base::{Digest, count};
 use crate::cli::args::BuildArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages, Ready};
@@ -16,16 +15,17 @@ use crate::cli::session::certificate::Held;
 use crate::cli::session::outdated::Outdated;
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
-use crate::engine::{self, Blobs, BuildOutcome};
-use crate::model::Arch;
-use crate::plan::Goal;
-use crate::record::event::{Event, StepCounts, StepFinished, VerdictCounts, Why};
-use crate::record::params::Selection;
-use crate::record::{Outcome, StepKind, Unknown, Verdict};
-use crate::release::holdings::{Reused, reused};
-use crate::report::ablation::{self, Declared};
-use crate::report::text::Failures;
-use crate::report::{self, Report, StepView};
+use kforge_engine::{Blobs, BuildOutcome};
+use kforge_foundation::base::{Digest, count};
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::holdings::{Reused, reused};
+use kforge_pipeline::report::ablation::{self, Declared};
+use kforge_pipeline::report::text::Failures;
+use kforge_pipeline::report::{self, Report, StepView};
+use kforge_types::model::Arch;
+use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts, Why};
+use kforge_types::record::params::Selection;
+use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
 mod untried;
 
@@ -110,7 +110,7 @@ pub(super) fn announce(context: &Context, began: Instant) {
             .fold(0u64, |n, b| n << 8 | u64::from(*b))
     );
     context.console.event(&Event::BuildStarted {
-        format_version: crate::record::FORMAT_VERSION,
+        format_version: kforge_types::record::FORMAT_VERSION,
         kforge: env!("CARGO_PKG_VERSION").into(),
         run,
     });
@@ -150,7 +150,7 @@ pub fn interrupts(context: &Context) -> Result<Arc<AtomicBool>, Exit> {
 fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
     let graph = ready.graph.clone();
     let kinds: HashMap<String, StepKind> = graph.nodes().map(|n| (n.id.clone(), n.kind)).collect();
-    let plan = ready.with_services(context, opened, |services| engine::dry_run(graph, &ready.options, services));
+    let plan = ready.with_services(context, opened, |services| kforge_engine::dry_run(graph, &ready.options, services));
     let console = &context.console;
     let planned = |id: &String, will: bool, why: Option<&Why>| Event::StepPlanned {
         id: id.clone(),
@@ -286,8 +286,9 @@ pub(super) fn execute(
         console.progress("Building", ended, total, &format!("{first}{more}"));
         console.event(&event);
     };
-    let outcome =
-        ready.with_services(context, opened, |services| engine::build(graph, &ready.options, services, &mut on_event));
+    let outcome = ready.with_services(context, opened, |services| {
+        kforge_engine::build(graph, &ready.options, services, &mut on_event)
+    });
     console.finish();
     teller.rest();
     outcome
@@ -314,7 +315,7 @@ fn headline(id: &str) -> String {
 }
 
 /// A step that ended, as reports see it.
-pub(super) fn view<'s>(node: &'s engine::Node, done: &'s engine::Done) -> StepView<'s> {
+pub(super) fn view<'s>(node: &'s kforge_engine::Node, done: &'s kforge_engine::Done) -> StepView<'s> {
     StepView {
         id: &node.id,
         kind: node.kind,
@@ -352,7 +353,7 @@ pub(super) fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
 pub(super) fn keep_report(context: &Context, opened: &Opened, report: &Report) -> Result<(), Exit> {
     let json = serde_json::to_vec_pretty(report).map_err(|e| context.fail(&e.to_string()))?;
     let place = opened.target.join("report.json");
-    crate::base::files::write_if_changed(&place, &json)
+    kforge_foundation::base::files::write_if_changed(&place, &json)
         .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", place.display())))?;
     super::report::whole(context, opened)
 }
@@ -473,7 +474,7 @@ fn is_wrong(outcome: &BuildOutcome) -> bool {
 }
 
 /// The steps that say what is wrong, and their words. What is made for comparison only is no wrong kernel.
-pub(super) fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&engine::Node, &str)> {
+pub(super) fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&kforge_engine::Node, &str)> {
     outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| !node.advisory).filter_map(|(node, done)| {
         match done.result.as_ref()?.verdict.as_ref()? {
             Verdict::Fail(why) => Some((node, why.as_str())),
@@ -498,11 +499,11 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
 
 /// Where a device should have answered: the steps that have no observation, and the judgements that theirs does not decide.
 fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
-    let on_device = |n: &engine::Node| n.kind.observes_device() && n.resources.device.is_some();
+    let on_device = |n: &kforge_engine::Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
     // A profile decides neither a verdict nor a champion nor what a method buys, and a device's peaks do not: without them it is only not known what bounds a kernel.
-    let decides = |n: &engine::Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
-    let lacks = |node: &engine::Node, done: &engine::Done| match (&done.result, &done.outcome) {
+    let decides = |n: &kforge_engine::Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
+    let lacks = |node: &kforge_engine::Node, done: &kforge_engine::Done| match (&done.result, &done.outcome) {
         // A kernel that nobody has written yet has no evidence of anything.
         (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),
         (None, why) if decides(node) => Some(match why {

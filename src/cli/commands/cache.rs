@@ -6,8 +6,8 @@ use super::{bytes, count};
 use crate::cli::args::CacheCommand;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::engine::collect::{self, Collected, Limits, Tally};
-use crate::engine::home::Home;
+use kforge_engine::collect::{self, Collected, Limits, Tally};
+use kforge_engine::home::Home;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &CacheCommand) -> Result<Exit, Exit> {

@@ -5,14 +5,14 @@ use std::path::Path;
 use globset::Glob;
 
 use super::count;
-use crate::base::Diagnostic;
 use crate::cli::args::{CandidatesArgs, MessageFormat};
 use crate::cli::exit::Exit;
 use crate::cli::session::candidates::source;
 use crate::cli::session::{Context, Opened};
-use crate::record::FORMAT_VERSION;
-use crate::record::candidate::{Became, Candidate};
-use crate::report::candidates::{Remembered, text};
+use kforge_foundation::base::Diagnostic;
+use kforge_pipeline::report::candidates::{Remembered, text};
+use kforge_types::record::FORMAT_VERSION;
+use kforge_types::record::candidate::{Became, Candidate};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CandidatesArgs) -> Result<Exit, Exit> {

@@ -6,7 +6,7 @@ use super::{bytes, count};
 use crate::cli::args::CleanArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_engine::lock::{Lock, LockError, Mode, Wait};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CleanArgs) -> Result<Exit, Exit> {

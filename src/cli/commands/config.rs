@@ -1,9 +1,9 @@
 //! `kforge config list` and `get`: settings in force and where each comes from.
 
-use crate::base::Diagnostic;
 use crate::cli::args::ConfigCommand;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use kforge_foundation::base::Diagnostic;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {

@@ -10,14 +10,14 @@ use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::devices::{ask, driver_is_there};
 use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
-use crate::engine::home::Home;
-use crate::optimize::templates::TEMPLATES;
-use crate::toolchain::probe::{self, Probe};
-use crate::toolchain::{Cuda, Nsight};
-use crate::worker::confine;
-use crate::worker::cuda::device::counters;
-use crate::worker::cuda::device::facts::{DeviceFacts, Probed};
-use crate::workspace::{self, Workspace, find};
+use kforge_cuda::device::counters;
+use kforge_cuda::device::facts::{DeviceFacts, Probed};
+use kforge_engine::home::Home;
+use kforge_harness::confine;
+use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::toolchain::probe::{self, Probe};
+use kforge_project::toolchain::{Cuda, Nsight};
+use kforge_project::workspace::{self, Workspace, find};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
@@ -170,7 +170,7 @@ fn writable(home: &Path) -> Result<(), String> {
 /// The CUDA that the first package with a device target asks for, if it is locked or a folder.
 fn cuda_of(context: &Context, workspace: &Workspace) -> Option<Cuda> {
     let on_device =
-        workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != crate::model::Arch::Cpu));
+        workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != kforge_types::model::Arch::Cpu));
     let Some(member) = on_device else { return locked(&workspace.lock.wheels, DEFAULT_CUDA) };
     match wanted(&member.package, &member.folder, context.environment.all()) {
         Wanted::Release(release) => locked(&workspace.lock.wheels, &release),
@@ -223,7 +223,7 @@ fn shown(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::worker::cuda::device::facts::tests::h200;
+    use kforge_cuda::device::testing::h200;
 
     #[test]
     fn a_line_says_what_is_there_and_gives_or_what_is_not_and_what_to_do() {

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use crate::base::{Diagnostic, files};
 use crate::cli::args::{AddArgs, Item, RemoveArgs};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::workspace::edit::{self, Thing};
-use crate::workspace::find::{self, MANIFEST};
-use crate::workspace::join::Around;
+use kforge_foundation::base::{Diagnostic, files};
+use kforge_project::workspace::edit::{self, Thing};
+use kforge_project::workspace::find::{self, MANIFEST};
+use kforge_project::workspace::join::Around;
 
 /// Runs `kforge add`.
 pub fn add(context: &Context, args: &AddArgs) -> Result<Exit, Exit> {

@@ -6,25 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::{bytes, count};
-use crate::base::Digest;
-use crate::base::files::write_if_changed;
 use crate::cli::args::{EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, MessageFormat, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::engine;
-use crate::engine::action::of_binary;
-use crate::engine::blobs::Store;
-use crate::engine::evidence::{Index, Seen};
-use crate::engine::lock::{LockError, Mode, Wait};
-use crate::plan::Goal;
-use crate::record::StepKind;
-use crate::record::event::Labels;
-use crate::release::archive::{self, EXTENSION};
-use crate::release::bundle::Step;
-use crate::release::committed::FOLDER;
-use crate::release::holdings::{self, Holding};
-use crate::release::transfer::{self, Which};
-use crate::release::{Bundle, bundle};
+use kforge_engine::action::of_binary;
+use kforge_engine::blobs::Store;
+use kforge_engine::evidence::{Index, Seen};
+use kforge_engine::lock::{LockError, Mode, Wait};
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::archive::{self, EXTENSION};
+use kforge_pipeline::release::bundle::Step;
+use kforge_pipeline::release::committed::FOLDER;
+use kforge_pipeline::release::holdings::{self, Holding};
+use kforge_pipeline::release::transfer::{self, Which};
+use kforge_pipeline::release::{Bundle, bundle};
+use kforge_types::record::StepKind;
+use kforge_types::record::event::Labels;
 
 /// The most steps that are named where many lack something.
 const LISTED: usize = 10;
@@ -42,7 +41,7 @@ fn export(context: &Context, args: &EvidenceExport) -> Result<Exit, Exit> {
     let which = if args.all { Which::All } else { Which::Answering };
     let (gathered, root) = context.look(&args.select, Goal::Build)?.plan(context, |opened, ready| {
         let asked = ready.with_services(context, opened, |services| {
-            engine::questions(ready.graph.clone(), &ready.options, services)
+            kforge_engine::questions(ready.graph.clone(), &ready.options, services)
         });
         if let Some(first) = asked.open.first() {
             let n = count(asked.open.len() as u64, "step");
@@ -235,15 +234,15 @@ fn of_bundle(bundle: Bundle, path: &Path) -> Held {
 fn of_workspace(context: &Context, select: &Select) -> Result<Held, Exit> {
     context.look(select, Goal::Build)?.plan(context, |opened, ready| {
         let asked = ready.with_services(context, opened, |services| {
-            engine::questions(ready.graph.clone(), &ready.options, services)
+            kforge_engine::questions(ready.graph.clone(), &ready.options, services)
         });
         let mut askers = Askers::new();
-        for engine::Question { node, spec, .. } in asked.asked {
+        for kforge_engine::Question { node, spec, .. } in asked.asked {
             let Some(spec) = spec else { continue };
             let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }
-        for engine::Made { node, spec, .. } in asked.made {
+        for kforge_engine::Made { node, spec, .. } in asked.made {
             let question = of_binary(&spec, &*ready.leaves).map_err(|e| context.fail(&e.to_string()))?;
             let Some(question) = question else { continue };
             let (_, steps) = askers.entry(question.key()).or_insert_with(|| (node.kind, vec![]));

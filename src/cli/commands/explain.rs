@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::print_json;
-use crate::base::diag::closest;
 use crate::cli::args::{ExplainArgs, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::engine;
-use crate::optimize::methods;
-use crate::plan::Goal;
-use crate::report::{explanation, method};
+use kforge_foundation::base::diag::closest;
+use kforge_pipeline::optimize::methods;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::report::{explanation, method};
 
 /// The most steps that are listed where several are meant.
 const LISTED: usize = 20;
@@ -28,9 +27,9 @@ pub fn run(context: &Context, args: &ExplainArgs) -> Result<Exit, Exit> {
     let everything = Select { workspace: true, ..Select::default() };
     context.look(&everything, Goal::Build)?.plan(context, |opened, ready| {
         let explained = ready.with_services(context, opened, |services| {
-            let graph = engine::expanded(ready.graph.clone(), &ready.options, services);
+            let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);
             let id = find(context, &args.step, graph.nodes().map(|n| n.id.as_str()))?;
-            let found = engine::explain(graph, &ready.options, services, &id);
+            let found = kforge_engine::explain(graph, &ready.options, services, &id);
             found.ok_or_else(|| context.fail(&format!("BUG: `{id}` is in the plan and cannot be explained")))
         })?;
         if args.json {

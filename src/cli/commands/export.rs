@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::build::view;
-use crate::base::files::write_if_changed;
 use crate::cli::args::{ExportCommand, ExportTrajectories};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::build::Ready;
 use crate::cli::session::rounds::Recorded;
-use crate::engine::{self, Blobs, Known};
-use crate::model::ShapeRole;
-use crate::plan::{Goal, Selection};
-use crate::record::StepKind;
-use crate::record::params::Judgement;
-use crate::release::trajectory::{Found, Of, trajectory};
-use crate::report::{self, Report, StepView};
+use kforge_engine::{Blobs, Known};
+use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::plan::{Goal, Selection};
+use kforge_pipeline::release::trajectory::{Found, Of, trajectory};
+use kforge_pipeline::report::{self, Report, StepView};
+use kforge_types::model::ShapeRole;
+use kforge_types::record::StepKind;
+use kforge_types::record::params::Judgement;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &ExportCommand) -> Result<Exit, Exit> {
@@ -30,8 +30,9 @@ fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Ex
     let looking = context.look(&args.select, Goal::Build)?;
     let selected = context.select(&looking.opened.workspace, &args.select)?;
     let (lines, count) = looking.plan_of(context, |opened, packages, ready| {
-        let known = ready
-            .with_services(context, opened, |services| engine::known(ready.graph.clone(), &ready.options, services));
+        let known = ready.with_services(context, opened, |services| {
+            kforge_engine::known(ready.graph.clone(), &ready.options, services)
+        });
         let report = assembled(ready, &known);
         let (mut lines, mut count) = (String::new(), 0u64);
         for recorded in ready.recorded.iter().filter(|r| {
@@ -85,7 +86,7 @@ fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Ex
 fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
     let views: Vec<StepView<'_>> =
         known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
-    let read = |digest: &crate::base::Digest| ready.leaves.get(digest).ok().flatten();
+    let read = |digest: &kforge_foundation::base::Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
     let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
     report::rounds::add(&mut report, &views, &ready.tried(), &reader);
@@ -95,7 +96,7 @@ fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
 /// The judgements of a seat's variants.
 fn judged(ready: &Ready<'_>, known: &Known, recorded: &Recorded) -> Vec<Found> {
     let seat = &recorded.seat;
-    let found = |(node, done): &(engine::Node, Option<engine::Done>)| {
+    let found = |(node, done): &(kforge_engine::Node, Option<kforge_engine::Done>)| {
         let labels = &node.labels;
         let mine = node.kind == StepKind::Judge
             && labels.method.is_none()

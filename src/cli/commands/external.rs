@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 
-use crate::base::diag::closest;
 use crate::cli::args::Cli;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
+use kforge_foundation::base::diag::closest;
 
 const PREFIX: &str = "kforge-";
 

@@ -10,13 +10,13 @@ use regex::Regex;
 
 use self::held::{Held, ordered};
 use super::build::reason;
-use crate::base::{Diagnostic, Severity};
 use crate::cli::session::Context;
-use crate::engine::INTERRUPTED;
-use crate::engine::home::trouble;
-use crate::model::{Kernel, Package, TuneValue, Variant};
-use crate::record::event::{Labels, StepFinished};
-use crate::record::{Note, Outcome, StepKind, Verdict};
+use kforge_engine::INTERRUPTED;
+use kforge_engine::home::trouble;
+use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_types::model::{Kernel, Package, TuneValue, Variant};
+use kforge_types::record::event::{Labels, StepFinished};
+use kforge_types::record::{Note, Outcome, StepKind, Verdict};
 
 /// The code of what a judgement says beside its verdict.
 const DOUBT: &str = "verify.judged";
@@ -272,7 +272,7 @@ mod tests {
             labels: Labels::default(),
             outcome: Outcome::Executed,
             verdict: Some(Verdict::Fail(why.into())),
-            cache: crate::record::event::CacheOrigin::None,
+            cache: kforge_types::record::event::CacheOrigin::None,
             key: None,
             result: None,
             why: None,

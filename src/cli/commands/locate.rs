@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::cli::args::{LocateArgs, LocateFormat};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::workspace::find::{MANIFEST, tidy};
+use kforge_project::workspace::find::{MANIFEST, tidy};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &LocateArgs) -> Result<Exit, Exit> {

@@ -5,15 +5,15 @@ use crate::cli::args::MetadataArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::tools::DEFAULT_CUDA;
-use crate::report::metadata::metadata;
+use kforge_pipeline::report::metadata::metadata;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &MetadataArgs) -> Result<Exit, Exit> {
-    if args.format_version != crate::record::FORMAT_VERSION {
+    if args.format_version != kforge_types::record::FORMAT_VERSION {
         context.console.error(&format!(
             "there is no format {} of metadata: expected {}",
             args.format_version,
-            crate::record::FORMAT_VERSION
+            kforge_types::record::FORMAT_VERSION
         ));
         return Err(Exit::Usage);
     }

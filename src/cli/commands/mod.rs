@@ -33,8 +33,8 @@ use self::build::Ending;
 use super::args::{Command, MessageFormat};
 use super::exit::Exit;
 use super::session::Context;
-use crate::base::count;
-use crate::plan::Goal;
+use kforge_foundation::base::count;
+use kforge_pipeline::plan::Goal;
 
 /// Whether a command's events go to standard output as JSON.
 pub(super) fn wants_json(command: &Command) -> bool {

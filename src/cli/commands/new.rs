@@ -6,9 +6,9 @@ use super::templates::{self, File};
 use crate::cli::args::{InitArgs, NewArgs, Template};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::optimize::templates::TEMPLATES;
-use crate::workspace::find::{MANIFEST, tidy};
-use crate::workspace::join::{Around, Joined};
+use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::workspace::find::{MANIFEST, tidy};
+use kforge_project::workspace::join::{Around, Joined};
 
 /// Runs `kforge new`.
 pub fn new(context: &Context, args: &NewArgs) -> Result<Exit, Exit> {
@@ -63,7 +63,7 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
             continue;
         }
         let text = file.text.replace("{{name}}", &given);
-        crate::base::files::write_atomically(path, text.as_bytes(), false)
+        kforge_foundation::base::files::write_atomically(path, text.as_bytes(), false)
             .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", path.display())))?;
     }
     if let Some(around) = around {

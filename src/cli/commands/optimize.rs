@@ -23,17 +23,17 @@ use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages};
 use crate::cli::session::rounds::{About, Recorded, Seat, agent_of};
 use crate::cli::session::{Context, Opened};
-use crate::model::agent::RULES;
-use crate::model::{Arch, Kernel, TuneValue};
-use crate::optimize::agents::ask::{Clock, Ledger, SystemClock};
-use crate::optimize::agents::briefing::Briefing;
-use crate::optimize::next::{Allowed, Found, Next, next};
-use crate::optimize::round::{Branches, branches};
-use crate::plan::{Goal, Selection};
-use crate::record::answer::{Proposal, Question};
-use crate::record::event::Event;
-use crate::report;
-use crate::report::text::Failures;
+use kforge_pipeline::optimize::agents::ask::{Clock, Ledger, SystemClock};
+use kforge_pipeline::optimize::agents::briefing::Briefing;
+use kforge_pipeline::optimize::next::{Allowed, Found, Next, next};
+use kforge_pipeline::optimize::round::{Branches, branches};
+use kforge_pipeline::plan::{Goal, Selection};
+use kforge_pipeline::report;
+use kforge_pipeline::report::text::Failures;
+use kforge_types::model::agent::RULES;
+use kforge_types::model::{Arch, Kernel, TuneValue};
+use kforge_types::record::answer::{Proposal, Question};
+use kforge_types::record::event::Event;
 
 /// What one kernel's rounds come to next.
 struct Due {
@@ -319,7 +319,7 @@ fn comes_next(
 fn by_the_rules(
     context: &Context,
     kernel: &Kernel,
-    (target, choice): (&crate::model::Target, &crate::model::TypeChoice),
+    (target, choice): (&kforge_types::model::Target, &kforge_types::model::TypeChoice),
     results: &Results<'_, '_>,
     methods: &[String],
     wanted: u32,

@@ -5,10 +5,10 @@ use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::certificate::CUT_SHORT;
 use crate::cli::session::{Context, Opened};
-use crate::measure::score::Form;
-use crate::report::text::Failures;
-use crate::report::{self, Report, score};
-use crate::workspace::Workspace;
+use kforge_numerics::measure::score::Form;
+use kforge_pipeline::report::text::Failures;
+use kforge_pipeline::report::{self, Report, score};
+use kforge_project::workspace::Workspace;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> Result<Exit, Exit> {
@@ -106,7 +106,7 @@ fn scores(context: &Context, args: &ReportArgs, report: &Report, form: ScoreForm
 /// Notes that a build was interrupted: what it found stands in no report.
 pub fn cut_short(context: &Context, opened: &Opened) {
     let place = opened.target.join(CUT_SHORT);
-    if let Err(e) = crate::base::files::write_if_changed(&place, b"") {
+    if let Err(e) = kforge_foundation::base::files::write_if_changed(&place, b"") {
         context.console.warn(&format!("cannot write `{}`: {e}", place.display()));
     }
 }
@@ -139,12 +139,12 @@ pub fn last(context: &Context, workspace: &Workspace) -> Result<Report, Exit> {
         context.console.err("help: run `kforge build` to have it written anew\n");
         exit
     })?;
-    if report.format_version > crate::record::FORMAT_VERSION {
+    if report.format_version > kforge_types::record::FORMAT_VERSION {
         return Err(context.fail(&format!(
             "`{}` is of format {}, which a later kforge wrote: expected at most {}",
             place.display(),
             report.format_version,
-            crate::record::FORMAT_VERSION
+            kforge_types::record::FORMAT_VERSION
         )));
     }
     Ok(report)

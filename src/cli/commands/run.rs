@@ -4,22 +4,22 @@ use std::collections::HashSet;
 
 use super::build::interrupts;
 use super::failures::{self, Teller};
-use crate::base::Diagnostic;
 use crate::cli::args::{RunArgs, Select};
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages, Ready};
 use crate::cli::session::places::Places;
 use crate::cli::session::{Context, Opened};
-use crate::engine::{self, Blobs, Graph, Node};
-use crate::model::{Arch, Package};
-use crate::plan::Goal;
-use crate::record::event::Event;
-use crate::record::params::{Judgement, VerifyParams};
-use crate::record::{Outcome, StepKind, StepResult, Verdict, VerifyObservation};
-use crate::report::made::{compiled, inspected};
-use crate::report::single::{Single, text};
-use crate::step::judge::TOLERATED;
-use crate::workspace::select::Selected;
+use kforge_engine::{Blobs, Graph, Node};
+use kforge_foundation::base::Diagnostic;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::report::made::{compiled, inspected};
+use kforge_pipeline::report::single::{Single, text};
+use kforge_pipeline::step::judge::TOLERATED;
+use kforge_project::workspace::select::Selected;
+use kforge_types::model::{Arch, Package};
+use kforge_types::record::event::Event;
+use kforge_types::record::params::{Judgement, VerifyParams};
+use kforge_types::record::{Outcome, StepKind, StepResult, Verdict, VerifyObservation};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
@@ -102,8 +102,9 @@ fn step(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
     let asked = asked(selected, args, Goal::Build);
     let packages = context.packages(&opened, &asked)?;
     build(context, opened, &packages, &asked, |opened, ready| {
-        let graph = ready
-            .with_services(context, opened, |services| engine::expanded(ready.graph.clone(), &ready.options, services));
+        let graph = ready.with_services(context, opened, |services| {
+            kforge_engine::expanded(ready.graph.clone(), &ready.options, services)
+        });
         let id = super::explain::find(context, &args.what, graph.nodes().map(|n| n.id.as_str()))?;
         // What a verification saw is shown with what was judged of it.
         let judge = id.strip_suffix("/verify").map(|owner| format!("{owner}/{}", StepKind::Judge));
@@ -141,7 +142,9 @@ fn build(
                 teller.tell(step);
             }
         };
-        ready.with_services(context, &opened, |services| engine::build(graph, &ready.options, services, &mut on_event))
+        ready.with_services(context, &opened, |services| {
+            kforge_engine::build(graph, &ready.options, services, &mut on_event)
+        })
     };
     ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     if outcome.interrupted {
@@ -156,7 +159,7 @@ fn build(
 }
 
 /// What became of a step that gives no elements to show, in a line, with what it noted.
-fn ended(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, wanted: &Node) -> Exit {
+fn ended(context: &Context, ready: &Ready<'_>, outcome: &kforge_engine::BuildOutcome, wanted: &Node) -> Exit {
     let Some(done) = outcome.step(&wanted.id) else { return Exit::NothingSelected };
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
     let text = match &done.outcome {
@@ -265,7 +268,12 @@ fn alone(context: &Context, graph: &Graph, id: &str) -> Result<Graph, Exit> {
     })
 }
 
-fn show(context: &Context, ready: &Ready<'_>, outcome: &engine::BuildOutcome, judge: &Node) -> Result<Exit, Exit> {
+fn show(
+    context: &Context,
+    ready: &Ready<'_>,
+    outcome: &kforge_engine::BuildOutcome,
+    judge: &Node,
+) -> Result<Exit, Exit> {
     let output = |id: &str, name: &str| -> Option<Vec<u8>> {
         ready.leaves.get(outcome.step(id)?.result.as_ref()?.outputs.get(name)?).ok()?
     };

@@ -4,8 +4,8 @@ use super::print_json;
 use crate::cli::args::SchemaArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::release;
-use crate::report::schemas;
+use kforge_pipeline::release;
+use kforge_pipeline::report::schemas;
 
 /// Runs the command. Names that are none were refused with the command line.
 pub fn run(context: &Context, args: &SchemaArgs) -> Result<Exit, Exit> {

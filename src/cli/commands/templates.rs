@@ -52,8 +52,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::base::SourceFile;
-    use crate::model;
+    use kforge_foundation::base::SourceFile;
+    use kforge_types::model;
 
     #[test]
     fn every_template_is_a_package_whose_sources_are_there() {

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::base::files::write_atomically;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::Ready;
 use crate::cli::session::{Context, Opened};
-use crate::engine::BuildOutcome;
-use crate::record::event::StepFinished;
-use crate::report::timings::{Build, page};
+use kforge_engine::BuildOutcome;
+use kforge_foundation::base::files::write_atomically;
+use kforge_pipeline::report::timings::{Build, page};
+use kforge_types::record::event::StepFinished;
 
 /// Writes the page under its time and as the last one, and says where.
 pub fn write(

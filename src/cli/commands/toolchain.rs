@@ -10,8 +10,8 @@ use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::build::Asked;
 use crate::cli::session::tools::install;
-use crate::plan::Goal;
-use crate::toolchain::{Cuda, Group};
+use kforge_pipeline::plan::Goal;
+use kforge_project::toolchain::{Cuda, Group};
 
 /// Runs `kforge toolchain`.
 pub fn run(context: &Context, command: &ToolchainCommand) -> Result<Exit, Exit> {

@@ -1,21 +1,21 @@
 //! `kforge tree`: the plan, with what known results add to it.
 
-use crate::base::Diagnostic;
 use crate::cli::args::TreeArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::engine;
-use crate::plan::Goal;
-use crate::record::StepKind;
-use crate::report::tree::{View, text};
+use kforge_foundation::base::Diagnostic;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::report::tree::{View, text};
+use kforge_types::record::StepKind;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &TreeArgs) -> Result<Exit, Exit> {
     let stage = args.stage.as_deref().map(|word| kind(context, word)).transpose()?;
     let view = View { invert: args.invert, depth: args.depth, stage };
     context.look(&args.select, Goal::Build)?.plan(context, |opened, ready| {
-        let (graph, lacks) = ready
-            .with_services(context, opened, |services| engine::lacking(ready.graph.clone(), &ready.options, services));
+        let (graph, lacks) = ready.with_services(context, opened, |services| {
+            kforge_engine::lacking(ready.graph.clone(), &ready.options, services)
+        });
         let tree = text(&graph, &lacks, view);
         if let (Some(stage), true) = (stage, tree.is_empty()) {
             context.console.error(&format!("the selection has no {stage} step"));

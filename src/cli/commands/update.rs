@@ -9,10 +9,10 @@ use crate::cli::args::UpdateArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::tools::{Wanted, lock_name, wanted};
 use crate::cli::session::{Context, Opened};
-use crate::model::{Arch, Dependency};
-use crate::report::Report;
-use crate::toolchain::{Pip, cuda};
-use crate::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat, happens};
+use kforge_pipeline::report::Report;
+use kforge_project::toolchain::{Pip, cuda};
+use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat, happens};
+use kforge_types::model::{Arch, Dependency};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_reports_label_gives_the_plans_identity() {
-        let planned = |name: &str| crate::plan::kernels::identity(name);
+        let planned = |name: &str| kforge_pipeline::plan::kernels::identity(name);
         let pinned = |label: &str, types: &str| Pin::Variant(tunables(label, types).into()).identity();
         assert_eq!(pinned("BLOCK=1,VEC=2", ""), planned("BLOCK=1,VEC=2"));
         assert_eq!(pinned("T=f16,BLOCK=1", "T=f16"), planned("BLOCK=1"));

@@ -6,23 +6,24 @@ use std::time::Duration;
 
 use crate::cli::session::devices::Devices;
 use crate::cli::session::tools::read_by;
-use crate::config::{Environment, Settings};
-use crate::worker::message::Places;
-use crate::worker::{OnceLimits, Parts, emulator, serve, worker_main};
+use kforge_foundation::config::{Environment, Settings};
+use kforge_harness::message::Places;
+use kforge_worker::{OnceLimits, Parts, serve, worker_main};
 
 /// Runs a worker with the words after `worker`.
 pub fn run(words: &[OsString]) -> ExitCode {
-    let parts = Parts { table: serve::dispatch::TABLE, run: emulator::run::run_trials };
+    let parts = Parts { table: serve::dispatch::TABLE, run: kforge_emulator::run::run_trials };
     let environment = Environment::of_process();
     let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
     // `--once` finds tools by itself: a person runs it.
     let places = || {
         let settings = settings();
-        let cxx = crate::toolchain::cxx::find(settings.path("toolchain.cxx").as_deref(), environment.path());
+        let cxx = kforge_project::toolchain::cxx::find(settings.path("toolchain.cxx").as_deref(), environment.path());
         let read = cxx.as_ref().map(read_by).unwrap_or_default();
         let cxx = cxx.map(|c| ("c++".to_string(), c.path));
-        let python = crate::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
-            .map(|p| ("python".to_string(), p.path));
+        let python =
+            kforge_project::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
+                .map(|p| ("python".to_string(), p.path));
         let devices = Devices::find(&environment, &settings).unwrap_or_default().tools;
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };

@@ -9,32 +9,33 @@ use std::sync::atomic::AtomicBool;
 
 use super::devices::{Asking, Devices};
 use super::generated::{show_generated, show_written};
+use super::implementation::implementations;
 use super::leaves::Leaves;
 use super::machine::Machine;
 use super::open::{Context, Opened, make_target};
 use super::rounds::{self, Recorded};
 use super::sources::{self, Leaf, Sources};
 use super::tools::{Host, Tools};
-use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
-use crate::engine::action::ActionCache;
-use crate::engine::evidence;
-use crate::engine::journal::{Journal, JournalMemory};
-use crate::engine::lock::{Lock, LockError, Mode, Wait};
-use crate::engine::stat::StatCache;
-use crate::engine::{Blobs, BuildOptions, Capacity, Graph};
-use crate::model::{self, Package, Reference};
-use crate::optimize::methods::Facts;
-use crate::plan::expand::Expander;
-use crate::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
-use crate::process::Command;
-use crate::record::StepKind;
-use crate::release::bundle::Step;
-use crate::release::committed;
-use crate::toolchain::Cuda;
-use crate::worker::{FOR_A_DEVICE, Pool};
-use crate::workspace::Member;
-use crate::workspace::select::Selected;
+use kforge_engine::action::ActionCache;
+use kforge_engine::evidence;
+use kforge_engine::journal::{Journal, JournalMemory};
+use kforge_engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_engine::stat::StatCache;
+use kforge_engine::{Blobs, BuildOptions, Capacity, Graph};
+use kforge_foundation::base::{Digest, Witness};
+use kforge_foundation::process::Command;
+use kforge_harness::pool::{FOR_A_DEVICE, Pool};
+use kforge_pipeline::optimize::methods::Facts;
+use kforge_pipeline::plan::expand::Expander;
+use kforge_pipeline::plan::{Goal, PackageInput, PlanInput, Planner, Selection};
+use kforge_pipeline::release::bundle::Step;
+use kforge_pipeline::release::committed;
+use kforge_project::toolchain::Cuda;
+use kforge_project::workspace::Member;
+use kforge_project::workspace::select::Selected;
+use kforge_types::model::{self, Package, Reference};
+use kforge_types::record::{Implementations, StepKind};
 
 mod names;
 mod packages;
@@ -77,6 +78,8 @@ pub struct Ready<'a> {
     pub tools: Tools,
     /// This workspace's journal.
     pub journal: Arc<Journal>,
+    /// The code that does steps.
+    pub implementations: Implementations,
     /// The shared action cache.
     pub actions: ActionCache,
     /// The engine's memory.
@@ -258,7 +261,7 @@ impl Context {
             oracle_limit: self.settings.number("oracle.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
             devices: devices.classes.clone(),
-            methods: crate::optimize::methods::signatures(),
+            methods: kforge_pipeline::optimize::methods::signatures(),
             facts: |operator, choice, kernel| Facts::of(operator, choice, kernel, None).named(),
         });
         self.say(&std::mem::take(&mut planner.diagnostics))?;
@@ -298,7 +301,7 @@ impl Context {
         };
         let remeasure = asked
             .remeasure
-            .then(|| -> crate::engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
+            .then(|| -> kforge_engine::services::Chosen { Arc::new(|node| node.resources.device.is_some()) });
         let options = BuildOptions {
             keep_going: asked.keep_going || self.settings.flag("build.keep-going"),
             capacity: Capacity {
@@ -328,6 +331,7 @@ impl Context {
             options,
             tools,
             journal,
+            implementations: implementations(),
             actions,
             devices,
             memory,

@@ -29,19 +29,19 @@ use serde::{Deserialize, Serialize};
 
 use super::open::{Context, Opened, make_target};
 use super::outdated::Outdated;
-use crate::base::{Digest, Witness};
 use crate::cli::args::{BuildArgs, MessageFormat};
-use crate::engine::BuildOutcome;
-use crate::engine::certificate::{Certificate, Maker};
-use crate::engine::home::Home;
-use crate::engine::lock::{Lock, Mode, Wait};
-use crate::plan::Goal;
-use crate::record::event::{CacheOrigin, StepCounts, VerdictCounts};
-use crate::record::{Outcome, StepKind};
-use crate::release::holdings::{Reused, reused};
-use crate::worker::confine;
-use crate::workspace::find::{MANIFEST, manifest_at, manifest_named};
-use crate::workspace::lockfile;
+use kforge_engine::BuildOutcome;
+use kforge_engine::certificate::{Certificate, Maker};
+use kforge_engine::home::Home;
+use kforge_engine::lock::{Lock, Mode, Wait};
+use kforge_foundation::base::{Digest, Witness};
+use kforge_harness::confine;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::holdings::{Reused, reused};
+use kforge_project::workspace::find::{MANIFEST, manifest_at, manifest_named};
+use kforge_project::workspace::lockfile;
+use kforge_types::record::event::{CacheOrigin, StepCounts, VerdictCounts};
+use kforge_types::record::{Outcome, StepKind};
 
 /// Variables that shells and terminals keep for themselves: the same command in the next window is the same command.
 const SHELLS: &[&str] = &[
@@ -126,7 +126,7 @@ impl Context {
         let environment: Vec<_> =
             self.environment.all().iter().filter(|(k, _)| !SHELLS.contains(&k.as_str())).collect();
         let settings: Vec<_> = self.settings.all().map(|(k, v)| (k.name, v)).collect();
-        let versions = (env!("CARGO_PKG_VERSION"), crate::record::FORMAT_VERSION);
+        let versions = (env!("CARGO_PKG_VERSION"), kforge_types::record::FORMAT_VERSION);
         let unconfined = confine::missing_here().missing;
         let all =
             (versions, goal, words, &self.global, &self.cwd, settings, &self.settings.home, environment, unconfined);

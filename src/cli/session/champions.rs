@@ -1,10 +1,10 @@
 //! Who stands for which shape, and the step that timed it. Knows how select steps name what they read; decides nothing.
 
 use super::build::Ready;
-use crate::engine::{Blobs, Node, Questions, Source};
-use crate::record::Spec;
-use crate::record::params::Selection;
-use crate::release::bundle::Standing;
+use kforge_engine::{Blobs, Node, Questions, Source};
+use kforge_pipeline::release::bundle::Standing;
+use kforge_types::record::Spec;
+use kforge_types::record::params::Selection;
 
 /// A champion at a shape at which it is timed.
 #[derive(Debug, Clone)]

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use crate::base::Digest;
-use crate::base::files::write_if_changed;
-use crate::config::{Environment, Settings};
-use crate::record::DeviceClass;
-use crate::toolchain::Nsight;
-use crate::worker::cuda::device::{self, facts::Probed};
+use kforge_cuda::device;
+use kforge_cuda::device::facts::Probed;
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_if_changed;
+use kforge_foundation::config::{Environment, Settings};
+use kforge_project::toolchain::Nsight;
+use kforge_types::record::DeviceClass;
 
 /// Variables that say which devices a process sees, and where the driver's libraries are.
 const MATTERS: [&str; 4] = ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"];
@@ -73,10 +74,16 @@ impl Drop for Asking {
     }
 }
 
+/// The scenario of the test-only device, which a released program does not have.
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn scenario(environment: &Environment) -> Option<PathBuf> {
+    environment.get("KFORGE_VIRTUAL_DEVICE").map(PathBuf::from)
+}
+
 /// Whether a scenario stands in a driver's place.
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 fn is_virtual(environment: &Environment) -> bool {
-    environment.virtual_device().is_some()
+    scenario(environment).is_some()
 }
 
 #[cfg(not(any(debug_assertions, feature = "virtual-device")))]
@@ -105,8 +112,8 @@ impl Devices {
 
     fn of(environment: &Environment, probed: Option<Probed>, settings: &Settings) -> Result<Self, String> {
         #[cfg(any(debug_assertions, feature = "virtual-device"))]
-        if let Some(path) = environment.virtual_device() {
-            use crate::worker::virtual_device::{Scenario, TOOL};
+        if let Some(path) = scenario(environment) {
+            use kforge_worker::virtual_device::{Scenario, TOOL};
             let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();
             return Ok(Devices { classes, tools: [(TOOL.to_string(), path)].into() });
         }

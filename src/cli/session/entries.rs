@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use crate::base::Diagnostic;
-use crate::model::entry::function;
-use crate::model::kernel::LaunchAction;
-use crate::model::{Kernel, Operator};
-use crate::workspace::closure::Closure;
-use crate::workspace::entries::kernels;
+use kforge_foundation::base::Diagnostic;
+use kforge_project::workspace::closure::Closure;
+use kforge_project::workspace::entries::kernels;
+use kforge_types::model::entry::function;
+use kforge_types::model::kernel::LaunchAction;
+use kforge_types::model::{Kernel, Operator};
 
 /// Namespaces of the toolchain's own libraries: what they declare stands in no file of a package.
 const LIBRARIES: [&str; 7] = ["cub", "thrust", "cuda", "cooperative_groups", "cg", "nvcuda", "std"];

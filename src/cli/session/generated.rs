@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::build::Packages;
 use super::rounds::Recorded;
-use crate::base::files::write_if_changed;
+use kforge_foundation::base::files::write_if_changed;
 
 /// Writes every source that an agent wrote where a person can read it: `generated/PACKAGE/KERNEL/r1.cu`, by target and types where there are several.
 pub(super) fn show_written(target: &Path, recorded: &[Recorded]) -> io::Result<()> {

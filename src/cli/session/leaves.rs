@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::Digest;
-use crate::engine::Blobs;
+use kforge_engine::Blobs;
+use kforge_foundation::base::Digest;
 
 /// The store, with the files of packages and small documents of the plan before it.
 pub struct Leaves {

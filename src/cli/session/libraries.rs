@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use super::open::{Context, Opened};
 use crate::cli::exit::Exit;
-use crate::toolchain::Pip;
-use crate::toolchain::cuda::{Source, folder_of, install_wheels};
-use crate::workspace::lockfile::{LockedDependency, Lockfile};
+use kforge_project::toolchain::Pip;
+use kforge_project::toolchain::cuda::{Source, folder_of, install_wheels};
+use kforge_project::workspace::lockfile::{LockedDependency, Lockfile};
 
 /// The folder of a library, installed if it is not.
 pub fn install(

@@ -2,8 +2,8 @@
 //! is to be started again.
 
 use super::build::Ready;
-use crate::engine::{Blobs, BuildOutcome, Source};
-use crate::record::Outcome;
+use kforge_engine::{Blobs, BuildOutcome, Source};
+use kforge_types::record::Outcome;
 
 impl Ready<'_> {
     /// Once a step has failed for want of a content that it reads, reads every content that the build's results lead to: the store removes what is corrupt, so

@@ -4,9 +4,9 @@
 //! It is a journal of its own, `$KFORGE_HOME/machine`, because a workspace's journal has one writer at a time and this one has many readers: who does not get the
 //! lock at once reads what is there and keeps nothing.
 
-use crate::engine::home::Home;
-use crate::engine::journal::Journal;
-use crate::engine::lock::{Lock, Mode, Wait};
+use kforge_engine::home::Home;
+use kforge_engine::journal::Journal;
+use kforge_engine::lock::{Lock, Mode, Wait};
 
 /// The machine's tools as a home remembers them.
 pub struct Machine {

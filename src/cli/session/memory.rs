@@ -1,6 +1,6 @@
 //! How much memory this machine has for steps. Knows the system's files; does not know what steps need.
 
-use crate::config::Settings;
+use kforge_foundation::config::Settings;
 
 /// Of the memory that is there, what is left to the system, its caches and kforge itself: one part in so many.
 const LEFT: u64 = 8;

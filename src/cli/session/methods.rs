@@ -1,16 +1,16 @@
 //! Methods that kernels declare against the registry: a name that is nearly one of the registry's, with nothing of its own to show it, is likely a typing error.
 //! Knows manifests and the registry; does not know what a method does.
 
-use crate::base::Diagnostic;
-use crate::base::diag::closest;
-use crate::model::Package;
-use crate::optimize::methods::registry;
+use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::diag::closest;
+use kforge_pipeline::optimize::methods::registry;
+use kforge_types::model::Package;
 
 /// Warns of what is likely a misspelt method of the registry. Methods of one's own may have any name: one that states `sass` is taken for what it says.
 pub(super) fn check(package: &Package) -> Vec<Diagnostic> {
     let methods = package.kernels.iter().flat_map(|kernel| &kernel.methods);
     let unshown = methods.filter(|method| method.signature.is_empty() && registry().get(&method.id).is_none());
-    let warn = |method: &crate::model::Method| {
+    let warn = |method: &kforge_types::model::Method| {
         let id = &method.id;
         let meant = meant(id)?;
         let warning = Diagnostic::warning(

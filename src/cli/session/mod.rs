@@ -7,6 +7,7 @@ pub mod champions;
 pub mod devices;
 mod entries;
 mod generated;
+pub mod implementation;
 pub mod leaves;
 pub mod libraries;
 mod lost;

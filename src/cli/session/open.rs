@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use crate::base::{Diagnostic, Digest, Severity};
 use crate::cli::args::{Global, Select};
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
-use crate::config::{Environment, Settings};
-use crate::engine::blobs::Store;
-use crate::engine::home::{Home, named};
-use crate::optimize::templates::TEMPLATES;
-use crate::workspace::select::{Selected, Words, select};
-use crate::workspace::{self, Workspace, changes, find};
+use kforge_engine::blobs::Store;
+use kforge_engine::home::{Home, named};
+use kforge_foundation::base::{Diagnostic, Digest, Severity};
+use kforge_foundation::config::{Environment, Settings};
+use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::workspace::select::{Selected, Words, select};
+use kforge_project::workspace::{self, Workspace, changes, find};
 
 /// What every command has.
 pub struct Context {

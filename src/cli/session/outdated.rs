@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::build::Ready;
 use super::open::Opened;
-use crate::base::{Digest, Witness};
-use crate::engine::evidence::{HERE, Index};
-use crate::engine::{BuildOutcome, Done, Node};
-use crate::record::Outcome;
+use kforge_engine::evidence::{HERE, Index};
+use kforge_engine::{BuildOutcome, Done, Node};
+use kforge_foundation::base::{Digest, Witness};
+use kforge_types::record::Outcome;
 
 /// Records in one place that answer an earlier version of what was built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,11 +3,11 @@
 
 use std::collections::HashMap;
 
-use crate::engine::journal::Journal;
-use crate::engine::{Blobs, Graph, Source};
-use crate::record::event::{Event, StepFinished};
-use crate::record::{Outcome, StepKind, Verdict};
-use crate::worker::emulator::lines::{Lines, has_marks};
+use kforge_emulator::lines::{Lines, has_marks};
+use kforge_engine::journal::Journal;
+use kforge_engine::{Blobs, Graph, Source};
+use kforge_types::record::event::{Event, StepFinished};
+use kforge_types::record::{Outcome, StepKind, Verdict};
 
 /// Looks places up.
 pub struct Places<'a> {
@@ -21,7 +21,7 @@ impl<'a> Places<'a> {
     /// For the steps of a graph.
     pub fn new(graph: &Graph, journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
         let mut compiled = HashMap::new();
-        let from = |node: &crate::engine::Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
+        let from = |node: &kforge_engine::Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
             Some(Source::Output { node, .. }) => Some(node.clone()),
             _ => None,
         };
@@ -72,8 +72,8 @@ impl<'a> Places<'a> {
     pub fn verdict(&self, id: &str, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::Fail(why) => Verdict::Fail(self.text(id, &why)),
-            Verdict::Unknown(crate::record::Unknown::NotEmulated(what)) => {
-                Verdict::Unknown(crate::record::Unknown::NotEmulated(self.text(id, &what)))
+            Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(what)) => {
+                Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(self.text(id, &what)))
             }
             other => other,
         }

@@ -8,7 +8,7 @@ use super::build::{Asked, Packages, Ready};
 use super::open::{Context, Opened};
 use crate::cli::args::Select;
 use crate::cli::exit::Exit;
-use crate::plan::Goal;
+use kforge_pipeline::plan::Goal;
 
 /// What a command looks at.
 pub struct Looking {

@@ -8,15 +8,15 @@ use super::open::{Context, Opened};
 use super::sources::Sources;
 pub use super::written::About;
 use super::written::{attempt, strays};
-use crate::base::{Digest, Witness};
 use crate::cli::exit::Exit;
-use crate::engine::answers::Answers;
-use crate::model::agent::RULES;
-use crate::model::{Kernel, Package};
-use crate::optimize::contract;
-use crate::plan::input::Attempt;
-use crate::record::answer::Answer;
-use crate::workspace::{Member, declaration};
+use kforge_engine::answers::Answers;
+use kforge_foundation::base::{Digest, Witness};
+use kforge_pipeline::optimize::contract;
+use kforge_pipeline::plan::input::Attempt;
+use kforge_project::workspace::{Member, declaration};
+use kforge_types::model::agent::RULES;
+use kforge_types::model::{Kernel, Package};
+use kforge_types::record::answer::Answer;
 
 /// A kernel on a target for one choice of types: what has rounds of its own.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,16 +5,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::{Diagnostic, Digest, Witness};
-use crate::engine::journal::Journal;
-use crate::engine::stat::StatCache;
-use crate::model::{Compare, Dependency, Kernel, Reference};
-use crate::plan::input::Reach;
-use crate::record::spec::Tree;
-use crate::workspace::closure::{self, ClosureError, Mount, Reader};
-use crate::workspace::includes::{Scan, scan};
-use crate::workspace::load::no_source;
-use crate::workspace::{Member, Workspace};
+use kforge_engine::journal::Journal;
+use kforge_engine::stat::StatCache;
+use kforge_foundation::base::{Diagnostic, Digest, Witness};
+use kforge_pipeline::plan::input::Reach;
+use kforge_project::workspace::closure::{self, ClosureError, Mount, Reader};
+use kforge_project::workspace::includes::{Scan, scan};
+use kforge_project::workspace::load::no_source;
+use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::{Compare, Dependency, Kernel, Reference};
+use kforge_types::record::spec::Tree;
 
 /// What planning needs of a member's files.
 #[derive(Debug, Clone, Default)]
@@ -230,7 +230,7 @@ fn reach(
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-fn explain(place: crate::model::Place, source: &str, error: &ClosureError) -> Diagnostic {
+fn explain(place: kforge_types::model::Place, source: &str, error: &ClosureError) -> Diagnostic {
     let diagnostic = place.error("package.source", error.to_string());
     match error {
         ClosureError::Missing(name) if name == source => no_source(&place, source),

@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 
 use super::build::Ready;
 use super::rounds::Seat;
-use crate::engine::{Blobs, Done, Known, Node, Source};
-use crate::measure::stats::median;
-use crate::plan::variants::Build;
-use crate::record::params::{Judgement, Selection};
-use crate::record::timing::BenchObserved;
-use crate::record::{StepKind, Verdict};
-use crate::report::document::stands_for;
+use kforge_engine::{Blobs, Done, Known, Node, Source};
+use kforge_numerics::measure::stats::median;
+use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::report::document::stands_for;
+use kforge_types::record::params::{Judgement, Selection};
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{StepKind, Verdict};
 
 /// Who stands for a class of shapes.
 #[derive(Clone)]

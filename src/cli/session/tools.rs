@@ -5,18 +5,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::base::{Diagnostic, Digest, Witness};
 use crate::cli::console::Console;
-use crate::engine::journal::Journal;
-use crate::model::{Arch, CudaSpec as Asked, Package};
-use crate::plan::{Tool, Toolchains};
-use crate::record::params::{Compiler, Toolchain};
-use crate::record::spec::Tree;
-use crate::toolchain::cuda::{Progress, Source};
-use crate::toolchain::{Cuda, Group, Pip, Python, cxx, processor, python};
-use crate::worker::cuda::shim_headers;
-use crate::worker::emulator;
-use crate::workspace::lockfile::LockedWheel;
+use kforge_cuda::shim_headers;
+use kforge_engine::journal::Journal;
+use kforge_foundation::base::{Diagnostic, Digest, Witness};
+use kforge_pipeline::plan::{Tool, Toolchains};
+use kforge_project::toolchain::cuda::{Progress, Source};
+use kforge_project::toolchain::{Cuda, Group, Pip, Python, cxx, processor, python};
+use kforge_project::workspace::lockfile::LockedWheel;
+use kforge_types::model::{Arch, CudaSpec as Asked, Package};
+use kforge_types::record::params::{Compiler, Toolchain};
+use kforge_types::record::spec::Tree;
 
 /// System headers that sources may reach, surveyed with the compiler.
 const PRELUDE: &str = include_str!("prelude.h");
@@ -106,7 +105,7 @@ impl Tools {
         let (emulator, shim) = match self.headers {
             Some(known) => known,
             None => {
-                let emulator = self.tree(emulator::headers().into_iter());
+                let emulator = self.tree(kforge_emulator::headers().into_iter());
                 (emulator, self.tree(shim_headers().iter().map(|(n, t)| (*n, t.as_bytes()))))
             }
         };
@@ -212,7 +211,7 @@ pub fn install(
     offline: bool,
     environment: &BTreeMap<String, String>,
     console: &Console,
-) -> Result<crate::toolchain::cuda::Installed, String> {
+) -> Result<kforge_project::toolchain::cuda::Installed, String> {
     let mut said = false;
     let mut progress = |p: Progress| match p {
         Progress::Waiting => console.status("Blocking", "waiting for another kforge that installs the same toolchain"),
@@ -390,7 +389,7 @@ pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, S
         None => Wanted::Release(DEFAULT_CUDA.into()),
         Some(Asked::Version(version)) => Wanted::Release(version.clone()),
         Some(Asked::Path(path)) => Wanted::Local(Ok(Cuda::Local(folder.join(path)))),
-        Some(Asked::System) => Wanted::Local(crate::toolchain::cuda::find_root(environment).map(Cuda::Local)),
+        Some(Asked::System) => Wanted::Local(kforge_project::toolchain::cuda::find_root(environment).map(Cuda::Local)),
     }
 }
 

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::tools::Tools;
 use crate::cli::console::Console;
-use crate::engine::{Job, Ran, RunError};
-use crate::step::runners::Remote;
-use crate::worker::compiled::NEEDS_NVCC;
-use crate::worker::message::Places;
-use crate::worker::{Executor, Pool};
+use kforge_engine::{Job, Ran, RunError};
+use kforge_harness::execute::Executor;
+use kforge_harness::message::Places;
+use kforge_harness::pool::Pool;
+use kforge_pipeline::step::runners::Remote;
+use kforge_worker::compiled::NEEDS_NVCC;
 
 /// The workers of a build.
 pub struct Workers<'a> {

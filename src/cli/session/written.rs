@@ -11,16 +11,16 @@ use std::sync::{Arc, LazyLock};
 use regex::Regex;
 
 use super::sources::Sources;
-use crate::base::{Diagnostic, Digest, Severity, SourceFile};
-use crate::model::generate::GENERATED;
-use crate::model::{
+use kforge_foundation::base::{Diagnostic, Digest, Severity, SourceFile};
+use kforge_pipeline::optimize::methods::registry;
+use kforge_pipeline::plan::input::Attempt;
+use kforge_pipeline::plan::variants::torn;
+use kforge_types::model::generate::GENERATED;
+use kforge_types::model::{
     Kernel, Made, Operator, Package, ShapeRole, Signature, Target, Text, TuneValue, TypeChoice, Variant, check_written,
     parse_template,
 };
-use crate::optimize::methods::registry;
-use crate::plan::input::Attempt;
-use crate::plan::variants::torn;
-use crate::record::answer::{Answer, Proposal};
+use kforge_types::record::answer::{Answer, Proposal};
 
 /// Most methods that a declaration from elsewhere may name: each is compiled without, verified and timed. A champion keeps those of earlier rounds, three each.
 const MOST_METHODS: usize = 24;
@@ -167,11 +167,10 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     let texts = Made { source: source.as_str().into(), declaration: declaration.as_str().into() };
     let digest = Digest::of([source.as_bytes(), b"\0", declaration.as_bytes()].concat().as_slice());
     let written = kernel.written(made, texts, format!("{GENERATED}/{}-{}.cu", kernel.name, digest.short()));
-    let shown = Operator {
-        shapes: operator.shapes.iter().filter(|shape| shape.role != ShapeRole::Holdout).cloned().collect(),
-        ..operator.clone()
-    };
-    let alone = Kernel { targets: vec![target.name.clone()], ..written.clone() };
+    let mut shown = operator.clone();
+    shown.shapes.retain(|shape| shape.role != ShapeRole::Holdout);
+    let mut alone = written.clone();
+    alone.targets = vec![target.name.clone()];
     wrong = check_written(package, &shown, &alone);
     if is_wrong(&wrong) { Err(told(&wrong)) } else { Ok(Some(written)) }
 }
@@ -213,6 +212,6 @@ fn is_wrong(found: &[Diagnostic]) -> bool {
 
 /// What is wrong, as text.
 fn told(found: &[Diagnostic]) -> String {
-    let look = crate::base::render::Look::default();
-    found.iter().map(|d| crate::base::render::render(d, look)).collect::<Vec<_>>().join("\n")
+    let look = kforge_foundation::base::render::Look::default();
+    found.iter().map(|d| kforge_foundation::base::render::render(d, look)).collect::<Vec<_>>().join("\n")
 }

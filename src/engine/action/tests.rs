@@ -1,9 +1,9 @@
 //! The action cache against damage, missing outputs, other processes.
 
 use super::*;
-use crate::engine::blobs::Store;
-use crate::engine::lock_testing as testing;
-use crate::record::{Note, StepKind, Verdict};
+use crate::blobs::Store;
+use crate::lock_testing as testing;
+use kforge_types::record::{Note, StepKind, Verdict};
 use std::path::Path;
 
 fn open(dir: &Path) -> (ActionCache, Arc<Store>) {
@@ -24,7 +24,11 @@ fn result(store: &Store) -> StepResult {
     StepResult {
         outputs: [("binary".to_string(), store.put(b"binary").unwrap())].into(),
         verdict: Some(Verdict::Fail("wrong".into())),
-        notes: vec![Note { severity: crate::base::Severity::Warning, code: "t.t".into(), message: "m".into() }],
+        notes: vec![Note {
+            severity: kforge_foundation::base::Severity::Warning,
+            code: "t.t".into(),
+            message: "m".into(),
+        }],
         summary: "42 registers".into(),
         duration_ms: 7,
     }
@@ -152,7 +156,7 @@ fn a_key_is_locked_while_it_is_executed_and_leaves_no_file() {
     let guard = KeyLocks::lock(&cache, &key, &never).unwrap().unwrap();
     assert!(cache.try_key_lock(&key).unwrap().is_none());
     drop(guard);
-    assert!(crate::engine::home::sharded(&cache.locks).unwrap().is_empty());
+    assert!(crate::home::sharded(&cache.locks).unwrap().is_empty());
 }
 
 #[test]
@@ -177,7 +181,7 @@ fn child_executes_keys() {
 fn two_processes_never_execute_one_key() {
     let home = tempfile::tempdir().unwrap();
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let name = "engine::action::tests::child_executes_keys";
+    let name = "action::tests::child_executes_keys";
     let children: Vec<_> =
         dirs.iter().map(|d| testing::spawn(name, d.path(), &home.path().to_string_lossy())).collect();
     for mut child in children {
@@ -210,11 +214,11 @@ fn child_remembers_without_end() {
 fn a_writer_killed_at_any_moment_leaves_only_whole_entries_with_their_outputs() {
     let dir = tempfile::tempdir().unwrap();
     for _ in 0..4 {
-        let mut child = testing::spawn("engine::action::tests::child_remembers_without_end", dir.path(), "");
+        let mut child = testing::spawn("action::tests::child_remembers_without_end", dir.path(), "");
         child.hear("under way");
         child.kill();
         let (cache, store) = open(dir.path());
-        let entries = crate::engine::home::sharded(&cache.root).unwrap();
+        let entries = crate::home::sharded(&cache.root).unwrap();
         assert!(entries.len() > 5);
         for entry in entries {
             let Read::Entry(body) = parse(&std::fs::read(&entry).unwrap()) else {
@@ -236,7 +240,7 @@ fn a_full_disk_is_named_and_leaves_no_entry() {
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(error.to_string().contains("`kforge cache gc`"), "{error}");
     assert_eq!(cache.get(&spec.key(), &spec).unwrap(), None);
-    assert_eq!(crate::engine::home::files_in(&cache.tmp).unwrap().len(), 0);
+    assert_eq!(crate::home::files_in(&cache.tmp).unwrap().len(), 0);
     cache.put(&spec.key(), &spec, &result(&store)).unwrap();
     assert!(cache.get(&spec.key(), &spec).unwrap().is_some());
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::engine::collect::{self, Collected, Limits};
-use crate::record::answer::{Prompt, Proposal};
+use crate::collect::{self, Collected, Limits};
+use kforge_types::record::answer::{Prompt, Proposal};
 
 fn question(round: u32, attempt: u32) -> Question {
     let agent = "command ./agent".into();

@@ -1,8 +1,8 @@
 //! The content store against damage, full disks, other threads and dying processes.
 
 use super::*;
-use crate::engine::home::files_in;
-use crate::engine::lock_testing as testing;
+use crate::home::files_in;
+use crate::lock_testing as testing;
 
 fn store(dir: &Path) -> Store {
     Store::new(&Home::open(dir).unwrap())
@@ -172,7 +172,7 @@ fn many_threads_put_and_get_the_same() {
         let digest = store.put(&bytes).unwrap();
         assert_eq!(store.get(&digest).unwrap().unwrap(), bytes);
     });
-    assert_eq!(crate::engine::home::sharded(&stores[0].root).unwrap().len(), 4);
+    assert_eq!(crate::home::sharded(&stores[0].root).unwrap().len(), 4);
 }
 
 #[test]
@@ -230,10 +230,10 @@ fn child_puts_without_end() {
 fn a_writer_killed_at_any_moment_leaves_only_whole_contents() {
     let dir = tempfile::tempdir().unwrap();
     for _ in 0..5 {
-        let mut child = testing::spawn("engine::blobs::tests::child_puts_without_end", dir.path(), "");
+        let mut child = testing::spawn("blobs::tests::child_puts_without_end", dir.path(), "");
         child.hear("under way");
         child.kill();
-        let files = crate::engine::home::sharded(&dir.path().join("cas")).unwrap();
+        let files = crate::home::sharded(&dir.path().join("cas")).unwrap();
         assert!(files.len() > 3);
         for file in files {
             assert_eq!(

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::engine::Blobs;
-use crate::engine::blobs::Store;
+use crate::Blobs;
+use crate::blobs::Store;
 
 /// A folder with a home and files, all of them old.
 struct World {

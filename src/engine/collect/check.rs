@@ -10,9 +10,9 @@ use super::super::action::{Read, parse};
 use super::super::home::{Home, files_in, hash_of, named, sharded};
 use super::super::{blobs::Store, evidence};
 use super::Tally;
-use crate::base::Digest;
-use crate::engine::Blobs;
-use crate::record::spec::Tree;
+use crate::Blobs;
+use kforge_foundation::base::Digest;
+use kforge_types::record::spec::Tree;
 
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use super::*;
-use crate::engine::action::ActionCache;
-use crate::engine::blobs::Store;
-use crate::engine::evidence::{Index, Record};
-use crate::engine::journal::StepRow;
-use crate::engine::lock_testing as testing;
-use crate::engine::{Blobs, Cache};
-use crate::record::spec::Tree;
-use crate::record::{DeviceClass, Provenance, Spec, StepKind, StepResult};
+use crate::action::ActionCache;
+use crate::blobs::Store;
+use crate::evidence::{Index, Record};
+use crate::journal::StepRow;
+use crate::lock_testing as testing;
+use crate::{Blobs, Cache};
+use kforge_types::record::spec::Tree;
+use kforge_types::record::{DeviceClass, Provenance, Spec, StepKind, StepResult};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const ALL: Limits = Limits { max_age: Duration::from_secs(30 * 24 * 3600), max_size: u64::MAX };
@@ -319,7 +319,7 @@ fn child_collects_without_end() {
 fn a_build_beside_a_collecting_process_that_is_killed_misses_nothing_it_holds() {
     let f = fixture();
     let child_dir = tempfile::tempdir().unwrap();
-    let name = "engine::collect::tests::child_collects_without_end";
+    let name = "collect::tests::child_collects_without_end";
     for round in 0..3 {
         let mut child = testing::spawn(name, child_dir.path(), &f.home.root().to_string_lossy());
         child.hear("ready");

@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::{Record, Seen};
-use crate::record::{DeviceClass, StepKind};
+use kforge_types::record::{DeviceClass, StepKind};
 
 /// For what a kind of observation is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

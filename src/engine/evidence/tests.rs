@@ -1,8 +1,8 @@
 //! Which record answers, and records that are damaged, doubled or incomplete.
 
 use super::*;
-use crate::engine::blobs::Store;
-use crate::record::{DeviceClass, StepKind, Verdict};
+use crate::blobs::Store;
+use kforge_types::record::{DeviceClass, StepKind, Verdict};
 
 fn class(product: &str, driver_major: u32, mig: Option<&str>) -> DeviceClass {
     DeviceClass { product: product.into(), arch: "sm_90".into(), driver_major, mig: mig.map(str::to_string) }

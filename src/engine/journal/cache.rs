@@ -4,11 +4,11 @@ use std::io;
 use std::sync::Arc;
 
 use super::Journal;
-use crate::base::Digest;
-use crate::engine::action::asks_device;
-use crate::engine::{Blobs, Cache, Hit};
-use crate::record::event::CacheOrigin;
-use crate::record::{Spec, StepResult};
+use crate::action::asks_device;
+use crate::{Blobs, Cache, Hit};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::CacheOrigin;
+use kforge_types::record::{Spec, StepResult};
 
 /// Answers with what the journal holds under a key, if all outputs are in the store. Questions to a device it leaves to the evidence index, which knows
 /// whose answer counts.

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use super::frame::{Frame, HEADER, mix};
 use super::row::{Fields, StatRow, StepRow, kind, put_digest, put_stat, put_step};
-use crate::base::Digest;
-use crate::record::StepResult;
+use kforge_foundation::base::Digest;
+use kforge_types::record::StepResult;
 
 /// For keys that are hashes already.
 #[derive(Debug, Default)]

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::{Journal, StepRow};
-use crate::base::Digest;
-use crate::engine::action::read_explanation;
-use crate::engine::{Because, Blobs, Last, Memory, Row};
-use crate::record::StepKind;
-use crate::record::event::CacheOrigin;
+use crate::action::read_explanation;
+use crate::{Because, Blobs, Last, Memory, Row};
+use kforge_foundation::base::Digest;
+use kforge_types::record::StepKind;
+use kforge_types::record::event::CacheOrigin;
 
 /// Why a step had another key than the time before.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -111,9 +111,9 @@ impl Memory for JournalMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::blobs::Store;
-    use crate::engine::home::Home;
-    use crate::record::event::{CacheOrigin, Why};
+    use crate::blobs::Store;
+    use crate::home::Home;
+    use kforge_types::record::event::{CacheOrigin, Why};
 
     #[test]
     fn what_was_remembered_is_there_in_the_next_process() {

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::Digest;
-use crate::record::{Note, StepResult, Verdict};
+use kforge_foundation::base::Digest;
+use kforge_types::record::{Note, StepResult, Verdict};
 
 /// Kinds of record.
 pub(super) mod kind {

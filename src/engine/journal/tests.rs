@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::base::Severity;
-use crate::engine::blobs::Store;
-use crate::engine::home::Home;
-use crate::engine::lock_testing as testing;
-use crate::engine::{Blobs, Cache};
-use crate::record::{Note, Spec, StepKind, Unknown, Verdict};
+use crate::blobs::Store;
+use crate::home::Home;
+use crate::lock_testing as testing;
+use crate::{Blobs, Cache};
+use kforge_foundation::base::Severity;
+use kforge_types::record::{Note, Spec, StepKind, Unknown, Verdict};
 use std::sync::Arc;
 
 pub(super) fn open(path: &Path) -> Journal {
@@ -348,7 +348,7 @@ fn a_writer_killed_at_any_moment_loses_only_its_tail() {
     let path = dir.path().join("journal");
     let mut least = 0;
     for _ in 0..6 {
-        let mut child = testing::spawn("engine::journal::tests::child_records_without_end", dir.path(), "");
+        let mut child = testing::spawn("journal::tests::child_records_without_end", dir.path(), "");
         child.hear("under way");
         child.kill();
         least += 201;
@@ -386,7 +386,7 @@ fn as_a_cache_it_answers_by_key_if_the_outputs_are_there_but_not_for_a_device() 
         journal.record_step(id, &row).unwrap();
     }
     let hit = cache.get(&compile.key(), &compile).unwrap().unwrap();
-    assert_eq!((hit.result, hit.origin), (result.clone(), crate::record::event::CacheOrigin::Journal));
+    assert_eq!((hit.result, hit.origin), (result.clone(), kforge_types::record::event::CacheOrigin::Journal));
     assert_eq!(cache.get(&bench.key(), &bench).unwrap(), None);
     std::fs::remove_file(store.place(&result.outputs["binary"])).unwrap();
     assert_eq!(cache.get(&compile.key(), &compile).unwrap(), None);

@@ -1,7 +1,7 @@
 //! Locks between threads and between processes.
 
 use super::*;
-use crate::engine::lock_testing as testing;
+use crate::lock_testing as testing;
 
 fn exclusive(path: &Path) -> Result<Lock, LockError> {
     Lock::acquire(path, Mode::Exclusive, Wait::No)
@@ -91,7 +91,7 @@ fn child_holds_a_lock() {
 #[test]
 fn a_lock_vanishes_with_its_process() {
     let dir = tempfile::tempdir().unwrap();
-    let mut child = testing::spawn("engine::lock::tests::child_holds_a_lock", dir.path(), "");
+    let mut child = testing::spawn("lock::tests::child_holds_a_lock", dir.path(), "");
     child.hear("locked");
     let path = dir.path().join("lock");
     assert!(matches!(exclusive(&path), Err(LockError::Busy(_))));

@@ -1,8 +1,8 @@
 //! The racy-clean rule, and files that vanish, move and change.
 
 use super::*;
-use crate::engine::blobs::Store;
-use crate::engine::home::Home;
+use crate::blobs::Store;
+use crate::home::Home;
 
 const OLD: Stat = Stat { size: 3, mtime_ns: 5 * SECOND + 1, ctime_ns: 6 * SECOND + 1, inode: 9 };
 

@@ -1,27 +1,15 @@
 //! Which function does a step of which kind on what. The one table to add to; knows nothing else.
 
 use super::emulated;
-use crate::record::{Spec, StepKind};
-use crate::worker::compiled;
-use crate::worker::cuda::device;
-use crate::worker::judge;
-use crate::worker::message::Response;
-use crate::worker::oracle;
-use crate::worker::task::Task;
+use crate::compiled;
+use crate::verifier;
+use kforge_cuda::device;
+use kforge_harness::message::Response;
+use kforge_harness::task::Task;
+use kforge_types::record::{Platform, Spec, StepKind};
 
 /// What does a step.
 pub type Handler = fn(&Task) -> Response;
-
-/// What a step is for, by its parameter `arch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum On {
-    /// Steps without an architecture.
-    Any,
-    /// `arch` is `cpu`.
-    Cpu,
-    /// `arch` is anything else.
-    Device,
-}
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -29,48 +17,42 @@ pub struct Row {
     /// The kind of step.
     pub kind: StepKind,
     /// What it is for.
-    pub on: On,
+    pub on: Platform,
     /// What does it.
     pub run: Handler,
 }
 
 /// Every step that a worker can do. The first row that fits does it.
 pub const TABLE: &[Row] = &[
-    Row { kind: StepKind::Oracle, on: On::Any, run: oracle::run },
-    Row { kind: StepKind::Compile, on: On::Cpu, run: emulated::compile },
-    Row { kind: StepKind::Inspect, on: On::Cpu, run: emulated::inspect },
-    Row { kind: StepKind::Compile, on: On::Device, run: compiled::compile },
-    Row { kind: StepKind::Inspect, on: On::Device, run: compiled::inspect },
-    Row { kind: StepKind::Verify, on: On::Cpu, run: judge::run },
-    Row { kind: StepKind::Verify, on: On::Device, run: device::verify },
-    Row { kind: StepKind::Bench, on: On::Device, run: device::bench },
-    Row { kind: StepKind::Peaks, on: On::Device, run: device::peaks },
-    Row { kind: StepKind::Pairs, on: On::Device, run: device::pairs },
-    Row { kind: StepKind::Profile, on: On::Device, run: device::profile },
+    Row { kind: StepKind::Oracle, on: Platform::Any, run: oracle },
+    Row { kind: StepKind::Compile, on: Platform::Cpu, run: emulated::compile },
+    Row { kind: StepKind::Inspect, on: Platform::Cpu, run: emulated::inspect },
+    Row { kind: StepKind::Compile, on: Platform::Device, run: compiled::compile },
+    Row { kind: StepKind::Inspect, on: Platform::Device, run: compiled::inspect },
+    Row { kind: StepKind::Verify, on: Platform::Cpu, run: verifier::run },
+    Row { kind: StepKind::Verify, on: Platform::Device, run: device::verify },
+    Row { kind: StepKind::Bench, on: Platform::Device, run: device::bench },
+    Row { kind: StepKind::Peaks, on: Platform::Device, run: device::peaks },
+    Row { kind: StepKind::Pairs, on: Platform::Device, run: device::pairs },
+    Row { kind: StepKind::Profile, on: Platform::Device, run: device::profile },
 ];
 
-impl On {
-    /// What a step is for.
-    pub fn of(spec: &Spec) -> On {
-        match spec.params.get("arch").and_then(|arch| arch.as_str()) {
-            None => On::Any,
-            Some("cpu") => On::Cpu,
-            Some(_) => On::Device,
-        }
-    }
+/// Large products of the oracle are made on a device, where there is one.
+fn oracle(task: &Task) -> Response {
+    kforge_harness::oracle::run(task, device::products(task))
 }
 
 /// The function for a task, from `table`; in a build for tests that of the device that a scenario stands in for, where the task is told of one.
 pub fn handler(table: &[Row], task: &Task) -> Option<Handler> {
     #[cfg(any(debug_assertions, feature = "virtual-device"))]
-    if let Some(run) = crate::worker::virtual_device::handler(task) {
+    if let Some(run) = crate::virtual_device::handler(task) {
         return Some(run);
     }
     of(table, &task.spec)
 }
 
 fn of(table: &[Row], spec: &Spec) -> Option<Handler> {
-    let on = On::of(spec);
+    let on = Platform::of(&spec.params);
     table.iter().find(|row| row.kind == spec.kind && row.on == on).map(|row| row.run)
 }
 
@@ -89,7 +71,7 @@ mod tests {
 
     #[test]
     fn kind_and_architecture_choose_the_row() {
-        let table = [Row { kind: StepKind::Compile, on: On::Cpu, run: no }];
+        let table = [Row { kind: StepKind::Compile, on: Platform::Cpu, run: no }];
         let arch = |arch: &str| serde_json::json!({ "arch": arch });
         assert!(of(&table, &spec(StepKind::Compile, arch("cpu"))).is_some());
         assert!(of(&table, &spec(StepKind::Compile, arch("sm_90a"))).is_none());

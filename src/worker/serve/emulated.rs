@@ -1,14 +1,14 @@
 //! compile and inspect steps for the emulator, from tasks to its own functions and back. Knows both vocabularies; compiles nothing itself.
 
-use crate::base::{Severity, count};
-use crate::record::Note;
-use crate::record::params::{CompileParams, Compiler, InspectParams};
-use crate::worker::compilers::{Bounds, Within, confined, remembered};
-use crate::worker::emulator::build::{EmulatorCompile, compile as build};
-use crate::worker::emulator::inspect as read;
-use crate::worker::message::Response;
-use crate::worker::system::only_of_toolchain;
-use crate::worker::task::{Task, done, failed, refused};
+use kforge_emulator::compile::{self as emulator, EmulatorCompile};
+use kforge_emulator::inspect as read;
+use kforge_foundation::base::{Severity, count};
+use kforge_harness::compilers::{Bounds, Within, confined, remembered};
+use kforge_harness::message::Response;
+use kforge_harness::system::only_of_toolchain;
+use kforge_harness::task::{Task, done, failed, refused};
+use kforge_types::record::Note;
+use kforge_types::record::params::{CompileParams, Compiler, InspectParams};
 
 /// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
 pub(super) fn compile(task: &Task) -> Response {
@@ -32,7 +32,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     };
     let warning =
         |text: &str| Note { severity: Severity::Warning, code: "compile.log".into(), message: text.trim().to_string() };
-    match build(&what, &task.output) {
+    match emulator::compile(&what, &task.output) {
         Err(why) => {
             let response = refused(&params, format!("cannot compile `{}`", params.main), &why.log);
             Err(remembered(response, &why.log))

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::params::{CompileFacts, CompileParams, InspectParams};
-use crate::record::{FunctionFacts, Inspection};
-use crate::worker::message::Response;
-use crate::worker::task::{Task, done, failed};
+use kforge_harness::message::Response;
+use kforge_harness::task::{Task, done, failed};
+use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
+use kforge_types::record::{FunctionFacts, Inspection};
 
 /// What the stand-in makes.
 #[derive(Debug, Serialize, Deserialize)]

@@ -18,13 +18,13 @@ pub use scenario::{Device, Fault, Rule, Scenario};
 use compiler::{compile, inspect};
 use steps::{bench, pairs, peaks, profile, verify};
 
-use crate::record::StepKind;
-use crate::worker::serve::dispatch::{Handler, On};
-use crate::worker::task::Task;
+use crate::serve::dispatch::Handler;
+use kforge_harness::task::Task;
+use kforge_types::record::{Platform, StepKind};
 
 /// What does a task for a device if a scenario stands in for one.
 pub fn handler(task: &Task) -> Option<Handler> {
-    if task.tool(TOOL).is_err() || On::of(&task.spec) != On::Device {
+    if task.tool(TOOL).is_err() || Platform::of(&task.spec.params) != Platform::Device {
         return None;
     }
     match task.spec.kind {

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::model::bound::Launch;
-use crate::model::grid;
-use crate::record::DeviceClass;
-use crate::record::peaks::PeaksObserved;
-use crate::record::profile::Peaks;
+use kforge_types::model::bound::Launch;
+use kforge_types::model::grid;
+use kforge_types::record::DeviceClass;
+use kforge_types::record::peaks::PeaksObserved;
+use kforge_types::record::profile::Peaks;
 
 /// A scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]

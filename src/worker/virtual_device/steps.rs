@@ -3,17 +3,17 @@
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Device, Fault, Scenario};
-use crate::measure::compare::Comparison;
-use crate::model::{Role, Tensor};
-use crate::record::params::{PairsParams, VerifyParams};
-use crate::record::peaks::{PeaksObserved, PeaksParams};
-use crate::record::profile::{Peaks, ProfileObserved, ProfileParams};
-use crate::record::timing::{BenchObserved, PairsObserved, Series};
-use crate::record::{
+use kforge_harness::message::Response;
+use kforge_harness::task::{Task, failed};
+use kforge_numerics::measure::compare::Comparison;
+use kforge_types::model::{Role, Tensor};
+use kforge_types::record::params::{PairsParams, VerifyParams};
+use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
+use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
+use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
+use kforge_types::record::{
     Determinism, Finding, FindingKind, OutputObserved, Provenance, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
-use crate::worker::message::Response;
-use crate::worker::task::{Task, failed};
 
 /// Samples of a series.
 const SAMPLES: usize = 31;
@@ -85,7 +85,7 @@ impl At {
         summary: String,
     ) -> Result<Response, Response> {
         task.write_document("observation", seen)?;
-        task.write_document(crate::engine::evidence::PROVENANCE, &self.provenance)?;
+        task.write_document(kforge_engine::evidence::PROVENANCE, &self.provenance)?;
         let verdict = match fault {
             Some(Fault::TimeOut) => Some(Verdict::Fail("timed out".into())),
             Some(Fault::Crash) => Some(Verdict::Fail(CRASHED.into())),

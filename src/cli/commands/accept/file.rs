@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use crate::base::Digest;
 use crate::cli::args::AcceptArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::build::Ready;
 use crate::cli::session::standing::Stands;
-use crate::model::Kernel;
-use crate::release::provenance::{Champion, Provenance};
-use crate::workspace::accepted::{Accepted, Made, accepted};
-use crate::workspace::changes::Change;
-use crate::workspace::edit;
-use crate::workspace::find::{MANIFEST, tidy};
-use crate::workspace::{Member, Workspace};
+use kforge_foundation::base::Digest;
+use kforge_pipeline::release::provenance::{Champion, Provenance};
+use kforge_project::workspace::accepted::{Accepted, Made, accepted};
+use kforge_project::workspace::changes::Change;
+use kforge_project::workspace::edit;
+use kforge_project::workspace::find::{MANIFEST, tidy};
+use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::Kernel;
 
 /// The folder for sources of kernels, where a package has one.
 const FOLDER: &str = "kernels";
@@ -42,7 +42,9 @@ pub(super) fn files(
     let source = place(context, member, kernel, args)?;
     let recorded = ready.recorded.iter().find(|r| r.seat == first.seat);
     let answer = written.and(recorded).and_then(|recorded| {
-        let same = |a: &crate::plan::input::Attempt| a.written.as_ref().is_some_and(|k| k.source == first.build.source);
+        let same = |a: &kforge_pipeline::plan::input::Attempt| {
+            a.written.as_ref().is_some_and(|k| k.source == first.build.source)
+        };
         recorded.answers.get(recorded.attempts.iter().position(same)?).cloned()
     });
     let name = args.name.as_ref().unwrap_or(&kernel.name);

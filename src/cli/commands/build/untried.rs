@@ -1,7 +1,7 @@
 //! Which steps a failure kept from being tried, in a line. Knows how a build ended; why a step failed is told elsewhere.
 
-use crate::engine::{BuildOutcome, Done, INTERRUPTED};
-use crate::record::Outcome;
+use kforge_engine::{BuildOutcome, Done, INTERRUPTED};
+use kforge_types::record::Outcome;
 
 /// How many steps were not tried because something failed, and whether `--keep-going` would try some of them; none where there are no such steps, or where the
 /// build was interrupted and might have tried them. What was skipped because this machine cannot run what it needs is not told of.
@@ -17,7 +17,7 @@ pub(super) fn untried(outcome: &BuildOutcome) -> Option<String> {
         return None;
     }
     let (steps, verb) = (super::super::count(count, "step"), if count == 1 { "was" } else { "were" });
-    let could = |node: &crate::engine::Node| node.unavailable.is_none();
+    let could = |node: &kforge_engine::Node| node.unavailable.is_none();
     let more = outcome.graph.nodes().zip(&outcome.steps).any(|(node, done)| stopped(done) && could(node));
     let after = outcome.stopped_by.as_ref().map_or_else(
         || "because something that they need failed".to_string(),

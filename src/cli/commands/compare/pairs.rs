@@ -2,17 +2,17 @@
 //! [`Decision`] alone.
 
 use super::sides::{Side, Stood};
-use crate::base::Digest;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::engine::evidence::Record;
-use crate::engine::{self, Blobs, BuildOptions, Graph, Node, Source};
-use crate::plan::regression;
-use crate::record::event::Event;
-use crate::record::timing::{BenchObserved, PairsObserved, Series};
-use crate::record::{Outcome, StepKind};
-use crate::release::comparison::{Decision, Seat};
-use crate::release::{Bundle, holdings};
+use kforge_engine::evidence::Record;
+use kforge_engine::{Blobs, BuildOptions, Graph, Node, Source};
+use kforge_foundation::base::Digest;
+use kforge_pipeline::plan::regression;
+use kforge_pipeline::release::comparison::{Decision, Seat};
+use kforge_pipeline::release::{Bundle, holdings};
+use kforge_types::record::event::Event;
+use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
+use kforge_types::record::{Outcome, StepKind};
 
 /// A node that cannot run if something that it reads is not here; what was recorded still answers.
 pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
@@ -50,7 +50,7 @@ pub(super) fn paired(
         }
     };
     let outcome =
-        ready.with_services(context, opened, |services| engine::build(graph, &options, services, &mut on_event));
+        ready.with_services(context, opened, |services| kforge_engine::build(graph, &options, services, &mut on_event));
     ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
     if outcome.interrupted {
         context.console.error("interrupted");

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::build::{Watch, execute, failing};
-use crate::base::Digest;
 use crate::cli::args::CompareArgs;
 use crate::cli::exit::Exit;
 use crate::cli::session::build::{Asked, Packages, Ready};
 use crate::cli::session::champions::Champion;
 use crate::cli::session::{Context, Opened};
-use crate::engine::evidence::Record;
-use crate::engine::{self, Blobs, BuildOptions, BuildOutcome, Done, Graph, GraphError, Node};
-use crate::model::Arch;
-use crate::plan::Goal;
-use crate::record::timing::BenchObserved;
-use crate::record::{DeviceClass, Outcome, Spec, StepKind};
-use crate::release::Bundle;
-use crate::release::comparison::{Seat, Unbuilt, Wrong};
-use crate::workspace::Workspace;
-use crate::workspace::select::Selected;
+use kforge_engine::evidence::Record;
+use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Graph, GraphError, Node};
+use kforge_foundation::base::Digest;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::Bundle;
+use kforge_pipeline::release::comparison::{Seat, Unbuilt, Wrong};
+use kforge_project::workspace::Workspace;
+use kforge_project::workspace::select::Selected;
+use kforge_types::model::Arch;
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{DeviceClass, Outcome, Spec, StepKind};
 
 /// What is known of who stands for a seat.
 #[derive(Debug, Clone)]
@@ -102,7 +102,7 @@ pub(super) fn built<R>(
         context.console.error(&format!("BUG: {e}"));
         Exit::Bug
     })?;
-    let known = ready.with_services(context, &opened, |services| engine::questions(graph, &options, services));
+    let known = ready.with_services(context, &opened, |services| kforge_engine::questions(graph, &options, services));
     let champions = ready.champions(&known);
     let evidence = ready.evidence(&opened);
     let mut standings = Standings::new();

@@ -6,9 +6,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::model::Package;
-use crate::record::event::{Labels, StepFinished};
-use crate::record::{Outcome, StepKind, Verdict};
+use kforge_types::model::Package;
+use kforge_types::record::event::{Labels, StepFinished};
+use kforge_types::record::{Outcome, StepKind, Verdict};
 
 /// How the verdict on values that were compared begins; any other is on what a kernel did, which explains wrong values.
 static COMPARED: LazyLock<Regex> = LazyLock::new(|| {
@@ -108,7 +108,7 @@ fn seat(labels: &Labels) -> Seat {
 mod tests {
     use super::super::tests::step;
     use super::*;
-    use crate::model;
+    use kforge_types::model;
 
     const MANIFEST: &str = "[package]\nname = \"p\"\n[targets.cpu]\n\
         [operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\n\
@@ -118,7 +118,10 @@ mod tests {
         [[kernel.k.launch]]\nentry = \"k\"\ngrid = [\"1\"]\nblock = [\"32\"]\nargs = [\"x\", \"y\", \"n\"]\n";
 
     fn package() -> Package {
-        let file = std::sync::Arc::new(crate::base::SourceFile { name: "kernel.toml".into(), text: MANIFEST.into() });
+        let file = std::sync::Arc::new(kforge_foundation::base::SourceFile {
+            name: "kernel.toml".into(),
+            text: MANIFEST.into(),
+        });
         let (manifest, said) = model::parse(&file);
         assert!(said.is_empty(), "{said:?}");
         model::inherit(&manifest.unwrap(), None).0.unwrap()

@@ -15,13 +15,13 @@ use crate::cli::exit::Exit;
 use crate::cli::session::build::Packages;
 use crate::cli::session::rounds::{Recorded, Seat};
 use crate::cli::session::{Context, Opened};
-use crate::engine::answers::Answers;
-use crate::engine::home::Home;
-use crate::engine::lock::{Lock, LockError, Mode, Wait};
-use crate::model::agent::RULES;
-use crate::model::{Agent, Kernel, Package};
-use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings};
-use crate::record::answer::{ANSWER_FORMAT, Answer, Question};
+use kforge_engine::answers::Answers;
+use kforge_engine::home::Home;
+use kforge_engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_pipeline::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings};
+use kforge_types::model::agent::RULES;
+use kforge_types::model::{Agent, Kernel, Package};
+use kforge_types::record::answer::{ANSWER_FORMAT, Answer, Question};
 
 /// How often the progress bar is drawn anew while nothing happens.
 const REDRAW: Duration = Duration::from_millis(250);

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use super::found::{Became, Results};
-use crate::base::Digest;
 use crate::cli::session::rounds::{About, Recorded};
-use crate::measure::attribute::without_shapes;
-use crate::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
-use crate::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
-use crate::optimize::agents::briefing::{Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible};
-use crate::optimize::exemplars::{TAU, exemplars as draw};
-use crate::plan::variants::Build;
-use crate::record::params::Fate;
-use crate::record::round::Decision;
+use kforge_foundation::base::Digest;
+use kforge_numerics::measure::attribute::without_shapes;
+use kforge_pipeline::optimize::agents::briefing::{
+    Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible,
+};
+use kforge_pipeline::optimize::exemplars::{TAU, exemplars as draw};
+use kforge_pipeline::plan::variants::Build;
+use kforge_types::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
+use kforge_types::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
+use kforge_types::record::params::Fate;
+use kforge_types::record::round::Decision;
 
 /// What an agent is told before an attempt at a round. `decision` is what the round is to try.
 pub(super) fn briefing(

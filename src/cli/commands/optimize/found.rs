@@ -9,15 +9,15 @@ use serde::de::DeserializeOwned;
 use crate::cli::session::build::Ready;
 use crate::cli::session::places::Places;
 use crate::cli::session::rounds::Seat;
-use crate::engine::{Blobs, BuildOutcome};
-use crate::model::{Operator, ShapeRole};
-use crate::optimize::next::Found;
-use crate::plan::kernels::Selected;
-use crate::plan::variants::Build;
-use crate::record::params::{Judgement, Selection};
-use crate::record::profile::Roofline;
-use crate::record::round::Decision;
-use crate::record::{Outcome, StepKind, Verdict};
+use kforge_engine::{Blobs, BuildOutcome};
+use kforge_pipeline::optimize::next::Found;
+use kforge_pipeline::plan::kernels::Selected;
+use kforge_pipeline::plan::variants::Build;
+use kforge_types::model::{Operator, ShapeRole};
+use kforge_types::record::params::{Judgement, Selection};
+use kforge_types::record::profile::Roofline;
+use kforge_types::record::round::Decision;
+use kforge_types::record::{Outcome, StepKind, Verdict};
 
 /// The results of one build, for one seat.
 pub(super) struct Results<'r, 'p> {
@@ -187,14 +187,14 @@ impl<'r, 'p> Results<'r, 'p> {
         let mut out = BTreeMap::new();
         for build in &selected.builds {
             let Some(input) = select.inputs.get(&format!("bench:{}:{at}", build.variant.order)) else { continue };
-            let crate::engine::Source::Output { node, .. } = &input.source else { continue };
-            let Some(seen) = self.document::<crate::record::timing::BenchObserved>(node, "observation") else {
+            let kforge_engine::Source::Output { node, .. } = &input.source else { continue };
+            let Some(seen) = self.document::<kforge_types::record::timing::BenchObserved>(node, "observation") else {
                 continue;
             };
             let series = if hot { seen.hot } else { seen.cold };
             let samples = series.map(|s| s.samples_ns).unwrap_or_default();
             if !samples.is_empty() {
-                out.insert(build.label.clone(), crate::measure::stats::median(&samples));
+                out.insert(build.label.clone(), kforge_numerics::measure::stats::median(&samples));
             }
         }
         out

@@ -1,20 +1,20 @@
 //! Earlier candidates of other rounds and kernels for a prompt. Knows where sources are, and what must not be told; which candidates come first is
-//! [`crate::optimize::memory`]'s to say.
+//! [`kforge_pipeline::optimize::memory`]'s to say.
 
 use std::collections::BTreeSet;
 
-use crate::base::Digest;
 use crate::cli::exit::Exit;
 use crate::cli::session::candidates::source;
 use crate::cli::session::rounds::{About, Recorded};
 use crate::cli::session::{Context, Opened};
-use crate::model::agent::Scope;
-use crate::optimize::agents::briefing::{Briefing, Exemplar, LONGEST_EXEMPLAR, LONGEST_EXEMPLARS};
-use crate::optimize::held_back::HeldBack;
-use crate::optimize::kind::Kind;
-use crate::optimize::memory::{Likeness, SHOWN, Wanted};
-use crate::optimize::methods::registry;
-use crate::record::candidate::Candidate;
+use kforge_foundation::base::Digest;
+use kforge_pipeline::optimize::agents::briefing::{Briefing, Exemplar, LONGEST_EXEMPLAR, LONGEST_EXEMPLARS};
+use kforge_pipeline::optimize::held_back::HeldBack;
+use kforge_pipeline::optimize::kind::Kind;
+use kforge_pipeline::optimize::memory::{Likeness, SHOWN, Wanted};
+use kforge_pipeline::optimize::methods::registry;
+use kforge_types::model::agent::Scope;
+use kforge_types::record::candidate::Candidate;
 
 /// What a workspace remembers, as prompts draw on it.
 pub(super) struct Memory<'o> {

@@ -8,8 +8,8 @@ use crate::cli::commands::count;
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
-use crate::optimize::agents::ask::{AskEvent, Ledger, Spent};
-use crate::record::answer::Role;
+use kforge_pipeline::optimize::agents::ask::{AskEvent, Ledger, Spent};
+use kforge_types::record::answer::Role;
 
 /// One question as it is told of.
 pub(super) struct About {

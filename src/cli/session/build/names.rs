@@ -2,10 +2,10 @@
 
 use super::super::rounds::Recorded;
 use super::Ready;
-use crate::plan::variants::Build;
-use crate::record::StepKind;
-use crate::report::document::BasisReport;
-use crate::report::{Names, rounds};
+use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::report::document::BasisReport;
+use kforge_pipeline::report::{Names, rounds};
+use kforge_types::record::StepKind;
 
 impl Ready<'_> {
     /// The rounds of every seat that has some, as reports tell of them.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::super::open::{Context, Opened};
 use super::Asked;
-use crate::base::{Diagnostic, SourceFile};
 use crate::cli::args::Select;
 use crate::cli::exit::Exit;
-use crate::model::{self, Package};
-use crate::workspace::select::Selected;
-use crate::workspace::{Member, Workspace};
+use kforge_foundation::base::{Diagnostic, SourceFile};
+use kforge_project::workspace::select::Selected;
+use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::{self, Package};
 
 /// The packages of a build, kept while the plan borrows them.
 pub struct Packages {

@@ -8,9 +8,9 @@ use super::super::sources::Libraries;
 use super::super::tools::{self, Wanted};
 use super::{Asked, Packages};
 use crate::cli::exit::Exit;
-use crate::model;
-use crate::plan::Selection;
-use crate::toolchain::{Cuda, Pip, cuda};
+use kforge_pipeline::plan::Selection;
+use kforge_project::toolchain::{Cuda, Pip, cuda};
+use kforge_types::model;
 
 impl Context {
     /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed. Sets `refused` where it is and fails.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use super::super::open::{Context, Opened};
 use super::super::workers::Workers;
 use super::Ready;
-use crate::base::Diagnostic;
-use crate::engine::action::asks_device;
-use crate::engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
-use crate::engine::journal::JournalCache;
-use crate::engine::{Blobs, BuildOutcome, Cache, Runner, Services};
-use crate::record::event::CacheOrigin;
-use crate::record::{Spec, StepKind};
-use crate::step::Runners;
-use crate::step::runners::Remote;
+use kforge_engine::action::asks_device;
+use kforge_engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
+use kforge_engine::journal::JournalCache;
+use kforge_engine::{Blobs, BuildOutcome, Cache, Runner, Services};
+use kforge_foundation::base::Diagnostic;
+use kforge_pipeline::step::Runners;
+use kforge_pipeline::step::runners::Remote;
+use kforge_types::record::event::CacheOrigin;
+use kforge_types::record::{Spec, StepKind};
 
 impl Ready<'_> {
     /// Calls `with` with everything the engine is given.
@@ -56,6 +56,7 @@ impl Ready<'_> {
             memory: &self.memory,
             locks: &self.actions,
             expand: &self.expander,
+            implementations: &self.implementations,
         };
         let done = with(&services);
         // It is in the store whatever comes of this, and answers; but only the device could make it again.

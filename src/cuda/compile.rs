@@ -1,0 +1,211 @@
+//! Compiles a staged source to a cubin with the compiler that was asked for. Knows when to go from NVRTC to nvcc; does not know where either came from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::load::Made;
+use super::{elf, fatbin, log, nvcc, nvrtc};
+use kforge_harness::compilers::Within;
+use kforge_types::model::target::capability;
+use kforge_types::record::Note;
+use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
+
+/// A compiled source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CudaCompiled {
+    /// Machine code for one architecture, or the library that holds it beside a launcher of its own: the step's `binary`.
+    pub cubin: Vec<u8>,
+    /// What only the compiler knows: the step's `facts`.
+    pub facts: CompileFacts,
+    /// What it said, without times: the step's `log`.
+    pub log: String,
+    /// Its warnings, and what else is to be said.
+    pub notes: Vec<Note>,
+}
+
+/// Why there is no binary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CudaCompileError {
+    /// The source is wrong.
+    #[error("{message}")]
+    Failed {
+        /// The first error in one line: `norms/main.cu:9: identifier "foo" is undefined`.
+        message: String,
+        /// All that the compiler said.
+        log: String,
+    },
+    /// Only nvcc can compile it, and no place of nvcc was given: install it and ask again.
+    #[error("nvcc is needed: {why}")]
+    NeedsNvcc {
+        /// What NVRTC lacks.
+        why: String,
+        /// What NVRTC said.
+        log: String,
+    },
+    /// This process has loaded another NVRTC: ask a fresh one.
+    #[error("a fresh worker is needed: {why}")]
+    NeedsFreshProcess {
+        /// Which.
+        why: String,
+    },
+    /// This machine cannot.
+    #[error("{why}")]
+    Unavailable {
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl CudaCompileError {
+    pub(super) fn failed(message: String) -> Self {
+        CudaCompileError::Failed { message, log: String::new() }
+    }
+}
+
+/// How long compiling a source of the caller's own may take.
+const LONGEST: Duration = Duration::from_secs(600);
+
+/// Compiles a source of the caller's own, unconfined: see [`compile_within`].
+///
+/// # Errors
+/// As there.
+pub fn compile(
+    params: &CompileParams,
+    source: &Path,
+    shim: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    scratch: &Path,
+) -> Result<CudaCompiled, CudaCompileError> {
+    compile_within(params, source, shim, tools, &Within { scratch, bounds: None, deadline: Instant::now() + LONGEST })
+}
+
+/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
+/// only NVRTC reads, `tools` says where compilers are (names as in
+/// [`kforge_harness::message::Places`]), `within` where compilers work and how they are confined.
+///
+/// # Errors
+/// The source is wrong, or a tool is missing: see [`CudaCompileError`].
+pub fn compile_within(
+    params: &CompileParams,
+    source: &Path,
+    shim: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &Within<'_>,
+) -> Result<CudaCompiled, CudaCompileError> {
+    capability(&params.arch).map_err(|expected| {
+        CudaCompileError::failed(format!("`{}` is not an architecture: expected {expected}", params.arch))
+    })?;
+    if let Some(function) = &params.host {
+        let Some(nvcc) = tools.get("nvcc") else {
+            let why = "the kernel has a launcher of its own, which is host code".to_string();
+            return Err(CudaCompileError::NeedsNvcc { why, log: String::new() });
+        };
+        let made = nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile_library()?;
+        return finish_library(params, function, made);
+    }
+    if params.entries.is_empty() {
+        return Err(CudaCompileError::failed(format!("no launch names an entry of `{}`", params.main)));
+    }
+    match params.compiler {
+        Compiler::Nvrtc => finish(params, by_nvrtc(params, source, shim, tools, within)?, "nvrtc", vec![]),
+        Compiler::Nvcc => {
+            finish(params, by_nvcc(params, source, tools, within, "the kernel asks for it", "")?, "nvcc", vec![])
+        }
+        Compiler::Auto => {
+            let made = by_nvrtc(params, source, shim, tools, within)?;
+            let Some(why) = nvrtc::wants_nvcc(&made) else { return finish(params, made, "nvrtc", vec![]) };
+            let by_nvcc = by_nvcc(params, source, tools, within, &why, &made.log)?;
+            let note = Note {
+                severity: kforge_foundation::base::Severity::Note,
+                code: "compile.nvcc".into(),
+                message: format!("compiled with nvcc: {why}"),
+            };
+            finish(params, by_nvcc, "nvcc", vec![note])
+        }
+        Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
+            Err(CudaCompileError::failed(format!("`{}` is not compiled by the emulator's compiler", params.arch)))
+        }
+    }
+}
+
+fn tool<'a>(tools: &'a BTreeMap<String, PathBuf>, name: &str) -> Result<&'a Path, CudaCompileError> {
+    let missing = || CudaCompileError::Unavailable { why: format!("the toolchain has no {name} here") };
+    tools.get(name).map(PathBuf::as_path).ok_or_else(missing)
+}
+
+fn by_nvrtc(
+    params: &CompileParams,
+    source: &Path,
+    shim: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &Within<'_>,
+) -> Result<Made, CudaCompileError> {
+    let library = (tool(tools, "nvrtc")?, tool(tools, "nvrtc-builtins")?);
+    nvrtc::compile(params, source, shim, library, tool(tools, "cuda-include")?, within)
+}
+
+fn by_nvcc(
+    params: &CompileParams,
+    source: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &Within<'_>,
+    why: &str,
+    said: &str,
+) -> Result<Made, CudaCompileError> {
+    let Some(nvcc) = tools.get("nvcc") else {
+        return Err(CudaCompileError::NeedsNvcc { why: why.to_string(), log: said.to_string() });
+    };
+    nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile()
+}
+
+/// Checks that the launcher is there and puts together what is told of the kernels beside it.
+fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<CudaCompiled, CudaCompileError> {
+    let messages = log::messages(&made.log);
+    let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log) };
+    let Some((library, _)) = &made.result else {
+        let message = log::first_error(&messages, &[]).or_else(|| log::linkers_error(&made.log));
+        return Err(failed(message.unwrap_or_else(|| format!("`{}` does not compile", params.main))));
+    };
+    if !fatbin::exports(library, function).map_err(CudaCompileError::failed)? {
+        return Err(failed(format!("`{}` has no function `{function}`: is it `extern \"C\"`?", params.main)));
+    }
+    let mut symbols = vec![];
+    for cubin in fatbin::cubins(library).map_err(CudaCompileError::failed)? {
+        symbols.extend(elf::kernels(cubin).map_err(CudaCompileError::failed)?);
+    }
+    symbols.sort();
+    let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log) };
+    let (notes, log) = (log::warnings(&messages), log::timeless(&made.log));
+    let library = made.result.map(|(library, _)| library).unwrap_or_default();
+    Ok(CudaCompiled { cubin: library, facts, log, notes })
+}
+
+/// Checks that every entry has machine code and puts together what is told of it.
+fn finish(
+    params: &CompileParams,
+    made: Made,
+    compiler: &str,
+    notes: Vec<Note>,
+) -> Result<CudaCompiled, CudaCompileError> {
+    let messages = log::messages(&made.log);
+    let Some((cubin, symbols)) = made.result else {
+        let message = log::first_error(&messages, &params.entries)
+            .unwrap_or_else(|| format!("`{}` does not compile", params.main));
+        return Err(CudaCompileError::Failed { message, log: log::timeless(&made.log) });
+    };
+    // A template that nothing instantiates compiles to an empty success.
+    let there = elf::functions(&cubin).map_err(CudaCompileError::failed)?;
+    if let Some((entry, symbol)) = params.entries.iter().zip(&symbols).find(|(_, symbol)| !there.contains(*symbol)) {
+        return Err(CudaCompileError::Failed {
+            message: format!(
+                "entry `{entry}` (`{symbol}`) has no machine code in `{}`: is it a `__global__` function?",
+                params.main
+            ),
+            log: log::timeless(&made.log),
+        });
+    }
+    let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills: log::spills(&made.log) };
+    let notes = log::warnings(&messages).into_iter().chain(notes).collect();
+    Ok(CudaCompiled { cubin, facts, log: log::timeless(&made.log), notes })
+}

@@ -1,0 +1,303 @@
+//! The bench step: samples, cold and hot, of launches whose outputs are then found to be right. Knows runners, sets and states; when enough is enough and which
+//! samples count says [`sampling`].
+//!
+//! | what a kernel might do | what stands against it |
+//! |---|---|
+//! | leave an answer for the next sample to find | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
+//! | work only where its outputs will be read | batches have lengths, and are followed by a look at outputs, that nobody outside this process knows |
+//! | keep answers by address, by how often it ran or by content | sets of buffers take turns and swap inputs; the first sample on inputs that never were on the device must take no longer |
+//! | answer otherwise when it is timed | outputs are those of a launch that nobody timed, of a module loaded anew |
+//! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
+//!
+//! A bench of few samples (`samples`) says who is worth a full one, and nobody wins by it: it is looked at once, at its end, and its outputs may be those that a launch
+//! of any variant left when it was verified. Of a variant whose first two launches are each slower by four tenths than the best whose few samples stand the second of them
+//! is enough.
+//!
+//! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
+//!
+//! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. Where two kernels are compared, pairs does it in a runner of its own.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::client::Lost;
+use super::left::{self, Usual};
+use super::made::{self, Inputs};
+use super::monitor::{Monitor, State};
+use super::rig::{Candidate, Rig};
+use kforge_engine::evidence::PROVENANCE;
+use kforge_harness::layout::POISONS;
+use kforge_harness::message::Response;
+use kforge_harness::task::{Task, failed};
+use kforge_numerics::measure::sampling;
+use kforge_numerics::measure::stats::median;
+use kforge_types::model::Metric;
+use kforge_types::record::params::{Trial, VerifyParams};
+use kforge_types::record::timing::{BenchObserved, Series};
+use kforge_types::record::{Provenance, Verdict};
+
+mod best;
+mod looks;
+mod plausible;
+mod samples;
+
+use best::{best, remember, work};
+
+const SLOT: u8 = 0;
+/// Sets of buffers that cold samples take in turn.
+const SETS: u32 = 4;
+/// The byte around buffers.
+const CANARY: u8 = 0xc5;
+
+/// Does a bench step.
+pub fn bench(task: &Task) -> Response {
+    benched(task).unwrap_or_else(|response| response)
+}
+
+fn benched(task: &Task) -> Result<Response, Response> {
+    let params: VerifyParams = task.params()?;
+    let candidate = Candidate::new(task, &params, "")?;
+    let mut seen = BenchObserved {
+        cold: None,
+        hot: None,
+        verified: false,
+        peaks: None,
+        few: params.samples.is_some(),
+        took_s: None,
+    };
+    let mut rig = Rig::new(task, &params.arch, false)?;
+    let mut provenance = rig.provenance(params.protocol);
+    rig.possible(&params)?;
+    // Made before anyone is kept waiting.
+    let (inputs, fresh) = match params.samples {
+        Some(_) => (inputs(task, &params, 1)?, None),
+        None => (inputs(task, &params, 2)?, Some(made::unkept(task, &params.problem, &unseen(&params))?)),
+    };
+    let work = work(&params, &rig.client.facts.uuid)?;
+    let monitor = Monitor::new(&rig.client.facts.uuid);
+    rig.lock(true)?;
+    let sets = rig.sets(&params, sets(&params))?;
+    let held = Instant::now();
+    let untimed = inputs.iter().map(|_| Untimed::default()).collect();
+    let mut bench = Bench {
+        params: &params,
+        candidate: &candidate,
+        rig,
+        monitor,
+        sets,
+        turn: 0,
+        inputs: &inputs,
+        untimed,
+        states: vec![],
+        luck: made::secret(),
+        is_warm: false,
+        best: best(&work),
+    };
+    let verdict = match bench.all(fresh.as_ref(), &mut seen) {
+        Ok(verdict) => verdict.map(|verdict| (verdict, false)),
+        Err(lost) => Some(lost.verdict()?),
+    };
+    tell(&mut provenance, &bench.states);
+    seen.peaks = bench.rig.client.facts.stated();
+    seen.took_s = Some(held.elapsed().as_secs_f64());
+    bench.rig.unlock();
+    bench.rig.leave(&mut provenance);
+    task.write_document("observation", &seen)?;
+    task.write_document(PROVENANCE, &provenance)?;
+    // Nobody is measured by one whose samples do not count.
+    if let ([Some(series), None] | [None, Some(series)], true) = ([&seen.cold, &seen.hot], seen.verified && seen.few)
+        && !series.samples_ns.is_empty()
+    {
+        remember(work, median(&series.samples_ns));
+    }
+    let kept = |series: &Option<Series>| series.as_ref().map_or(0, |s| s.samples_ns.len());
+    let summary = format!("{} cold and {} hot samples", kept(&seen.cold), kept(&seen.hot));
+    let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
+    Ok(Response::Done { verdict, notes: vec![], summary, forget })
+}
+
+/// Sets of buffers to take samples on in turn: hot samples are taken on one.
+fn sets(params: &VerifyParams) -> u32 {
+    match (params.samples, params.only) {
+        (Some(_), Some(Metric::Hot)) => 1,
+        _ => SETS,
+    }
+}
+
+/// Inputs of the first trials: of two, where answers that were kept are to show.
+pub(super) fn inputs(task: &Task, params: &VerifyParams, most: usize) -> Result<Vec<Arc<Inputs>>, Response> {
+    let trials = params.trials.iter().take(most);
+    let inputs: Vec<_> = trials.map(|trial| made::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
+    if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
+}
+
+/// A trial that no other step has: the first one's distribution, from a seed that nobody outside this process knows.
+fn unseen(params: &VerifyParams) -> Trial {
+    let distribution = params.trials.first().map_or("uniform", |trial| &trial.distribution).to_string();
+    Trial { trial: params.trials.len() as u32, seed: made::secret(), distribution }
+}
+
+/// Writes the states of the device into the provenance: median clocks, highest temperature, all that limited it.
+pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
+    let middle = |of: fn(&State) -> Option<u32>| {
+        let all: Vec<f64> = states.iter().filter_map(of).map(f64::from).collect();
+        (!all.is_empty()).then(|| median(&all) as u32)
+    };
+    let sm = middle(|s| s.clocks_mhz.map(|c| c.0));
+    provenance.clocks_mhz = sm.zip(middle(|s| s.clocks_mhz.map(|c| c.1)));
+    provenance.temperature_c = states.iter().filter_map(|s| s.temperature_c).max();
+    provenance.throttle = sampling::names(states.iter().filter_map(|s| s.reasons).fold(0, |all, bits| all | bits));
+}
+
+/// What launches that nobody timed left, on one of the inputs.
+#[derive(Default)]
+struct Untimed<'a> {
+    /// None where there were none yet.
+    sums: Vec<u64>,
+    /// Looked at once sums do not suffice.
+    usual: Option<Usual<'a>>,
+}
+
+struct Bench<'a> {
+    params: &'a VerifyParams,
+    candidate: &'a Candidate<'a>,
+    rig: Rig<'a>,
+    monitor: Monitor,
+    sets: u32,
+    /// How often inputs were swapped.
+    turn: u32,
+    inputs: &'a [Arc<Inputs>],
+    /// What each of the inputs comes to when nobody times it.
+    untimed: Vec<Untimed<'a>>,
+    states: Vec<State>,
+    /// What decides when outputs are looked at.
+    luck: u64,
+    /// Whether the last that ran was a hot sample on buffers that nobody touched since.
+    is_warm: bool,
+    /// The least median of few samples that this process has seen of another variant at the same work.
+    best: Option<f64>,
+}
+
+impl<'a> Bench<'a> {
+    fn all(&mut self, fresh: Option<&Arc<Inputs>>, seen: &mut BenchObserved) -> Result<Option<Verdict>, Lost> {
+        let images = Rig::images(self.params, &self.inputs[0], POISONS[0]);
+        for set in 0..self.sets {
+            self.rig.allocate(set, &images);
+        }
+        self.rig.load(SLOT, self.candidate)?;
+        // After few samples nobody wins: that they left what a launch of some variant left when it was verified is enough then.
+        if fresh.is_some() {
+            for trial in 0..self.inputs.len() {
+                self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], 0)?;
+            }
+            self.reload()?;
+        }
+        let said = self.series_and_looks(fresh, seen)?;
+        // What is implausible is unknown, and nobody wins by it.
+        seen.verified = said.is_none();
+        self.rig.unload(SLOT);
+        Ok(said)
+    }
+
+    fn series_and_looks(
+        &mut self,
+        fresh: Option<&Arc<Inputs>>,
+        seen: &mut BenchObserved,
+    ) -> Result<Option<Verdict>, Lost> {
+        for (metric, place) in [(Metric::Cold, &mut seen.cold), (Metric::Hot, &mut seen.hot)] {
+            if self.params.only.is_some_and(|only| only != metric) {
+                continue;
+            }
+            let (series, wrong) = self.series(metric == Metric::Cold)?;
+            *place = Some(series);
+            if let Some(wrong) = wrong {
+                return Ok(Some(Verdict::Fail(wrong)));
+            }
+        }
+        if let (Some(fresh), Some(cold)) = (fresh, &seen.cold)
+            && let Some(said) = self.fresh(fresh, cold)?
+        {
+            return Ok(Some(said));
+        }
+        self.plausible(seen)
+    }
+
+    /// A number below `below` that nobody outside this process can know.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.luck = made::another(self.luck);
+        self.luck % below
+    }
+
+    /// The module loaded anew: nothing is left of what it kept in globals.
+    fn reload(&mut self) -> Result<(), Lost> {
+        self.rig.unload(SLOT);
+        self.rig.load(SLOT, self.candidate)
+    }
+
+    /// Sums of what launches that nobody times leave in a set.
+    fn launch_untimed(&mut self, inputs: &Inputs, set: u32) -> Result<Vec<u64>, Lost> {
+        let images = Rig::images(self.params, inputs, POISONS[0]);
+        self.rig.lay(set, &images, CANARY)?;
+        self.rig.constants(SLOT, self.candidate, set);
+        let shown = self.rig.run_and_show(SLOT, set, &images, CANARY)?;
+        Ok(left::sums(&images, &shown))
+    }
+
+    /// Which inputs a set holds now.
+    fn trial(&self, set: u32) -> usize {
+        (set + self.turn) as usize % self.inputs.len()
+    }
+
+    fn lay(&mut self, set: u32) -> Result<(), Lost> {
+        self.is_warm = false;
+        let inputs = &self.inputs[self.trial(set)];
+        let images = Rig::images(self.params, inputs, POISONS[self.turn as usize % 2]);
+        self.rig.lay(set, &images, CANARY)
+    }
+
+    /// Lays all sets, and fills constants, which are the module's: the sets that share it hold what the first does.
+    fn lay_all(&mut self) -> Result<(), Lost> {
+        for set in 0..self.sets {
+            self.lay(set)?;
+        }
+        self.rig.constants(SLOT, self.candidate, 0);
+        Ok(())
+    }
+
+    /// Has the sets swap inputs, and poisons the rest otherwise.
+    fn swap(&mut self) -> Result<(), Lost> {
+        self.turn += 1;
+        self.lay_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_come_to_median_clocks_and_all_that_limited_them() {
+        let state = |mhz, reasons| State {
+            clocks_mhz: Some((mhz, 3201)),
+            temperature_c: Some(mhz / 30),
+            power_mw: None,
+            reasons: Some(reasons),
+        };
+        let mut provenance = Provenance {
+            device: crate::device::testing::h200().class(),
+            driver: "1".into(),
+            kforge: "1".into(),
+            protocol: 1,
+            measured_at: String::new(),
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
+            spent_us: Default::default(),
+        };
+        tell(&mut provenance, &[state(1980, 1), state(1965, 4), state(1200, 0x40)]);
+        assert_eq!((provenance.clocks_mhz, provenance.temperature_c), (Some((1965, 3201)), Some(66)));
+        assert_eq!(provenance.throttle, ["sw_power_cap", "hw_thermal_slowdown"]);
+        tell(&mut provenance, &[]);
+        assert_eq!(provenance.clocks_mhz, None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the judge's own clock below it. Knows peaks and floors; takes no
+//! samples of the bench.
+
+use std::time::Instant;
+
+use super::super::client::Lost;
+use super::super::wire::Shot;
+use super::samples::BATCH;
+use super::{Bench, SLOT};
+use kforge_numerics::measure::floor::{Arithmetic, Moved};
+use kforge_numerics::measure::sampling;
+use kforge_numerics::measure::stats::median;
+use kforge_types::model::Role;
+use kforge_types::record::params::VerifyParams;
+use kforge_types::record::timing::{BenchObserved, Series};
+use kforge_types::record::{Unknown, Verdict};
+
+/// What an operator has to move. Of bytes that it states itself nobody says which way they go: at least half of them go one way.
+fn moved(params: &VerifyParams) -> Moved {
+    if let Some(stated) = params.bytes {
+        let half = (stated / 2.0) as u64;
+        return Moved { read: half, written: half };
+    }
+    let sum = |not: Role| {
+        let tensors = params.problem.tensors.iter().filter(|t| t.role != not);
+        tensors.map(|t| t.elements() * t.dtype.bytes()).sum()
+    };
+    Moved { read: sum(Role::Output), written: sum(Role::Input) }
+}
+
+impl Bench<'_> {
+    /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
+    pub(super) fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
+        let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
+        let read = self.params.problem.read().map(|t| t.dtype).collect();
+        let arithmetic = self.params.flops_min.map(|least| Arithmetic { least, read });
+        let told = |series: &Option<Series>| series.as_ref().map_or(f64::NAN, |series| median(&series.samples_ns));
+        let (cold, hot) = (told(&seen.cold), told(&seen.hot));
+        for (what, told) in [("cold", cold), ("hot", hot)] {
+            let floor = peaks.floor(what == "cold", moved, arithmetic.as_ref());
+            if told.is_nan() || told >= floor.ns {
+                continue;
+            }
+            self.swap()?;
+            let clocked = self.clocked(told)?;
+            // Hot times are what the clock can see: it sees many copies, of which the first alone is cold.
+            let hot = if hot.is_nan() { told } else { hot };
+            if !(0.5..=1.5).contains(&(clocked / hot)) {
+                let message = format!("events say {hot:.0} ns hot, the judge's clock {clocked:.0} ns");
+                return Ok(Some(Verdict::Fail(message)));
+            }
+            let (least, needed) = (floor.ns, floor.what);
+            let message = format!("{told:.0} ns {what}, where the hardware needs {least:.0} ns to {needed}");
+            return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
+        }
+        Ok(None)
+    }
+
+    /// Nanoseconds of one hot copy by the judge's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
+    fn clocked(&mut self, about: f64) -> Result<f64, Lost> {
+        let many = sampling::copies(about / 20.0);
+        let mut slopes = vec![];
+        for _ in 0..BATCH {
+            let mut took = |copies, bare| -> Result<f64, Lost> {
+                let start = Instant::now();
+                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies, bare, warm: false }])?;
+                Ok(start.elapsed().as_secs_f64() * 1e9)
+            };
+            let (one, all) = (took(1, false)?, took(many, false)?);
+            let (bare_one, bare_all) = (took(1, true)?, took(many, true)?);
+            // The runner runs everything once before, to warm up.
+            slopes.push(((all - one) - (bare_all - bare_one)) / 2.0 / f64::from(many - 1));
+        }
+        Ok(median(&slopes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::{DType, Problem, Reference, Tensor};
+    use kforge_types::record::testing::verification;
+
+    #[test]
+    fn what_an_operator_states_that_it_moves_counts_before_its_tensors() {
+        let tensor = |role| Tensor::dense("x", role, DType::F32, &[100]);
+        let tensors = vec![tensor(Role::Input), tensor(Role::Inout), tensor(Role::Output)];
+        let params = verification("sm_90a", Problem::of(tensors, Reference::builtin("sum", &[])));
+        assert_eq!(moved(&params), Moved { read: 800, written: 800 });
+        assert_eq!(moved(&VerifyParams { bytes: Some(90.0), ..params }), Moved { read: 45, written: 45 });
+    }
+}

@@ -1,0 +1,192 @@
+//! Buffers on a device as a judge lays them out: the kernel's part between canaries, poisoned or filled. Knows tensors and workspaces; asks no device.
+
+use std::sync::Arc;
+
+use super::made::{Inputs, Made};
+use super::wire::{Before, Lay, With};
+use kforge_harness::layout::{After, Filled, Laid, Use};
+use kforge_types::model::bound::{Buffer, Fill};
+use kforge_types::model::{Problem, Role, Tensor};
+
+/// Bytes of canary on either side: a row of sixteen thousand floats. Also a multiple of what any tensor is aligned to.
+const GUARD: usize = 64 << 10;
+/// To what the kernel's part is filled up, with canaries.
+const UNIT: usize = 256;
+
+/// What the kernel's part of a buffer holds before a run.
+#[derive(Debug, Clone)]
+pub(super) enum Holds {
+    /// These contents.
+    Contents(Arc<Made>),
+    /// One byte over and over.
+    Byte(u8),
+}
+
+/// One buffer before a run.
+#[derive(Debug, Clone)]
+pub(super) struct Image<'a> {
+    /// Its name.
+    pub(super) name: &'a str,
+    /// Bytes of an element.
+    element: u64,
+    /// Bytes of the kernel's part.
+    pub(super) own: u64,
+    used: Use<'a>,
+    /// What the kernel's part holds.
+    pub(super) holds: Holds,
+    /// What happens to that before each sample.
+    before: Before,
+}
+
+impl<'a> Image<'a> {
+    /// Where the kernel's part begins.
+    pub(super) fn offset(&self) -> u64 {
+        GUARD as u64
+    }
+
+    /// Its bytes, canaries included.
+    pub(super) fn whole(&self) -> u64 {
+        whole(self.own)
+    }
+
+    /// How it is laid.
+    pub(super) fn lay(&self) -> Lay {
+        let with = match &self.holds {
+            Holds::Contents(made) => With::Contents(made.name.clone()),
+            Holds::Byte(byte) => With::Byte(*byte),
+        };
+        Lay { name: self.name.to_string(), with, before: self.before }
+    }
+
+    /// The tensor, if a kernel writes it.
+    pub(super) fn written(&self) -> Option<&'a Tensor> {
+        match self.used {
+            Use::Tensor(tensor) if tensor.role != Role::Input => Some(tensor),
+            _ => None,
+        }
+    }
+
+    /// Whether every byte of it is an element of a tensor: then nothing lies between those that a kernel may not write.
+    pub(super) fn is_dense(&self) -> bool {
+        !matches!(self.used, Use::Tensor(tensor) if !tensor.is_contiguous())
+    }
+
+    /// Whether it must hold after a run what it held before, and what its sum is then.
+    pub(super) fn kept_sum(&self) -> Option<u64> {
+        match (&self.used, &self.holds) {
+            (Use::Tensor(tensor), Holds::Contents(made)) if tensor.role == Role::Input => Some(made.sum),
+            _ => None,
+        }
+    }
+
+    /// Whether only its bytes tell whether all is well with it: a workspace that must be zero again.
+    pub(super) fn must_be_read(&self) -> bool {
+        matches!(self.used, Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce)
+    }
+
+    /// Whether a kernel may read it before writing it: what is read, and workspaces that are zero.
+    pub(super) fn is_given(&self) -> bool {
+        match &self.used {
+            Use::Tensor(tensor) => tensor.role != Role::Output,
+            Use::Workspace(workspace) => workspace.fill != Fill::Poison,
+        }
+    }
+
+    /// What the whole shows after a run, canaries being `canary`.
+    pub(super) fn after(&self, canary: u8, bytes: Vec<u8>) -> After {
+        let before = match &self.holds {
+            Holds::Contents(made) => Filled::Bytes(&made.bytes),
+            Holds::Byte(byte) => Filled::Byte(*byte, self.own as usize),
+        };
+        let used = self.used.clone();
+        Laid { name: self.name, element: self.element, offset: GUARD, before, used, canary }.after(bytes)
+    }
+}
+
+fn whole(own: u64) -> u64 {
+    own.next_multiple_of(UNIT as u64) + 2 * GUARD as u64
+}
+
+/// Bytes that all buffers of a set take on a device.
+pub(super) fn bytes(problem: &Problem, workspaces: &[Buffer]) -> u64 {
+    let tensors = problem.tensors.iter().map(|t| whole(t.bytes()));
+    tensors.chain(workspaces.iter().map(|w| whole(w.elements * w.dtype.bytes()))).sum()
+}
+
+/// Bytes that the contents of one trial take.
+pub(super) fn contents(problem: &Problem) -> u64 {
+    problem.tensors.iter().filter(|t| t.role != Role::Output).map(Tensor::bytes).sum()
+}
+
+/// A byte for canaries that follows from a seed and is neither zero nor a poison.
+pub(super) fn canary(seed: u64, salt: u64) -> u8 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"canary").update(&seed.to_le_bytes()).update(&salt.to_le_bytes());
+    let mut bytes = [0; 64];
+    hasher.finalize_xof().fill(&mut bytes);
+    bytes.into_iter().find(|byte| ![0, 0xff, 0x7b].contains(byte)).unwrap_or(0xc5)
+}
+
+/// Every buffer of a run.
+pub(super) fn images<'a>(
+    problem: &'a Problem,
+    workspaces: &'a [Buffer],
+    inputs: &Inputs,
+    poison: u8,
+) -> Vec<Image<'a>> {
+    let tensors = problem.tensors.iter().map(|tensor| {
+        let contents = inputs.get(&tensor.name).filter(|_| tensor.role != Role::Output);
+        Image {
+            name: &tensor.name,
+            element: tensor.dtype.bytes(),
+            own: tensor.bytes(),
+            used: Use::Tensor(tensor),
+            holds: contents.map_or(Holds::Byte(poison), |made| Holds::Contents(Arc::clone(made))),
+            before: if tensor.role == Role::Input { Before::Keep } else { Before::Renew },
+        }
+    });
+    let workspaces = workspaces.iter().map(|workspace| Image {
+        name: &workspace.name,
+        element: workspace.dtype.bytes(),
+        own: workspace.elements * workspace.dtype.bytes(),
+        used: Use::Workspace(workspace),
+        holds: Holds::Byte(if workspace.fill == Fill::Poison { poison } else { 0 }),
+        before: if workspace.fill == Fill::ZeroOnce { Before::Keep } else { Before::Renew },
+    });
+    tensors.chain(workspaces).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use kforge_types::model::{DType, Reference};
+    use kforge_types::record::FindingKind;
+
+    #[test]
+    fn canaries_lie_hard_against_the_kernels_part_on_both_sides() {
+        let tensor = Tensor::dense("y", Role::Output, DType::F32, &[3]);
+        let problem = Problem::of(vec![tensor], Reference::builtin("sum", &[]));
+        let images = images(&problem, &[], &BTreeMap::new(), 0xff);
+        let (image, canary) = (&images[0], canary(1, 0));
+        assert_eq!((image.own, image.lay().with, image.before), (12, With::Byte(0xff), Before::Renew));
+        let mut laid = vec![canary; image.whole() as usize];
+        laid[GUARD..GUARD + 12].fill(0xff);
+        assert!(image.after(canary, laid.clone()).findings.is_empty());
+        for (at, index) in [(GUARD - 1, -1), (GUARD + 12, 3)] {
+            let mut whole = laid.clone();
+            whole[at] ^= 1;
+            let found = image.after(canary, whole).findings;
+            assert_eq!((found[0].kind, found[0].index), (FindingKind::Canary, Some(index)));
+        }
+        assert_eq!(bytes(&problem, &[]), image.whole());
+    }
+
+    #[test]
+    fn canaries_are_neither_poison_nor_zero_and_hang_on_the_seed() {
+        let bytes: Vec<u8> = (0..64).map(|seed| canary(seed, 0)).collect();
+        assert!(bytes.iter().all(|b| ![0, 0xff, 0x7b].contains(b)));
+        assert!(bytes.iter().any(|b| *b != bytes[0]));
+    }
+}

@@ -1,0 +1,111 @@
+//! What a device is, in numbers, and what follows from them: its class and its theoretical peaks. Values only: asks no driver.
+
+use serde::{Deserialize, Serialize};
+
+use kforge_numerics::measure::floor::Peaks;
+use kforge_numerics::measure::units;
+use kforge_types::record::{DeviceClass, profile};
+
+/// A device as the probe saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceFacts {
+    /// As in [`DeviceClass`].
+    pub product: String,
+    /// As in [`DeviceClass`].
+    pub arch: String,
+    /// The driver's full version; `0` where NVML is missing.
+    pub driver: String,
+    /// As in [`DeviceClass`].
+    pub mig: Option<String>,
+    /// As `CUDA_VISIBLE_DEVICES` takes it.
+    pub uuid: String,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Streaming multiprocessors.
+    pub processors: u32,
+    /// Highest clock of these, in MHz.
+    pub clock_mhz: u32,
+    /// Highest clock of the memory, in MHz.
+    pub memory_clock_mhz: u32,
+    /// Width of its bus, in bits.
+    pub bus_bits: u32,
+    /// Bytes of the L2 cache.
+    pub l2: u64,
+    /// Whether device code can reach ordinary memory of the process: then nothing that is secret may lie there.
+    pub reaches_host: bool,
+}
+
+impl DeviceFacts {
+    /// What its measurements are valid for.
+    pub fn class(&self) -> DeviceClass {
+        let major = self.driver.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
+        DeviceClass {
+            product: self.product.clone(),
+            arch: self.arch.clone(),
+            driver_major: major,
+            mig: self.mig.clone(),
+        }
+    }
+
+    /// Its compute capability in one number, 90 for 9.0, as metrics are listed by it.
+    pub fn capability(&self) -> u32 {
+        let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
+        digits.parse().unwrap_or(0)
+    }
+
+    /// Its theoretical peaks. The memory moves two words a clock (double data rate); the L2 cache gives a multiprocessor at most 64 bytes a clock either way, which
+    /// is the width of its port to the interconnect (Volta to Blackwell: CUDA C++ Best Practices and the whitepapers' tables of L2 read bandwidth).
+    pub fn peaks(&self) -> Peaks {
+        Peaks {
+            memory_bytes_ns: f64::from(self.memory_clock_mhz) * 2.0 * f64::from(self.bus_bits) / 8.0 / 1e3,
+            l2_bytes_ns: f64::from(self.processors) * 64.0 * f64::from(self.clock_mhz) / 1e3,
+            l2_bytes: self.l2,
+            ops_s: units::per_second(&self.arch, self.processors, self.clock_mhz),
+        }
+    }
+
+    /// The same as records state them; none where the driver does not say how fast its memory is.
+    pub fn stated(&self) -> Option<profile::Peaks> {
+        let Peaks { memory_bytes_ns, ops_s, .. } = self.peaks();
+        (memory_bytes_ns > 0.0).then_some(profile::Peaks { dram_bytes_per_s: memory_bytes_ns * 1e9, ops_per_s: ops_s })
+    }
+}
+
+/// What a probe found: the driver's library and the devices behind it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Probed {
+    /// Where the library lies.
+    pub libcuda: Option<std::path::PathBuf>,
+    /// What the loader's path was.
+    pub library_path: Option<String>,
+    /// The devices.
+    pub devices: Vec<DeviceFacts>,
+    /// Why there are none, if there are none.
+    pub why: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::testing::h200;
+
+    #[test]
+    fn class_and_peaks_follow_from_the_numbers() {
+        let facts = h200();
+        assert_eq!(facts.class().to_string(), "NVIDIA H200 (sm_90, driver 580)");
+        let peaks = facts.peaks();
+        // 4.8 TB/s in the data sheet, which rounds down.
+        assert!((peaks.memory_bytes_ns - 4916.7).abs() < 0.1, "{}", peaks.memory_bytes_ns);
+        assert!((peaks.l2_bytes_ns - 16727.0).abs() < 1.0, "{}", peaks.l2_bytes_ns);
+        let stated = facts.stated().unwrap();
+        assert!((stated.dram_bytes_per_s / 4.9167e12 - 1.0).abs() < 1e-4, "{stated:?}");
+        // 989.4 TFLOP/s in the data sheet are at 1830 MHz.
+        assert!((stated.ops_per_s["bf16"] * 1830.0 / 1980.0 / 989.4e12 - 1.0).abs() < 1e-3, "{stated:?}");
+    }
+
+    #[test]
+    fn a_device_that_does_not_say_has_no_peaks() {
+        assert_eq!(DeviceFacts { memory_clock_mhz: 0, ..h200() }.stated(), None);
+        assert!(DeviceFacts { arch: "sm_999".into(), ..h200() }.stated().unwrap().ops_per_s.is_empty());
+    }
+}

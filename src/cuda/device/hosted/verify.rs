@@ -1,0 +1,300 @@
+//! The judge's side of a launcher of a kernel's own: makes inputs, starts a process for each run, waits for its end, and compares what it left. Knows trials and
+//! runs; never loads the library.
+//!
+//! | run of a trial | what it finds |
+//! |---|---|
+//! | alone in its process | wrong answers |
+//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what hangs on addresses and time, elements that nobody wrote |
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::message::{Asked, Handed, Request, Start};
+use crate::device::buffers::{self, Holds, Image};
+use crate::device::client::{self, Client};
+use crate::device::facts::{DeviceFacts, Probed};
+use crate::device::{made, rig};
+use kforge_engine::evidence::PROVENANCE;
+use kforge_engine::lock::Mode;
+use kforge_foundation::base::count;
+use kforge_foundation::process::{Command, Limits, run};
+use kforge_harness::compilers;
+use kforge_harness::confine::{self, Confinement};
+use kforge_harness::layout::POISONS;
+use kforge_harness::memory_file::MemoryFile;
+use kforge_harness::message::Response;
+use kforge_harness::observer::{Against, Left, Observer};
+use kforge_harness::oracle::Source;
+use kforge_harness::reports::{Heard, hear};
+use kforge_harness::task::{Task, failed};
+use kforge_types::model::Tensor;
+use kforge_types::record::observation::HOST_LAUNCHED;
+use kforge_types::record::params::{Expected, HostLaunch, Trial, VerifyParams};
+use kforge_types::record::{Determinism, Verdict};
+
+/// Bytes kept of the process's reports.
+const REPORTS: usize = 4 << 20;
+/// Threads that it may have: a driver's, and what a launcher and its libraries start.
+const THREADS: u32 = 512;
+/// How long it may take until there is a context: a driver that wakes a device takes some seconds.
+const STARTING: Duration = Duration::from_secs(60);
+/// What runs of a trial are called behind its distribution.
+const SAID: [&str; 2] = ["", ", after other inputs"];
+
+/// What a run left in every written tensor.
+type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
+
+/// Verifies.
+pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Response, Response> {
+    let host = params.host.as_ref().ok_or_else(|| failed("the kernel has no launcher of its own"))?;
+    compilers::permitted(task, "launchers of kernels' own")?;
+    // Memory files of two runs, what they are made of, and what is expected.
+    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(7);
+    if most > task.memory_limit {
+        let limit = task.memory_limit;
+        let why =
+            format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
+        return Err(Response::Unavailable { why });
+    }
+    let (probed, facts) = Client::find(task, &params.arch)?;
+    let library = task.read("binary")?;
+    let library = MemoryFile::program(&library).map_err(|e| failed(format!("cannot hold the library: {e}")))?;
+    let held = client::lock_file(task, &facts);
+    let held = held.map(|path| rig::turn(task, &path, Mode::Shared)).transpose()?;
+    let provenance = rig::provenance(&facts, params.protocol);
+    let ran_as = format!("{HOST_LAUNCHED}{}", provenance.device);
+    let observer = Observer::new(task, params, false, ran_as, "something other than its inputs");
+    let mut judge = Judge { task, params, host, probed, facts, library, observer, passing: None, stop: false };
+    for at in 0..params.trials.len() {
+        if !judge.stop {
+            judge.trial(at)?;
+        }
+    }
+    drop(held);
+    let Judge { mut observer, passing, .. } = judge;
+    // Where anything failed, that repeated runs agree says nothing.
+    let seen = &mut observer.seen;
+    if (seen.trials.len() < params.trials.len() || passing.is_some()) && seen.determinism == Determinism::Stable {
+        seen.determinism = Determinism::Unknown;
+    }
+    task.write_document("observation", &*seen)?;
+    task.write_document(PROVENANCE, &provenance)?;
+    let product = &provenance.device.product;
+    let summary = match seen.findings.len() {
+        0 => format!("{} on {product}, host-launched", count(params.trials.len(), "trial")),
+        found => format!("{} on {product}, host-launched", count(found, "finding")),
+    };
+    let (verdict, forget) = (passing.clone().map(Verdict::Fail), passing.is_some());
+    Ok(Response::Done { verdict, notes: vec![], summary, forget })
+}
+
+struct Judge<'a> {
+    task: &'a Task,
+    params: &'a VerifyParams,
+    host: &'a HostLaunch,
+    probed: Probed,
+    facts: DeviceFacts,
+    library: MemoryFile,
+    observer: Observer<'a>,
+    /// A failure that may pass, such as a time-out.
+    passing: Option<String>,
+    /// Set when a crash or a refusal makes further runs pointless.
+    stop: bool,
+}
+
+/// The buffers of one run, in files.
+struct Placed<'a> {
+    images: Vec<Image<'a>>,
+    canary: u8,
+    /// What each holds before, and what it is left in.
+    files: Vec<(MemoryFile, MemoryFile)>,
+}
+
+impl<'a> Placed<'a> {
+    fn handed(&self) -> Vec<Handed> {
+        let one = |(image, (before, after)): (&Image<'_>, &(MemoryFile, MemoryFile))| Handed {
+            name: image.name.to_string(),
+            before: before.number(),
+            after: after.number(),
+            bytes: image.whole(),
+            offset: image.offset(),
+        };
+        self.images.iter().zip(&self.files).map(one).collect()
+    }
+}
+
+/// A whole buffer before a run: canaries around what the kernel begins with.
+fn whole(image: &Image<'_>, canary: u8) -> Vec<u8> {
+    let mut bytes = vec![canary; image.whole() as usize];
+    let (from, own) = (image.offset() as usize, image.own as usize);
+    match &image.holds {
+        Holds::Contents(made) => bytes[from..from + own].copy_from_slice(&made.bytes),
+        Holds::Byte(byte) => bytes[from..from + own].fill(*byte),
+    }
+    bytes
+}
+
+impl<'a> Judge<'a> {
+    /// Runs a trial, and compares what its runs left.
+    fn trial(&mut self, at: usize) -> Result<(), Response> {
+        let trials: &'a [Trial] = &self.params.trials;
+        let trial = &trials[at];
+        let before = (trials.len() > 1).then(|| &trials[(at + trials.len() - 1) % trials.len()]);
+        let mut ended: Vec<(usize, Outputs<'a>)> = vec![];
+        for (turn, _) in SAID.iter().enumerate() {
+            let poison = POISONS[turn];
+            // The first has its process to itself.
+            let first = before.filter(|_| turn > 0).map(|other| self.place(other, poison, turn)).transpose()?;
+            let own = self.place(trial, poison, turn)?;
+            let heard = self.run(&first.iter().chain([&own]).collect::<Vec<_>>())?;
+            self.hear(&heard);
+            let outputs = self.left(&own)?;
+            if !heard.is_whole() {
+                self.stop = true;
+                break;
+            }
+            ended.push((turn, outputs));
+        }
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
+        let source = Source::new(self.task, &self.params.problem);
+        let make = || source.held(trial, &expected, &self.params.compare);
+        let left = |(turn, outputs): &'_ (usize, Outputs<'a>)| (SAID[*turn], POISONS[*turn], outputs.clone());
+        let all: Vec<(&'static str, u8, Outputs<'a>)> = ended.iter().map(left).collect();
+        let lefts: Vec<Left<'_>> = all
+            .iter()
+            .map(|(said, poison, outputs)| Left {
+                said,
+                poison: *poison,
+                outputs: outputs.iter().map(|(tensor, bytes)| (*tensor, bytes.as_slice().into())).collect(),
+            })
+            .collect();
+        self.observer.compare(trial, &Against::later(&expected, &make), &lefts)
+    }
+
+    /// The buffers of a run on a trial's inputs.
+    fn place(&self, trial: &Trial, poison: u8, turn: usize) -> Result<Placed<'a>, Response> {
+        let params: &'a VerifyParams = self.params;
+        let inputs = made::inputs(self.task, &params.problem, trial)?;
+        let images = buffers::images(&params.problem, &params.workspaces, &inputs, poison);
+        let canary = buffers::canary(trial.seed, turn as u64);
+        let files = images.iter().map(|image| {
+            let bytes = whole(image, canary);
+            Ok((MemoryFile::sealed(&bytes)?, MemoryFile::writable(&bytes)?))
+        });
+        let files = files.collect::<std::io::Result<Vec<_>>>();
+        let files = files.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
+        Ok(Placed { images, canary, files })
+    }
+
+    /// Runs the launcher on these buffers, one set after the other, in a process that has no others, and waits for its end.
+    fn run(&self, runs: &[&Placed<'a>]) -> Result<Heard, Response> {
+        let cannot = |what: &str, e: &dyn std::fmt::Display| failed(format!("cannot {what}: {e}"));
+        let library = self.library.again().map_err(|e| cannot("hand over the library", &e))?;
+        let request = Request {
+            library: library.number(),
+            function: self.host.function.clone(),
+            asked: Asked::of(&self.params.problem, &self.params.workspaces),
+            runs: runs.iter().map(|placed| placed.handed()).collect(),
+        };
+        let files = || runs.iter().flat_map(|placed| &placed.files).flat_map(|(a, b)| [a, b]).chain([&library]);
+        // A little of the step's time is kept, so that a time-out is told rather than suffered.
+        let time = STARTING + self.task.run_limit.saturating_mul(runs.len() as u32);
+        let time = time.min(self.task.left() / 10 * 9).max(Duration::from_millis(10));
+        let keep = self.confinement(files().map(MemoryFile::number).collect(), time);
+        let start = Start { libcuda: self.probed.libcuda.clone(), keep };
+        let start = serde_json::to_string(&start).map_err(|e| cannot("describe the run", &e))?;
+        let line = serde_json::to_string(&request).map_err(|e| cannot("describe the run", &e))? + "\n";
+        let mut command = Command::own()
+            .args(["worker", "--host-runner", &start])
+            .env("CUDA_VISIBLE_DEVICES", &self.facts.uuid)
+            .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+            // Nothing is written outside.
+            .env("CUDA_CACHE_DISABLE", "1")
+            .env("CUDA_MODULE_LOADING", "EAGER")
+            .stdin(line)
+            .capture(REPORTS)
+            .threads(THREADS);
+        if let Some(path) = &self.probed.library_path {
+            command = command.env("LD_LIBRARY_PATH", path);
+        }
+        for file in files() {
+            command = command.inherit(file.descriptor());
+        }
+        // The coordinator ends a worker that is interrupted, and its processes with it.
+        let finished = run(&command, Some(time), &AtomicBool::new(false));
+        let finished = finished.map_err(|e| cannot("run the launcher", &e))?;
+        let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
+        // The launcher's own words: it would be excused from this run.
+        if let Some(what) = heard.not_emulated.first().cloned() {
+            heard.forged(&what, "it runs on a device");
+        }
+        if let Some(why) = heard.refused {
+            return Err(Response::Unavailable { why });
+        }
+        if !heard.unconfined.is_empty() && !self.task.allow_unconfined {
+            return Err(Response::Unavailable {
+                why: confine::refusal("launchers of kernels' own", &heard.unconfined),
+            });
+        }
+        Ok(heard)
+    }
+
+    /// What its process keeps. Address space has no limit: the driver reserves as much as all devices have.
+    fn confinement(&self, keep: Vec<i32>, time: Duration) -> Confinement {
+        let folders = self.probed.library_path.iter().flat_map(|path| path.split(':')).filter(|path| !path.is_empty());
+        let driver = self.probed.libcuda.iter().filter_map(|library| library.parent());
+        Confinement {
+            scratch: None,
+            read: folders.map(PathBuf::from).chain(driver.map(PathBuf::from)).collect(),
+            devices: devices(),
+            programs: false,
+            keep,
+            limits: Limits {
+                cpu_s: Some(time.as_secs().saturating_add(1).saturating_mul(8)),
+                die_with: Some(std::process::id()),
+                ..Limits::default()
+            },
+        }
+    }
+
+    /// Takes over what the process said.
+    fn hear(&mut self, heard: &Heard) {
+        heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
+        if heard.passing.is_some() {
+            self.passing.clone_from(&heard.passing);
+        }
+        if self.observer.seen.unconfined.is_empty() {
+            self.observer.seen.unconfined.clone_from(&heard.unconfined);
+        }
+    }
+
+    /// What a run left in every written tensor; what it did around and to its buffers is found.
+    fn left(&mut self, placed: &Placed<'a>) -> Result<Outputs<'a>, Response> {
+        let mut outputs = vec![];
+        for (image, (_, after)) in placed.images.iter().zip(&placed.files) {
+            let bytes = after.read().map_err(|e| failed(format!("cannot read buffers back: {e}")))?;
+            let after = image.after(placed.canary, bytes);
+            after.findings.into_iter().for_each(|finding| self.observer.find(finding));
+            outputs.extend(image.written().map(|tensor| (tensor, after.bytes)));
+        }
+        Ok(outputs)
+    }
+}
+
+/// The files of the devices, which the driver controls them through; on Windows' own Linux there is one of another name.
+fn devices() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let named = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with("nvidia") || name == "dxg"
+    });
+    // One that is there wherever there is a driver: who has files of devices is known to have a driver.
+    let mut all: Vec<PathBuf> = named.map(|entry| entry.path()).chain(["/dev/nvidiactl".into()]).collect();
+    all.sort();
+    all.dedup();
+    all
+}

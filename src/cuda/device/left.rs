@@ -1,0 +1,183 @@
+//! What launches left behind: by sums, and by bytes where sums do not suffice. Bytes that were read back once are known by their sum from then on: variants of a kernel
+//! often leave the very same. Knows buffers of written tensors; not who launched, or what is right.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::buffers::Image;
+use super::wire::Shown;
+use kforge_foundation::base::Digest;
+use kforge_harness::compare::spread;
+use kforge_numerics::reference::float::gather_strided;
+use kforge_types::model::Tensor;
+
+/// Each written tensor and its bytes.
+pub(super) type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
+
+/// Bytes of outputs that a process keeps at most.
+const KEPT: usize = 512 << 20;
+
+/// The bytes of an output that was read back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    /// The bytes.
+    pub(super) bytes: Vec<u8>,
+    /// Their digest.
+    pub(super) digest: Digest,
+}
+
+impl Known {
+    /// Of these bytes.
+    pub(super) fn new(bytes: Vec<u8>) -> Self {
+        Known { digest: Digest::of_long(&bytes), bytes }
+    }
+}
+
+/// Outputs that were read back, by their sums, the one that was wanted longest ago first.
+static KNOWN: Mutex<Vec<(u64, Arc<Known>)>> = Mutex::new(vec![]);
+
+fn lock() -> MutexGuard<'static, Vec<(u64, Arc<Known>)>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// So many bytes with that sum, salted with [`super::made::salt`], if this process has read such back.
+pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<Known>> {
+    let mut all = lock();
+    let at = all.iter().position(|(of, known)| *of == sum && known.bytes.len() as u64 == bytes)?;
+    let found = all.remove(at);
+    let bytes = Arc::clone(&found.1);
+    all.push(found);
+    Some(bytes)
+}
+
+/// Whether this process has read back, in a verification, all that buffers show of written tensors.
+pub(super) fn all_known(images: &[Image<'_>], shown: &[Shown]) -> bool {
+    let mut written = images.iter().zip(shown).filter(|(image, _)| image.written().is_some());
+    written.all(|(image, shown)| known(shown.sum, image.own).is_some())
+}
+
+/// Keeps bytes by their sum.
+pub(super) fn know(sum: u64, known: &Arc<Known>) {
+    let mut all = lock();
+    all.retain(|(of, other)| *of != sum || other.bytes.len() != known.bytes.len());
+    all.push((sum, Arc::clone(known)));
+    while all.iter().map(|(_, known)| known.bytes.len()).sum::<usize>() > KEPT {
+        all.remove(0);
+    }
+}
+
+/// The sums of written tensors, in the order of the buffers.
+pub(super) fn sums(images: &[Image<'_>], shown: &[Shown]) -> Vec<u64> {
+    images.iter().zip(shown).filter(|(image, _)| image.written().is_some()).map(|(_, shown)| shown.sum).collect()
+}
+
+/// What launches did that none may do, whatever they compute: write an input, or around a buffer.
+pub(super) fn damage(images: &[Image<'_>], shown: &[Shown]) -> Option<String> {
+    images.iter().zip(shown).find_map(|(image, shown)| {
+        let name = image.name;
+        if image.kept_sum().is_some_and(|sum| sum != shown.sum) {
+            return Some(format!("the input `{name}` was changed by timed launches"));
+        }
+        let spoilt = shown.spoilt;
+        (spoilt > 0).then(|| format!("{spoilt} bytes around `{name}` were written by timed launches"))
+    })
+}
+
+/// What launches that nobody times leave on the same inputs.
+pub(super) struct Usual<'a> {
+    /// Of the first.
+    outputs: Outputs<'a>,
+    /// By how much others differed from it, at most, by output; none where all left the same bytes.
+    apart: Option<Vec<f64>>,
+}
+
+/// By how many times what repeated launches differ a timed one may differ: their most is itself a matter of chance.
+const WOBBLE: f64 = 8.0;
+
+impl<'a> Usual<'a> {
+    /// Of the outputs of several launches, one at least.
+    pub(super) fn new(mut all: Vec<Outputs<'a>>) -> Option<Self> {
+        let rest = all.split_off(1.min(all.len()));
+        let outputs = all.pop()?;
+        let same = rest.iter().all(|other| other.iter().zip(&outputs).all(|((_, a), (_, b))| a == b));
+        let most = |at: usize| {
+            let (tensor, first) = &outputs[at];
+            rest.iter().map(|other| distance(tensor, &other[at].1, first).0).fold(0.0, f64::max)
+        };
+        let apart = (!same).then(|| (0..outputs.len()).map(most).collect());
+        Some(Usual { outputs, apart })
+    }
+
+    /// The first output that a launch left otherwise than these do: in any bit where they always leave the same, else by more than they differ among themselves.
+    /// Whole numbers that differ among them may be anything.
+    pub(super) fn differing(&self, now: &Outputs<'_>) -> Option<String> {
+        let wrong = now.iter().enumerate().find(|(at, (tensor, now))| {
+            let then = &self.outputs[*at].1;
+            match &self.apart {
+                _ if now == then => false,
+                None => true,
+                Some(_) if !tensor.dtype.is_float() => false,
+                Some(apart) => {
+                    let (most, gross) = distance(tensor, now, then);
+                    gross || most > WOBBLE * apart[*at]
+                }
+            }
+        });
+        wrong.map(|(_, (tensor, _))| tensor.name.clone())
+    }
+}
+
+/// The largest difference, and whether it is more than another order of the same additions explains.
+fn distance(tensor: &Tensor, a: &[u8], b: &[u8]) -> (f64, bool) {
+    match (gather_strided(tensor, a), gather_strided(tensor, b)) {
+        (Ok(a), Ok(b)) => spread(tensor.dtype, &a, &b),
+        _ => (f64::INFINITY, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::{DType, Role};
+
+    fn tensor(dtype: DType, role: Role) -> Tensor {
+        Tensor::dense("y", role, dtype, &[2])
+    }
+
+    fn floats(values: [f32; 2]) -> Vec<u8> {
+        values.iter().flat_map(|v| v.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn what_was_read_back_is_known_by_its_sum_and_size() {
+        let few = Arc::new(Known::new(vec![1, 2, 3, 4]));
+        know(4711, &few);
+        assert_eq!(known(4711, 4), Some(few));
+        assert_eq!((known(4711, 8), known(4712, 4)), (None, None));
+        let large = Arc::new(Known { bytes: vec![0; KEPT], digest: Digest::of(&[]) });
+        know(4713, &large);
+        assert_eq!((known(4711, 4), known(4713, KEPT as u64)), (None, Some(large)));
+    }
+
+    #[test]
+    fn who_always_leaves_the_same_may_not_leave_one_bit_otherwise() {
+        let y = tensor(DType::F32, Role::Output);
+        let of = |values| vec![(&y, floats(values))];
+        let usual = Usual::new(vec![of([1.0, 2.0]), of([1.0, 2.0])]).unwrap();
+        assert_eq!(usual.differing(&of([1.0, 2.0])), None);
+        assert_eq!(usual.differing(&of([1.0, 2.000_000_2])), Some("y".into()));
+    }
+
+    #[test]
+    fn who_differs_by_an_order_of_additions_may_go_on_to_and_by_no_more() {
+        let y = tensor(DType::F32, Role::Output);
+        let of = |values| vec![(&y, floats(values))];
+        let usual = Usual::new(vec![of([1.0, 2.0]), of([1.0, 2.000_001])]).unwrap();
+        assert_eq!(usual.differing(&of([1.000_001, 2.0])), None);
+        assert_eq!(usual.differing(&of([1.0, 2.001])), Some("y".into()));
+        assert_eq!(usual.differing(&of([1.0, f32::NAN])), Some("y".into()));
+        let i = tensor(DType::I32, Role::Output);
+        let whole = |n: i32| vec![(&i, [n, 0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())];
+        assert_eq!(Usual::new(vec![whole(1), whole(1)]).unwrap().differing(&whole(2)), Some("y".into()));
+        assert_eq!(Usual::new(vec![whole(1), whole(2)]).unwrap().differing(&whole(3)), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! NVIDIA devices: found, verified on, and timed. Judges are here, and the runner that holds a device's context; no plans or caches.
+//!
+//! | file | side | does |
+//! |---|---|---|
+//! | `probe`, `facts` | a child | what devices there are |
+//! | `driver`, `context`, `call`, `launch`, `tensor`, `own`, `timing` | runner | the driver's calls |
+//! | `session`, `runner` | runner | meets asks with a context that stays |
+//! | `wire`, `exchange`, `fault` | both | what is said, how bytes pass, what errors mean |
+//! | `client` | judge | starts a runner, asks, kills it when its time is over |
+//! | `rig` | judge | what the steps do alike with a runner |
+//! | `made` | judge | inputs as bytes, made once for all variants |
+//! | `buffers` | judge | what buffers hold before, what must be true of them after |
+//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | judge | the steps |
+//! | `left` | judge | what launches left, by sums and by bytes |
+//! | `hosted` | both | what verify does with a launcher of a kernel's own, in a process of its own that is trusted with nothing |
+//! | `sanitize` | judge | what verify does under Compute Sanitizer |
+//! | `products` | both | large products for the oracle, in a process of its own that no candidate enters |
+//! | `monitor` | judge | clocks, temperature, power |
+
+mod bench;
+mod buffers;
+mod call;
+mod client;
+mod context;
+mod driver;
+mod exchange;
+pub mod facts;
+pub mod fault;
+mod hosted;
+mod launch;
+mod left;
+mod made;
+mod monitor;
+mod own;
+mod pairs;
+mod peaks;
+mod probe;
+mod products;
+mod profile;
+mod rig;
+mod runner;
+mod sanitize;
+mod session;
+mod tensor;
+#[doc(hidden)]
+pub mod testing;
+mod timing;
+mod verify;
+mod wire;
+
+pub use bench::bench;
+pub use client::warm;
+pub use hosted::host_runner_main;
+pub use own::checksum;
+pub use pairs::pairs;
+pub use peaks::peaks;
+pub use probe::{probe, probe_main};
+pub use products::{check_main as check_products_main, product_runner_main, products};
+pub use profile::{counters, profile};
+pub use runner::device_runner_main;
+pub use verify::verify;
+
+/// The name under which a worker is told where it is written what devices there are: a file that holds a [`facts::Probed`].
+pub const TOOL: &str = "devices";
+
+/// How long judge and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.
+const AWAKE: std::time::Duration = std::time::Duration::from_micros(500);

@@ -1,0 +1,331 @@
+//! The pairs step: two binaries on the same buffers, sample against sample. Knows runners and blocks; the order of samples and what a block comes to says
+//! [`sampling`].
+//!
+//! A block has buffers of its own, at other addresses than the last, and modules loaded in turned order; its samples come in ABBA order. Workspaces of one name are
+//! one buffer, as large as the larger, and zero before each sample whatever their declaration says: poison is for verify.
+
+use std::sync::Arc;
+
+use super::bench::{inputs, tell};
+use super::buffers::Image;
+use super::client::Lost;
+use super::left::{self, Usual};
+use super::made::{self, Inputs};
+use super::monitor::{Monitor, State};
+use super::rig::{Candidate, Rig};
+use super::wire::{Set, Shot, Shown};
+use kforge_engine::evidence::PROVENANCE;
+use kforge_foundation::base::count;
+use kforge_harness::layout::POISONS;
+use kforge_harness::message::Response;
+use kforge_harness::task::Task;
+use kforge_numerics::measure::sampling::{self, SHORT_NS, Side};
+use kforge_numerics::measure::stats::median;
+use kforge_types::model::bound::{Buffer, Fill};
+use kforge_types::record::Verdict;
+use kforge_types::record::params::{PairsParams, VerifyParams};
+use kforge_types::record::timing::PairsObserved;
+
+/// Blocks at most, and ABBA rounds in each.
+const BLOCKS: usize = 16;
+const ROUNDS: usize = 4;
+/// Samples of each side before a block counts.
+const WARMING: usize = 5;
+/// The set that holds nothing but what moves the others.
+const PADDING: Set = 99;
+/// The byte around buffers.
+const CANARY: u8 = 0xc5;
+/// Launches that nobody times, where timed ones left something else.
+const REPEATS: usize = 6;
+
+/// Does a pairs step.
+pub fn pairs(task: &Task) -> Response {
+    paired(task).unwrap_or_else(|response| response)
+}
+
+fn paired(task: &Task) -> Result<Response, Response> {
+    let params: PairsParams = task.params()?;
+    let both = shared(&params.a, &params.b);
+    let candidates = [Candidate::new(task, &params.a, ":a")?, Candidate::new(task, &params.b, ":b")?];
+    let mut rig = Rig::new(task, &params.arch, true)?;
+    rig.possible(&both)?;
+    let inputs = inputs(task, &params.a, 2)?;
+    rig.lock(true)?;
+    rig.sets(&both, 1)?;
+    let mut provenance = rig.provenance(params.protocol);
+    let monitor = Monitor::new(&rig.client.facts.uuid);
+    let mut pairs = Pairs {
+        both: &both,
+        cold: !params.hot,
+        rig,
+        monitor,
+        first: vec![],
+        states: vec![],
+        copies: None,
+        luck: made::secret(),
+    };
+    let mut seen = PairsObserved { blocks: vec![] };
+    let verdict = match pairs.all(&candidates, &inputs, &mut seen) {
+        Ok(wrong) => wrong.map(|wrong| (Verdict::Fail(wrong), false)),
+        Err(lost) => Some(lost.verdict()?),
+    };
+    tell(&mut provenance, &pairs.states);
+    pairs.rig.unlock();
+    pairs.rig.leave(&mut provenance);
+    task.write_document("observation", &seen)?;
+    task.write_document(PROVENANCE, &provenance)?;
+    let summary = count(seen.blocks.len(), "block");
+    let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
+    Ok(Response::Done { verdict, notes: vec![], summary, forget })
+}
+
+/// The problem with workspaces that serve both.
+fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
+    let mut workspaces: Vec<Buffer> = vec![];
+    for one in a.workspaces.iter().chain(&b.workspaces) {
+        let one = Buffer { fill: Fill::Zero, ..one.clone() };
+        let bytes = |w: &Buffer| w.elements * w.dtype.bytes();
+        match workspaces.iter_mut().find(|w| w.name == one.name) {
+            Some(other) if bytes(other) < bytes(&one) => *other = one,
+            Some(_) => {}
+            None => workspaces.push(one),
+        }
+    }
+    VerifyParams { workspaces, ..a.clone() }
+}
+
+/// Which side and inputs, the sums of what was left there, and what is usual there where it was asked for.
+type First<'a> = ((usize, usize), Vec<u64>, Option<Usual<'a>>);
+
+struct Pairs<'a> {
+    both: &'a VerifyParams,
+    cold: bool,
+    rig: Rig<'a>,
+    monitor: Monitor,
+    /// What each side made of each of the inputs first: sums, and more once they do not suffice.
+    first: Vec<First<'a>>,
+    states: Vec<State>,
+    /// Copies in a graph, for what is short and hot, and what laying buffers takes of each; decided once.
+    copies: Option<(u32, f64)>,
+    /// What decides after which samples outputs are looked at.
+    luck: u64,
+}
+
+fn slot(side: Side) -> u8 {
+    match side {
+        Side::A => 0,
+        Side::B => 1,
+    }
+}
+
+impl<'a> Pairs<'a> {
+    /// Every block; says what was wrong, if outputs were.
+    fn all(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        inputs: &[Arc<Inputs>],
+        seen: &mut PairsObserved,
+    ) -> Result<Option<String>, Lost> {
+        let reserve = self.rig.left() / 10;
+        for block in 0..BLOCKS {
+            // Every other pair of blocks the other inputs: then each meets each order.
+            let trial = block / 2 % inputs.len();
+            let images = Rig::images(self.both, &inputs[trial], POISONS[0]);
+            self.lay(candidates, block, &images)?;
+            if let Some(wrong) = self.check(candidates, trial, &images)? {
+                return Ok(Some(wrong));
+            }
+            match self.block(candidates, (block, trial), &images)? {
+                Ok(ratios) => seen.blocks.push(ratios),
+                Err(wrong) => return Ok(Some(wrong)),
+            }
+            if let Some(wrong) = self.check(candidates, trial, &images)? {
+                return Ok(Some(wrong));
+            }
+            if self.rig.left() < reserve || sampling::known(&seen.blocks) {
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Buffers anew, at other addresses, and both modules.
+    fn lay(&mut self, candidates: &[Candidate<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
+        self.rig.clear();
+        // Moves what comes after by pages of two megabytes and parts of them.
+        self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
+        self.rig.allocate(0, images);
+        self.rig.lay(0, images, CANARY)?;
+        let order = if block.is_multiple_of(2) { [0, 1] } else { [1, 0] };
+        for at in order {
+            self.rig.load(at as u8, &candidates[at])?;
+            self.rig.constants(at as u8, &candidates[at], 0);
+        }
+        Ok(())
+    }
+
+    /// Runs each side, whose outputs must be those that it gave before.
+    fn check(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        trial: usize,
+        images: &[Image<'a>],
+    ) -> Result<Option<String>, Lost> {
+        for side in 0..candidates.len() {
+            self.rig.lay(0, images, CANARY)?;
+            let shown = self.rig.run_and_show(side as u8, 0, images, CANARY)?;
+            if let Some(wrong) = self.seen(candidates, (side, trial), images, &shown)? {
+                return Ok(Some(wrong));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether buffers hold what that side made of these inputs before; else what is wrong.
+    fn look(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        (side, trial): (usize, usize),
+        images: &[Image<'a>],
+    ) -> Result<Option<String>, Lost> {
+        let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
+        self.seen(candidates, (side, trial), images, &shown)
+    }
+
+    /// The same of what buffers show.
+    fn seen(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        (side, trial): (usize, usize),
+        images: &[Image<'a>],
+        shown: &[Shown],
+    ) -> Result<Option<String>, Lost> {
+        if let Some(damage) = left::damage(images, shown) {
+            return Ok(Some(damage));
+        }
+        let sums = left::sums(images, shown);
+        let Some(at) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
+            self.first.push(((side, trial), sums, None));
+            return Ok(None);
+        };
+        if self.first[at].1 == sums {
+            return Ok(None);
+        }
+        let now = self.rig.outputs(0, images)?;
+        if self.first[at].2.is_none() {
+            let usual = self.rig.usual(side as u8, &candidates[side], (0, images, CANARY), REPEATS, None)?;
+            self.first[at].2 = Some(usual);
+        }
+        let wrong = self.first[at].2.as_ref().and_then(|usual| usual.differing(&now));
+        let side = ["A", "B"][side];
+        Ok(wrong.map(|output| format!("`{output}` of {side} is not what it was before it was timed")))
+    }
+
+    /// A sample of each of these sides, in order.
+    fn samples(&mut self, sides: &[Side]) -> Result<Vec<f64>, Lost> {
+        let cold = self.cold;
+        let shot = |side: Side, copies| Shot { slot: slot(side), set: 0, cold, copies, bare: false, warm: false };
+        match self.copies.unwrap_or((0, 0.0)) {
+            (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
+            (many, bare) => {
+                let ns = self.rig.time(sides.iter().flat_map(|side| [shot(*side, 1), shot(*side, many)]).collect())?;
+                // What cannot be told from nothing is no sample.
+                let of = |pair: &[f64]| sampling::slope(pair[0], pair[1], many).map_or(0.0, |ns| (ns - bare).max(0.0));
+                Ok(ns.chunks(2).map(of).collect())
+            }
+        }
+    }
+
+    /// How many copies to put in a graph, and what laying buffers takes of each, from samples of what is not in graphs.
+    fn copies(&mut self, warming: &[f64]) -> Result<(u32, f64), Lost> {
+        let about = median(warming);
+        if self.cold || about >= SHORT_NS {
+            return Ok((0, 0.0));
+        }
+        let many = sampling::copies(about);
+        let shot = |copies| Shot { slot: 0, set: 0, cold: false, copies, bare: true, warm: false };
+        let ns = self.rig.time((0..2 * WARMING).flat_map(|_| [shot(1), shot(many)]).collect())?;
+        let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(many - 1)).max(0.0);
+        Ok((many, median(&ns.chunks(2).map(of).collect::<Vec<_>>())))
+    }
+
+    /// The log-ratios of a block, without those under limits or at unlike clocks; or what was wrong with the outputs of a timed launch. After which samples they are
+    /// looked at nobody outside this process knows.
+    fn block(
+        &mut self,
+        candidates: &[Candidate<'_>; 2],
+        (block, trial): (usize, usize),
+        images: &[Image<'a>],
+    ) -> Result<Result<Vec<f64>, String>, Lost> {
+        let mut warming = vec![];
+        for side in [Side::A, Side::B] {
+            let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false, warm: false };
+            let shots = (0..WARMING).map(|i| Shot { warm: !self.cold && i > 0, ..shot });
+            warming.extend(self.rig.time(shots.collect())?);
+        }
+        if self.copies.is_none() {
+            self.copies = Some(self.copies(&warming)?);
+        }
+        let mut ratios = vec![];
+        for _ in 0..ROUNDS {
+            let order = sampling::order(block);
+            let before = self.monitor.state();
+            // Half of the rounds are looked into.
+            let until = self.chance(2 * order.len() as u64) as usize;
+            let mut ns = vec![];
+            if until < order.len() {
+                ns.extend(self.samples(&order[..=until])?);
+                if let Some(wrong) = self.look(candidates, (usize::from(slot(order[until])), trial), images)? {
+                    return Ok(Err(wrong));
+                }
+            }
+            ns.extend(self.samples(&order[ns.len()..])?);
+            let after = self.monitor.state();
+            let limited = sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0));
+            let unlike = before.clocks_mhz.zip(after.clocks_mhz).is_some_and(|(b, a)| !sampling::alike(b.0, a.0));
+            self.states.extend([before, after]);
+            if !limited
+                && !unlike
+                && let Ok(ns) = ns.try_into()
+            {
+                ratios.extend(sampling::log_ratio(order, ns));
+            }
+        }
+        Ok(Ok(ratios))
+    }
+
+    /// A number below `below` that nobody outside this process can know.
+    fn chance(&mut self, below: u64) -> u64 {
+        self.luck = made::another(self.luck);
+        self.luck % below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::{DType, Problem, Reference};
+    use kforge_types::record::testing::verification;
+
+    #[test]
+    fn workspaces_of_one_name_are_as_large_as_the_larger_and_zero() {
+        let of = |workspaces: &[(&str, u64, Fill)]| VerifyParams {
+            workspaces: workspaces
+                .iter()
+                .map(|(name, elements, fill)| Buffer {
+                    name: (*name).to_string(),
+                    dtype: DType::F32,
+                    elements: *elements,
+                    fill: *fill,
+                })
+                .collect(),
+            ..verification("sm_90a", Problem::of(vec![], Reference::builtin("sum", &[])))
+        };
+        let a = of(&[("w", 4, Fill::Poison), ("v", 9, Fill::ZeroOnce)]);
+        let b = of(&[("w", 8, Fill::Zero), ("u", 1, Fill::Poison)]);
+        let both = shared(&a, &b);
+        let sizes: Vec<(&str, u64)> = both.workspaces.iter().map(|w| (w.name.as_str(), w.elements)).collect();
+        assert_eq!(sizes, [("w", 8), ("v", 9), ("u", 1)]);
+        assert!(both.workspaces.iter().all(|w| w.fill == Fill::Zero));
+    }
+}

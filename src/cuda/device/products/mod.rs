@@ -1,0 +1,240 @@
+//! Large matrix products of the oracle on a device, to the bits of the host's. Knows products and processes; not what they are products of, or who compares with them.
+//!
+//! The process that holds the matrices' context loads one kernel, kforge's own, and never a candidate: an expectation is nowhere that candidate code runs. It is started
+//! for the first large product of a step and ends with it. Whatever goes wrong, a device that is busy for long included, the host multiplies instead.
+
+mod check;
+mod runner;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+pub use check::check_main;
+pub use runner::product_runner_main;
+
+use super::client::{at_device, lock_file, probed};
+use super::exchange::Exchange;
+use super::facts::{DeviceFacts, Probed};
+use super::wire::{Answer, Start};
+use kforge_engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_foundation::process::{Command, Talker};
+use kforge_harness::task::Task;
+use kforge_numerics::reference::{Elsewhere, Matrix, Product};
+
+/// For how long a device may be someone else's before the host multiplies.
+const BUSY: Duration = Duration::from_secs(3);
+/// How long the process may take to start, and to make one product. A device of 0.5 TFLOP/s makes one of 8192 x 8192 x 8192 in three seconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A matrix in the device's memory: element (i, j) lies at `i * row + j * column`.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Lies {
+    row: u64,
+    column: u64,
+}
+
+/// What the process is asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Ask {
+    /// To take so many bytes out of the exchange, as the left matrix or the right one.
+    Take { left: bool, bytes: u64 },
+    /// To multiply, and put the product into the exchange.
+    Multiply { m: u64, k: u64, n: u64, left: Lies, right: Lies },
+}
+
+/// Devices as who multiplies, for one step.
+#[derive(Debug)]
+pub(super) struct Products {
+    probed: Probed,
+    lock: Option<std::path::PathBuf>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Untried,
+    /// It made products so far.
+    Open(Box<Open>),
+    /// It made none, or made some and then failed: the reason.
+    Gone(String),
+}
+
+struct Open {
+    talker: Talker,
+    exchange: Exchange,
+    product: String,
+}
+
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Open({})", self.product)
+    }
+}
+
+impl Products {
+    /// On the first of the devices that the task was told of; none where there is none.
+    fn new(task: &Task) -> Option<Self> {
+        let probed = probed(task).ok()?;
+        let lock = lock_file(task, probed.devices.first()?);
+        Some(Self::of(probed, lock))
+    }
+
+    fn of(probed: Probed, lock: Option<std::path::PathBuf>) -> Self {
+        Products { probed, lock, state: Mutex::new(State::Untried) }
+    }
+
+    fn make(&self, product: &Product<'_>, c: &mut [f64]) -> Result<(), String> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match std::mem::replace(&mut *state, State::Gone(String::new())) {
+            State::Untried => self.turn().and_then(|turn| Ok((turn, self.open()?))),
+            State::Open(open) => self.turn().map(|turn| (turn, open)),
+            State::Gone(why) => Err(why),
+        };
+        // For one product at a time: what the host does between two of them keeps nobody waiting who wants to measure.
+        let (_turn, open) = match open {
+            Ok((turn, open)) => (turn, Ok(open)),
+            Err(why) => (None, Err(why)),
+        };
+        match open.and_then(|open| open.make(product, c)) {
+            Ok(open) => {
+                *state = State::Open(open);
+                Ok(())
+            }
+            Err(why) => {
+                *state = State::Gone(why.clone());
+                Err(why)
+            }
+        }
+    }
+
+    /// The device's lock, where there is one, shared with other products.
+    fn turn(&self) -> Result<Option<Lock>, String> {
+        self.lock.as_deref().map(|path| turn(path, BUSY)).transpose()
+    }
+
+    fn open(&self) -> Result<Box<Open>, String> {
+        let facts: &DeviceFacts = self.probed.devices.first().ok_or("there is no device")?;
+        let system = |e: std::io::Error| format!("the device's process cannot be started: {e}");
+        let exchange = Exchange::new().map_err(system)?;
+        let start = Start {
+            libcuda: self.probed.libcuda.clone(),
+            exchange: exchange.inherited(),
+            parent: Some(std::process::id()),
+        };
+        let start = serde_json::to_string(&start).map_err(|e| e.to_string())?;
+        let command = Command::own().inherit(exchange.descriptor()).args(["worker", "--product-runner", &start]);
+        let talker = Talker::start(&at_device(command, &self.probed, facts)).map_err(system)?;
+        let open = Open { talker, exchange, product: facts.product.clone() };
+        Ok(Box::new(open.line("")?.0))
+    }
+}
+
+/// The device's lock, once nobody measures there; behind who waits for it already, as every step that runs on it (`rig::turn`): else products that follow each other would
+/// keep out whoever wants it alone.
+fn turn(path: &Path, patience: Duration) -> Result<Lock, String> {
+    let began = Instant::now();
+    let take = |path: &Path, mode| loop {
+        match Lock::acquire(path, mode, Wait::No) {
+            Ok(lock) => return Ok(lock),
+            Err(LockError::Busy(_)) if began.elapsed() < patience => std::thread::sleep(Duration::from_millis(10)),
+            Err(LockError::Busy(_)) => return Err("the device is in use".to_string()),
+            Err(e) => return Err(e.to_string()),
+        }
+    };
+    let next = take(&path.with_extension("next"), Mode::Exclusive)?;
+    let held = take(path, Mode::Shared);
+    drop(next);
+    held
+}
+
+/// Who makes large products for a task's oracle, where there is a device.
+pub fn products(task: &Task) -> Option<Box<dyn Elsewhere>> {
+    Products::new(task).map(|products| Box::new(products) as Box<dyn Elsewhere>)
+}
+
+impl Elsewhere for Products {
+    fn place(&self) -> Option<String> {
+        match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Untried => None,
+            State::Open(open) => Some(format!("products on {}", open.product)),
+            State::Gone(why) => Some(format!("products on the host: {why}")),
+        }
+    }
+
+    fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool {
+        self.make(product, c).is_ok()
+    }
+
+    fn disagreed(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = State::Gone("the device's bits differ".into());
+    }
+}
+
+impl Open {
+    /// Sends a line, and takes the answer. On any other than was hoped for the process goes with this.
+    fn line(self, line: &str) -> Result<(Self, Answer), String> {
+        let Open { talker, exchange, product } = self;
+        let answered = talker.exchange(line, PATIENCE, &AtomicBool::new(false));
+        let (talker, text) =
+            answered.map_err(|e| e.to_string())?.map_err(|died| format!("its process {}", died.end))?;
+        let open = Open { talker, exchange, product };
+        match serde_json::from_str(&text).map_err(|e| e.to_string())? {
+            Answer::Fault(fault) => Err(fault.to_string()),
+            Answer::Refused { why } => Err(why),
+            answer => Ok((open, answer)),
+        }
+    }
+
+    fn ask(self, ask: &Ask) -> Result<(Self, Answer), String> {
+        let line = serde_json::to_string(ask).map_err(|e| e.to_string())?;
+        self.line(&line)
+    }
+
+    fn give(mut self, left: bool, values: &[f64]) -> Result<Self, String> {
+        self.exchange.put_numbers(values).map_err(|e| e.to_string())?;
+        Ok(self.ask(&Ask::Take { left, bytes: size_of_val(values) as u64 })?.0)
+    }
+
+    fn make(self: Box<Self>, product: &Product<'_>, c: &mut [f64]) -> Result<Box<Self>, String> {
+        let Product { m, k, n, a, b } = *product;
+        let mut open = self.give(true, a.span(m, k))?.give(false, b.span(k, n))?;
+        open.exchange.make_room(size_of_val(c) as u64).map_err(|e| e.to_string())?;
+        let lies = |of: Matrix<'_>| Lies { row: of.row as u64, column: of.column as u64 };
+        let (m, k, n) = (m as u64, k as u64, n as u64);
+        match open.ask(&Ask::Multiply { m, k, n, left: lies(a), right: lies(b) })? {
+            (open, Answer::Bytes { bytes }) if bytes == size_of_val(c) as u64 => {
+                open.exchange.take_numbers(c).map_err(|e| e.to_string())?;
+                Ok(Box::new(open))
+            }
+            (_, other) => Err(format!("its process answered `{other:?}`")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_waits_behind_who_waits_for_the_device_and_shares_it_with_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("device.lock");
+        let busy = || turn(&path, Duration::ZERO).err();
+        let both = [turn(&path, Duration::ZERO).unwrap(), turn(&path, Duration::ZERO).unwrap()];
+        // Someone waits for the device alone: it is free for no product from then on.
+        let waits = Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).unwrap();
+        assert_eq!(busy().as_deref(), Some("the device is in use"));
+        drop(both);
+        let alone = Lock::acquire(&path, Mode::Exclusive, Wait::No).unwrap();
+        drop(waits);
+        assert!(busy().is_some());
+        // Who gave up keeps nobody out.
+        assert!(Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).is_ok());
+        drop(alone);
+        assert!(busy().is_none());
+    }
+}

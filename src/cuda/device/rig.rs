@@ -1,0 +1,456 @@
+//! A runner with the candidate's buffers on it: what verify, bench and pairs do alike. Knows asks and images; judges nothing.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::buffers::{self, Holds, Image};
+use super::client::{Client, Lost, at_most};
+use super::facts::DeviceFacts;
+use super::left::{self, Outputs, Usual};
+use super::made::{self, Inputs, Made};
+use super::wire::{Answer, Ask, Set, Shot, Shown, Slot};
+use kforge_engine::lock::{Lock, Mode, Wait};
+use kforge_harness::message::Response;
+use kforge_harness::task::{Task, failed};
+use kforge_types::record::Provenance;
+use kforge_types::record::params::{CompileFacts, VerifyParams};
+
+/// What is launched: a binary and how.
+pub(super) struct Candidate<'a> {
+    pub(super) params: &'a VerifyParams,
+    pub(super) binary: Vec<u8>,
+    pub(super) entries: Vec<(String, String)>,
+}
+
+impl<'a> Candidate<'a> {
+    /// From a task's inputs, whose names end in `suffix`.
+    pub(super) fn new(task: &Task, params: &'a VerifyParams, suffix: &str) -> Result<Self, Response> {
+        let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
+        if facts.symbols.len() != params.entries.len() {
+            return Err(failed("the compiler's facts name another number of entries than the step"));
+        }
+        let entries = params.entries.iter().cloned().zip(facts.symbols).collect();
+        Ok(Candidate { params, binary: task.read(&format!("binary{suffix}"))?, entries })
+    }
+}
+
+/// A runner at work.
+pub(super) struct Rig<'a> {
+    pub(super) client: Client,
+    task: &'a Task,
+    /// Held while anything runs on the device: nobody measures beside it, or beside whom it measures.
+    held: Option<Lock>,
+    /// What each laid buffer was laid with.
+    laid: BTreeMap<(Set, String), String>,
+    /// Contents that were found to be what they were since this step began.
+    trusted: Vec<String>,
+    /// The longest that one run of launches has taken.
+    took: Duration,
+    /// How many runs are asked for with what is asked next.
+    runs: usize,
+    /// How long it waited for its turn at the device.
+    waited: Duration,
+    /// Since when it has its turn.
+    since: Option<Instant>,
+    /// How long it had it before.
+    on_device: Duration,
+}
+
+/// A little of a step's time is kept for comparing, so that a time-out is told rather than suffered.
+fn share(left: Duration) -> Duration {
+    (left / 10 * 9).max(Duration::from_millis(10))
+}
+
+/// The lock of a device, once it is the task's turn there. What it waits is not its time.
+pub(super) fn turn(task: &Task, path: &Path, mode: Mode) -> Result<Lock, Response> {
+    let began = Instant::now();
+    let take =
+        |path: &Path, mode| Lock::acquire(path, mode, Wait::Forever(&mut || {})).map_err(|e| failed(e.to_string()));
+    // Who comes waits behind who waits: else those that share the device would keep out whoever wants it alone for as long as one of them is there.
+    let next = take(&path.with_extension("next"), Mode::Exclusive)?;
+    let held = take(path, mode);
+    drop(next);
+    task.waited(began.elapsed());
+    held
+}
+
+impl<'a> Rig<'a> {
+    /// On the device that the task asks for.
+    pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
+        Ok(Self::of(task, Client::start(task, arch, fresh)?))
+    }
+
+    /// With a runner that was started for it.
+    pub(super) fn of(task: &'a Task, client: Client) -> Self {
+        let none = Duration::ZERO;
+        Rig {
+            client,
+            task,
+            held: None,
+            laid: BTreeMap::new(),
+            trusted: vec![],
+            took: none,
+            runs: 0,
+            waited: none,
+            since: None,
+            on_device: none,
+        }
+    }
+
+    /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
+    pub(super) fn lock(&mut self, alone: bool) -> Result<(), Response> {
+        let mode = if alone { Mode::Exclusive } else { Mode::Shared };
+        let began = Instant::now();
+        if let Some(path) = self.client.lock_file(self.task) {
+            self.held = Some(turn(self.task, &path, mode)?);
+        }
+        self.waited += began.elapsed();
+        self.since = Some(Instant::now());
+        Ok(())
+    }
+
+    /// Has the runner leave all that is of this step, and lets others at the device: what is left to do needs none.
+    pub(super) fn unlock(&mut self) {
+        self.client.rest();
+        self.release();
+    }
+
+    fn release(&mut self) {
+        self.held = None;
+        self.on_device += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+
+    /// Keeps the runner for the next step, and writes down what this one spent.
+    pub(super) fn leave(mut self, provenance: &mut Provenance) {
+        self.release();
+        let phases = self.client.spent.iter().map(|(phase, spent)| (*phase, *spent));
+        let whole = self.task.started.elapsed();
+        let all = phases.chain([("wait", self.waited), ("device", self.on_device), ("whole", whole)]);
+        provenance.spent_us = all.map(|(phase, spent)| (phase.to_string(), spent.as_micros() as u64)).collect();
+        self.client.keep();
+    }
+
+    /// How long the step may still take.
+    pub(super) fn left(&self) -> Duration {
+        share(self.task.left())
+    }
+
+    /// How long the runner may take for its next answer, of which `runs` runs of the candidate are part: what one may take, and for the others twice what one took
+    /// that came back. So one that never does is ended in its own time, however many were asked for at once.
+    fn patience(&self, runs: usize) -> Duration {
+        let others = u32::try_from(runs).unwrap_or(u32::MAX).saturating_sub(1);
+        self.left().min(self.task.run_limit.saturating_add(self.took.saturating_mul(others).saturating_mul(2)))
+    }
+
+    /// Asks, and waits for as long as the step may take.
+    pub(super) fn ask(&mut self, ask: Ask) -> Result<Answer, Lost> {
+        let left = self.left();
+        self.client.ask(ask, left)
+    }
+
+    /// Loads a candidate and states its launches.
+    pub(super) fn load(&mut self, slot: Slot, candidate: &Candidate<'_>) -> Result<(), Lost> {
+        let (bytes, entries) = (candidate.binary.len() as u64, candidate.entries.clone());
+        let left = self.left();
+        self.client.hand(&candidate.binary, Ask::Load { slot, bytes, entries }, left)?;
+        self.client.later(Ask::Launches { slot, launches: candidate.params.launches.clone() });
+        Ok(())
+    }
+
+    /// Unloads, with what is asked next.
+    pub(super) fn unload(&mut self, slot: Slot) {
+        self.client.later(Ask::Unload { slot });
+    }
+
+    /// Has buffers like these in a set, instead of those it had, with what is asked next.
+    pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) {
+        for image in images {
+            let (name, bytes) = (image.name.to_string(), image.whole());
+            self.client.later(Ask::Allocate { set, name, bytes, offset: image.offset(), own: image.own });
+        }
+    }
+
+    /// Lays every buffer of a set, with what is asked next.
+    pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
+        self.laid.retain(|(of, _), _| *of != set);
+        let contents = |image: &Image<'_>| match &image.holds {
+            Holds::Contents(made) => Some(Arc::clone(made)),
+            Holds::Byte(_) => None,
+        };
+        let needed: Vec<Arc<Made>> = images.iter().filter_map(contents).collect();
+        for made in &needed {
+            self.keep(made, &needed)?;
+        }
+        for (image, made) in images.iter().filter_map(|image| Some((image, contents(image)?))) {
+            self.laid.insert((set, image.name.to_string()), made.name.clone());
+        }
+        let buffers: Vec<_> = images.iter().map(Image::lay).collect();
+        self.client.later(Ask::Lay { set, canary, buffers: buffers.clone() });
+        // What stayed from an earlier step lay where another candidate ran.
+        let doubted: Vec<(&Image<'_>, Arc<Made>)> = images
+            .iter()
+            .filter_map(|image| Some((image, contents(image)?)))
+            .filter(|(_, made)| !self.trusted.contains(&made.name))
+            .collect();
+        if doubted.is_empty() {
+            return Ok(());
+        }
+        let shown = self.show(set, doubted.iter().map(|(image, _)| *image), canary, made::salt())?;
+        let spoilt: Vec<_> = doubted.iter().zip(shown).filter(|((_, made), shown)| shown.sum != made.sum).collect();
+        for ((_, made), _) in &spoilt {
+            self.forget(&made.name);
+            self.keep(made, &needed)?;
+        }
+        self.trusted.extend(doubted.iter().map(|(_, made)| made.name.clone()));
+        if !spoilt.is_empty() {
+            self.client.later(Ask::Lay { set, canary, buffers });
+        }
+        Ok(())
+    }
+
+    /// Has buffers of no more than the kernel's own bytes, and lays those that a kernel may read as they are given.
+    pub(super) fn bare(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
+        for image in images {
+            let (name, own) = (image.name.to_string(), image.own);
+            self.client.later(Ask::Allocate { set, name, bytes: own, offset: 0, own });
+        }
+        let given: Vec<Image<'_>> = images.iter().filter(|image| image.is_given()).cloned().collect();
+        self.lay(set, &given, 0)
+    }
+
+    /// Has contents on the device; others go that were used longest ago and that no buffer is laid with, where there would be too many.
+    fn keep(&mut self, made: &Made, needed: &[Arc<Made>]) -> Result<(), Lost> {
+        let kept = &mut self.client.contents;
+        if let Some(at) = kept.iter().position(|(name, _)| *name == made.name) {
+            let found = kept.remove(at);
+            kept.push(found);
+            return Ok(());
+        }
+        let bytes = made.bytes.len() as u64;
+        let room = at_most(self.client.free);
+        while self.client.contents.iter().map(|(_, bytes)| bytes).sum::<u64>() + bytes > room {
+            let used =
+                |name: &String| self.laid.values().any(|laid| laid == name) || needed.iter().any(|n| n.name == *name);
+            let Some((name, _)) = self.client.contents.iter().find(|(name, _)| !used(name)).cloned() else { break };
+            self.forget(&name);
+        }
+        let left = self.left();
+        self.client.hand(&made.bytes, Ask::Keep { contents: made.name.clone(), bytes }, left)?;
+        self.client.contents.push((made.name.clone(), bytes));
+        self.trusted.push(made.name.clone());
+        Ok(())
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.client.contents.retain(|(kept, _)| kept != name);
+        self.client.later(Ask::Drop { contents: name.to_string() });
+    }
+
+    /// What buffers show without being read.
+    pub(super) fn show<'i, 'p: 'i>(
+        &mut self,
+        set: Set,
+        images: impl Iterator<Item = &'i Image<'p>>,
+        canary: u8,
+        salt: u64,
+    ) -> Result<Vec<Shown>, Lost> {
+        let names: Vec<String> = images.map(|image| image.name.to_string()).collect();
+        let asked = names.len();
+        let shown = self.waited(Ask::Show { set, names, canary, salt });
+        self.client.is_salted = true;
+        match shown? {
+            Answer::Shown { shown } if shown.len() == asked => Ok(shown),
+            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked what {asked} buffers show"))),
+        }
+    }
+
+    /// Fills the candidate's constants from a set, with what is asked next.
+    pub(super) fn constants(&mut self, slot: Slot, candidate: &Candidate<'_>, set: Set) {
+        for constant in &candidate.params.constants {
+            let bytes = candidate.params.problem.tensor(&constant.buffer).map_or(0, |t| t.bytes());
+            let (symbol, name) = (constant.symbol.clone(), constant.buffer.clone());
+            self.client.later(Ask::Constant { slot, symbol, set, name, bytes });
+        }
+    }
+
+    /// What the launches left in every written tensor.
+    pub(super) fn outputs<'p>(&mut self, set: Set, images: &[Image<'p>]) -> Result<Outputs<'p>, Lost> {
+        let mut outputs = vec![];
+        for image in images {
+            if let Some(tensor) = image.written() {
+                let mut bytes = self.read(set, image)?;
+                bytes.truncate((image.offset() + image.own) as usize);
+                bytes.drain(..image.offset() as usize);
+                outputs.push((tensor, bytes));
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Frees all buffers and modules, with what is asked next.
+    pub(super) fn clear(&mut self) {
+        self.laid.clear();
+        self.client.later(Ask::Clear);
+    }
+
+    /// Takes memory that nobody uses, with what is asked next.
+    pub(super) fn pad(&mut self, set: Set, bytes: u64) {
+        self.client.later(Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes });
+    }
+
+    /// Runs the launches once.
+    pub(super) fn run(&mut self, slot: Slot, set: Set) -> Result<(), Lost> {
+        self.runs += 1;
+        self.waited(Ask::Run { slot, set }).map(drop)
+    }
+
+    /// Runs the launches once, and says what buffers show then. What sums are salted with is not there while a candidate first runs in a runner; later it may be left
+    /// in the memory of its process, and handing it over beforehand adds nothing.
+    pub(super) fn run_and_show(
+        &mut self,
+        slot: Slot,
+        set: Set,
+        images: &[Image<'_>],
+        canary: u8,
+    ) -> Result<Vec<Shown>, Lost> {
+        if self.client.is_salted {
+            self.client.later(Ask::Run { slot, set });
+            self.runs += 1;
+        } else {
+            self.run(slot, set)?;
+        }
+        self.show(set, images.iter(), canary, made::salt())
+    }
+
+    /// Asks, and waits for as long as the runs may take that are asked for with it.
+    fn waited(&mut self, ask: Ask) -> Result<Answer, Lost> {
+        let runs = std::mem::take(&mut self.runs);
+        if runs == 0 {
+            return self.ask(ask);
+        }
+        let (patience, began) = (self.patience(runs), Instant::now());
+        let answer = self.client.ask(ask, patience);
+        self.took = self.took.max(began.elapsed());
+        answer
+    }
+
+    /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
+    /// loaded anew once more after them. Of outputs with the sums of `like` these bytes are taken.
+    pub(super) fn usual<'p>(
+        &mut self,
+        slot: Slot,
+        candidate: &Candidate<'_>,
+        (set, images, canary): (Set, &[Image<'p>], u8),
+        times: usize,
+        like: Option<&(Vec<u64>, Outputs<'p>)>,
+    ) -> Result<Usual<'p>, Lost> {
+        self.unload(slot);
+        self.load(slot, candidate)?;
+        let mut all: Vec<Outputs<'p>> = vec![];
+        let mut sums = vec![];
+        for _ in 0..times {
+            self.lay(set, images, canary)?;
+            self.constants(slot, candidate, set);
+            let shown = self.run_and_show(slot, set, images, canary)?;
+            let now = left::sums(images, &shown);
+            // What was left before is not read again.
+            if !sums.contains(&now) {
+                all.push(match like.filter(|(of, _)| *of == now) {
+                    Some((_, outputs)) => outputs.clone(),
+                    None => self.outputs(set, images)?,
+                });
+                sums.push(now);
+            }
+        }
+        self.unload(slot);
+        self.load(slot, candidate)?;
+        Usual::new(all).ok_or_else(|| Lost::Refused("nothing was launched".into()))
+    }
+
+    /// Reads a buffer back whole.
+    pub(super) fn read(&mut self, set: Set, image: &Image<'_>) -> Result<Vec<u8>, Lost> {
+        let left = self.left();
+        let ask = Ask::Read { set, name: image.name.to_string() };
+        self.client.read(ask, image.whole(), left)
+    }
+
+    /// Takes samples.
+    pub(super) fn time(&mut self, shots: Vec<Shot>) -> Result<Vec<f64>, Lost> {
+        let asked = shots.len();
+        let runs: usize = shots.iter().map(|shot| 2 * shot.copies.max(1) as usize).sum();
+        let patience = self.patience(runs);
+        match self.client.ask(Ask::Time { shots }, patience)? {
+            Answer::Times { ns } if ns.len() == asked => Ok(ns),
+            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {asked} samples"))),
+        }
+    }
+
+    /// Refuses what no turn at the device could hold, before anything is made for it.
+    pub(super) fn possible(&self, params: &VerifyParams) -> Result<(), Response> {
+        let (each, contents) = needed(params);
+        match fits(each + contents, self.client.facts.memory) {
+            true => Ok(()),
+            false => Err(too_much(each + contents, &format!("which has {}", self.client.facts.memory))),
+        }
+    }
+
+    /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free, beside the contents of two trials. Asked in the rig's turn: what
+    /// was free when the runner started others may have given back since.
+    pub(super) fn sets(&mut self, params: &VerifyParams, most: u32) -> Result<u32, Response> {
+        let (each, contents) = needed(params);
+        let fitting = |free: u64| ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32;
+        let mut free = self.client.free;
+        if fitting(free) < most
+            && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
+        {
+            // What the runner itself keeps is no part of that, and was none of what was free before.
+            free = free.max(now);
+        }
+        match fitting(free) {
+            0 if fits(each + contents, free) => Ok(1),
+            0 => Err(too_much(each + contents, &format!("of which {free} are free"))),
+            sets => Ok(sets),
+        }
+    }
+
+    /// Every buffer of a run.
+    pub(super) fn images<'p>(params: &'p VerifyParams, inputs: &Inputs, poison: u8) -> Vec<Image<'p>> {
+        buffers::images(&params.problem, &params.workspaces, inputs, poison)
+    }
+
+    /// Where what is observed comes from, without the state of the device.
+    pub(super) fn provenance(&self, protocol: u32) -> Provenance {
+        provenance(&self.client.facts, protocol)
+    }
+}
+
+/// Bytes of a set of buffers, and of the contents of a trial.
+fn needed(params: &VerifyParams) -> (u64, u64) {
+    (buffers::bytes(&params.problem, &params.workspaces).max(1), buffers::contents(&params.problem))
+}
+
+/// Whether so many bytes fit into so much memory, with a little left.
+fn fits(bytes: u64, memory: u64) -> bool {
+    bytes < memory / 10 * 9
+}
+
+fn too_much(bytes: u64, memory: &str) -> Response {
+    Response::Unavailable { why: format!("its buffers take {bytes} bytes of the device's memory, {memory}") }
+}
+
+/// Where what is observed on a device comes from, without the state of the device.
+pub(super) fn provenance(facts: &DeviceFacts, protocol: u32) -> Provenance {
+    Provenance {
+        device: facts.class(),
+        driver: facts.driver.clone(),
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        protocol,
+        measured_at: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        clocks_mhz: None,
+        temperature_c: None,
+        throttle: vec![],
+        spent_us: Default::default(),
+    }
+}

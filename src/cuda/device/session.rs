@@ -1,0 +1,366 @@
+//! The runner of a device: one context, kept warm; modules, contents, buffers and launches as the judge asks. Knows the driver through its neighbours; judges nothing, and
+//! holds no expectation.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use super::context::{Context, Function, Memory, Module, Stream, copy, set};
+use super::driver;
+use super::exchange::Handed;
+use super::fault::{Fault, Meaning};
+use super::launch::{Place, Ready, Unready, symbol};
+use super::own::Own;
+use super::timing::Timer;
+use super::wire::{Answer, Ask, Before, Lay, Set, Shown, Slot, With};
+use kforge_types::model::bound::Launch;
+
+/// Why an ask could not be met.
+pub(super) enum Trouble {
+    /// The driver's error: the context is lost or may be.
+    Fault(Fault),
+    /// What was asked for makes no sense, or a system call failed.
+    Refused(String),
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        Trouble::Fault(fault)
+    }
+}
+
+impl From<Unready> for Trouble {
+    fn from(unready: Unready) -> Self {
+        match unready {
+            Unready::Fault(fault) => Trouble::Fault(fault),
+            Unready::Unknown(why) => Trouble::Refused(why),
+        }
+    }
+}
+
+/// A buffer: the whole, and the kernel's part of it.
+struct Held {
+    whole: Memory,
+    offset: u64,
+    own: u64,
+    /// What it is laid with, once it is.
+    with: Option<(With, Before)>,
+}
+
+impl Held {
+    fn place(&self) -> Place {
+        Place { at: self.whole.at() + self.offset, bytes: self.own }
+    }
+}
+
+struct Loaded {
+    functions: BTreeMap<String, Function>,
+    launches: Vec<Launch>,
+    // Last, so that functions are forgotten before it goes.
+    module: Module,
+}
+
+/// What memory holds that no step uses.
+const SPARE: u8 = 0xff;
+
+/// Bytes for what buffers show, to begin with: sixteen a buffer.
+const FOUND: u64 = 1024;
+
+/// All that a runner holds.
+pub(super) struct Session {
+    ready: BTreeMap<(Slot, Set), Rc<Ready>>,
+    modules: BTreeMap<Slot, Loaded>,
+    buffers: BTreeMap<(Set, String), Held>,
+    /// What buffers are laid with, by name.
+    contents: BTreeMap<String, Memory>,
+    /// Memory of buffers of earlier steps, poisoned, the oldest first.
+    spare: VecDeque<Memory>,
+    /// Where what buffers show is found.
+    found: Memory,
+    /// Borrowed by one sample at a time, which looks at the buffers meanwhile.
+    timer: RefCell<Timer>,
+    own: Own,
+    stream: Stream,
+    handed: Handed,
+    context: Rc<Context>,
+}
+
+fn none(what: &str) -> Trouble {
+    Trouble::Refused(format!("there is no {what}"))
+}
+
+impl Session {
+    /// On the first device that this process may see.
+    pub(super) fn new(handed: Handed) -> Result<Self, Trouble> {
+        let device = driver::devices()?.into_iter().next().ok_or_else(|| none("device"))?;
+        let facts = super::probe::facts(device, "0")?;
+        let context = Context::new(device)?;
+        let (stream, own) = (Stream::new(&context)?, Own::new(&context, facts.processors)?);
+        let timer = RefCell::new(Timer::new(&context, facts.l2)?);
+        Ok(Session {
+            ready: BTreeMap::new(),
+            modules: BTreeMap::new(),
+            buffers: BTreeMap::new(),
+            contents: BTreeMap::new(),
+            spare: VecDeque::new(),
+            found: Memory::new(&context, FOUND)?,
+            timer,
+            own,
+            stream,
+            handed,
+            context,
+        })
+    }
+
+    /// Bytes of memory that are free.
+    pub(super) fn free_memory(&self) -> Result<u64, Fault> {
+        self.context.free_memory()
+    }
+
+    /// Whether all that was queued is done and nothing of it has failed.
+    pub(super) fn is_sound(&self) -> bool {
+        self.context.synchronize("after a launch was refused").is_ok()
+    }
+
+    /// Meets one ask.
+    pub(super) fn meet(&mut self, ask: Ask) -> Result<Answer, Trouble> {
+        match ask {
+            Ask::Load { slot, bytes, entries } => self.load(slot, bytes, &entries)?,
+            Ask::Unload { slot } => {
+                self.context.synchronize("before the module was unloaded")?;
+                self.forget(|of, _| of == slot);
+                self.modules.remove(&slot);
+            }
+            Ask::Allocate { set, name, bytes, offset, own } => {
+                if offset.saturating_add(own) > bytes {
+                    return Err(Trouble::Refused(format!("`{name}` does not fit its buffer")));
+                }
+                self.forget(|_, of| of == set);
+                let whole = self.memory(bytes)?;
+                self.buffers.insert((set, name), Held { whole, offset, own, with: None });
+            }
+            Ask::Keep { contents, bytes } => {
+                let given = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
+                let kept = self.fresh(bytes)?;
+                kept.write(&given)?;
+                self.contents.insert(contents, kept);
+            }
+            Ask::Drop { contents } => {
+                self.context.synchronize("before contents were freed")?;
+                self.timer.get_mut().forget(|_, _| true);
+                self.contents.remove(&contents);
+            }
+            Ask::Lay { set, canary, buffers } => {
+                // What is captured in a graph has the addresses of what it was laid with.
+                self.timer.get_mut().forget(|_, of| of == set);
+                buffers.into_iter().try_for_each(|lay| self.lay(set, canary, lay))?;
+            }
+            Ask::Constant { slot, symbol, set, name, bytes } => self.constant(slot, &symbol, (set, &name), bytes)?,
+            Ask::Launches { slot, launches } => {
+                self.forget(|of, _| of == slot);
+                self.modules.get_mut(&slot).ok_or_else(|| none("such module"))?.launches = launches;
+            }
+            Ask::Run { slot, set } => {
+                let ready = self.ready(slot, set)?;
+                ready.queue(&self.stream)?;
+                self.stream.synchronize("while the launches ran")?;
+            }
+            Ask::Read { set, name } => {
+                let held = self.held(set, &name)?;
+                let mut bytes = vec![0; held.whole.bytes() as usize];
+                held.whole.read(&mut bytes)?;
+                self.handed.put(&bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
+                return Ok(Answer::Bytes { bytes: bytes.len() as u64 });
+            }
+            Ask::Show { set, names, canary, salt } => return self.show(set, &names, canary, salt),
+            Ask::Time { shots } => {
+                let mut ns = vec![];
+                for shot in shots {
+                    let ready = self.ready(shot.slot, shot.set)?;
+                    let before = || self.before(shot.set);
+                    ns.push(self.timer.borrow_mut().take(
+                        shot,
+                        &self.context,
+                        &self.own,
+                        &ready,
+                        &self.stream,
+                        &before,
+                    )?);
+                }
+                return Ok(Answer::Times { ns });
+            }
+            Ask::Free => return Ok(Answer::Ready { free: self.free_memory()? }),
+            Ask::Clear => {
+                self.context.synchronize("before buffers were freed")?;
+                self.forget(|_, _| true);
+                self.buffers.clear();
+                self.spare.clear();
+                self.modules.clear();
+            }
+            Ask::Rest { keep } => self.rest(keep)?,
+            Ask::All { asks } => {
+                let mut last = Answer::Done;
+                for ask in asks {
+                    last = self.meet(ask)?;
+                }
+                return Ok(last);
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Memory of so many bytes: that of an earlier step's buffer where there is such, because to have it from the driver takes longer than many a launch.
+    fn memory(&mut self, bytes: u64) -> Result<Memory, Fault> {
+        match self.spare.iter().position(|spare| spare.bytes() == bytes).and_then(|at| self.spare.remove(at)) {
+            Some(spare) => Ok(spare),
+            None => self.fresh(bytes),
+        }
+    }
+
+    /// Memory from the driver; what is spare goes where there is no other.
+    fn fresh(&mut self, bytes: u64) -> Result<Memory, Fault> {
+        match Memory::new(&self.context, bytes) {
+            Err(fault) if fault.meaning() == Meaning::Lacking && !self.spare.is_empty() => {
+                self.spare.clear();
+                Memory::new(&self.context, bytes)
+            }
+            other => other,
+        }
+    }
+
+    /// Forgets modules and buffers. Whoever comes next finds in their memory nothing of what was there.
+    #[expect(unsafe_code, reason = "device memory is written by address")]
+    fn rest(&mut self, keep: u64) -> Result<(), Trouble> {
+        self.context.synchronize("before buffers were left")?;
+        self.forget(|_, _| true);
+        self.modules.clear();
+        self.spare.extend(std::mem::take(&mut self.buffers).into_values().map(|held| held.whole));
+        while self.spare.iter().map(Memory::bytes).sum::<u64>() > keep {
+            self.spare.pop_front();
+        }
+        for spare in &self.spare {
+            // SAFETY: the range is the memory.
+            unsafe { set(spare.at(), SPARE, spare.bytes(), &self.stream) }?;
+        }
+        Ok(self.stream.synchronize("while memory was poisoned")?)
+    }
+
+    /// Forgets launches that were made ready for what changes.
+    fn forget(&mut self, which: impl Fn(Slot, Set) -> bool) {
+        self.ready.retain(|(slot, set), _| !which(*slot, *set));
+        self.timer.get_mut().forget(which);
+    }
+
+    fn held(&self, set: Set, name: &str) -> Result<&Held, Trouble> {
+        self.buffers.get(&(set, name.to_string())).ok_or_else(|| none(&format!("buffer `{name}`")))
+    }
+
+    fn load(&mut self, slot: Slot, bytes: u64, entries: &[(String, String)]) -> Result<(), Trouble> {
+        let mut image = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
+        // A cubin states its own size; should it lie, zeros follow.
+        image.extend([0; 64]);
+        let module = Module::new(&self.context, &image, "while the binary was loaded")?;
+        let mut functions = BTreeMap::new();
+        for (entry, symbol) in entries {
+            functions.insert(entry.clone(), module.function(symbol)?);
+        }
+        self.modules.insert(slot, Loaded { functions, launches: vec![], module });
+        Ok(())
+    }
+
+    /// Queues canaries around a buffer, and what it is laid with into the kernel's part.
+    #[expect(unsafe_code, reason = "device memory is written by address")]
+    fn lay(&mut self, of: Set, canary: u8, lay: Lay) -> Result<(), Trouble> {
+        let key = (of, lay.name);
+        let held = self.buffers.get(&key).ok_or_else(|| none(&format!("buffer `{}`", key.1)))?;
+        let (at, end) = (held.whole.at(), held.offset + held.own);
+        // SAFETY: both ranges are of the buffer.
+        unsafe {
+            set(at, canary, held.offset, &self.stream)?;
+            set(at + end, canary, held.whole.bytes() - end, &self.stream)?;
+        }
+        self.renew(held.place(), &lay.with)?;
+        let held = self.buffers.get_mut(&key).ok_or_else(|| none("such buffer"))?;
+        held.with = Some((lay.with, lay.before));
+        Ok(())
+    }
+
+    /// Queues what the kernel's part of a buffer is laid with.
+    #[expect(unsafe_code, reason = "device memory is written by address")]
+    fn renew(&self, place: Place, with: &With) -> Result<(), Trouble> {
+        match with {
+            // SAFETY: the range is the kernel's part of a buffer.
+            With::Byte(byte) => unsafe { set(place.at, *byte, place.bytes, &self.stream) }?,
+            With::Contents(name) => {
+                let kept = self.contents.get(name).filter(|kept| kept.bytes() == place.bytes);
+                let kept = kept.ok_or_else(|| none(&format!("contents `{name}` of {} bytes", place.bytes)))?;
+                // SAFETY: both ranges are of as many bytes.
+                unsafe { copy(place.at, kept.at(), place.bytes, &self.stream) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What buffers show: sums of kernels' parts, and how many bytes around them are spoilt.
+    #[expect(unsafe_code, reason = "device memory is read by address")]
+    fn show(&mut self, of: Set, names: &[String], canary: u8, salt: u64) -> Result<Answer, Trouble> {
+        let bytes = 16 * names.len() as u64;
+        if self.found.bytes() < bytes {
+            self.found = Memory::new(&self.context, bytes)?;
+        }
+        let found = &self.found;
+        // SAFETY: the range is of the memory.
+        unsafe { set(found.at(), 0, bytes, &self.stream) }?;
+        for (i, name) in names.iter().enumerate() {
+            let held = self.held(of, name)?;
+            let (whole, part) = ((held.whole.at(), held.whole.bytes()), (held.offset, held.own));
+            // SAFETY: the part is of the buffer, and an allocation begins with a whole line; the results have sixteen bytes a buffer.
+            unsafe { self.own.show(whole, part, (canary, salt), found.at() + 16 * i as u64, &self.stream) }?;
+        }
+        self.stream.synchronize("while buffers were looked at")?;
+        let mut bytes = vec![0; 16 * names.len()];
+        found.read(&mut bytes)?;
+        // Who runs next finds no sums there.
+        // SAFETY: the range is of the memory.
+        unsafe { set(found.at(), 0, found.bytes(), &self.stream) }?;
+        let (eights, _) = bytes.as_chunks::<8>();
+        let (pairs, _) = eights.as_chunks::<2>();
+        let shown =
+            |[sum, spoilt]: &[[u8; 8]; 2]| Shown { sum: u64::from_le_bytes(*sum), spoilt: u64::from_le_bytes(*spoilt) };
+        Ok(Answer::Shown { shown: pairs.iter().map(shown).collect() })
+    }
+
+    #[expect(unsafe_code, reason = "device memory is copied by address")]
+    fn constant(&self, slot: Slot, spelt: &str, from: (Set, &str), bytes: u64) -> Result<(), Trouble> {
+        let held = self.held(from.0, from.1)?;
+        let module = &self.modules.get(&slot).ok_or_else(|| none("such module"))?.module;
+        let (at, size) = module.global(&symbol(spelt))?;
+        if bytes > size || bytes > held.place().bytes {
+            return Err(Trouble::Refused(format!("`{spelt}` has {size} bytes, `{}` has {bytes}", from.1)));
+        }
+        // SAFETY: both ranges were found to be as long.
+        unsafe { copy(at, held.place().at, bytes, &self.stream) }?;
+        Ok(self.stream.synchronize("while a constant was filled")?)
+    }
+
+    fn ready(&mut self, slot: Slot, set: Set) -> Result<Rc<Ready>, Trouble> {
+        if let Some(ready) = self.ready.get(&(slot, set)) {
+            return Ok(Rc::clone(ready));
+        }
+        let loaded = self.modules.get(&slot).ok_or_else(|| none("such module"))?;
+        let place = |name: &str| self.buffers.get(&(set, name.to_string())).map(Held::place);
+        let ready = Rc::new(Ready::new(&self.context, &loaded.launches, &loaded.functions, place)?);
+        self.ready.insert((slot, set), Rc::clone(&ready));
+        Ok(ready)
+    }
+
+    /// Queues what happens to a set's buffers before a sample.
+    fn before(&self, of: Set) -> Result<(), Trouble> {
+        for held in self.buffers.iter().filter(|((set, _), _)| *set == of).map(|(_, held)| held) {
+            if let Some((with, Before::Renew)) = &held.with {
+                self.renew(held.place(), with)?;
+            }
+        }
+        Ok(())
+    }
+}

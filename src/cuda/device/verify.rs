@@ -1,0 +1,277 @@
+//! The verify step on a device: the candidate runs in another process, on a device; here inputs are made, expectations are held, and what came back is compared once
+//! the module is unloaded. Knows trials and runs; reads no tolerance but those to count elements beyond.
+//!
+//! | run | inputs | what it finds |
+//! |---|---|---|
+//! | first | the trial's, other buffers poisoned | wrong answers |
+//! | other poison, other buffers | the same | elements nobody wrote, what hangs on addresses |
+//! | again | the same | what is not the same twice |
+//! | again after other inputs | those of the first trial, once all others have run | what is kept in the module's globals |
+//!
+//! All run in one loaded module, whose globals nobody resets: an answer that was kept from an earlier trial is a wrong one now.
+//!
+//! Buffers are read back where something is to be seen in them: outputs whose sum on the device is none that this process met before, in the same step or in one of
+//! another variant, and whatever a sum shows to be otherwise than it was.
+//! Sums are salted with a number that the candidate cannot know.
+
+use std::sync::Arc;
+
+use super::buffers::{self, Image};
+use super::client::Lost;
+use super::fault::Meaning;
+use super::hosted;
+use super::left::{self, Known};
+use super::made::{self, Inputs};
+use super::products::products;
+use super::rig::{Candidate, Rig};
+use super::sanitize;
+use kforge_engine::evidence::PROVENANCE;
+use kforge_foundation::base::count;
+use kforge_harness::layout::POISONS;
+use kforge_harness::message::Response;
+use kforge_harness::observer::{Against, Bytes, Left, Observer};
+use kforge_harness::oracle::Source;
+use kforge_harness::task::Task;
+use kforge_types::model::Tensor;
+use kforge_types::record::params::{Expected, Trial, VerifyParams};
+use kforge_types::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
+
+/// Where the candidate is loaded.
+const SLOT: u8 = 0;
+
+/// One way of running a trial.
+struct Run {
+    poison: u8,
+    said: &'static str,
+}
+
+const RUNS: [Run; 3] = [
+    Run { poison: POISONS[0], said: "" },
+    Run { poison: POISONS[1], said: ", other buffers" },
+    Run { poison: POISONS[0], said: ", again" },
+];
+const LAST: Run = Run { poison: POISONS[1], said: ", again after other inputs" };
+
+/// What a run left.
+struct Kept<'a> {
+    trial: usize,
+    run: &'static Run,
+    /// Each written tensor, the sum of its bytes, and these.
+    outputs: Vec<(&'a Tensor, u64, Arc<Known>)>,
+}
+
+/// Does a verify step on a device.
+pub fn verify(task: &Task) -> Response {
+    verified(task).unwrap_or_else(|response| response)
+}
+
+fn verified(task: &Task) -> Result<Response, Response> {
+    let params: VerifyParams = task.params()?;
+    if params.host.is_some() {
+        return hosted::verify(task, &params);
+    }
+    let candidate = Candidate::new(task, &params, "")?;
+    sanitize::possible(task, &params)?;
+    // Inputs and outputs of the trial at hand, what is expected of it, and what two trials left.
+    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(params.trials.len() as u64 + 4);
+    if most > task.memory_limit {
+        let limit = task.memory_limit;
+        let why =
+            format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
+        return Err(Response::Unavailable { why });
+    }
+    // What an earlier step left in the runner may have taken the memory that it needs: then it is done once more, in a fresh one.
+    match observed(task, &params, &candidate, false) {
+        Err(Response::Unavailable { .. }) => observed(task, &params, &candidate, true),
+        other => other,
+    }
+}
+
+fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, fresh: bool) -> Result<Response, Response> {
+    let mut rig = Rig::new(task, &params.arch, fresh)?;
+    let provenance = rig.provenance(params.protocol);
+    rig.possible(params)?;
+    made::ahead(task, &params.problem, &params.trials)?;
+    // Beside others each would wait for the device's turns between them, which takes longer than one after another.
+    rig.lock(true)?;
+    let sets = rig.sets(params, 2)?;
+    let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
+    let mut judge = Judge { task, params, rig, sets, observer, kept: vec![], passing: None };
+    match judge.runs(candidate) {
+        Ok(()) => {}
+        Err(Trouble::Lost(lost)) => judge.lost(lost)?,
+        Err(Trouble::Answer(response)) => return Err(response),
+    }
+    judge.rig.unlock();
+    let sanitized = match judge.passing {
+        None if !params.sanitize.is_empty() => {
+            judge.rig.lock(false)?;
+            let found = sanitize::sanitize(task, params)?;
+            judge.rig.unlock();
+            found
+        }
+        _ => vec![],
+    };
+    judge.compare()?;
+    sanitized.into_iter().for_each(|finding| judge.observer.find(finding));
+    judge.finish(provenance)
+}
+
+fn bytes(known: &Known) -> Bytes<'_> {
+    Bytes { of: &known.bytes, digest: Some(known.digest) }
+}
+
+/// Why not everything ran.
+enum Trouble {
+    Lost(Lost),
+    Answer(Response),
+}
+
+impl From<Lost> for Trouble {
+    fn from(lost: Lost) -> Self {
+        Trouble::Lost(lost)
+    }
+}
+
+struct Judge<'a> {
+    task: &'a Task,
+    params: &'a VerifyParams,
+    rig: Rig<'a>,
+    /// Sets of buffers that runs take in turn.
+    sets: u32,
+    observer: Observer<'a>,
+    kept: Vec<Kept<'a>>,
+    /// A failure that may pass, such as a time-out.
+    passing: Option<String>,
+}
+
+impl<'a> Judge<'a> {
+    /// Runs every trial, then the first once more; the module is loaded before and unloaded after.
+    fn runs(&mut self, candidate: &Candidate<'_>) -> Result<(), Trouble> {
+        let params = self.params;
+        let inputs = |trial: &Trial| made::inputs(self.task, &params.problem, trial).map_err(Trouble::Answer);
+        self.rig.load(SLOT, candidate)?;
+        let mut turn = 0;
+        for (at, trial) in params.trials.iter().enumerate() {
+            let inputs = inputs(trial)?;
+            for run in &RUNS {
+                self.run(candidate, (at, run), &inputs, turn)?;
+                turn += 1;
+            }
+        }
+        if let [first, _, ..] = &params.trials[..] {
+            let inputs = made::inputs(self.task, &params.problem, first).map_err(Trouble::Answer)?;
+            self.run(candidate, (0, &LAST), &inputs, turn)?;
+        }
+        // Each run was waited for: what comes of it shows by now.
+        self.rig.unload(SLOT);
+        Ok(())
+    }
+
+    fn run(
+        &mut self,
+        candidate: &Candidate<'_>,
+        (trial, run): (usize, &'static Run),
+        inputs: &Inputs,
+        turn: u32,
+    ) -> Result<(), Lost> {
+        // 0, 1 1, 1 0 0, 0 1 1: each run but the first of a kind lies where the one before it lay, with the same inputs or with others.
+        let set = turn.div_ceil(3) % self.sets;
+        let canary = buffers::canary(self.params.trials[trial].seed, u64::from(turn));
+        let images: Vec<Image<'a>> = Rig::images(self.params, inputs, run.poison);
+        if turn == 0 {
+            (0..self.sets).for_each(|set| self.rig.allocate(set, &images));
+        }
+        self.rig.lay(set, &images, canary)?;
+        self.rig.constants(SLOT, candidate, set);
+        let shown = self.rig.run_and_show(SLOT, set, &images, canary)?;
+        let first = self.kept.iter().find(|kept| kept.trial == trial).map(|kept| kept.outputs.clone());
+        let mut outputs = vec![];
+        for (image, shown) in images.iter().zip(shown) {
+            let tensor = image.written();
+            let before = tensor.and_then(|tensor| {
+                let same = |(of, sum, _): &&(&Tensor, u64, Arc<Known>)| of.name == tensor.name && *sum == shown.sum;
+                let first = first.as_ref().and_then(|first| first.iter().find(same));
+                first.map(|(_, _, bytes)| Arc::clone(bytes)).or_else(|| left::known(shown.sum, image.own))
+            });
+            let changed = image.kept_sum().is_some_and(|sum| sum != shown.sum);
+            let unseen = tensor.is_some() && (before.is_none() || !image.is_dense());
+            let read = if shown.spoilt > 0 || changed || unseen || image.must_be_read() {
+                let after = image.after(canary, self.rig.read(set, image)?);
+                after.findings.into_iter().for_each(|finding| self.observer.find(finding));
+                let read = tensor.map(|_| Arc::new(Known::new(after.bytes)));
+                read.iter().for_each(|read| left::know(shown.sum, read));
+                read
+            } else {
+                before
+            };
+            outputs.extend(tensor.zip(read).map(|(tensor, read)| (tensor, shown.sum, read)));
+        }
+        self.kept.push(Kept { trial, run, outputs });
+        Ok(())
+    }
+
+    /// Why not everything ran: the candidate's doing is a finding, anything else is the step's end.
+    fn lost(&mut self, lost: Lost) -> Result<(), Response> {
+        match lost {
+            Lost::Fault(fault) => match fault.meaning() {
+                Meaning::Candidate(_) => {
+                    self.passing = fault.passes().then(|| fault.to_string());
+                    fault.finding().into_iter().for_each(|finding| self.observer.find(finding));
+                    Ok(())
+                }
+                _ => Err(Lost::Fault(fault).response()),
+            },
+            Lost::TimedOut(limit) => {
+                let message = format!("the kernel timed out after {} s", limit.as_secs_f64().round());
+                self.passing = Some(message.clone());
+                self.observer.find(Finding::new(FindingKind::NoProgress, message));
+                Ok(())
+            }
+            other => Err(other.response()),
+        }
+    }
+
+    /// Compares what all runs of each trial left.
+    fn compare(&mut self) -> Result<(), Response> {
+        let kept = std::mem::take(&mut self.kept);
+        let trials: &'a [Trial] = &self.params.trials;
+        for (at, trial) in trials.iter().enumerate() {
+            let runs = kept.iter().filter(|kept| kept.trial == at);
+            let ended: Vec<Left<'_>> = runs
+                .map(|kept| Left {
+                    said: kept.run.said,
+                    poison: kept.run.poison,
+                    outputs: kept.outputs.iter().map(|(tensor, _, known)| (*tensor, bytes(known))).collect(),
+                })
+                .collect();
+            if ended.is_empty() {
+                continue;
+            }
+            let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
+            let source = Source::new(self.task, &self.params.problem).with_products(products(self.task));
+            let make = || source.held(trial, &expected, &self.params.compare);
+            self.observer.compare(trial, &Against::later(&expected, &make), &ended)?;
+        }
+        Ok(())
+    }
+
+    fn finish(self, provenance: Provenance) -> Result<Response, Response> {
+        let Judge { task, params, rig, mut observer, passing, .. } = self;
+        let mut provenance = provenance;
+        // Where anything failed, that repeated runs agree says nothing.
+        let seen = &mut observer.seen;
+        if (seen.trials.len() < params.trials.len() || passing.is_some()) && seen.determinism == Determinism::Stable {
+            seen.determinism = Determinism::Unknown;
+        }
+        rig.leave(&mut provenance);
+        task.write_document("observation", &*seen)?;
+        task.write_document(PROVENANCE, &provenance)?;
+        let summary = match seen.findings.len() {
+            0 => format!("{} on {}", count(params.trials.len(), "trial"), provenance.device.product),
+            found => format!("{} on {}", count(found, "finding"), provenance.device.product),
+        };
+        let (verdict, forget) = (passing.clone().map(Verdict::Fail), passing.is_some());
+        Ok(Response::Done { verdict, notes: vec![], summary, forget })
+    }
+}

@@ -1,0 +1,41 @@
+//! A step that this worker cannot do and another can: a process holds one NVRTC, and packages of one workspace may pin two. Knows how to ask a worker; does
+//! not know what the step is.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use kforge_foundation::process::{Command, Talker};
+use kforge_harness::message::{Request, Response};
+use kforge_harness::task::{Task, failed};
+
+/// Has a worker of its own do the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
+pub fn in_fresh_process(task: &Task, why: &str) -> Response {
+    let request = Request {
+        spec: task.spec.clone(),
+        input: task.input.clone(),
+        output: task.output.clone(),
+        places: task.places.clone(),
+        product: task.product.clone(),
+        unit: task.unit,
+        time_limit_s: task.left().as_secs(),
+        run_limit_s: task.run_limit.as_secs(),
+        memory_limit: task.memory_limit,
+        compiler_memory: task.compiler_memory,
+        allow_unconfined: task.allow_unconfined,
+    };
+    ask(&request, task.left()).unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could do it: {e}")))
+}
+
+fn ask(request: &Request, limit: Duration) -> Result<Response, String> {
+    let line = serde_json::to_string(request).map_err(|e| e.to_string())?;
+    let talker = Talker::start(&Command::own().arg("worker")).map_err(|e| e.to_string())?;
+    match talker.exchange(&line, limit, &AtomicBool::new(false)) {
+        Ok(Ok((talker, answer))) => {
+            // It ends when its input does, and is killed if it does not: either way it has answered.
+            drop(talker.dismiss(Duration::from_secs(1)));
+            serde_json::from_str(&answer).map_err(|e| e.to_string())
+        }
+        Ok(Err(died)) => Err(died.end.to_string()),
+        Err(e) => Err(e.to_string()),
+    }
+}

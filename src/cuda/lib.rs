@@ -1,0 +1,28 @@
+//! CUDA C++ to machine code, and what machine code says of itself. For worker processes; knows compilers and ELF, no packages, plans or caches, and
+//! launches nothing but in
+//! [`device`].
+
+pub mod args;
+pub mod compile;
+pub mod device;
+mod elf;
+mod fatbin;
+mod fresh;
+pub mod inspect;
+pub mod lined;
+mod load;
+mod log;
+mod nvcc;
+mod nvrtc;
+pub mod shim;
+mod stage;
+
+pub use compile::{CudaCompileError, CudaCompiled, compile, compile_within};
+pub use fresh::in_fresh_process;
+pub use inspect::{inspect, inspect_within};
+pub use lined::compile_lined;
+pub use nvcc::HOST_HEADER;
+pub use shim::shim_headers;
+
+/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

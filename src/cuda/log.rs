@@ -1,0 +1,187 @@
+//! What CUDA's compilers say, read. Knows the form of their messages; judges nothing but whether another compiler should be asked.
+
+use std::collections::BTreeMap;
+
+use kforge_foundation::base::Severity;
+use kforge_types::record::Note;
+
+/// A message of a compiler.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) severity: Severity,
+    /// File and line from one, where it has a place.
+    pub(super) place: Option<(String, u32)>,
+    /// Its first line, without place and severity.
+    pub(super) text: String,
+    /// All of it, as the compiler says it.
+    pub(super) whole: String,
+}
+
+/// The messages of a log, in order: `FILE(LINE): error: TEXT` or `FILE(LINE): warning #N-D: TEXT`, followed by lines that quote the source; errors of
+/// the driver and of ptxas (`ptxas fatal   : TEXT`) have no place.
+pub(super) fn messages(log: &str) -> Vec<Message> {
+    let mut found: Vec<Message> = vec![];
+    let mut open = false;
+    for line in log.lines() {
+        if let Some(message) = begin(line) {
+            found.push(message);
+            open = true;
+        } else if line.trim().is_empty() || is_report(line) {
+            open = false;
+        } else if open && let Some(last) = found.last_mut() {
+            last.whole.push('\n');
+            last.whole.push_str(line);
+        }
+    }
+    found
+}
+
+fn begin(line: &str) -> Option<Message> {
+    const KINDS: [(&str, Severity); 5] = [
+        ("catastrophic error", Severity::Error),
+        ("fatal error", Severity::Error),
+        ("error", Severity::Error),
+        ("warning", Severity::Warning),
+        ("fatal", Severity::Error),
+    ];
+    let (place, rest) = match line.split_once("): ") {
+        Some((before, rest)) => {
+            let (file, number) = before.rsplit_once('(')?;
+            (Some((file.to_string(), number.parse().ok()?)), rest)
+        }
+        None => {
+            let rest = ["ptxas ", "nvcc ", "nvrtc: ", "nvlink "].into_iter().find_map(|tool| line.strip_prefix(tool));
+            match rest {
+                Some(rest) => (None, rest.trim_start_matches(|c: char| c == ',' || c == ':' || c.is_whitespace())),
+                // The host's preprocessor: FILE:LINE:COLUMN: fatal error: TEXT.
+                None => {
+                    let mut parts = line.splitn(4, ':');
+                    let (file, number, _) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
+                    (Some((file.to_string(), number)), parts.next()?.trim_start())
+                }
+            }
+        }
+    };
+    // `/tmp/x.ptx, line 9; error   : TEXT` is ptxas speaking of what the compiler before it made.
+    let rest =
+        rest.split_once("; ").map_or(rest, |(before, after)| if before.contains(", line ") { after } else { rest });
+    let (kind, severity) = KINDS.into_iter().find(|(kind, _)| rest.starts_with(kind))?;
+    // Between the kind and the colon stand a number or spaces.
+    let (between, text) = rest[kind.len()..].split_once(':')?;
+    if between.len() > 16 || !between.trim().is_empty() && !between.trim().starts_with('#') {
+        return None;
+    }
+    Some(Message { severity, place, text: text.trim().to_string(), whole: line.to_string() })
+}
+
+/// Whether a line is ptxas's report of resources or a count of errors, and ends the message before it.
+fn is_report(line: &str) -> bool {
+    line.starts_with("ptxas info") || line.contains("detected in the compilation of") || line.starts_with("Remark:")
+}
+
+/// The first error in one line: `norms/main.cu:9: identifier "foo" is undefined`.
+pub(super) fn first_error(messages: &[Message], entries: &[String]) -> Option<String> {
+    let error = messages.iter().find(|m| m.severity == Severity::Error)?;
+    // NVRTC looks up entries in a file of its own; the pragma it quotes names the entry.
+    if let Some(entry) = entry_of(error) {
+        let entry = entries.iter().find(|e| squeezed(e) == squeezed(&entry)).cloned().unwrap_or(entry);
+        return Some(format!("entry `{entry}` cannot be found: {}", error.text));
+    }
+    Some(match &error.place {
+        Some((file, line)) => format!("{file}:{line}: {}", error.text),
+        None => error.text.clone(),
+    })
+}
+
+/// What a linker says is missing, or else wrong, in one line; its messages have the linker's name for a place.
+pub(super) fn linkers_error(log: &str) -> Option<String> {
+    let said = |line: &str| Some(line.split_once("ld: ")?.1.trim().to_string());
+    let about = |line: &&str| line.contains("undefined reference") || line.contains("cannot find");
+    let mut lines = log.lines().filter(|line| line.contains("ld: "));
+    log.lines().filter(about).find_map(said).or_else(|| lines.find_map(said))
+}
+
+fn entry_of(error: &Message) -> Option<String> {
+    let (file, _) = error.place.as_ref()?;
+    if file != "__nv_name_map" {
+        return None;
+    }
+    let pragma = error.whole.lines().find_map(|l| l.trim().strip_prefix("#pragma nv_mangled_name "))?;
+    Some(pragma.trim().to_string())
+}
+
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Warnings as notes, but those about the stand-ins' own macros, which no author can mend.
+pub(super) fn warnings(messages: &[Message]) -> Vec<Note> {
+    let ours = |m: &Message| m.whole.contains(&format!(" of {}/", super::stage::SHIM));
+    messages
+        .iter()
+        .filter(|m| m.severity == Severity::Warning && !ours(m))
+        .map(|m| Note { severity: m.severity, code: "compile.warning".into(), message: m.whole.clone() })
+        .collect()
+}
+
+/// Bytes of spill stores and loads by symbol, from what `ptxas -v` reports.
+pub(super) fn spills(log: &str) -> BTreeMap<String, (u64, u64)> {
+    let mut spills = BTreeMap::new();
+    let mut symbol = None;
+    for line in log.lines() {
+        if let Some((_, name)) = line.split_once("Function properties for ") {
+            symbol = Some(name.trim().to_string());
+        } else if line.contains("bytes stack frame") {
+            let amount = |what: &str| {
+                let part = line.split(',').find(|p| p.contains(what))?;
+                part.split_whitespace().next()?.parse().ok()
+            };
+            if let (Some(symbol), Some(stores), Some(loads)) =
+                (symbol.take(), amount("bytes spill stores"), amount("bytes spill loads"))
+            {
+                spills.insert(symbol, (stores, loads));
+            }
+        }
+    }
+    spills
+}
+
+/// The log without the times in it, so that the same compile says the same.
+pub(super) fn timeless(log: &str) -> String {
+    let kept = log.lines().filter(|line| !(line.starts_with("ptxas info") && line.contains("Compile time =")));
+    kept.map(|line| format!("{line}\n")).collect()
+}
+
+/// Why nvcc should be asked after NVRTC failed, where its messages say that a system header is missing or that the file holds host code. A file that
+/// the package includes by quotes and that is not there is missing for nvcc too.
+pub(super) fn wants_nvcc(messages: &[Message]) -> Option<String> {
+    messages.iter().filter(|m| m.severity == Severity::Error).find_map(|m| {
+        let quoted = m.text.split('"').nth(1).unwrap_or_default();
+        if m.text.starts_with("cannot open source file") {
+            let angled = m.whole.lines().any(|l| l.contains('<') && l.contains("include"));
+            return angled.then(|| format!("NVRTC has no header `{quoted}`"));
+        }
+        let host_name = |name: &str| {
+            let after = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu"));
+            after.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+                || matches!(name, "malloc" | "free" | "fprintf" | "stderr" | "stdout" | "exit" | "getenv")
+        };
+        if m.text.starts_with("identifier \"") && m.text.contains("is undefined") && host_name(quoted) {
+            return Some(format!("the file holds host code: `{quoted}`"));
+        }
+        if m.text.contains("__host__ function is not allowed in JIT mode")
+            || m.text.contains("execution space is not allowed in JIT mode")
+        {
+            return Some("the file holds host functions".to_string());
+        }
+        if m.text.starts_with("namespace \"std\" has no member") {
+            let member = m.text.rsplit('"').nth(1).unwrap_or_default();
+            return Some(format!("NVRTC has no `std::{member}`"));
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+#[path = "log_tests.rs"]
+mod tests;

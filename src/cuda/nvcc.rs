@@ -1,0 +1,292 @@
+//! Compiles with nvcc, as a child process. Knows its options; does not know when it is asked for.
+//!
+//! Two runs of one unit, the source with a table of the entries' addresses on the host's side behind it, which instantiates templates and leaves nothing
+//! in device code. The first run makes PTX with the same table on the device's side too, which spells the symbol of each entry exactly, whatever its
+//! templates and namespaces. The second makes the cubin. Both see the source by relative names in a folder of their own and an environment of two
+//! variables.
+//!
+//! A kernel with a launcher of its own is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
+//!
+//! Kernels in anonymous namespaces have a hash of the folder's absolute path in their symbols, whatever seed nvcc is given; it is overwritten with zeros,
+//! which is what NVRTC has there.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::compile::CudaCompileError;
+use super::load::Made;
+use super::stage::{self, Stage};
+use kforge_foundation::process::End;
+use kforge_harness::compilers::{Within, advice, ended};
+use kforge_project::toolchain::cxx::search_path;
+use kforge_types::record::params::CompileParams;
+
+/// The unit, whose name enters symbols of anonymous namespaces, in a folder where no include finds anything.
+const FOLDER: &str = "@unit";
+const UNIT: &str = "./@unit/kforge.cu";
+
+/// Where the header of launchers is seen.
+const OWN: &str = "@kforge";
+
+/// What a launcher of a kernel's own is handed: a header for C and C++, by the name it is included by.
+pub const HOST_HEADER: (&str, &str) = ("kforge_host.h", include_str!("kforge_host.h"));
+
+/// What the tables' lines are called in messages.
+const ENTRIES: &str = "@entries";
+
+/// A unit laid out for nvcc, and how nvcc is run on it.
+pub(super) struct Unit<'a> {
+    params: &'a CompileParams,
+    nvcc: &'a Path,
+    cxx: &'a Path,
+    within: &'a Within<'a>,
+    stage: Stage,
+    /// The source, each line of it under its own name and number.
+    text: Vec<u8>,
+    path: String,
+    temporary: PathBuf,
+    /// Whether nvcc takes a seed: not before 12.9.
+    seeded: Cell<bool>,
+}
+
+impl<'a> Unit<'a> {
+    /// Lays the source out for one compilation.
+    pub(super) fn new(
+        params: &'a CompileParams,
+        source: &Path,
+        nvcc: &'a Path,
+        cxx: &'a Path,
+        within: &'a Within<'a>,
+    ) -> Result<Self, CudaCompileError> {
+        let (_, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
+        let stage = Stage::new(source, &root(nvcc)?.join("include"), None, within.scratch).map_err(unavailable)?;
+        let temporary = stage.path().join("@tmp");
+        fs::create_dir(&temporary).map_err(unavailable)?;
+        fs::create_dir(stage.path().join(FOLDER)).map_err(unavailable)?;
+        let name = params.main.replace('\\', "\\\\").replace('"', "\\\"");
+        let text = [format!("#line 1 \"{name}\"\n").as_bytes(), &text].concat();
+        let (path, seeded) = (search_path(cxx), Cell::new(true));
+        Ok(Unit { params, nvcc, cxx, within, stage, text, path, temporary, seeded })
+    }
+
+    /// Lays out the source with more text behind it.
+    fn lay_out(&self, tail: &str) -> Result<(), CudaCompileError> {
+        fs::write(self.stage.path().join(UNIT), [&self.text, tail.as_bytes()].concat()).map_err(unavailable)
+    }
+
+    /// Runs nvcc with these arguments and those that are there always; says whether it succeeded, and what it said.
+    fn run(&self, args: &[&str]) -> Result<(bool, String), CudaCompileError> {
+        let (succeeded, log) = self.once(args)?;
+        if !succeeded && self.seeded.get() && log.contains("nknown option") && log.contains("-frandom-seed") {
+            self.seeded.set(false);
+            return self.once(args);
+        }
+        Ok((succeeded, log))
+    }
+
+    fn once(&self, args: &[&str]) -> Result<(bool, String), CudaCompileError> {
+        let cannot = |e: std::io::Error| CudaCompileError::Unavailable {
+            why: format!("could not run `{}`: {e}", self.nvcc.display()),
+        };
+        let (params, stage) = (self.params, &self.stage);
+        let command = self
+            .within
+            .command(self.nvcc, stage.path())
+            .map_err(cannot)?
+            .args(args)
+            .args(self.seeded.get().then_some("-frandom-seed=kforge"))
+            .arg(UNIT)
+            .arg(format!("-std={}", params.std))
+            .arg("-ccbin")
+            .arg(self.cxx)
+            .args(stage::defines(params))
+            .args(Stage::own_includes(params).iter().map(|folder| format!("-I{folder}")))
+            .args(stage.cuda_includes().iter().map(|folder| format!("-isystem={folder}")))
+            .args(stage::flags(params).map_err(CudaCompileError::failed)?)
+            .env("PATH", &self.path)
+            .env("TMPDIR", &self.temporary);
+        let finished = self.within.run(&command).map_err(cannot)?;
+        let text = finished.stdout.text() + &finished.stderr.text();
+        let log = text.replace(&*stage.path().to_string_lossy(), ".");
+        match finished.end {
+            End::Exited(0) => Ok((true, log)),
+            End::Exited(_) => Ok((false, log.clone() + advice(&log))),
+            end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log }),
+        }
+    }
+
+    /// Compiles; the log is that of the second run, or of the first if it failed.
+    pub(super) fn compile(&self) -> Result<Made, CudaCompileError> {
+        let arch = format!("-arch={}", self.params.arch);
+        let (host, device) = tables(&self.params.entries);
+        self.lay_out(&(host.clone() + &device))?;
+        let (named, log) = self.run(&["-ptx", "-o", "@names.ptx", &arch])?;
+        if !named {
+            return Ok(Made { result: None, log: blame(&log, self.params) });
+        }
+        let ptx = String::from_utf8_lossy(&self.made("@names.ptx")?).into_owned();
+        let symbols: Option<Vec<String>> = (0..self.params.entries.len()).map(|i| symbol(&ptx, i)).collect();
+        let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
+            message: format!("nvcc does not say the symbols of the entries of `{}`", self.params.main),
+            log: log.clone(),
+        })?;
+        self.lay_out(&host)?;
+        let symbols = symbols.into_iter().map(forgotten).collect();
+        let made = self.make("@unit.cubin", symbols, &["-cubin", "-Xptxas=-v", &arch])?;
+        Ok(Made { log: blame(&made.log, self.params), ..made })
+    }
+
+    /// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
+    /// it is, for one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none
+    /// where it runs.
+    pub(super) fn compile_library(&self) -> Result<Made, CudaCompileError> {
+        let folder = self.stage.path().join(OWN);
+        fs::create_dir(&folder).map_err(unavailable)?;
+        fs::write(folder.join(HOST_HEADER.0), HOST_HEADER.1).map_err(unavailable)?;
+        self.lay_out("")?;
+        let virtual_arch = self.params.arch.replacen("sm_", "compute_", 1);
+        let (arch, own) =
+            (format!("-gencode=arch={virtual_arch},code={}", self.params.arch), format!("-isystem={OWN}"));
+        // Wheels have one folder for libraries, of which their nvcc does not know.
+        let libraries = format!("-L{}", root(self.nvcc)?.join("lib").display());
+        let args = ["-shared", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
+        let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
+        self.make("@unit.so", vec![], &args)
+    }
+
+    /// Has nvcc make a file from what is laid out. Neither the file nor the log shows the folder.
+    fn make(&self, name: &str, symbols: Vec<String>, args: &[&str]) -> Result<Made, CudaCompileError> {
+        let (succeeded, log) = self.run(&[&["-o", name], args].concat())?;
+        if !succeeded {
+            return Ok(Made { result: None, log });
+        }
+        let mut bytes = self.made(name)?;
+        forget_folder(&mut bytes);
+        Ok(Made { result: Some((bytes, symbols)), log: forgotten(log) })
+    }
+
+    fn made(&self, name: &str) -> Result<Vec<u8>, CudaCompileError> {
+        fs::read(self.stage.path().join(name)).map_err(unavailable)
+    }
+}
+
+fn unavailable(e: std::io::Error) -> CudaCompileError {
+    CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") }
+}
+
+/// The folder of the CUDA that an nvcc is part of.
+fn root(nvcc: &Path) -> Result<&Path, CudaCompileError> {
+    let root = nvcc.parent().and_then(Path::parent);
+    root.ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })
+}
+
+fn forgotten(text: String) -> String {
+    let mut bytes = text.into_bytes();
+    forget_folder(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The tables of the entries' addresses, a line an entry: on the host's side, and on the device's.
+fn tables(entries: &[String]) -> (String, String) {
+    let line = format!("\n#line 1 \"{ENTRIES}\"\n");
+    let (mut host, mut device) = (line.clone(), line);
+    for (i, entry) in entries.iter().enumerate() {
+        let address = format!("&{}", entry.trim_start_matches(['&', ' ']));
+        host +=
+            &format!("extern \"C\" void* const kforge_keep_{i}; void* const kforge_keep_{i} = (void*)({address});\n");
+        device += &format!("extern \"C\" __device__ decltype({address}) kforge_entry_{i} = {address};\n");
+    }
+    (host, device)
+}
+
+/// Overwrites the hash of the folder in symbols of anonymous namespaces and of static variables: eight hexadecimal digits after a marker.
+fn forget_folder(bytes: &mut [u8]) {
+    for marker in [&b"_GLOBAL__N__"[..], b"_INTERNAL_"] {
+        let mut from = 0;
+        while let Some(at) = bytes[from..].windows(marker.len()).position(|w| w == marker) {
+            from += at + marker.len();
+            if let Some([digits @ .., b'_']) = bytes.get_mut(from..from + 9)
+                && digits.iter().all(u8::is_ascii_hexdigit)
+            {
+                digits.fill(b'0');
+            }
+        }
+    }
+}
+
+/// The symbol whose address PTX gives to the table's entry `i`: `.global .align 8 .u64 kforge_entry_0 = _Z2plPff;`.
+fn symbol(ptx: &str, i: usize) -> Option<String> {
+    let name = format!("kforge_entry_{i} = ");
+    let rest = ptx.split_once(&name)?.1;
+    let symbol = rest.split_once(';')?.0.trim();
+    Some(symbol.strip_prefix("generic(").and_then(|s| s.strip_suffix(')')).unwrap_or(symbol).to_string())
+}
+
+/// Errors in the tables are about an entry: line 1 is the first.
+fn blame(log: &str, params: &CompileParams) -> String {
+    let about = |line: &str| {
+        let rest = line.strip_prefix(ENTRIES)?.strip_prefix('(')?;
+        let (number, said) = rest.split_once("): ")?;
+        let entry = params.entries.get(number.parse::<usize>().ok()?.checked_sub(1)?)?;
+        Some(format!("{}(1): {}", params.main, said.replacen("error: ", &format!("error: entry `{entry}`: "), 1)))
+    };
+    log.lines().map(|line| about(line).unwrap_or_else(|| line.to_string()) + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::params::Compiler;
+
+    fn params() -> CompileParams {
+        CompileParams {
+            compiler: Compiler::Nvcc,
+            arch: "sm_90a".into(),
+            main: "norms/main.cu".into(),
+            entries: vec!["a".into(), "b<4>".into()],
+            defines: Default::default(),
+            std: "c++17".into(),
+            include: vec![],
+            flags: vec![],
+            candidate: false,
+            lined: false,
+            host: None,
+        }
+    }
+
+    #[test]
+    fn symbols_are_read_from_the_table() {
+        let ptx = ".global .align 8 .u64 kforge_entry_0 = _ZN3ops3rowIfLi4EEEvPT_i;\n.global .align 8 .u64 kforge_entry_1 = generic(ec);\n";
+        assert_eq!(symbol(ptx, 0).as_deref(), Some("_ZN3ops3rowIfLi4EEEvPT_i"));
+        assert_eq!(symbol(ptx, 1).as_deref(), Some("ec"));
+        assert_eq!(symbol(ptx, 2), None);
+    }
+
+    #[test]
+    fn an_error_in_a_table_names_its_entry() {
+        let log = "@entries(2): error: identifier \"b\" is undefined\n  extern\n";
+        let expected = "norms/main.cu(1): error: entry `b<4>`: identifier \"b\" is undefined\n  extern\n";
+        assert_eq!(blame(log, &params()), expected);
+    }
+
+    #[test]
+    fn the_folders_hash_is_forgotten_and_nothing_else() {
+        let mut bytes = *b"\0_ZN33_GLOBAL__N__6d405ee7_7_unit_cu_ek1qEPi\0_ZN31_INTERNAL_00f60a86_5_an_cu_q1xE\0_INTERNAL_notahash_\0_GLOBAL__N__6d";
+        forget_folder(&mut bytes);
+        let expected = b"\0_ZN33_GLOBAL__N__00000000_7_unit_cu_ek1qEPi\0_ZN31_INTERNAL_00000000_5_an_cu_q1xE\0_INTERNAL_notahash_\0_GLOBAL__N__6d";
+        assert_eq!(&bytes, expected);
+    }
+
+    #[test]
+    fn flags_that_have_a_place_of_their_own_are_refused() {
+        for flag in ["-I/usr/include", "-arch=sm_80", "--std=c++20", "-o", "-ccbin=/bin/g++"] {
+            let error =
+                stage::flags(&CompileParams { flags: vec![flag.into()], ..params() }).map(<[String]>::len).unwrap_err();
+            assert!(error.contains(flag), "{error}");
+        }
+        let fine =
+            CompileParams { flags: vec!["--use_fast_math".into(), "-lineinfo".into(), "-DX=1".into()], ..params() };
+        assert_eq!(stage::flags(&fine).unwrap().len(), 3);
+    }
+}

@@ -1,0 +1,83 @@
+//! Arguments of a launch against the parameters of its entry. Pure.
+
+use super::image::{Parameter, ParameterKind};
+use kforge_foundation::base::count;
+use kforge_harness::arguments::layout;
+use kforge_types::model::DType;
+use kforge_types::model::bound::Arg;
+use kforge_types::model::tensor_map;
+
+/// Checks count, sizes and kinds; says what is wrong, or nothing.
+pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Result<(), String> {
+    if args.len() != parameters.len() {
+        let takes = count(parameters.len(), "parameter");
+        return Err(format!("`{entry}` takes {takes}, the launch passes {}", args.len()));
+    }
+    for (position, (arg, parameter)) in args.iter().zip(parameters).enumerate() {
+        let (what, size, fits) = match arg {
+            Arg::Pointer { buffer, .. } => {
+                (format!("the address of `{buffer}`"), 8, parameter.kind == ParameterKind::Pointer)
+            }
+            Arg::Pointers(_) => {
+                ("the address of an array of addresses".to_owned(), 8, parameter.kind == ParameterKind::Pointer)
+            }
+            Arg::Scalar { dtype, .. } => {
+                (format!("a scalar of type {dtype}"), dtype.bytes(), scalar_fits(*dtype, parameter.kind))
+            }
+            Arg::Struct(fields) => ("a struct".to_owned(), layout(fields).1, parameter.kind == ParameterKind::Struct),
+            Arg::TensorMap(map) => {
+                let what = format!("a tensor map of `{}`", map.buffer);
+                (what, tensor_map::BYTES, parameter.kind == ParameterKind::Struct)
+            }
+        };
+        if size != u64::from(parameter.size) || !fits {
+            let expected = match parameter.kind {
+                ParameterKind::Struct => "a struct",
+                ParameterKind::Pointer => "a pointer",
+                ParameterKind::Integer => "an integer",
+                ParameterKind::Float => "a float",
+                ParameterKind::Bool => "a truth value",
+            };
+            return Err(format!(
+                "argument {} of `{entry}` is {what} ({}), the parameter {expected} of {}",
+                position + 1,
+                count(size, "byte"),
+                count(parameter.size, "byte")
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn scalar_fits(dtype: DType, kind: ParameterKind) -> bool {
+    match dtype {
+        DType::F64 | DType::F32 => kind == ParameterKind::Float,
+        DType::Bool => kind == ParameterKind::Bool,
+        // The narrow floats are classes in C++, and may be passed as their bits.
+        _ if dtype.is_float() => matches!(kind, ParameterKind::Struct | ParameterKind::Integer),
+        _ => matches!(kind, ParameterKind::Integer | ParameterKind::Bool),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::bound::Scalar;
+
+    const POINTER: Parameter = Parameter { size: 8, align: 8, kind: ParameterKind::Pointer };
+    const INT: Parameter = Parameter { size: 4, align: 4, kind: ParameterKind::Integer };
+
+    fn int(dtype: DType) -> Arg {
+        Arg::Scalar { dtype, value: Scalar::Int(7) }
+    }
+
+    #[test]
+    fn arguments_must_match_in_count_size_and_kind() {
+        let x = || Arg::Pointer { buffer: "x".into(), offset: 0 };
+        assert_eq!(check("k", &[x(), int(DType::I32)], &[POINTER, INT]), Ok(()));
+        assert_eq!(check("k", &[x()], &[POINTER, INT]).unwrap_err(), "`k` takes 2 parameters, the launch passes 1");
+        assert!(check("k", &[int(DType::I64), int(DType::I32)], &[POINTER, INT]).unwrap_err().contains("argument 1"));
+        assert!(check("k", &[x(), int(DType::I64)], &[POINTER, INT]).unwrap_err().contains("8 bytes"));
+        assert!(check("k", &[x(), int(DType::F32)], &[POINTER, INT]).is_err());
+    }
+}

@@ -1,0 +1,185 @@
+//! Whether what a runner says is not emulated may be true of its binary. Reads the binary's bytes and the launches; loads and runs nothing, and knows nothing
+//! of what the runner saw.
+//!
+//! "Not emulated" turns a failure into unknown, so a candidate would gain by saying it. It is believed only where the binary could have brought it about:
+//!
+//! | claim | evidence |
+//! |---|---|
+//! | a construct | the binary calls the hook that such constructs compile to, and holds the construct's text, which they pass |
+//! | a stack beyond [`STACK_BYTES`] | the frames of all functions together come near it, or one has no fixed size, or a function can come to itself by direct calls |
+//! | more threads waiting, or stacks, than there is room for | a launch has so many threads |
+//!
+//! A kernel that contains the construct can still claim to have come to it: it is then not known whether the kernel is right, and unknown is what is said.
+//! Recursion through pointers alone is not seen, and then called a forgery.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+
+use super::STACK_BYTES;
+use super::abi::{HOOK, PTX};
+use super::hooks::operation;
+use super::run::most_fibers;
+use super::stack::mapping_limit;
+use kforge_types::model::bound::Launch;
+
+/// What is known of a candidate that makes a claim.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimant<'a> {
+    /// Its binary.
+    pub binary: &'a [u8],
+    /// Its launches.
+    pub launches: &'a [Launch],
+    /// OS threads it may use.
+    pub threads: u32,
+    /// Bytes of memory it may take.
+    pub memory: u64,
+}
+
+/// A claim that may be true.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// The launch ends with it, and the run goes on to its end.
+    Orderly,
+    /// The process is not to be trusted afterwards, and ends without saying that the run did.
+    Abrupt,
+}
+
+/// Whether the claim `what` may be true, and how a run that makes it ends; else why it cannot.
+pub fn credible(what: &str, of: &Claimant<'_>) -> Result<Claim, String> {
+    if what.starts_with("a thread that needs more than ") {
+        let deep = Code::read(of.binary).is_some_and(|code| code.may_need(STACK_BYTES as u64));
+        return if deep { Ok(Claim::Abrupt) } else { Err("its functions do not take so much stack".into()) };
+    }
+    if what.starts_with("more than ") || what.starts_with("so many threads at once") {
+        let many = threads(of.launches);
+        let most = most_fibers(mapping_limit(), of.threads.max(1)) as u64;
+        let crowded = many > most / 2 || many.saturating_mul(STACK_BYTES as u64) > of.memory / 4;
+        return if crowded { Ok(Claim::Orderly) } else { Err(format!("no launch has more than {many} threads")) };
+    }
+    let name = what.rsplit_once(" at ").map_or(what, |(name, _)| name);
+    match has_construct(of.binary, name) {
+        true => Ok(Claim::Orderly),
+        false => Err("its binary holds no such construct".into()),
+    }
+}
+
+fn threads(launches: &[Launch]) -> u64 {
+    let of = |launch: &Launch| match launch {
+        Launch::Kernel(k) => k.grid.iter().chain(&k.block).map(|n| u64::from(*n)).product(),
+        Launch::Memset { .. } => 0,
+    };
+    launches.iter().map(of).max().unwrap_or(0)
+}
+
+fn has_construct(binary: &[u8], name: &str) -> bool {
+    let Ok(file) = object::File::parse(binary) else { return false };
+    if !file.symbols().any(|symbol| symbol.name() == Ok(HOOK)) {
+        return false;
+    }
+    let data = |kind| matches!(kind, SectionKind::ReadOnlyData | SectionKind::ReadOnlyString | SectionKind::Data);
+    file.sections().filter(|section| data(section.kind())).filter_map(|section| section.data().ok()).any(|bytes| {
+        bytes.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok()).any(|text| {
+            // The linker lets texts share their ends, and data may lie before a text.
+            !name.is_empty() && text.ends_with(name)
+                || text.match_indices(PTX).any(|(at, _)| operation(&text[at + PTX.len()..]) == name)
+        })
+    })
+}
+
+/// What the machine code says of the stack.
+struct Code {
+    /// Bytes of fixed frames of all functions together, each a little more than its own locals.
+    frames: u64,
+    /// Whether a function has a frame of no fixed size.
+    variable: bool,
+    /// Functions by address, with those that each calls directly.
+    calls: BTreeMap<u64, BTreeSet<u64>>,
+}
+
+/// What a call, its saved registers and alignment take beside locals.
+const AROUND: u64 = 80;
+
+impl Code {
+    /// Looks for patterns at every byte, so that what is found may be too much and never too little.
+    fn read(binary: &[u8]) -> Option<Code> {
+        let file = object::File::parse(binary).ok()?;
+        let mut code = Code { frames: 0, variable: false, calls: BTreeMap::new() };
+        for symbol in file.symbols().filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition()) {
+            code.calls.entry(symbol.address()).or_default();
+            code.frames += AROUND;
+        }
+        for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
+            let bytes = section.data().ok()?;
+            for (at, window) in bytes.windows(8).enumerate() {
+                let word = |from: usize| i32::from_le_bytes([0, 1, 2, 3].map(|i| window[from + i]));
+                match window {
+                    // sub $n, %rsp; lea -n(%rsp), %r11, before a loop that touches each page; sub %reg, %rsp.
+                    [0x48, 0x81, 0xec, ..] => code.frames += u64::try_from(word(3)).unwrap_or(0),
+                    [0x48, 0x83, 0xec, n, ..] => code.frames += u64::from(*n),
+                    [0x4c, 0x8d, 0x9c, 0x24, ..] => code.frames += u64::try_from(-i64::from(word(4))).unwrap_or(0),
+                    [0x48 | 0x4c, 0x29, to, ..] if to & 0xc7 == 0xc4 => code.variable = true,
+                    [0xe8, ..] => {
+                        let from = section.address() + at as u64;
+                        let to = from.wrapping_add(5).wrapping_add_signed(i64::from(word(1)));
+                        let caller = code.calls.range(..=from).next_back().map(|(start, _)| *start);
+                        if let Some(caller) = caller.filter(|_| code.calls.contains_key(&to)) {
+                            code.calls.entry(caller).or_default().insert(to);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Some(code)
+    }
+
+    /// Whether some thread may need more than `bytes` of stack, some of which our own functions take.
+    fn may_need(&self, bytes: u64) -> bool {
+        self.variable || self.frames > bytes / 2 || self.calls.keys().any(|start| self.comes_to(*start))
+    }
+
+    fn comes_to(&self, function: u64) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![function]);
+        while let Some(caller) = next.pop() {
+            for called in self.calls.get(&caller).into_iter().flatten() {
+                if *called == function {
+                    return true;
+                }
+                if seen.insert(*called) {
+                    next.push(*called);
+                }
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_binary_supports_no_claim() {
+        let of = Claimant { binary: b"\x7fELF", launches: &[], threads: 1, memory: 1 << 30 };
+        for what in ["mma.sync at line 41", "", "a thread that needs more than 131072 bytes of stack at x"] {
+            assert!(credible(what, &of).is_err(), "{what}");
+        }
+        let few = credible("so many threads at once that no stack is left for one: x", &of);
+        assert_eq!(few, Err("no launch has more than 0 threads".into()));
+    }
+
+    #[test]
+    fn a_function_that_comes_to_itself_may_need_any_stack() {
+        let graph = |edges: &[(u64, u64)]| {
+            let mut calls: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+            for (from, to) in edges {
+                calls.entry(*from).or_default().insert(*to);
+            }
+            Code { frames: 100, variable: false, calls }
+        };
+        assert!(!graph(&[(1, 2), (2, 3), (1, 3)]).may_need(1000));
+        assert!(graph(&[(1, 2), (2, 3), (3, 2)]).may_need(1000));
+        assert!(graph(&[(1, 2)]).may_need(150));
+    }
+}

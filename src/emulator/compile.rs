@@ -1,0 +1,365 @@
+//! Compiles a `.cu` source for the emulator: the host's C++ compiler, our headers in front, a generated unit that defines the macros and appends the entries.
+//!
+//! | what | why |
+//! |---|---|
+//! | a working folder with links `source` and `headers`, a cleared environment | the output does not depend on paths or on the caller |
+//! | assembly first, then assembling and linking | the text tells which thread-local names are only declared (dynamic shared memory), and lets the lines that bounds checks carry be blanked |
+//! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
+//! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may hold host code, which is never run |
+//! | a refusal that names what only CUDA has makes a binary whose entries say so | unknown is the answer, where CUDA would compile |
+//! | of our headers, what a source can name (`prelude`) | each compilation parses what stands in front |
+//! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
+//!
+//! What still bakes in its lines: `__LINE__` and `__FILE__` in the source. `assert` does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use super::abi::{self, HOOK, MAX_STATIC_SHARED};
+use super::assembly::{blank_lines, declared_only, watched};
+use super::foreign::{Foreign, foreign};
+use super::image::Image;
+use super::launches::without_launches;
+use super::prelude::left_out;
+use kforge_foundation::process::End;
+use kforge_harness::compilers::{Within, advice, ended};
+use kforge_harness::system::{assembler_reads, files_read};
+use kforge_project::toolchain::cxx::{beside, search_path};
+use kforge_project::workspace::includes::scan;
+use kforge_types::record::params::CompileFacts;
+
+/// What to compile and with what.
+#[derive(Debug, Clone)]
+pub struct EmulatorCompile<'a> {
+    /// The C++ compiler (g++ 11 or later, clang++ 14 or later), an absolute path; it and `strip` are run with the `PATH` of [`search_path`].
+    pub cxx: &'a Path,
+    /// The package's staged tree.
+    pub source: &'a Path,
+    /// A folder that holds the files of [`super::headers`].
+    pub headers: &'a Path,
+    /// The file to compile, relative to `source`.
+    pub main: &'a str,
+    /// Entries as C++ spells them.
+    pub entries: &'a [String],
+    /// Macros.
+    pub defines: &'a BTreeMap<String, String>,
+    /// Include folders, relative to `source`.
+    pub include: &'a [String],
+    /// Further flags.
+    pub flags: &'a [String],
+    /// The language standard: `c++17`.
+    pub std: &'a str,
+    /// Whether accesses are watched.
+    pub check: bool,
+    /// Where the compiler works, how it is confined, and when its time is up.
+    pub within: Within<'a>,
+}
+
+/// What came of it; the files `binary` and `lines` lie in the output folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// What only the compiler can say.
+    pub facts: CompileFacts,
+    /// Its words: warnings.
+    pub log: String,
+    /// What it read beside the sources and our headers: files of the system, by absolute path.
+    pub system: Vec<PathBuf>,
+}
+
+/// The compiler refused, or could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{log}")]
+pub struct CompileFailed {
+    /// Its words.
+    pub log: String,
+}
+
+impl From<String> for CompileFailed {
+    fn from(log: String) -> Self {
+        CompileFailed { log }
+    }
+}
+
+/// Compiles into the existing folder `out`: the files `binary` and `lines`. The folder it works in lies in that of [`EmulatorCompile::within`].
+pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
+    let fail = |doing: &str, e: std::io::Error| CompileFailed { log: format!("cannot {doing}: {e}") };
+    let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
+    let room = room.map_err(|e| fail("make a working folder", e))?;
+    let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
+    for (name, target) in [("source", what.source), ("headers", what.headers)] {
+        let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
+        if name == "source"
+            && lay_out_without_launches(&target, &cwd.join(name)).map_err(|e| fail("copy the sources", e))?
+        {
+            continue;
+        }
+        std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
+    }
+    let texts = texts(what.source).map_err(|e| fail("read the sources", e))?;
+    // Behind our headers, whose templates use such names as `N` and `width` themselves.
+    let mut unit = String::from("#line 1 \"defines\"\n");
+    if what.defines.keys().any(|name| !is_ours(name)) {
+        for name in our_headers(&texts) {
+            let _ = writeln!(unit, "#include \"headers/{name}\"");
+        }
+    }
+    for (name, value) in what.defines.iter().filter(|(name, _)| !is_ours(name)) {
+        // What follows keeps a backslash at the value's end from joining the next line.
+        let _ = writeln!(unit, "#define {name} {} /**/", value.replace(['\n', '\r'], " "));
+    }
+    let _ = write!(unit, "#line 1 \"entries.cpp\"\n#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
+    for (index, entry) in what.entries.iter().enumerate() {
+        let _ = writeln!(unit, "KF_ENTRY({index}, {})", entry.trim().trim_start_matches('&'));
+    }
+    let write =
+        |name: &str, text: &str| fs::write(cwd.join(name), text).map_err(|e| fail(&format!("write `{name}`"), e));
+    write("entries.cpp", &unit)?;
+
+    let tool = Tool { cwd: &cwd, within: what.within, path: search_path(what.cxx) };
+    let compile_with = |left_out: &[&str]| {
+        let args = arguments(what, &cwd, left_out);
+        match tool.run(what.cxx, &args) {
+            // g++ 11 does not know it.
+            Err(refused) if refused.log.contains(FILL_LOCALS) => {
+                tool.run(what.cxx, &args.into_iter().filter(|arg| arg != FILL_LOCALS).collect::<Vec<_>>())
+            }
+            ran => ran,
+        }
+    };
+    let given = what.defines.values().chain(what.entries).chain(what.flags);
+    let every = texts.iter().map(|(_, text)| text).chain(given).map(String::as_str);
+    let left_out = left_out(every, |name| texts.iter().any(|(path, _)| path.ends_with(name)));
+    let compile = || match compile_with(&left_out) {
+        Err(refused) if !left_out.is_empty() && !was_ended(&refused, what.cxx) => compile_with(&[]),
+        ran => ran,
+    };
+    let mut log = match compile() {
+        Ok(said) => said,
+        Err(refused) => {
+            let missing = foreign(&refused.log).ok_or(refused)?;
+            write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
+            let said = compile_with(&[])?;
+            let (file, line) = &missing.place;
+            format!(
+                "{said}`{}` at {file}:{line} is not emulated, so every kernel of this source is unknown on `cpu`\n",
+                missing.what
+            )
+        }
+    };
+    let read = |name: &str, what: &str| fs::read_to_string(cwd.join(name)).map_err(|e| fail(what, e));
+    let assembly = read("entries.s", "read the assembly")?;
+    let (system, elsewhere) = reads(&read("reads", "read the list of headers")?);
+    if let Some(file) = elsewhere.or_else(|| assembler_reads(&assembly)) {
+        let log = format!(
+            "`{}` reads `{file}`, of which kforge would not know that it changed: only headers of the package and of its dependencies can be read, and an include \
+             that a macro computes must name one of these too",
+            what.main
+        );
+        return Err(CompileFailed { log });
+    }
+    write("entries.s", &if what.check { watched(&blank_lines(&assembly)) } else { assembly.clone() })?;
+    write("stub.s", &abi::stub(&declared_only(&assembly), assembly.contains(HOOK)))?;
+    let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
+    log += &tool.run(what.cxx, &words(link))?;
+    let linked = fs::read(cwd.join("lines")).map_err(|e| fail("read the binary", e))?;
+    if let Some((names, bytes)) = Image::parse(&linked, what.entries.len())?.too_much_shared() {
+        let log = format!(
+            "`{}` declares {bytes} bytes of static shared memory in one function (`{}`): at most {MAX_STATIC_SHARED} are possible, and dynamic shared memory \
+             (`extern __shared__`) where a target has more",
+            what.main,
+            names.join("`, `")
+        );
+        return Err(CompileFailed { log });
+    }
+    let strip = beside(what.cxx, "strip").ok_or_else(|| "no `strip` beside the compiler".to_string())?;
+    log += &tool.run(&strip, &words("-g -o binary lines"))?;
+    for name in ["binary", "lines"] {
+        fs::rename(cwd.join(name), out.join(name)).map_err(|e| fail(&format!("keep `{name}`"), e))?;
+    }
+    let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
+    let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
+    Ok(Compiled { facts, log: log.replace("source/", ""), system })
+}
+
+/// Copies the package's tree to `to` with kernel launches rewritten, if there is any; gives whether it did.
+fn lay_out_without_launches(source: &Path, to: &Path) -> std::io::Result<bool> {
+    let files = || walkdir::WalkDir::new(source).follow_links(true).into_iter();
+    let mut rewritten = BTreeMap::new();
+    for entry in files() {
+        let entry = entry.map_err(std::io::Error::from)?;
+        if entry.file_type().is_file()
+            && let Some(text) = without_launches(&String::from_utf8_lossy(&fs::read(entry.path())?))
+        {
+            rewritten.insert(entry.into_path(), text);
+        }
+    }
+    if rewritten.is_empty() {
+        return Ok(false);
+    }
+    for entry in files() {
+        let entry = entry.map_err(std::io::Error::from)?;
+        let there = to.join(entry.path().strip_prefix(source).unwrap_or(entry.path()));
+        if entry.file_type().is_dir() {
+            fs::create_dir_all(there)?;
+        } else if let Some(text) = rewritten.get(entry.path()) {
+            fs::write(there, text)?;
+        } else {
+            std::os::unix::fs::symlink(entry.path().canonicalize()?, there)?;
+        }
+    }
+    Ok(true)
+}
+
+/// A unit whose every entry says that something is not emulated, at the place that asks for it.
+fn unknown_entries(count: usize, missing: &Foreign) -> String {
+    let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
+    let (file, line) = &missing.place;
+    let one = |index| {
+        format!("#line {line} \"source/{}\"\nKF_UNKNOWN_ENTRY({index}, \"{}\")\n", quoted(file), quoted(&missing.what))
+    };
+    (0..count).map(one).collect()
+}
+
+/// The files of the package's tree, and what they say.
+fn texts(source: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
+    let mut texts = Vec::new();
+    for entry in walkdir::WalkDir::new(source).follow_links(true) {
+        let entry = entry.map_err(std::io::Error::from)?;
+        if entry.file_type().is_file() {
+            let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
+            texts.push((entry.into_path(), text));
+        }
+    }
+    Ok(texts)
+}
+
+/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
+fn our_headers(texts: &[(PathBuf, String)]) -> BTreeSet<&'static str> {
+    let found = texts.iter().map(|(_, text)| scan(text));
+    let named: BTreeSet<String> = found.flat_map(|found| found.quoted.into_iter().chain(found.angled)).collect();
+    let ours = super::headers().into_iter().map(|(name, _)| name);
+    let meant = |name: &&str| named.contains(*name) && !texts.iter().any(|(path, _)| path.ends_with(name));
+    ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect()
+}
+
+/// Whether our header may ask for a macro of that name, as for `__CUDA_NO_HALF_OPERATORS__`; no template of it uses such a name.
+fn is_ours(name: &str) -> bool {
+    ["_", "KF_", "KFORGE_"].iter().any(|start| name.starts_with(start))
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Fills local variables that nobody initialises with what is no value in any type, as shared memory and buffers are: what a register happens to hold is often
+/// what the author hoped for.
+const FILL_LOCALS: &str = "-ftrivial-auto-var-init=pattern";
+
+/// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
+/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory. `left_out`: macros of [`left_out`].
+fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<String> {
+    let clang = is_clang(what.cxx);
+    let mut args = words(
+        "-x c++ -S -g1 -fPIC -fvisibility=hidden -fno-strict-aliasing -ffp-contract=off -fno-math-errno -fno-trapping-math -fwrapv -fno-semantic-interposition \
+         -fno-stack-protector -fstack-clash-protection -U_FORTIFY_SOURCE -frandom-seed=kforge -Wno-unknown-pragmas -Wno-attributes -Wno-unused-value",
+    );
+    args.extend(words(if clang {
+        "-fno-addrsig -Wno-ignored-attributes -Wno-c++20-extensions -Wno-unused-command-line-argument"
+    } else {
+        "-gno-record-gcc-switches -fno-gnu-unique -fno-extern-tls-init"
+    }));
+    args.push(FILL_LOCALS.into());
+    args.push(format!("-std={}", what.std));
+    args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
+    args.push("-ffile-prefix-map=source/=".into());
+    args.extend(words(match (what.check, clang) {
+        (true, false) => {
+            "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds,alignment -DKF_CHECK=1"
+        }
+        (true, true) => {
+            "-O1 -fsanitize=thread -mllvm -tsan-distinguish-volatile=1 -mllvm -tsan-instrument-func-entry-exit=0 -fsanitize=array-bounds,alignment -DKF_CHECK=1"
+        }
+        (false, _) => "-O3",
+    }));
+    args.extend(left_out.iter().map(|name| format!("-D{name}")));
+    let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
+    args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
+    args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
+    args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
+    args.extend(what.flags.iter().cloned());
+    args.extend(words("-MD -MF reads -o entries.s entries.cpp"));
+    args
+}
+
+/// Whether a limit or a signal ended the driver, in the words of [`ended`]: it has said nothing of the source, and would come less far with more to read.
+fn was_ended(failed: &CompileFailed, cxx: &Path) -> bool {
+    failed.log.starts_with(&format!("`{}`", cxx.display()))
+}
+
+/// Whether the driver is clang++, by its own name or by that of what it links to.
+fn is_clang(cxx: &Path) -> bool {
+    let named = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("clang"));
+    named(cxx) || cxx.canonicalize().is_ok_and(|path| named(&path))
+}
+
+/// What was read that is none of the files laid out here: files of the system by absolute path, and the first other one.
+fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
+    let ours = |file: &str| {
+        let steps = Path::new(file).components();
+        let known = ["source/", "headers/"].iter().any(|folder| file.starts_with(folder)) || file == "entries.cpp";
+        // How deep it leads below the working folder; never out of `source` or `headers`.
+        let depth = steps.clone().try_fold(0i32, |depth, step| match step {
+            Component::Normal(_) => Some(depth + 1),
+            Component::ParentDir => Some(depth - 1).filter(|depth| *depth > 0),
+            _ => Some(depth),
+        });
+        known && depth.is_some()
+    };
+    let others = files_read(list).into_iter().filter(|file| !ours(file));
+    let (system, elsewhere): (Vec<String>, Vec<String>) = others.partition(|file| file.starts_with('/'));
+    (system.into_iter().map(PathBuf::from).collect(), elsewhere.into_iter().next())
+}
+
+struct Tool<'a> {
+    cwd: &'a Path,
+    within: Within<'a>,
+    path: String,
+}
+
+impl Tool<'_> {
+    /// Runs a tool to its end and gives its words; fails where it does, or when time is up.
+    fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
+        let name = program.display();
+        let fail = |e: std::io::Error| CompileFailed { log: format!("cannot run `{name}`: {e}") };
+        let command = self.within.command(program, self.cwd).map_err(fail)?.args(args);
+        let command = command.env("PATH", &self.path).env("LC_ALL", "C").env("TMPDIR", self.cwd);
+        let finished = self.within.run(&command).map_err(fail)?;
+        let said = finished.stderr.text() + &finished.stdout.text();
+        match finished.end {
+            end if end.success() => Ok(said),
+            End::Exited(_) if !said.is_empty() => {
+                Err(CompileFailed { log: said.replace("source/", "") + advice(&said) })
+            }
+            end => Err(CompileFailed { log: ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "") }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_from_elsewhere_is_found() {
+        let list = |files: &str| reads(&format!("entries.s: entries.cpp \\\n headers/kforge_cuda.h {files}\n"));
+        assert_eq!(list("source/a.h source/inc/../b\\ c.h \\\n source/d.h"), (vec![], None));
+        assert_eq!(
+            list("/usr/include/math.h /tmp/a\\ b.h"),
+            (["/usr/include/math.h", "/tmp/a b.h"].map(PathBuf::from).into(), None)
+        );
+        assert_eq!(list("source/../words").1, Some("source/../words".into()));
+        assert_eq!(list("source/a/../../../b.h").1, Some("source/a/../../../b.h".into()));
+    }
+}

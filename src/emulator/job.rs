@@ -1,0 +1,244 @@
+//! One kernel launch as all OS threads of the runner see it, and what is written down while it runs.
+//! Knows grids, orders and findings; not coroutines.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::abi::Entry;
+use super::image::Image;
+use super::lines;
+use super::watch::Watch;
+use kforge_harness::message::ThreadOrder;
+use kforge_types::record::{Finding, FindingKind};
+
+/// Most different findings and bytes of printed text of a trial that are kept.
+const MOST_FINDINGS: usize = 32;
+const MOST_TEXT: usize = 64 * 1024;
+
+/// The binary as loaded: what it says of itself and where it is.
+pub(super) struct Loaded {
+    pub(super) image: Image,
+    pub(super) base: usize,
+    /// Gives the address of the calling thread's dynamic shared memory.
+    pub(super) anchor: unsafe extern "C" fn() -> usize,
+}
+
+/// A launch.
+pub(super) struct Job {
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) entry: Entry,
+    /// Addresses of argument values, in order.
+    pub(super) args: Vec<usize>,
+    /// The values those addresses point at.
+    #[expect(dead_code, reason = "read by kernels through `args`")]
+    pub(super) values: Vec<Box<[u64]>>,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) shared: u64,
+    pub(super) blocks: u64,
+    pub(super) next_block: AtomicU64,
+    /// Position to linear thread index; empty for ascending.
+    pub(super) order: Vec<u32>,
+    /// x, y, z of each linear thread index.
+    pub(super) coords: Vec<u32>,
+    /// What shared memory is filled with at the start of a block.
+    pub(super) poison: u8,
+    pub(super) cooperative: bool,
+    /// How many OS threads share this launch, and how many see no way on.
+    pub(super) cores: u32,
+    pub(super) starved: AtomicU32,
+    pub(super) grid_arrived: AtomicU64,
+    pub(super) grid_generation: AtomicU64,
+    /// Coroutines that one OS thread may hold.
+    pub(super) most_fibers: usize,
+    pub(super) stop: AtomicBool,
+    pub(super) crashed: AtomicBool,
+    pub(super) watch: Option<Watch>,
+    /// Buffers by address: start, bytes, element, name.
+    pub(super) arena: Arc<super::memory::Arena>,
+    pub(super) notebook: Arc<Notebook>,
+}
+
+impl Job {
+    /// Whether a finding ended the launch.
+    pub(super) fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the launch: no thread goes on.
+    pub(super) fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// The program counter relative to the image, for the line tables; none outside the image.
+    pub(super) fn place(&self, pc: usize) -> Option<u32> {
+        let offset = pc.wrapping_sub(self.loaded.base);
+        (offset as u64 <= self.loaded.image.end).then(|| u32::try_from(offset).ok()).flatten()
+    }
+
+    /// The place of a program counter, to be resolved later: text for a message.
+    pub(super) fn at(&self, pc: usize) -> String {
+        self.place(pc).map_or_else(|| "an unknown place".to_owned(), lines::mark)
+    }
+
+    /// Bytes of a block's shared memory: static variables, then the dynamic area.
+    pub(super) fn shared_bytes(&self) -> usize {
+        (self.loaded.image.dynamic.0 + self.shared) as usize
+    }
+
+    /// Argument addresses as the trampoline takes them.
+    pub(super) fn arguments(&self) -> *mut *mut c_void {
+        self.args.as_ptr().cast_mut().cast()
+    }
+
+    /// The block's coordinates.
+    pub(super) fn block_index(&self, linear: u64) -> [u32; 3] {
+        let (x, y) = (u64::from(self.grid[0]), u64::from(self.grid[1]));
+        [(linear % x) as u32, (linear / x % y) as u32, (linear / x / y) as u32]
+    }
+
+    /// The thread's coordinates.
+    pub(super) fn thread_index(&self, linear: u32) -> [u32; 3] {
+        let at = 3 * linear as usize;
+        [self.coords[at], self.coords[at + 1], self.coords[at + 2]]
+    }
+
+    /// A thread as people number it: `3`, or `(3, 1)` where blocks have two axes.
+    pub(super) fn thread_named(&self, linear: u32) -> String {
+        named(self.thread_index(linear), self.block)
+    }
+
+    /// A block, likewise.
+    pub(super) fn block_named(&self, linear: u64) -> String {
+        named(self.block_index(linear), self.grid)
+    }
+}
+
+/// An index along as many axes as there are.
+fn named(at: [u32; 3], extents: [u32; 3]) -> String {
+    match (extents[1], extents[2]) {
+        (1, 1) => at[0].to_string(),
+        (_, 1) => format!("({}, {})", at[0], at[1]),
+        _ => format!("({}, {}, {})", at[0], at[1], at[2]),
+    }
+}
+
+/// What a trial's launches wrote down.
+#[derive(Default)]
+pub(super) struct Notebook {
+    kept: Mutex<Kept>,
+}
+
+/// See [`Notebook`].
+#[derive(Default)]
+pub(super) struct Kept {
+    pub(super) findings: Vec<Finding>,
+    pub(super) not_emulated: Vec<String>,
+    pub(super) printed: Vec<u8>,
+}
+
+impl Notebook {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a finding; one like an earlier one is counted there.
+    pub(super) fn add(&self, finding: Finding) {
+        let mut kept = self.lock();
+        // A race is one, whichever side came second.
+        let turned =
+            |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
+        let like = kept.findings.iter().position(|f| {
+            f.kind == finding.kind
+                && f.buffer == finding.buffer
+                && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
+        });
+        match like {
+            Some(known) => {
+                let known = &mut kept.findings[known];
+                let count = known.count + 1;
+                if finding.kind == FindingKind::Race && super::hint::shows_more(known, &finding) {
+                    *known = finding;
+                }
+                known.count = count;
+            }
+            None if kept.findings.len() < MOST_FINDINGS => kept.findings.push(finding),
+            None => {}
+        }
+    }
+
+    /// Keeps what is not emulated.
+    pub(super) fn not_emulated(&self, what: String) {
+        let mut kept = self.lock();
+        if kept.not_emulated.len() < MOST_FINDINGS && !kept.not_emulated.contains(&what) {
+            kept.not_emulated.push(what);
+        }
+    }
+
+    /// Keeps printed text, up to a limit.
+    pub(super) fn print(&self, text: &[u8]) {
+        let mut kept = self.lock();
+        let room = MOST_TEXT.saturating_sub(kept.printed.len());
+        kept.printed.extend_from_slice(&text[..text.len().min(room)]);
+    }
+
+    /// Takes everything written so far.
+    pub(super) fn take(&self) -> Kept {
+        let mut kept = std::mem::take(&mut *self.lock());
+        super::hint::settle(&mut kept.findings);
+        kept
+    }
+}
+
+/// Where threads of a block start and resume: positions to linear indices; empty for ascending order.
+pub(super) fn positions(order: ThreadOrder, threads: u32, salt: u64) -> Vec<u32> {
+    match order {
+        ThreadOrder::Forward => Vec::new(),
+        ThreadOrder::Reversed => (0..threads).rev().collect(),
+        ThreadOrder::Random(seed) => {
+            let mut order: Vec<u32> = (0..threads).collect();
+            let mut state = seed ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            for at in (1..order.len()).rev() {
+                // splitmix64 (Steele, Lea and Flood, 2014)
+                state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+                let mut z = state;
+                z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+                z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+                order.swap(at, ((z ^ (z >> 31)) % (at as u64 + 1)) as usize);
+            }
+            order
+        }
+    }
+}
+
+/// A finding at a program counter of a thread.
+pub(super) fn finding(job: &Job, kind: FindingKind, message: String, pc: usize, block: u64, thread: u32) -> Finding {
+    let mut finding = Finding::new(kind, message);
+    finding.line = job.place(pc).map(lines::pending);
+    finding.block = Some(job.block_index(block));
+    finding.thread = Some(job.thread_index(thread));
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_named_along_the_axes_that_there_are() {
+        let of = |extents| named([3, 1, 2], extents);
+        assert_eq!((of([8, 1, 1]), of([8, 4, 1]), of([8, 1, 4])), ("3".into(), "(3, 1)".into(), "(3, 1, 2)".into()));
+    }
+
+    #[test]
+    fn a_random_order_is_a_permutation_that_its_seed_decides() {
+        let a = positions(ThreadOrder::Random(7), 100, 1);
+        let mut sorted = a.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..100).collect::<Vec<_>>());
+        assert_eq!(a, positions(ThreadOrder::Random(7), 100, 1));
+        assert_ne!(a, positions(ThreadOrder::Random(8), 100, 1));
+        assert_eq!(positions(ThreadOrder::Reversed, 3, 0), [2, 1, 0]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Places as program counters while a kernel runs, as file and line afterwards: only the judge has the line tables, which are an output apart from the binary.
+//!
+//! A runner's findings carry [`PENDING`] as file and the offset in the image as line; messages hold `@{1a2b}` marks. [`Lines::resolve`] replaces both.
+
+use std::path::Path;
+
+use kforge_harness::message::RunnerReport;
+use kforge_types::record::Finding;
+
+/// Stands for the file in a place that is not resolved yet; the line is then an offset in the image, of the instruction after.
+pub const PENDING: &str = "@pc";
+
+/// A place to be resolved.
+pub(super) fn pending(offset: u32) -> (String, u32) {
+    (PENDING.to_owned(), offset)
+}
+
+/// The same in a message.
+pub(super) fn mark(offset: u32) -> String {
+    format!("@{{{offset:x}}}")
+}
+
+/// Whether a text holds marks.
+pub fn has_marks(text: &str) -> bool {
+    text.contains("@{")
+}
+
+/// Line tables of one binary.
+pub struct Lines<'a> {
+    context: Option<addr2line::Context<Reader<'a>>>,
+}
+
+type Reader<'a> = addr2line::gimli::EndianSlice<'a, addr2line::gimli::LittleEndian>;
+
+impl<'a> Lines<'a> {
+    /// Reads the compile step's output `lines`; what cannot be read resolves nothing.
+    pub fn parse(bytes: &'a [u8]) -> Self {
+        Lines { context: context(bytes) }
+    }
+
+    /// File and line of an offset: the innermost frame that is not one of our own headers.
+    pub fn find(&self, offset: u32) -> Option<(String, u32)> {
+        let mut frames =
+            self.context.as_ref()?.find_frames(u64::from(offset).saturating_sub(1)).skip_all_loads().ok()?;
+        while let Ok(Some(frame)) = frames.next() {
+            let Some((file, line)) = frame.location.and_then(|l| Some((l.file?.to_owned(), l.line?))) else { continue };
+            let file = file.trim_start_matches("./").trim_start_matches("source/").to_owned();
+            let ours =
+                file.starts_with("headers/") || file.starts_with('/') || file == "entries" || file == "entries.cpp";
+            if !ours && !Path::new(&file).as_os_str().is_empty() {
+                return Some((plain(&file), line));
+            }
+        }
+        None
+    }
+
+    /// Replaces places in a report by files and lines.
+    pub fn resolve(&self, report: &mut RunnerReport) {
+        match report {
+            RunnerReport::Finding { finding, .. } => self.resolve_finding(finding),
+            RunnerReport::NotEmulated { what } => *what = self.resolve_text(what),
+            _ => {}
+        }
+    }
+
+    fn resolve_finding(&self, finding: &mut Finding) {
+        for place in [&mut finding.line, &mut finding.other_line] {
+            if let Some((file, offset)) = place
+                && file == PENDING
+            {
+                *place = self.find(*offset);
+            }
+        }
+        finding.message = self.resolve_text(&finding.message);
+    }
+
+    /// Replaces marks in a text by files and lines.
+    pub fn resolve_text(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("@{") {
+            let after = &rest[at + 2..];
+            let hex = after.find('}').and_then(|e| Some((u32::from_str_radix(&after[..e], 16).ok()?, e)));
+            out.push_str(&rest[..at]);
+            match hex {
+                Some((offset, end)) => {
+                    match self.find(offset) {
+                        Some((file, line)) => out.push_str(&format!("{file}:{line}")),
+                        None => out.push_str("an unknown line"),
+                    }
+                    rest = &after[end + 1..];
+                }
+                None => {
+                    out.push_str("@{");
+                    rest = after;
+                }
+            }
+        }
+        out.push_str(rest);
+        out
+    }
+}
+
+/// Characters of a file's name that are shown.
+const LONGEST: usize = 300;
+
+/// A name as it may be shown: `#line` lets a source call itself what it likes, colours and line breaks included.
+fn plain(file: &str) -> String {
+    file.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
+}
+
+fn context(bytes: &[u8]) -> Option<addr2line::Context<Reader<'_>>> {
+    use addr2line::gimli;
+    use object::{Object, ObjectSection};
+    let file = object::File::parse(bytes).ok()?;
+    let section = |id: gimli::SectionId| -> Result<Reader<'_>, gimli::Error> {
+        let data = file.section_by_name(id.name()).and_then(|s| s.data().ok()).unwrap_or_default();
+        Ok(gimli::EndianSlice::new(data, gimli::LittleEndian))
+    };
+    addr2line::Context::from_dwarf(gimli::Dwarf::load(section).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_source_calls_itself_controls_no_terminal_and_forges_no_line() {
+        assert_eq!(plain("k.cu\u{1b}[31m\nerror: none"), "k.cu [31m error: none");
+        assert_eq!(plain(&"x".repeat(5000)).len(), LONGEST);
+    }
+
+    #[test]
+    fn marks_without_a_table_become_plain_words() {
+        let lines = Lines::parse(b"");
+        assert_eq!(lines.resolve_text("race at @{1f} and @{zz}"), "race at an unknown line and @{zz}");
+    }
+}

@@ -1,0 +1,39 @@
+// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+
+/// Code that enters keys.
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        name: "emulator/compiler",
+        files: &[
+            "abi.rs",
+            "assembly.rs",
+            "compile.rs",
+            "foreign.rs",
+            "headers.rs",
+            "image.rs",
+            "inspect.rs",
+            "launches.rs",
+            "prelude.rs",
+        ],
+        packages: &["object"],
+    },
+    Part {
+        name: "emulator/runtime",
+        files: &[
+            ".",
+            "!assembly.rs",
+            "!compile.rs",
+            "!foreign.rs",
+            "!headers.rs",
+            "!include",
+            "!inspect.rs",
+            "!launches.rs",
+            "!prelude.rs",
+        ],
+        packages: &["addr2line", "libloading", "object"],
+    },
+];
+
+/// Code that no key holds, and why.
+#[cfg(test)]
+pub(crate) const APART: &[(&str, &str)] = &[("include", "enters as an input, `tree:emulator`")];

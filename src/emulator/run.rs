@@ -1,0 +1,458 @@
+//! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and hands each launch to the cores.
+//! Knows requests and reports; not seeds or expectations, which the judge keeps.
+#![expect(unsafe_code, reason = "loads a compiled kernel and writes its globals")]
+
+use std::ffi::{CStr, CString, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED};
+use super::core::{self, Core};
+use super::image::Image;
+use super::job::{Job, Loaded, Notebook, positions};
+use super::memory::Arena;
+use super::stack::{mapping_limit, most_cores};
+use super::watch::Watch;
+use super::{args, fault, hooks};
+use kforge_harness::arguments;
+use kforge_harness::message::{RunnerReport, RunnerRequest, RunnerTrial};
+use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
+use kforge_types::record::{Finding, FindingKind};
+
+/// How long a launch runs before threads that never give way are asked to, and how often from then on.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// Runs every trial of the request and reports as it goes: findings, text, what is not emulated, and the end of each trial but one that crashed, after which
+/// nothing more is run. An error says that the request itself cannot be served.
+pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), String> {
+    let path = format!("/proc/self/fd/{}", request.binary_fd);
+    let binary = std::fs::read(&path).map_err(|e| format!("cannot read the binary: {e}"))?;
+    let image = Image::parse(&binary, request.entries.len())?;
+    let widest = request.launches.iter().filter_map(threads_of).max().unwrap_or(1);
+    let limit = mapping_limit();
+    let cores = u64::from(request.threads.max(1)).min(most_cores(widest, limit)) as u32;
+    let most_fibers = most_fibers(limit, cores);
+    // A trial that goes on from another is mapped where that was.
+    let first = |trial: &&RunnerTrial| !trial.goes_on;
+    let arenas = request.trials.iter().filter(first).map(|t| arena(request, t, 0)).collect::<Result<Vec<_>, _>>()?;
+    // What cannot be done for reasons of ours or the system's is known by now, as far as that can be.
+    report(RunnerReport::Loading);
+    let library = Library::open(&path)?;
+    let (loaded, entries) = library.bind(image)?;
+    let session = Session { request, loaded, entries, library: &library, cores, most_fibers };
+    let saved = session.save_globals();
+    thread::scope(|scope| {
+        let (done, finished) = mpsc::channel();
+        let (ready, started) = mpsc::channel();
+        let crew: Vec<mpsc::Sender<Arc<Job>>> = (0..cores)
+            .map(|_| {
+                let (give, take) = mpsc::channel::<Arc<Job>>();
+                let (done, ready) = (done.clone(), ready.clone());
+                scope.spawn(move || serve(&take, &done, &ready));
+                give
+            })
+            .collect();
+        let asked: Vec<fault::Preemptible> = started.iter().take(cores as usize).collect();
+        let run = |job: Arc<Job>| -> Result<(), String> {
+            for core in &crew {
+                core.send(Arc::clone(&job)).map_err(|_| "an OS thread of the emulator ended".to_owned())?;
+            }
+            let mut left = crew.len();
+            while left > 0 {
+                match finished.recv_timeout(SLICE) {
+                    Ok(result) => {
+                        result?;
+                        left -= 1;
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        for core in &asked {
+                            // SAFETY: the crew ends only when its senders go, which `run` borrows.
+                            unsafe { core.ask() };
+                        }
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => {
+                        return Err("the OS threads of the emulator ended".into());
+                    }
+                }
+            }
+            Ok(())
+        };
+        let (mut arenas, mut place) = (arenas.into_iter(), 0);
+        for (number, trial) in request.trials.iter().enumerate() {
+            let arena = if trial.goes_on {
+                arena(request, trial, place)?
+            } else {
+                session.restore_globals(&saved);
+                arenas.next().expect("BUG: one was mapped for each trial that goes on from no other")
+            };
+            place = arena.start;
+            if !session.trial(number as u32, trial, arena, &run, report)? {
+                break;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Coroutines that one of `cores` OS threads may hold, where the system allows `limit` mappings.
+pub(super) fn most_fibers(limit: u64, cores: u32) -> usize {
+    (limit / 4 * 3 / 2 / u64::from(cores)) as usize
+}
+
+/// The buffers of a trial, mapped, with room for the arrays of addresses that launches take.
+fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Arena, String> {
+    let args = request.launches.iter().flat_map(|l| match l {
+        Launch::Kernel(k) => k.args.as_slice(),
+        Launch::Memset { .. } => &[],
+    });
+    let room = Arena::room(args.filter_map(|a| match a {
+        Arg::Pointers(names) => Some(names.len()),
+        _ => None,
+    }));
+    Arena::map(&trial.buffers, trial.guard_after, room, near)
+}
+
+/// One OS thread: runs its share of each launch it is given.
+fn serve(
+    take: &mpsc::Receiver<Arc<Job>>,
+    done: &mpsc::Sender<Result<(), String>>,
+    ready: &mpsc::Sender<fault::Preemptible>,
+) {
+    let _stack = fault::guard();
+    if ready.send(fault::Preemptible::here()).is_err() {
+        return;
+    }
+    let mut core = match Core::new() {
+        Ok(core) => core,
+        Err(e) => {
+            // If nobody listens any more, nobody waits.
+            let _ = done.send(Err(format!("cannot map a stack: {e}")));
+            return;
+        }
+    };
+    core::enter(&raw mut *core);
+    while let Ok(job) = take.recv() {
+        // SAFETY: the core is this OS thread's and was just entered; launches come one at a time.
+        unsafe { core::run_job(&raw mut *core, &job) };
+        drop(job);
+        if done.send(Ok(())).is_err() {
+            break;
+        }
+    }
+    core::enter(ptr::null_mut());
+}
+
+fn threads_of(launch: &Launch) -> Option<u64> {
+    match launch {
+        Launch::Kernel(k) => Some(k.block.iter().map(|n| u64::from(*n)).product()),
+        Launch::Memset { .. } => None,
+    }
+}
+
+/// An opened binary; closed when dropped.
+struct Library(*mut c_void);
+
+impl Library {
+    fn open(path: &str) -> Result<Library, String> {
+        let path = CString::new(path).map_err(|e| e.to_string())?;
+        // SAFETY: loading runs the binary's constructors, which is what a runner is for.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() { Err(format!("cannot load the binary: {}", error())) } else { Ok(Library(handle)) }
+    }
+
+    fn symbol(&self, name: &str) -> Result<*mut c_void, String> {
+        let c = CString::new(name).map_err(|e| e.to_string())?;
+        // SAFETY: the handle is open.
+        let at = unsafe { libc::dlsym(self.0, c.as_ptr()) };
+        if at.is_null() { Err(format!("the binary has no `{name}`: {}", error())) } else { Ok(at) }
+    }
+
+    /// Fills the table of calls; gives where everything is.
+    fn bind(&self, image: Image) -> Result<(Arc<Loaded>, Vec<Entry>), String> {
+        let targets = self.symbol("kf_targets")?;
+        let table = hooks::table();
+        // SAFETY: the stub reserves as many words under this name.
+        unsafe { ptr::copy_nonoverlapping(table.as_ptr(), targets.cast(), CALLS.len()) };
+        let anchor = self.symbol("kf_tls_anchor")?;
+        // SAFETY: the stub defines it as a function without parameters that gives an address.
+        let anchor = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(anchor) };
+        let entries = (0..image.entries.len())
+            .map(|i| {
+                let at = self.symbol(&format!("kf_entry_{i}"))?;
+                // SAFETY: `KF_ENTRY` defines it with this type.
+                Ok(unsafe { std::mem::transmute::<*mut c_void, Entry>(at) })
+            })
+            .collect::<Result<_, String>>()?;
+        let base = targets as usize - image.targets as usize;
+        Ok((Arc::new(Loaded { image, base, anchor }), entries))
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // SAFETY: opened once; the OS threads that ran its code have ended.
+        unsafe { libc::dlclose(self.0) };
+    }
+}
+
+fn error() -> String {
+    // SAFETY: gives a text or null.
+    let text = unsafe { libc::dlerror() };
+    if text.is_null() {
+        return "no reason given".into();
+    }
+    // SAFETY: not null, and valid until the next call.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}
+
+struct Session<'a> {
+    request: &'a RunnerRequest,
+    loaded: Arc<Loaded>,
+    entries: Vec<Entry>,
+    #[expect(dead_code, reason = "keeps the binary loaded for as long as its addresses are used")]
+    library: &'a Library,
+    cores: u32,
+    most_fibers: usize,
+}
+
+impl Session<'_> {
+    /// Runs one trial; whether the next may follow.
+    fn trial(
+        &self,
+        number: u32,
+        trial: &RunnerTrial,
+        mut arena: Arena,
+        run: &dyn Fn(Arc<Job>) -> Result<(), String>,
+        report: &mut dyn FnMut(RunnerReport),
+    ) -> Result<bool, String> {
+        let refused = |message: String| RunnerReport::Finding {
+            trial: number,
+            finding: Finding::new(FindingKind::LaunchRefused, message),
+        };
+        if let Err(message) = self.fill_constants(&arena) {
+            report(refused(message));
+            report(RunnerReport::TrialDone { trial: number });
+            return Ok(true);
+        }
+        let mut prepared = Vec::new();
+        for launch in &self.request.launches {
+            match self.prepare(launch, &mut arena) {
+                Ok(values) => prepared.push(values),
+                Err(message) => {
+                    report(refused(message));
+                    report(RunnerReport::TrialDone { trial: number });
+                    return Ok(true);
+                }
+            }
+        }
+        let arena = Arc::new(arena);
+        let notebook = Arc::new(Notebook::default());
+        let watch = self.request.check.then(|| Watch::new(&arena, &self.loaded));
+        let mut crashed = false;
+        let mut watch = watch;
+        for (position, (launch, values)) in self.request.launches.iter().zip(prepared).enumerate() {
+            match launch {
+                Launch::Memset { buffer, value } => memset(&arena, buffer, *value, watch.as_ref()),
+                Launch::Kernel(kernel) => {
+                    if let Some(watch) = &watch {
+                        watch.next_phase();
+                    }
+                    let job = self.job(position, trial, kernel, values, &arena, &notebook, watch.take());
+                    let job = Arc::new(job);
+                    run(Arc::clone(&job))?;
+                    crashed = job.crashed.load(Ordering::Relaxed);
+                    let stopped = job.stopped();
+                    watch = Arc::into_inner(job).and_then(|j| j.watch);
+                    if stopped {
+                        break;
+                    }
+                }
+            }
+        }
+        let kept = notebook.take();
+        if !kept.printed.is_empty() {
+            report(RunnerReport::Printed { text: String::from_utf8_lossy(&kept.printed).into_owned() });
+        }
+        for what in kept.not_emulated {
+            report(RunnerReport::NotEmulated { what });
+        }
+        for finding in kept.findings {
+            report(RunnerReport::Finding { trial: number, finding });
+        }
+        if !crashed {
+            report(RunnerReport::TrialDone { trial: number });
+        }
+        Ok(!crashed)
+    }
+
+    /// The values of a launch's arguments, checked against the entry's parameters.
+    fn prepare(&self, launch: &Launch, arena: &mut Arena) -> Result<Vec<Box<[u64]>>, String> {
+        let kernel = match launch {
+            Launch::Memset { buffer, .. } => {
+                return match arena.region(buffer) {
+                    Some(region) if region.writable => Ok(Vec::new()),
+                    Some(_) => Err(format!("`{buffer}` is filled by a launch, but may not be written")),
+                    None => Err(format!("no buffer is named `{buffer}`")),
+                };
+            }
+            Launch::Kernel(kernel) => kernel,
+        };
+        let entry = self.entry(kernel)?;
+        if !self.loaded.image.unknown {
+            args::check(&kernel.entry, &kernel.args, &self.loaded.image.entries[entry])?;
+        }
+        refuse_shape(kernel)?;
+        let address = |arena: &Arena, name: &str| {
+            arena.region(name).map(|r| r.start as u64).ok_or_else(|| format!("no buffer is named `{name}`"))
+        };
+        kernel
+            .args
+            .iter()
+            .enumerate()
+            .map(|(position, arg)| match arg {
+                Arg::Pointer { buffer, offset } => Ok(Box::from([address(arena, buffer)? + offset])),
+                Arg::Pointers(names) => {
+                    let all = names.iter().map(|n| address(arena, n)).collect::<Result<Vec<u64>, _>>()?;
+                    let at = arena.place(format!("argument {} of `{}`", position + 1, kernel.entry), &all)?;
+                    Ok(Box::from([at]))
+                }
+                _ => {
+                    let bytes = arguments::bytes(arg);
+                    let mut words = vec![0u64; bytes.len().div_ceil(8).max(1) + 1];
+                    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+                        let mut eight = [0; 8];
+                        eight[..chunk.len()].copy_from_slice(chunk);
+                        *word = u64::from_le_bytes(eight);
+                    }
+                    Ok(words.into_boxed_slice())
+                }
+            })
+            .collect()
+    }
+
+    fn entry(&self, kernel: &KernelLaunch) -> Result<usize, String> {
+        self.request
+            .entries
+            .iter()
+            .position(|e| *e == kernel.entry)
+            .ok_or_else(|| format!("the binary was not compiled with the entry `{}`", kernel.entry))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that one launch is made of, used in one place")]
+    fn job(
+        &self,
+        position: usize,
+        trial: &RunnerTrial,
+        kernel: &KernelLaunch,
+        values: Vec<Box<[u64]>>,
+        arena: &Arc<Arena>,
+        notebook: &Arc<Notebook>,
+        watch: Option<Watch>,
+    ) -> Job {
+        let entry = self.entry(kernel).map_or(0, |e| e);
+        let threads: u32 = kernel.block.iter().product();
+        let [x, y, _] = kernel.block;
+        Job {
+            loaded: Arc::clone(&self.loaded),
+            entry: self.entries[entry],
+            args: values.iter().map(|v| v.as_ptr() as usize).collect(),
+            values,
+            grid: kernel.grid,
+            block: kernel.block,
+            shared: kernel.shared,
+            blocks: kernel.grid.iter().map(|n| u64::from(*n)).product(),
+            next_block: AtomicU64::new(0),
+            order: positions(trial.order, threads, position as u64),
+            coords: (0..threads).flat_map(|t| [t % x, t / x % y, t / x / y]).collect(),
+            poison: trial.poison,
+            cooperative: kernel.cooperative,
+            cores: self.cores,
+            starved: AtomicU32::new(0),
+            grid_arrived: AtomicU64::new(0),
+            grid_generation: AtomicU64::new(0),
+            most_fibers: self.most_fibers,
+            stop: AtomicBool::new(false),
+            crashed: AtomicBool::new(false),
+            watch,
+            arena: Arc::clone(arena),
+            notebook: Arc::clone(notebook),
+        }
+    }
+
+    /// Fills `__constant__` symbols from their buffers.
+    fn fill_constants(&self, arena: &Arena) -> Result<(), String> {
+        for constant in &self.request.constants {
+            let symbol = constant.symbol.trim_start_matches("::");
+            let variable = self.loaded.image.globals.iter().find(|v| v.name == symbol || v.symbol == symbol);
+            let Some(variable) = variable else {
+                return Err(format!("the binary has no `__constant__` symbol `{symbol}`"));
+            };
+            let Some(region) = arena.region(&constant.buffer) else {
+                return Err(format!("no buffer is named `{}`", constant.buffer));
+            };
+            if region.bytes as u64 > variable.size {
+                return Err(format!(
+                    "`{}` has {} bytes, the `__constant__` symbol `{symbol}` only {}",
+                    constant.buffer, region.bytes, variable.size
+                ));
+            }
+            let to = (self.loaded.base + variable.start as usize) as *mut u8;
+            // SAFETY: the symbol spans at least as many bytes, in the writable data of the loaded image; no launch runs.
+            unsafe { ptr::copy_nonoverlapping(region.start as *const u8, to, region.bytes) };
+        }
+        Ok(())
+    }
+
+    fn save_globals(&self) -> Vec<(usize, Vec<u8>)> {
+        let ranges =
+            self.loaded.image.writable.iter().map(|(start, size)| (self.loaded.base + *start as usize, *size as usize));
+        // SAFETY: sections of the loaded image.
+        ranges.map(|(at, size)| (at, unsafe { std::slice::from_raw_parts(at as *const u8, size) }.to_vec())).collect()
+    }
+
+    fn restore_globals(&self, saved: &[(usize, Vec<u8>)]) {
+        for (at, bytes) in saved {
+            // SAFETY: the writable section it was read from; no launch runs.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), *at as *mut u8, bytes.len()) };
+        }
+    }
+}
+
+/// What no device would take.
+fn refuse_shape(kernel: &KernelLaunch) -> Result<(), String> {
+    let threads: u64 = kernel.block.iter().map(|n| u64::from(*n)).product();
+    let entry = &kernel.entry;
+    if threads == 0 || threads > 1024 || kernel.block[2] > 64 {
+        return Err(format!(
+            "`{entry}` is launched with blocks of {:?} threads; 1 to 1024 are possible, at most 64 along z",
+            kernel.block
+        ));
+    }
+    if kernel.grid.contains(&0) || kernel.grid[1] > 65535 || kernel.grid[2] > 65535 || kernel.grid[0] > i32::MAX as u32
+    {
+        return Err(format!(
+            "`{entry}` is launched with a grid of {:?} blocks; at most 2^31-1, 65535 and 65535 are possible",
+            kernel.grid
+        ));
+    }
+    if kernel.shared > MAX_DYNAMIC_SHARED {
+        return Err(format!(
+            "`{entry}` asks for {} bytes of dynamic shared memory; at most {MAX_DYNAMIC_SHARED} are possible",
+            kernel.shared
+        ));
+    }
+    Ok(())
+}
+
+fn memset(arena: &Arena, buffer: &str, value: u8, watch: Option<&Watch>) {
+    if let Some((position, region)) = arena.regions.iter().enumerate().find(|(_, r)| r.name == buffer) {
+        // SAFETY: mapped writable, as `prepare` checked; no launch runs.
+        unsafe { ptr::write_bytes(region.start as *mut u8, value, region.bytes) };
+        if let Some(watch) = watch {
+            watch.filled(position);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Check builds: every access of a kernel, before it happens, against where it may go, what was written and who else was there.
+//! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
+#![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
+
+use super::abi::{ATOMIC, EXCHANGE, UNALIGNED, VOLATILE, WRITE};
+use super::block::State;
+use super::core::{Core, POLLS, park};
+use super::hooks;
+use super::job::finding;
+use super::shadow::{Cell, Knowledge, Record};
+use kforge_foundation::base::count;
+use kforge_types::record::{FindingKind, Space};
+
+mod bounds;
+mod global;
+mod known;
+mod shared;
+mod told;
+
+pub(super) use bounds::{array_type, shared_of_type};
+use global::{global, image};
+pub(super) use known::{BlockWatch, Watch};
+use shared::shared;
+use told::{Place, found, stop, verb};
+
+/// An access on its way: what the parts below pass on.
+struct Access {
+    address: usize,
+    size: usize,
+    kind: u32,
+    pc: usize,
+    thread: u32,
+}
+
+/// Looks at an access of the running thread. Comes back if it may happen.
+///
+/// # Safety
+/// Called on a coroutine of `core` in a launch that is watched.
+pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: u32, pc: usize) {
+    // SAFETY: as stated. References end before the coroutine can give way.
+    unsafe {
+        let job = &*(*core).job;
+        let Some(watch) = &job.watch else { return };
+        let thread = (*core).ctx.linear;
+        let access = Access { address, size, kind, pc, thread };
+        if (job.arena.start..job.arena.start + job.arena.bytes).contains(&address) {
+            global(core, job, watch, &access);
+        } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
+            if kind & VOLATILE != 0 && job.loaded.image.warp_synchronous {
+                hooks::step_together(core, pc);
+                (*core).ctx.polls = POLLS;
+            }
+            shared(core, job, &access);
+        } else if (*core).on_stack(address) || (*core).is_own(address) {
+            return;
+        } else if (job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&address) {
+            image(core, job, watch, &access);
+        } else if !(*core).on_any_stack(address) {
+            let what = if address < 4096 { "a null pointer" } else { "an address in no buffer" };
+            let message =
+                format!("{} of {} through {what} ({address:#x}) at {}", verb(kind), count(size, "byte"), job.at(pc));
+            stop(
+                core,
+                job,
+                &access,
+                finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread),
+            );
+        }
+        if kind & WRITE != 0 {
+            (*core).writes += 1;
+        } else if kind & VOLATILE != 0 {
+            (*core).ctx.polls -= 1;
+            if (*core).ctx.polls == 0 {
+                (*core).ctx.polls = POLLS;
+                let at = &mut (&mut (*(*core).block).threads)[thread as usize];
+                (at.state, at.pc) = (State::Poll, pc);
+                park(core, thread);
+            }
+        }
+    }
+}
+
+/// Whether the address suits the size: the compiler marks accesses through types of lesser alignment.
+fn misaligned(a: &Access) -> bool {
+    a.kind & UNALIGNED == 0 && a.size.is_power_of_two() && !a.address.is_multiple_of(a.size.min(16))
+}
+
+/// Whether it depends on what was there.
+fn reads(kind: u32) -> bool {
+    kind & WRITE == 0 || (kind & ATOMIC != 0 && kind & EXCHANGE == 0)
+}
+
+/// The cells that an access touches, and which bytes of each.
+fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (usize, u8, u8)> {
+    let end = offset + size;
+    (offset / granule..end.div_ceil(granule)).map(move |cell| {
+        let from = offset.max(cell * granule);
+        let to = end.min((cell + 1) * granule);
+        (cell, (from - cell * granule) as u8, (to - from) as u8)
+    })
+}
+
+fn look(cell: &mut Cell, new: Record, kind: u32, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
+    if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(|old| (old, true)) }
+}
+
+/// A pointer is followed whose alignment does not suit its type.
+///
+/// # Safety
+/// As for [`access`].
+pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
+    // SAFETY: as stated.
+    unsafe {
+        let job = &*(*core).job;
+        let thread = (*core).ctx.linear;
+        let a = Access { address, size: 1, kind: 0, pc, thread };
+        let message = |name: &str, byte: usize| {
+            format!("an access to byte {byte} of `{name}` is not aligned to its size, at {}", job.at(pc))
+        };
+        if let Some(region) = job.arena.nearest(address) {
+            let byte = address.wrapping_sub(region.start);
+            let at =
+                Place { name: &region.name, space: Space::Global, index: (byte / region.element) as i64, axes: &[] };
+            stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(&region.name, byte), &at));
+        } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
+            let offset = (address - (*core).tls) as u64;
+            let image = &job.loaded.image;
+            let (name, start) = image
+                .shared_at(offset)
+                .map_or((image.dynamic_name.as_str(), image.dynamic.0), |v| (v.name.as_str(), v.start));
+            let byte = offset.saturating_sub(start) as usize;
+            let at = Place { name, space: Space::Shared, index: byte as i64, axes: &[] };
+            stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(name, byte), &at));
+        }
+        // Anything else is reported by the access itself.
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_access_touches_parts_of_granules() {
+        assert_eq!(parts(6, 4, 4).collect::<Vec<_>>(), [(1, 2, 2), (2, 0, 2)]);
+        assert_eq!(parts(8, 1, 4).collect::<Vec<_>>(), [(2, 0, 1)]);
+        assert_eq!(parts(0, 16, 8).collect::<Vec<_>>(), [(0, 0, 8), (1, 0, 8)]);
+    }
+}

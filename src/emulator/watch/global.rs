@@ -1,0 +1,181 @@
+//! Accesses to global memory: the buffers, and the image's globals. Knows what blocks hand over to each other by fence and atomic.
+#![expect(unsafe_code, reason = "the block that runs is found through the core")]
+
+use std::sync::atomic::Ordering;
+
+use super::super::abi::{ATOMIC, VOLATILE, WRITE};
+use super::super::core::Core;
+use super::super::job::Job;
+use super::super::shadow::{Cell, Knowledge, Record};
+use super::known::{BlockWatch, CHUNK, Shadow, Watch, lock};
+use super::told::{Place, by, found, race_found, stop, verb};
+use super::{Access, look, misaligned, parts, reads};
+use kforge_foundation::base::count;
+use kforge_types::record::{FindingKind, Space};
+
+/// An access to the buffers, which the arena holds.
+///
+/// # Safety
+/// As for [`super::access`].
+pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
+    // SAFETY: as for `access`.
+    unsafe {
+        let after = job.arena.regions.partition_point(|r| r.start <= a.address);
+        let inside = after.checked_sub(1).filter(|i| {
+            let r = &job.arena.regions[*i];
+            a.address + a.size <= r.start + r.bytes
+        });
+        let Some(which) = inside else {
+            let Some(region) = job.arena.nearest(a.address) else { return };
+            let offset = a.address as i64 - region.start as i64;
+            let index = offset.div_euclid(region.element as i64);
+            let at = Place { name: &region.name, space: Space::Global, index, axes: &region.axes };
+            // One that begins inside and ends outside has coordinates.
+            let element = at.element();
+            let elements = region.bytes / region.element;
+            let message = format!(
+                "{} of {} at element {element} of `{}`, which has {elements}, at {} by {}",
+                verb(a.kind),
+                count(a.size, "byte"),
+                region.name,
+                job.at(a.pc),
+                by(core, job, a)
+            );
+            return stop(core, job, a, found(core, job, a, FindingKind::OutOfBounds, message, &at));
+        };
+        let region = &job.arena.regions[which];
+        let offset = a.address - region.start;
+        let index = (offset / region.element) as i64;
+        let at = Place { name: &region.name, space: Space::Global, index, axes: &region.axes };
+        if misaligned(a) {
+            let message = format!(
+                "{} of {} of `{}` at byte {offset}, at {}",
+                verb(a.kind),
+                count(a.size, "byte"),
+                region.name,
+                job.at(a.pc)
+            );
+            return stop(core, job, a, found(core, job, a, FindingKind::Misaligned, message, &at));
+        }
+        if a.kind & WRITE != 0 && !region.writable {
+            let message =
+                format!("{} to `{}`, which may not be written, at {}", verb(a.kind), region.name, job.at(a.pc));
+            return stop(core, job, a, found(core, job, a, FindingKind::InputModified, message, &at));
+        }
+        let shadow = &watch.shadows[which];
+        if let Some(written) = &shadow.written {
+            let bytes = &written[offset..offset + a.size];
+            if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
+                let message = format!(
+                    "element {} of `{}` is read before anything wrote it, at {} by {}",
+                    at.element(),
+                    at.name,
+                    job.at(a.pc),
+                    by(core, job, a)
+                );
+                job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
+            }
+            if a.kind & WRITE != 0 {
+                bytes.iter().for_each(|b| b.store(true, Ordering::Relaxed));
+            }
+        }
+        in_global(core, job, watch, shadow, offset, a, &at);
+    }
+}
+
+/// An access to the image's globals.
+///
+/// # Safety
+/// As for [`super::access`].
+pub(super) unsafe fn image(core: *mut Core, job: &Job, watch: &Watch, a: &Access) {
+    let offset = a.address - job.loaded.base;
+    let Some(variable) = job.loaded.image.global_at(offset as u64) else { return };
+    let index = (offset as u64 - variable.start) / a.size.max(1) as u64;
+    let at = Place { name: &variable.name, space: Space::Global, index: index as i64, axes: &[] };
+    // SAFETY: as for `access`.
+    unsafe {
+        if variable.start + variable.size < (offset + a.size) as u64 {
+            let message = format!("{} beyond the end of `{}` at {}", verb(a.kind), variable.name, job.at(a.pc));
+            return stop(core, job, a, found(core, job, a, FindingKind::OutOfBounds, message, &at));
+        }
+        in_global(core, job, watch, &watch.image, offset, a, &at);
+    }
+}
+
+unsafe fn in_global(
+    core: *mut Core,
+    job: &Job,
+    watch: &Watch,
+    shadow: &Shadow,
+    offset: usize,
+    a: &Access,
+    at: &Place<'_>,
+) {
+    // SAFETY: as for `access`.
+    unsafe {
+        let block = &mut *(*core).block;
+        let Some(own) = &mut block.watch else { return };
+        // PTX's volatile accesses are relaxed ones: they do not race with each other.
+        let atomic = a.kind & (ATOMIC | VOLATILE) != 0;
+        own.handover.settle(a.thread, block.epoch);
+        // What an atomic operation acquires is looked at again after it: another core may have handed over between this call and the operation itself.
+        if let Some(address) = own.pending.take() {
+            acquire(watch, own, address);
+        }
+        if atomic {
+            acquire(watch, own, a.address);
+            own.pending = Some(a.address);
+            own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
+        }
+        let new = Record {
+            phase: watch.phase.load(Ordering::Relaxed),
+            block: block.linear as u32,
+            thread: a.thread,
+            epoch: block.epoch,
+            clock: own.clocks.of(a.thread as usize)[a.thread as usize % 32],
+            release: own.releases,
+            pc: job.place(a.pc).unwrap_or(0),
+            from: 0,
+            bytes: 0,
+            atomic,
+        };
+        let threads = own.handover.taken(a.thread, block.epoch);
+        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
+        let mut race = None;
+        for (cell, from, bytes) in parts(offset, a.size, shadow.granule) {
+            let mut chunk = lock(&shadow.chunks[cell / CHUNK]);
+            if chunk.is_empty() {
+                chunk.resize(CHUNK, Cell::default());
+            }
+            race = race.or(look(&mut chunk[cell % CHUNK], Record { from, bytes, ..new }, a.kind, &knows));
+        }
+        if atomic && a.kind & WRITE != 0 && own.fenced {
+            release(watch, own, block.linear as u32, a.address);
+        }
+        if let Some((old, wrote)) = race {
+            job.notebook.add(race_found(core, job, a, at, &old, wrote));
+        }
+    }
+}
+
+fn acquire(watch: &Watch, own: &mut BlockWatch, address: usize) {
+    if watch.any_handed.load(Ordering::Acquire)
+        && let Some(handed) = lock(&watch.handed).get(&address)
+    {
+        for (block, seen) in handed {
+            let known = own.knows.entry(*block).or_default();
+            *known = (*known).max(*seen);
+        }
+    }
+}
+
+fn release(watch: &Watch, own: &mut BlockWatch, block: u32, address: usize) {
+    own.releases += 1;
+    let mut all = lock(&watch.handed);
+    let handed = all.entry(address).or_default();
+    for (block, seen) in own.knows.iter().map(|(b, s)| (*b, *s)).chain([(block, own.releases)]) {
+        let known = handed.entry(block).or_default();
+        *known = (*known).max(seen);
+    }
+    watch.any_handed.store(true, Ordering::Release);
+}

@@ -1,0 +1,147 @@
+//! What is known of memory while a trial runs: of buffers and globals over its launches, of a block's shared memory and threads while it runs. Knows who has met
+//! whom; looks at no access.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::super::handover::Handover;
+use super::super::job::Loaded;
+use super::super::memory::Arena;
+use super::super::shadow::{Cell, Clocks};
+use super::super::warp;
+
+/// Bytes that one cell stands for: of shared memory until a smaller access is seen, and of globals.
+const SHARED_GRANULE: usize = 4;
+const IMAGE_GRANULE: usize = 4;
+/// Cells that share a lock and are made at first touch.
+pub(super) const CHUNK: usize = 1024;
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shadow of a buffer, or of the image's globals.
+pub(super) struct Shadow {
+    pub(super) granule: usize,
+    pub(super) chunks: Vec<Mutex<Vec<Cell>>>,
+    /// A byte each, for buffers that are poisoned.
+    pub(super) written: Option<Vec<AtomicBool>>,
+}
+
+impl Shadow {
+    fn new(bytes: usize, granule: usize, poisoned: bool) -> Self {
+        let chunks = bytes.div_ceil(granule * CHUNK);
+        Shadow {
+            granule,
+            chunks: (0..chunks).map(|_| Mutex::default()).collect(),
+            written: poisoned.then(|| (0..bytes).map(|_| AtomicBool::new(false)).collect()),
+        }
+    }
+}
+
+/// What is known of global memory over the launches of a trial.
+pub(crate) struct Watch {
+    pub(super) shadows: Vec<Shadow>,
+    pub(super) image: Shadow,
+    /// Rises with every launch and every grid barrier.
+    pub(super) phase: AtomicU32,
+    /// What was handed over at an address by fence and atomic: releases by block.
+    pub(super) handed: Mutex<HashMap<usize, HashMap<u32, u32>>>,
+    pub(super) any_handed: AtomicBool,
+}
+
+impl Watch {
+    /// Knows nothing written of poisoned buffers.
+    pub(crate) fn new(arena: &Arena, loaded: &Loaded) -> Watch {
+        Watch {
+            shadows: arena.regions.iter().map(|r| Shadow::new(r.bytes, r.element.min(16), r.poisoned)).collect(),
+            image: Shadow::new(loaded.image.end as usize, IMAGE_GRANULE, false),
+            phase: AtomicU32::new(1),
+            handed: Mutex::default(),
+            any_handed: AtomicBool::new(false),
+        }
+    }
+
+    /// A launch begins, or the whole grid has met.
+    pub(crate) fn next_phase(&self) {
+        self.phase.fetch_add(1, Ordering::AcqRel);
+        lock(&self.handed).clear();
+    }
+
+    /// The bytes of the region were written from outside.
+    pub(crate) fn filled(&self, region: usize) {
+        for byte in self.shadows[region].written.iter().flatten() {
+            byte.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What is known of a block: its shared memory, its lanes' clocks, what other blocks handed over to it.
+pub(crate) struct BlockWatch {
+    /// Tells this run of the block's memory from earlier ones.
+    pub(super) run: u32,
+    pub(super) cells: Vec<Cell>,
+    pub(super) granule: usize,
+    pub(super) written: Vec<bool>,
+    pub(super) clocks: Clocks,
+    pub(super) handover: Handover,
+    pub(super) knows: HashMap<u32, u32>,
+    pub(super) releases: u32,
+    pub(super) fenced: bool,
+    /// Where the last atomic or volatile access went.
+    pub(super) pending: Option<usize>,
+}
+
+impl BlockWatch {
+    /// For blocks of `threads` threads with `bytes` of shared memory.
+    pub(crate) fn new(threads: usize, bytes: usize) -> Self {
+        BlockWatch {
+            run: 0,
+            cells: vec![Cell::default(); bytes.div_ceil(SHARED_GRANULE)],
+            granule: SHARED_GRANULE,
+            written: vec![false; bytes],
+            clocks: Clocks::new(threads),
+            handover: Handover::default(),
+            knows: HashMap::new(),
+            releases: 0,
+            fenced: false,
+            pending: None,
+        }
+    }
+
+    /// Whether it serves blocks of this make.
+    pub(crate) fn fits(&self, threads: usize, bytes: usize) -> bool {
+        self.clocks.of_threads() == threads && self.written.len() == bytes
+    }
+
+    /// Another block begins.
+    pub(crate) fn begin(&mut self) {
+        self.run += 1;
+        self.written.fill(false);
+        self.handover.begin();
+        self.knows.clear();
+        self.releases = 0;
+        self.fenced = false;
+        self.pending = None;
+    }
+
+    /// Accesses of `bytes` bytes occur: from now on a cell stands for no more.
+    pub(super) fn refine(&mut self, bytes: usize) {
+        let parts = self.granule / bytes;
+        self.cells = self.cells.iter().flat_map(|c| (0..parts).map(|p| c.part(p as u8, bytes as u8))).collect();
+        self.granule = bytes;
+    }
+
+    /// Lanes of a warp have synchronised.
+    pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
+        self.clocks.join(warp, mask);
+        self.handover.together(warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32));
+    }
+
+    /// A thread has passed a fence: its next atomic or volatile store hands over what came before.
+    pub(crate) fn fence(&mut self, thread: u32, epoch: u32) {
+        self.fenced = true;
+        self.handover.fence(thread, epoch, &mut self.clocks);
+    }
+}

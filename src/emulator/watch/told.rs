@@ -1,0 +1,102 @@
+//! What is said of an access: where it went, whose it was, and the finding. Decides nothing.
+#![expect(unsafe_code, reason = "the block that runs is found through the core")]
+
+use super::super::abi::{ATOMIC, WRITE};
+use super::super::core::Core;
+use super::super::job::{Job, finding};
+use super::super::shadow::Record;
+use super::super::{hint, hooks, lines};
+use super::Access;
+use kforge_types::model::coordinates::stored;
+use kforge_types::record::{Finding, FindingKind, Space};
+
+pub(super) fn verb(kind: u32) -> &'static str {
+    match (kind & WRITE != 0, kind & ATOMIC != 0) {
+        (_, true) => "atomic operation",
+        (true, _) => "write",
+        _ => "read",
+    }
+}
+
+/// Whose access it is: `thread 3 of block 0`.
+pub(super) unsafe fn by(core: *mut Core, job: &Job, a: &Access) -> String {
+    // SAFETY: as for `access`.
+    let block = unsafe { (*(*core).block).linear };
+    format!("thread {} of block {}", job.thread_named(a.thread), job.block_named(block))
+}
+
+pub(super) unsafe fn stop(core: *mut Core, job: &Job, access: &Access, found: Finding) {
+    job.notebook.add(found);
+    // SAFETY: as for `access`.
+    unsafe { hooks::end(core, job, access.thread) };
+}
+
+/// A finding at the access, in the block that runs.
+pub(super) unsafe fn found(
+    core: *mut Core,
+    job: &Job,
+    a: &Access,
+    kind: FindingKind,
+    message: String,
+    at: &Place<'_>,
+) -> Finding {
+    // SAFETY: as for `access`.
+    let block = unsafe { (*(*core).block).linear };
+    let mut found = finding(job, kind, message, a.pc, block, a.thread);
+    found.buffer = Some(at.name.to_owned());
+    found.space = Some(at.space);
+    found.index = Some(at.index);
+    found
+}
+
+/// Where an access goes, for people.
+pub(super) struct Place<'a> {
+    pub(super) name: &'a str,
+    pub(super) space: Space,
+    pub(super) index: i64,
+    /// Extent and stride of each axis, where it goes into a tensor.
+    pub(super) axes: &'a [(u64, u64)],
+}
+
+impl Place<'_> {
+    /// The element, for people.
+    pub(super) fn element(&self) -> String {
+        stored(self.index, self.axes)
+    }
+}
+
+pub(super) unsafe fn race_found(
+    core: *mut Core,
+    job: &Job,
+    a: &Access,
+    at: &Place<'_>,
+    old: &Record,
+    wrote: bool,
+) -> Finding {
+    // SAFETY: as for `access`.
+    unsafe {
+        let block = (*(*core).block).linear;
+        let did = if wrote { "written" } else { "read" };
+        let other = if u64::from(old.block) == block & 0xffff_ffff {
+            format!("thread {} of the same block", job.thread_named(old.thread))
+        } else {
+            format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
+        };
+        let mut message = format!(
+            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with nothing between that orders them",
+            at.element(),
+            at.name,
+            verb(a.kind),
+            job.at(a.pc),
+            by(core, job, a),
+            lines::mark(old.pc)
+        );
+        if u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared {
+            let same_place = job.place(a.pc) == Some(old.pc);
+            message += hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
+        }
+        let mut found = found(core, job, a, FindingKind::Race, message, at);
+        found.other_line = Some(lines::pending(old.pc));
+        found
+    }
+}

@@ -1,0 +1,359 @@
+//! The coordinator: one thread owns the state of every node, worker threads run steps and report by channel. Knows when a step may start; does not know what it
+//! does.
+//!
+//! Everything that can be settled without running is settled first: only then does anything start. So a fresh build touches no thread, and which of several steps
+//! with one key runs does not depend on speed. Pure steps run on the worker threads too, but take no processor slot: they read and write the store, which is
+//! worth doing side by side, and a slow one must not keep the coordinator from feeding a device.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::Scope;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::explain::result_digest;
+use super::resources::{Pool, Taken};
+use super::schedule::{Ready, Urgencies};
+use super::services::{BuildOptions, Services};
+use super::state::{Checked, Done, INTERRUPTED, State, Todo, Walk};
+use super::work::{Report, Task, Tools, Worked, work};
+use super::{Graph, Index, NodeId};
+use kforge_foundation::base::Severity;
+use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
+use kforge_types::record::{Outcome, Verdict};
+
+/// How a build ended.
+#[derive(Debug)]
+pub struct BuildOutcome {
+    /// The graph with what expansion added.
+    pub graph: Graph,
+    /// What became of each node, by index.
+    pub steps: Vec<Done>,
+    /// How many steps ended how.
+    pub counts: StepCounts,
+    /// How many steps said what.
+    pub verdicts: VerdictCounts,
+    /// Whether it was interrupted before all was done.
+    pub interrupted: bool,
+    /// The step whose failure or failing verdict ended the build early.
+    pub stopped_by: Option<NodeId>,
+}
+
+impl BuildOutcome {
+    /// What became of a step.
+    pub fn step(&self, id: &str) -> Option<&Done> {
+        self.steps.get(self.graph.find(id)? as usize)
+    }
+}
+
+/// Builds all of a graph. `on_event` is called on this thread with [`Event::StepStarted`], [`Event::StepFinished`] and, for trouble with stores that harms no
+/// result, [`Event::Diagnostic`].
+pub fn build(
+    graph: Graph,
+    options: &BuildOptions,
+    services: &Services<'_>,
+    on_event: &mut dyn FnMut(Event),
+) -> BuildOutcome {
+    let tools = Tools::of(services, &options.interrupted);
+    let (send_task, tasks) = unbounded::<Task>();
+    let (send_report, reports) = unbounded();
+    std::thread::scope(|scope| {
+        let workers = Workers { scope, tools, tasks, send_task, send_report, reports, alive: 0, busy: 0 };
+        let coordinator = Coordinator {
+            walk: Walk::new(graph, options, services, true),
+            pool: Pool::new(&options.capacity),
+            ready: Ready::default(),
+            urgencies: Urgencies::default(),
+            open: HashMap::new(),
+            twins: HashMap::new(),
+            workers,
+            counts: StepCounts::default(),
+            verdicts: VerdictCounts::default(),
+            stopped_by: None,
+            was_interrupted: false,
+            started: Instant::now(),
+            on_event,
+        };
+        coordinator.run()
+    })
+}
+
+/// Threads, started when there is work for one more.
+struct Workers<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    tools: Tools<'env>,
+    tasks: Receiver<Task>,
+    send_task: Sender<Task>,
+    send_report: Sender<Report>,
+    reports: Receiver<Report>,
+    alive: usize,
+    busy: usize,
+}
+
+impl Workers<'_, '_> {
+    fn give(&mut self, task: Task) {
+        self.busy += 1;
+        if self.busy > self.alive {
+            let (tools, tasks, reports) = (self.tools, self.tasks.clone(), self.send_report.clone());
+            let serve = move || {
+                while let Ok(task) = tasks.recv() {
+                    // A closed channel means that nobody waits for the report.
+                    if reports.send(work(&task, &tools)).is_err() {
+                        break;
+                    }
+                }
+            };
+            // A system that has no thread to give leaves the work to those there are, or to this one.
+            match std::thread::Builder::new().spawn_scoped(self.scope, serve) {
+                Ok(_) => self.alive += 1,
+                Err(_) if self.alive == 0 => {
+                    let _ = self.send_report.send(work(&task, &self.tools));
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+        // The receivers live as long as `self`, so that neither send can fail.
+        let _ = self.send_task.send(task);
+    }
+
+    /// The reports that are there; waits for one if there is none.
+    fn take(&mut self) -> Vec<Report> {
+        let first = self.reports.recv().ok();
+        let all: Vec<Report> = first.into_iter().chain(self.reports.try_iter()).collect();
+        self.busy -= all.len();
+        all
+    }
+}
+
+/// A step that is ready or runs.
+struct Open {
+    todo: Todo,
+    taken: Option<Taken>,
+}
+
+struct Coordinator<'scope, 'env, 'e> {
+    walk: Walk<'env>,
+    pool: Pool,
+    ready: Ready,
+    urgencies: Urgencies,
+    open: HashMap<Index, Open>,
+    /// Steps that wait for one with the same key.
+    twins: HashMap<Index, Vec<(Index, Box<Todo>)>>,
+    workers: Workers<'scope, 'env>,
+    counts: StepCounts,
+    verdicts: VerdictCounts,
+    stopped_by: Option<NodeId>,
+    was_interrupted: bool,
+    started: Instant,
+    on_event: &'e mut dyn FnMut(Event),
+}
+
+impl Coordinator<'_, '_, '_> {
+    fn run(mut self) -> BuildOutcome {
+        loop {
+            while let Some(index) = self.walk.queue.pop_front() {
+                self.check(index);
+            }
+            if self.walk.interrupted() && !self.ready.is_empty() {
+                let ready = self.ready.drain(|_| true);
+                self.stop(ready, INTERRUPTED);
+                continue;
+            }
+            self.start();
+            self.tell_troubles();
+            if self.workers.busy == 0 {
+                break;
+            }
+            for report in self.workers.take() {
+                self.finish(report);
+            }
+        }
+        self.end()
+    }
+
+    fn end(mut self) -> BuildOutcome {
+        let done = |state: State| match state {
+            State::Done(done) => done,
+            // The graph is acyclic and the loop ends only when nothing waits, is ready or runs.
+            State::Open | State::Unknown => Done::stopped("internal error: never decided", None),
+        };
+        let steps: Vec<Done> = std::mem::take(&mut self.walk.states).into_iter().map(done).collect();
+        let interrupted = self.was_interrupted;
+        self.counts.total = steps.len() as u64;
+        BuildOutcome {
+            graph: self.walk.graph,
+            steps,
+            counts: self.counts,
+            verdicts: self.verdicts,
+            interrupted,
+            stopped_by: self.stopped_by,
+        }
+    }
+
+    fn check(&mut self, index: Index) {
+        match self.walk.check(index) {
+            Checked::Done(done) => self.conclude(index, done),
+            Checked::Twin(owner, todo) => self.twins.entry(owner).or_default().push((index, todo)),
+            Checked::Run(todo) => {
+                // Reckoned only when something has to run, so that a fresh build does not pay for it.
+                self.urgencies.update(&self.walk.graph, self.walk.services.memory);
+                let node = self.walk.graph.node(index);
+                self.ready.push(self.pool.need(node), self.urgencies.of(index), index);
+                self.open.insert(index, Open { todo: *todo, taken: None });
+            }
+            // Every dependency of a node that is checked in a build has ended.
+            Checked::Unknown => self.conclude(index, Done::stopped("internal error: checked too early", None)),
+        }
+    }
+
+    /// Starts what fits, the most urgent first.
+    fn start(&mut self) {
+        while let Some((index, taken)) = self.ready.next(&mut self.pool) {
+            let Some(open) = self.open.get_mut(&index) else {
+                self.pool.release(&taken);
+                continue;
+            };
+            let (device, unit) = (taken.device().map(str::to_string), taken.unit);
+            open.taken = Some(taken);
+            let node = self.walk.graph.node(index);
+            (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
+            let task = Task {
+                index,
+                id: node.id.clone(),
+                spec: Arc::clone(&open.todo.spec),
+                key: open.todo.key,
+                product: node.product.clone(),
+                device,
+                unit,
+                time_limit_s: node.time_limit_s,
+                again: open.todo.again,
+            };
+            self.workers.give(task);
+        }
+    }
+
+    fn finish(&mut self, report: Report) {
+        let Some(Open { todo, taken }) = self.open.remove(&report.index) else { return };
+        if let Some(taken) = taken {
+            self.pool.release(&taken);
+        }
+        report.troubles.into_iter().for_each(|t| self.walk.trouble(t));
+        let key = todo.key;
+        let started_ms = Some(report.started.saturating_duration_since(self.started).as_millis() as u64);
+        let duration_ms = report.took.as_millis() as u64;
+        let mut done = match report.worked {
+            Worked::Ran { result, evidence, forget } => {
+                let ran = Done { result: Some(result), evidence, ..Done::nothing(Outcome::Executed, Some(key)) };
+                Done { started_ms, duration_ms, forgotten: forget, ..ran }
+            }
+            Worked::Known(hit) => Done::fresh(key, hit),
+            Worked::Unavailable(missing) => Done::nothing(Outcome::Unavailable(missing), Some(key)),
+            Worked::Failed { message, notes } => {
+                Done { notes, started_ms, duration_ms, ..Done::nothing(Outcome::Failed(message), Some(key)) }
+            }
+            Worked::Interrupted if self.walk.interrupted() => {
+                Done { started_ms, duration_ms, ..Done::stopped(INTERRUPTED, Some(key)) }
+            }
+            Worked::Interrupted => Done::nothing(Outcome::Failed("was ended from outside".into()), Some(key)),
+        };
+        self.walk.remember(report.index, &done, &todo.explanation, &todo.because);
+        done.because = todo.because;
+        self.conclude(report.index, done);
+    }
+
+    /// Ends a node, and those with the same key that wait for it.
+    fn conclude(&mut self, index: Index, mut done: Done) {
+        if self.walk.graph.node(index).expands
+            && let Some(result) = &done.result
+            && let Err(error) = self.walk.expand(index, result)
+        {
+            done = done.not_expanded(error);
+        }
+        self.count(&done);
+        self.tell(index, &done);
+        let fails = done.fails(self.walk.graph.node(index));
+        self.walk.settle(index, State::Done(done));
+        if fails && !self.walk.options.keep_going && self.stopped_by.is_none() {
+            let id = self.walk.graph.node(index).id.clone();
+            let why = format!("the build ended at `{id}`");
+            self.stopped_by = Some(id);
+            self.walk.stopping = Some(why.clone());
+            let graph = &self.walk.graph;
+            let held = self.ready.drain(|i| !graph.node(i).kind.is_pure());
+            self.stop(held, &why);
+        }
+        for (twin, todo) in self.twins.remove(&index).unwrap_or_default() {
+            if let Some(done) = self.walk.twin_of(index) {
+                self.walk.remember(twin, &done, &todo.explanation, &todo.because);
+                self.conclude(twin, Done { because: todo.because, ..done });
+            }
+        }
+    }
+
+    /// Ends ready steps that are not to start.
+    fn stop(&mut self, ready: Vec<Index>, why: &str) {
+        for index in ready {
+            let key = self.open.remove(&index).map(|o| o.todo.key);
+            self.conclude(index, Done::stopped(why, key));
+        }
+    }
+
+    fn count(&mut self, done: &Done) {
+        let StepCounts { executed, fresh, unavailable, skipped, failed, .. } = &mut self.counts;
+        *match done.outcome {
+            Outcome::Executed => executed,
+            Outcome::Fresh => fresh,
+            Outcome::Unavailable(_) => unavailable,
+            Outcome::Skipped(_) => skipped,
+            Outcome::Failed(_) => failed,
+        } += 1;
+        match done.result.as_ref().and_then(|r| r.verdict.as_ref()) {
+            Some(Verdict::Pass) => self.verdicts.pass += 1,
+            Some(Verdict::Fail(_)) => self.verdicts.fail += 1,
+            Some(Verdict::Unknown(_)) => self.verdicts.unknown += 1,
+            None => {}
+        }
+        self.was_interrupted |= done.stopped && matches!(&done.outcome, Outcome::Skipped(why) if why == INTERRUPTED);
+    }
+
+    fn tell(&mut self, index: Index, done: &Done) {
+        let result = done.result.as_ref();
+        let node = self.walk.graph.node(index);
+        let silent = result.is_some_and(|r| r.notes.is_empty()) && !done.fails(node);
+        if self.walk.options.quiet_fresh && done.outcome == Outcome::Fresh && silent {
+            return;
+        }
+        let ran = done.started_ms.is_some();
+        (self.on_event)(Event::StepFinished(Box::new(StepFinished {
+            id: node.id.clone(),
+            kind: node.kind,
+            labels: node.labels.clone(),
+            outcome: done.outcome.clone(),
+            verdict: result.and_then(|r| r.verdict.clone()),
+            cache: done.cache,
+            key: done.key,
+            result: result.map(result_digest),
+            why: done.because.first().filter(|_| ran).map(|b| b.why.clone()),
+            product: node.product.clone(),
+            evidence: done.evidence.clone(),
+            summary: result.map(|r| r.summary.clone()).unwrap_or_default(),
+            notes: result.map_or(&done.notes, |r| &r.notes).clone(),
+            duration_ms: done.duration_ms,
+            started_ms: done.started_ms,
+        })));
+    }
+
+    fn tell_troubles(&mut self) {
+        for message in std::mem::take(&mut self.walk.troubles) {
+            (self.on_event)(Event::Diagnostic {
+                severity: Severity::Warning,
+                code: "engine.store".into(),
+                rendered: format!("warning: {message}"),
+                message,
+                place: None,
+            });
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Runs a plan: what is stale, in which order, with which resources, remembered where. Nodes are opaque: it binds inputs, forms keys, asks caches and
+//! calls runners; it does not know what a kernel is.
+
+pub mod bind;
+pub mod coordinator;
+pub mod certificate;
+pub mod dryrun;
+pub mod explain;
+pub mod graph;
+pub mod action;
+pub mod answers;
+pub mod blobs;
+pub mod candidates;
+pub mod collect;
+pub mod evidence;
+pub mod home;
+pub mod journal;
+pub mod lock;
+mod look;
+pub mod node;
+pub mod resources;
+mod schedule;
+pub mod services;
+pub mod state;
+pub mod stat;
+pub mod traits;
+mod work;
+
+#[cfg(test)]
+mod behaviour;
+#[cfg(test)]
+#[path = "lock/testing.rs"]
+mod lock_testing;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod testing;
+
+pub use coordinator::{BuildOutcome, build};
+pub use dryrun::{
+    DryRun, Known, Lack, Made, Question, Questions, dry_run, expanded, explain, known, lacking, questions,
+};
+pub use explain::{Earlier, Explanation, Standing, result_digest, why};
+pub use graph::{Graph, GraphError, Index};
+pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
+pub use resources::Capacity;
+pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Last, Memory, NoLocks, Row, Services};
+pub use state::{Done, INTERRUPTED};
+pub use traits::{Blobs, Cache, Expand, Hit, Job, Ran, RunError, Runner};

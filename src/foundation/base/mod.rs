@@ -1,0 +1,18 @@
+//! Digests, the canonical encoding of keys, diagnostics with spans, atomic files. Knows nothing of kernels, steps or the environment.
+
+pub mod count;
+pub mod diag;
+pub mod digest;
+pub mod encode;
+pub mod files;
+pub mod lock;
+pub mod pieces;
+pub mod render;
+#[doc(hidden)]
+pub mod testing;
+pub mod witness;
+
+pub use count::count;
+pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};
+pub use digest::Digest;
+pub use witness::Witness;

@@ -1,0 +1,83 @@
+//! A job of the engine as a request to a worker. Knows both sides; does not know what any kind of step does.
+
+use std::path::Path;
+
+use super::message::{Places, Request, Response};
+use super::pool::{Pool, WorkerDied};
+use super::stage;
+use kforge_engine::{Job, Ran, RunError};
+use kforge_foundation::base::Severity;
+use kforge_types::record::Note;
+
+/// What all steps of a build share.
+pub struct Executor<'a> {
+    /// The workers.
+    pub pool: &'a Pool,
+    /// Where tools are on this machine.
+    pub places: Places,
+    /// A folder for the folders of steps; those of a step go when it ends.
+    pub scratch: &'a Path,
+    /// Seconds that one run of candidate code may take.
+    pub run_limit_s: u64,
+    /// Bytes of memory that candidate code may take.
+    pub memory_limit: u64,
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
+    pub allow_unconfined: bool,
+}
+
+impl Executor<'_> {
+    /// Has a worker do the job: lays out its inputs, waits, keeps its outputs.
+    pub fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+        std::fs::create_dir_all(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
+        let dir = tempfile::Builder::new().prefix("step-").tempdir_in(self.scratch);
+        let dir = dir.map_err(|e| system("make a folder for the step", &e))?;
+        let (input, output) = (dir.path().join("in"), dir.path().join("out"));
+        stage::prepare(job.spec, job.blobs, &input).map_err(|e| system("lay out the step's inputs", &e))?;
+        std::fs::create_dir(&output).map_err(|e| system("make a folder for the step's outputs", &e))?;
+        let request = Request {
+            spec: job.spec.clone(),
+            input,
+            output: output.clone(),
+            places: self.places.clone(),
+            product: job.product.map(str::to_string),
+            unit: job.unit,
+            time_limit_s: job.time_limit_s,
+            run_limit_s: self.run_limit_s,
+            memory_limit: self.memory_limit,
+            compiler_memory: self.compiler_memory,
+            allow_unconfined: self.allow_unconfined,
+        };
+        let turn = |device| self.pool.turn(device, job.unit, job.interrupted).ok_or(RunError::Interrupted);
+        let turn = job.device.map(turn).transpose()?;
+        let answered = self.pool.run(&request, job.interrupted);
+        // Whoever is next works while what came is kept.
+        drop(turn);
+        match answered {
+            Err(died) => Err(of_death(job, &died)),
+            Ok(Response::Unavailable { why }) => Err(RunError::Unavailable(why)),
+            Ok(Response::Failed { message, notes }) => Err(RunError::Failed { message, notes }),
+            Ok(Response::Done { verdict, notes, summary, forget }) => {
+                let outputs = stage::collect(&output, job.blobs).map_err(|e| system("keep the step's outputs", &e))?;
+                Ok(Ran { outputs, verdict, notes, summary, forget })
+            }
+        }
+    }
+}
+
+fn system(what: &str, e: &std::io::Error) -> RunError {
+    RunError::Failed { message: format!("cannot {what}: {e}"), notes: vec![] }
+}
+
+fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
+    if died.interrupted {
+        return RunError::Interrupted;
+    }
+    let stderr = died.stderr.trim();
+    let note = |text: &str| Note { severity: Severity::Error, code: "worker.died".into(), message: text.into() };
+    RunError::Failed {
+        message: format!("{died} while doing a `{}` step", job.spec.kind),
+        notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),
+    }
+}

@@ -1,0 +1,29 @@
+//! How untrusted code is run and how its results are compared, whatever runs it: messages, tasks, confinement, the pool of worker processes, references,
+//! buffers and comparison. Does not know packages, plans or caches, nor what a device or the emulator does.
+
+pub mod arguments;
+pub mod compare;
+pub mod compilers;
+pub mod confine;
+pub mod execute;
+pub mod layout;
+pub mod memory_file;
+pub mod message;
+pub mod observer;
+pub mod oracle;
+pub mod pool;
+pub mod reports;
+pub mod runner;
+pub mod stage;
+pub mod system;
+pub mod task;
+mod turns;
+
+pub use execute::Executor;
+pub use memory_file::MemoryFile;
+pub use pool::{FOR_A_DEVICE, Pool, WorkerDied};
+pub use reports::{Heard, hear};
+pub use task::Task;
+
+/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -1,0 +1,14 @@
+//! Expected values of a trial: by a built-in operator, or by a Python or C++ function of the package in a confined process of its own. Knows problems and
+//! trials; never loads or sees candidate code, and reads no tolerance.
+
+mod call;
+mod cpp;
+mod nulls;
+pub mod python;
+mod scratch;
+mod source;
+mod step;
+
+pub use scratch::Scratch;
+pub use source::{Named, Source};
+pub use step::run;

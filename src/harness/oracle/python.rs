@@ -1,0 +1,296 @@
+//! Functions of the package in Python: references, generators of inputs, checks. Each call is a confined process. What such a function may expect is
+//! written at the head of `driver.py`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call::{Call, InFile, ended, said, said_below};
+use super::source::Named;
+use crate::compare::{Accepted, Said};
+use crate::message::Response;
+use crate::task::{Task, failed};
+use kforge_foundation::process::{Command, run};
+use kforge_numerics::reference::oracle::OracleOutput;
+use kforge_numerics::reference::{Values, float, generate, logical_len};
+use kforge_project::toolchain::python::LEFT_OUT;
+use kforge_types::model::{Problem, Role, Scalar, Tensor};
+use kforge_types::record::params::Trial;
+
+const DRIVER: &str = include_str!("driver.py");
+/// Most characters of a check's message.
+const MOST_WORDS: usize = 2000;
+/// The exit status by which the driver says that there is no numpy.
+const NO_NUMPY: i32 = 3;
+
+/// What the driver reads.
+#[derive(Serialize)]
+struct Described<'a> {
+    task: &'static str,
+    root: &'a Path,
+    /// The folder that numpy is in.
+    numpy: Option<&'a Path>,
+    /// The folders of Python's own library.
+    library: &'a [PathBuf],
+    /// Folders within these that nothing may be imported from.
+    left_out: [&'static str; LEFT_OUT.len()],
+    module: &'a str,
+    function: &'a str,
+    arguments: BTreeMap<String, Value>,
+    inputs: Vec<(String, InFile)>,
+    outputs: Vec<(String, InFile)>,
+    checks: Vec<Asked>,
+}
+
+impl<'a> Described<'a> {
+    /// A call of a function: the task, its file and its name.
+    fn new(
+        (task, module, function): (&'static str, &'a str, &'a str),
+        problem: &Problem,
+        inputs: Vec<(String, InFile)>,
+        outputs: Vec<(String, InFile)>,
+    ) -> Self {
+        let arguments = arguments(problem);
+        Described {
+            task,
+            root: Path::new(""),
+            numpy: None,
+            library: &[],
+            left_out: LEFT_OUT,
+            module,
+            function,
+            arguments,
+            inputs,
+            outputs,
+            checks: vec![],
+        }
+    }
+}
+
+/// Expected values by a function.
+pub(super) fn expected(
+    task: &Task,
+    problem: &Problem,
+    inputs: &Named,
+    file: &str,
+    function: &str,
+    scale: bool,
+) -> Result<OracleOutput, Response> {
+    let call = Call::new(task)?;
+    let inputs = call.give("in", problem, inputs)?;
+    let outputs = places(problem, |tensor| tensor.role != Role::Input);
+    invoke(task, &call, Described::new(("reference", file, function), problem, inputs, outputs.clone()))?;
+    let mut output = OracleOutput::default();
+    for (tensor, (_, place)) in problem.written().zip(&outputs) {
+        output.outputs.insert(tensor.name.clone(), call.take(tensor, &place.file)?);
+        if scale && let Some(scale) = call.take_scale(tensor, &format!("{}.scale", place.file))? {
+            output.scales.insert(tensor.name.clone(), scale);
+        }
+    }
+    Ok(output)
+}
+
+/// Inputs by a function; those it does not make are drawn as usual. Rounded to what each tensor's type can hold.
+pub(super) fn inputs(
+    task: &Task,
+    problem: &Problem,
+    trial: &Trial,
+    file: &str,
+    function: &str,
+) -> Result<Named, Response> {
+    let call = Call::new(task)?;
+    let outputs = places(problem, |tensor| tensor.role != Role::Output);
+    let mut described = Described::new(("inputs", file, function), problem, vec![], outputs.clone());
+    described.arguments.insert("seed".into(), trial.seed.into());
+    described.arguments.insert("distribution".into(), trial.distribution.clone().into());
+    invoke(task, &call, described)?;
+    let made = outputs.iter().filter(|(_, place)| call.path(&place.file).exists());
+    let mut values = Named::new();
+    for (name, place) in made {
+        let Some(tensor) = problem.tensor(name) else { continue };
+        values.insert(name.clone(), float::round_values(tensor.dtype, &call.take(tensor, &place.file)?));
+    }
+    let drawn = Problem { generate_inputs: None, ..problem.clone() };
+    let drawn = generate::inputs(&drawn, trial).map_err(|e| failed(format!("cannot make inputs: {e}")))?;
+    for (name, drawn) in drawn {
+        values.entry(name).or_insert(drawn);
+    }
+    Ok(values)
+}
+
+/// One answer that a check is asked about.
+#[derive(Serialize)]
+struct Asked {
+    /// Whose it is, for messages: `the kernel's output`, or a null candidate.
+    whose: String,
+    got: InFile,
+    /// The file for a truth value a byte, where it speaks of elements.
+    accepted: String,
+}
+
+/// What the driver gives back of one answer.
+#[derive(Deserialize)]
+struct Answered {
+    /// None where it speaks of elements.
+    whole: Option<bool>,
+    message: Option<String>,
+}
+
+/// What a function of the package says of answers for one output: each with whose it is. One process hears them all.
+pub fn checked(
+    task: &Task,
+    problem: &Problem,
+    inputs: &Named,
+    (tensor, want): (&Tensor, &Values),
+    answers: &[(String, &Values)],
+    (file, function): (&str, &str),
+) -> Result<Vec<Said>, Response> {
+    let call = Call::new(task)?;
+    let mut given = call.give("in", problem, inputs)?;
+    call.write("want", &float::round_values(tensor.dtype, want).to_le_bytes())?;
+    given.push(("want".to_string(), InFile::of(tensor, "want".to_string())));
+    let mut asked = vec![];
+    for (at, (whose, got)) in answers.iter().enumerate() {
+        let name = format!("got{at}");
+        call.write(&name, &float::round_values(tensor.dtype, got).to_le_bytes())?;
+        let (got, accepted) = (InFile::of(tensor, name), format!("accepted{at}"));
+        asked.push(Asked { whose: whose.clone(), got, accepted });
+    }
+    let outputs = vec![(tensor.name.clone(), InFile::of(tensor, String::new()))];
+    let described = Described { checks: asked, ..Described::new(("check", file, function), problem, given, outputs) };
+    invoke(task, &call, described)?;
+    let nothing = || failed(format!("the check `{file}::{function}` did not say what of `{}` may stand", tensor.name));
+    let said = std::fs::read(call.path("said.json")).map_err(|_| nothing())?;
+    let said: Vec<Answered> = serde_json::from_slice(&said).map_err(|_| nothing())?;
+    if said.len() != answers.len() {
+        return Err(nothing());
+    }
+    let hear = |(at, answered): (usize, Answered)| {
+        let accepted = match answered.whole {
+            Some(all) => Accepted::Whole(all),
+            None => {
+                let bytes = std::fs::read(call.path(&format!("accepted{at}"))).map_err(|_| nothing())?;
+                if bytes.len() != logical_len(tensor) {
+                    return Err(nothing());
+                }
+                Accepted::Elements(bytes.into_iter().map(|byte| byte != 0).collect())
+            }
+        };
+        Ok(Said { accepted, message: answered.message.map(|text| words(&text)) })
+    };
+    said.into_iter().enumerate().map(hear).collect()
+}
+
+/// A check's words as they can be shown anywhere: of bounded length, without control characters.
+fn words(text: &str) -> String {
+    let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+    let mut text: String = text.trim().chars().map(plain).take(MOST_WORDS + 1).collect();
+    if text.chars().count() > MOST_WORDS {
+        text.pop();
+        text.push('…');
+    }
+    text
+}
+
+fn places(problem: &Problem, wanted: impl Fn(&Tensor) -> bool) -> Vec<(String, InFile)> {
+    let wanted = problem.tensors.iter().enumerate().filter(|(_, tensor)| wanted(tensor));
+    wanted.map(|(at, tensor)| (tensor.name.clone(), InFile::of(tensor, format!("out{at}")))).collect()
+}
+
+/// Dims and params by name.
+fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
+    let dims = problem.dims.iter().map(|(name, value)| (name.clone(), Value::from(*value)));
+    let params = problem.params.iter().map(|param| {
+        let value = match param.value {
+            Scalar::Bool(b) => Value::from(b),
+            Scalar::Int(i) => Value::from(i),
+            // What the kernel gets is the value in its type.
+            Scalar::Float(f) => Value::from(float::round_to(param.dtype, f)),
+        };
+        (param.name.clone(), value)
+    });
+    dims.chain(params).collect()
+}
+
+fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Response> {
+    let interpreter = Interpreter::of(task.tool("python")?)?;
+    let root = task.required("tree:reference")?;
+    let described =
+        Described { root: &root, numpy: interpreter.numpy.as_deref(), library: &interpreter.library, ..described };
+    let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the call: {e}")))?;
+    call.write("call.json", &text)?;
+    call.write("driver.py", DRIVER.as_bytes())?;
+    let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
+    read.push(&root);
+    // Nothing of what is installed but what the driver lets in, nor bytecode beside the sources; hashes in one order; as many threads as a digest can stand: one.
+    let args = ["-S", "-s", "-P", "-B", "driver.py", "call.json"];
+    let env =
+        [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
+    let finished = call.run(task, &interpreter.executable, &args, &read, &env)?;
+    match finished.end {
+        end if end.success() => Ok(()),
+        kforge_foundation::process::End::Exited(NO_NUMPY) => Err(Response::Unavailable {
+            why: format!("the reference needs numpy: `{} -m pip install numpy`", interpreter.executable.display()),
+        }),
+        end => {
+            let Described { task: what, module, function, .. } = described;
+            let the = if what == "check" { "the check " } else { "" };
+            Err(said_below(&root, format!("{the}`{module}::{function}` {}", ended(task, end)), &finished))
+        }
+    }
+}
+
+/// A Python as it sees itself.
+#[derive(Debug, Clone, Deserialize)]
+struct Interpreter {
+    /// The program itself, behind links and wrappers.
+    executable: PathBuf,
+    /// Folders it must read.
+    folders: Vec<PathBuf>,
+    /// The folder that numpy is in.
+    numpy: Option<PathBuf>,
+    /// The folders of its own library.
+    library: Vec<PathBuf>,
+}
+
+/// Interpreters by path: each is asked once in a worker's life.
+static KNOWN: Mutex<BTreeMap<PathBuf, Interpreter>> = Mutex::new(BTreeMap::new());
+
+const ASK: &str = r#"
+import importlib.util, json, os, sys, sysconfig
+spec = importlib.util.find_spec("numpy")
+numpy = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin))) if spec and spec.origin else None
+paths = sysconfig.get_paths()
+print(json.dumps({
+    "executable": sys.executable,
+    "folders": [sys.prefix, sys.base_prefix, sys.exec_prefix] + sys.path,
+    "numpy": numpy,
+    "library": [paths["stdlib"], paths["platstdlib"]],
+}))
+"#;
+
+impl Interpreter {
+    fn of(path: &Path) -> Result<Self, Response> {
+        if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+            return Ok(known.clone());
+        }
+        let ask = Command::new(path).args(["-s", "-P", "-c", ASK]).env("PATH", "/usr/bin:/bin");
+        let finished = run(&ask, Some(Duration::from_secs(60)), &AtomicBool::new(false))
+            .map_err(|e| failed(format!("cannot ask Python where it is: {e}")))?;
+        let answer: Option<Interpreter> = serde_json::from_str(&finished.stdout.text()).ok();
+        let Some(mut found) = answer else {
+            return Err(said(
+                format!("cannot ask Python where it is: `{}` {}", path.display(), finished.end),
+                &finished,
+            ));
+        };
+        found.folders.retain(|folder| folder.is_absolute());
+        KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_path_buf(), found.clone());
+        Ok(found)
+    }
+}

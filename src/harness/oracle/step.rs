@@ -1,0 +1,83 @@
+//! The oracle step: digests of expected values, and how null candidates compare. Knows the step's parameters and outputs.
+
+use super::nulls;
+use super::source::Source;
+use crate::message::Response;
+use crate::task::{Task, done, failed};
+use kforge_foundation::base::count;
+use kforge_numerics::reference::Elsewhere;
+use kforge_numerics::reference::oracle::OracleOutput;
+use kforge_types::model::{Problem, Reference};
+use kforge_types::record::params::OracleParams;
+
+/// Does an oracle step. Large matrix products are made by `elsewhere`, where there is one.
+pub fn run(task: &Task, elsewhere: Option<Box<dyn Elsewhere>>) -> Response {
+    compute(task, elsewhere).unwrap_or_else(|response| response)
+}
+
+fn compute(task: &Task, elsewhere: Option<Box<dyn Elsewhere>>) -> Result<Response, Response> {
+    let params: OracleParams = task.params()?;
+    let source = Source::new(task, &params.problem).with_products(elsewhere);
+    let inputs = source.inputs(&params.trial)?;
+    let expected = source.expected(&inputs, !params.scaled.is_empty())?;
+    for output in &params.scaled {
+        scale_given(&params.problem, output, &expected)?;
+    }
+    task.write_document("expected", &source.keep(&expected)?)?;
+    if params.nulls {
+        task.write_document("nulls", &nulls::observed(&source, &params, &inputs, &expected)?)?;
+    }
+    let values: usize = expected.outputs.values().map(|values| values.len()).sum();
+    let made = source.said().map_or(String::new(), |said| format!(", {said}"));
+    Ok(done(format!("{}{made}", count(values, "expected value")), vec![]))
+}
+
+/// Refuses a reference of the package's own that gives no scale where a tolerance is measured in it: `scaled` would allow nothing.
+fn scale_given(problem: &Problem, output: &str, expected: &OracleOutput) -> Result<(), Response> {
+    let float = problem.tensor(output).is_some_and(|tensor| tensor.dtype.is_float());
+    if !float || expected.scales.contains_key(output) {
+        return Ok(());
+    }
+    let (file, function, how) = match &problem.reference {
+        // Every built-in gives one.
+        Reference::Builtin { name, .. } => {
+            return Err(failed(format!("BUG: the built-in `{name}` gave no scale for `{output}`")));
+        }
+        Reference::Python { file, function } => (
+            file,
+            function,
+            format!("return a dict that holds, as `\"{output}.scale\"`, the operator on absolute values"),
+        ),
+        Reference::Cpp { file, function } => {
+            (file, function, format!("fill `call.scale(\"{output}\")` with the operator on absolute values"))
+        }
+    };
+    Err(failed(format!(
+        "the tolerance of `{output}` declares `scaled`, and `{file}::{function}` gives no scale of it: {how}, or declare `atol` and `rtol` instead"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::{DType, Role, Tensor};
+
+    #[test]
+    fn a_tolerance_in_scales_needs_a_reference_that_gives_them() {
+        let check = |reference: Reference, scales: &[&str]| {
+            let problem = Problem::of(vec![Tensor::dense("y", Role::Output, DType::F32, &[1])], reference);
+            let scales = scales.iter().map(|name| (name.to_string(), vec![1.0])).collect();
+            match scale_given(&problem, "y", &OracleOutput { scales, ..OracleOutput::default() }) {
+                Err(Response::Failed { message, .. }) => message,
+                Err(other) => format!("{other:?}"),
+                Ok(()) => String::new(),
+            }
+        };
+        let python = || Reference::Python { file: "ref.py".into(), function: "f".into() };
+        let said = check(python(), &[]);
+        assert!(said.contains("`y`") && said.contains("`ref.py::f`") && said.contains("`\"y.scale\"`"), "{said}");
+        assert_eq!(check(python(), &["y"]), "");
+        let said = check(Reference::Cpp { file: "ref.cpp".into(), function: "f".into() }, &["z"]);
+        assert!(said.contains("`ref.cpp::f`") && said.contains("`call.scale(\"y\")`"), "{said}");
+    }
+}

@@ -1,0 +1,26 @@
+// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+
+/// Code that enters keys.
+pub(crate) const PARTS: &[Part] = &[
+    Part { name: "harness/tasks", files: &["task.rs", "message.rs"], packages: &[] },
+    Part { name: "harness/confinement", files: &["compilers.rs", "confine.rs", "confine"], packages: &[] },
+    Part { name: "harness/system", files: &["system.rs"], packages: &[] },
+    Part { name: "harness/references", files: &["oracle"], packages: &[] },
+    Part { name: "harness/comparison", files: &["compare.rs"], packages: &[] },
+    Part {
+        name: "harness/verification",
+        files: &["layout.rs", "memory_file.rs", "observer.rs", "reports.rs", "runner.rs"],
+        packages: &[],
+    },
+    Part { name: "harness/arguments", files: &["arguments.rs"], packages: &[] },
+];
+
+/// Code that no key holds, and why.
+#[cfg(test)]
+pub(crate) const APART: &[(&str, &str)] = &[
+    ("lib.rs", "declares"),
+    ("execute.rs", "lays out inputs and keeps outputs by digest"),
+    ("stage.rs", "lays out inputs and keeps outputs by digest"),
+    ("pool.rs", "keeps processes"),
+    ("turns.rs", "says who goes first"),
+];

@@ -1,0 +1,178 @@
+//! Lays a step's inputs out in a folder and takes its outputs from another. Knows the store and files; does not know what is in them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Component, Path};
+
+use super::task::file_name;
+use kforge_engine::Blobs;
+use kforge_foundation::base::Digest;
+use kforge_types::record::spec::Tree;
+use kforge_types::record::{Form, Spec};
+
+/// Lays out every input that is there under `dir`, which must be empty or not there: a file each, or a folder for a tree. Files are links to the
+/// store's where that can be, and read-only.
+pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    for (name, input) in &spec.inputs {
+        let Some(digest) = &input.digest else { continue };
+        let to = dir.join(file_name(name));
+        if Path::new(&file_name(name)).components().count() != 1 {
+            return Err(io::Error::other(format!("`{name}` is no name for an input")));
+        }
+        match input.form {
+            Form::Blob => place(blobs, digest, &to)?,
+            Form::Tree => {
+                fs::create_dir(&to)?;
+                let bytes = blobs.get(digest)?.ok_or_else(|| missing(digest))?;
+                let tree: Tree = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
+                // Files of a folder mostly follow each other: one that was just made is not made again.
+                let mut made = to.clone();
+                for (relative, digest) in &tree.files {
+                    let path = inside(&to, relative)?;
+                    if let Some(folder) = path.parent().filter(|folder| *folder != made) {
+                        fs::create_dir_all(folder)?;
+                        made = folder.to_path_buf();
+                    }
+                    place(blobs, digest, &path)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn missing(digest: &Digest) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("the store has lost {digest}: run the command again"))
+}
+
+/// Where a tree's file goes; refuses names that would leave the tree.
+fn inside(root: &Path, relative: &str) -> io::Result<std::path::PathBuf> {
+    let path = Path::new(relative);
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    match plain && !relative.is_empty() && !relative.contains('\0') {
+        true => Ok(root.join(path)),
+        false => Err(io::Error::other(format!("`{relative}` would lie outside its tree"))),
+    }
+}
+
+fn place(blobs: &dyn Blobs, digest: &Digest, to: &Path) -> io::Result<()> {
+    let from = blobs.path(digest)?.ok_or_else(|| missing(digest))?;
+    // Another file system, or a system that forbids hard links to files of others: a copy is as good.
+    if fs::hard_link(&from, to).is_err() {
+        fs::copy(&from, to)?;
+        let mut permissions = fs::metadata(to)?.permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(to, permissions)?;
+    }
+    Ok(())
+}
+
+/// Keeps every file of `dir` in the store, by name. Links and folders are refused: what a link points to is no output.
+pub fn collect(dir: &Path, blobs: &dyn Blobs) -> io::Result<BTreeMap<String, Digest>> {
+    let mut outputs = BTreeMap::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry
+            .file_name()
+            .into_string()
+            .map_err(|name| io::Error::other(format!("{name:?} is no name for an output")))?;
+        if !entry.file_type()?.is_file() {
+            return Err(io::Error::other(format!("the output `{name}` is no plain file")));
+        }
+        outputs.insert(name, blobs.put_file(&entry.path())?);
+    }
+    Ok(outputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::{Input, StepKind};
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Blobs for Folder {
+        fn get(&self, digest: &Digest) -> io::Result<Option<Vec<u8>>> {
+            self.path(digest)?.map(fs::read).transpose()
+        }
+        fn path(&self, digest: &Digest) -> io::Result<Option<PathBuf>> {
+            Ok(Some(self.0.path().join(digest.hex())).filter(|path| path.exists()))
+        }
+        fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
+            let digest = Digest::of(bytes);
+            fs::write(self.0.path().join(digest.hex()), bytes).map(|()| digest)
+        }
+        fn put_file(&self, path: &Path) -> io::Result<Digest> {
+            self.put(&fs::read(path)?)
+        }
+        fn has(&self, digest: &Digest) -> bool {
+            self.0.path().join(digest.hex()).exists()
+        }
+    }
+
+    fn spec(inputs: &[(&str, Option<Digest>, Form)]) -> Spec {
+        let inputs =
+            inputs.iter().map(|(name, digest, form)| (name.to_string(), Input { digest: *digest, form: *form }));
+        Spec {
+            kind: StepKind::Compile,
+            version: 1,
+            implementation: None,
+            params: serde_json::json!({}),
+            inputs: inputs.collect(),
+        }
+    }
+
+    #[test]
+    fn what_is_laid_out_and_taken_up_again_is_the_same() {
+        let store = Folder(tempfile::tempdir().unwrap());
+        let header = store.put(b"#pragma once").unwrap();
+        let tree = Tree { files: [("a/b.h".to_string(), header), ("main.cu".to_string(), header)].into() };
+        let tree = store.put(&serde_json::to_vec(&tree).unwrap()).unwrap();
+        let spec = spec(&[
+            ("tree:source", Some(tree), Form::Tree),
+            ("expected:0", Some(header), Form::Blob),
+            ("absent", None, Form::Blob),
+        ]);
+        let dir = tempfile::tempdir().unwrap();
+        prepare(&spec, &store, &dir.path().join("in")).unwrap();
+        let read = |name: &str| fs::read(dir.path().join("in").join(name)).ok();
+        assert_eq!(read("tree-source/a/b.h").as_deref(), Some(&b"#pragma once"[..]));
+        assert_eq!(read("tree-source/main.cu"), read("expected-0"));
+        assert_eq!(read("absent"), None);
+        fs::remove_dir_all(dir.path().join("in/tree-source")).unwrap();
+        assert_eq!(collect(&dir.path().join("in"), &store).unwrap(), [("expected-0".to_string(), header)].into());
+    }
+
+    #[test]
+    fn a_tree_cannot_leave_its_folder() {
+        let store = Folder(tempfile::tempdir().unwrap());
+        let file = store.put(b"x").unwrap();
+        for name in ["../x", "/x", "a/../../x", "", "a/./../.."] {
+            let tree = Tree { files: [(name.to_string(), file)].into() };
+            let tree = store.put(&serde_json::to_vec(&tree).unwrap()).unwrap();
+            let dir = tempfile::tempdir().unwrap();
+            assert!(prepare(&spec(&[("t", Some(tree), Form::Tree)]), &store, dir.path()).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_no_output() {
+        let store = Folder(tempfile::tempdir().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        symlink("/etc/passwd", dir.path().join("binary")).unwrap();
+        assert!(collect(dir.path(), &store).unwrap_err().to_string().contains("`binary` is no plain file"));
+    }
+
+    #[test]
+    fn a_lost_blob_is_said() {
+        let store = Folder(tempfile::tempdir().unwrap());
+        let dir = tempfile::tempdir().unwrap();
+        let lost = spec(&[("a", Some(Digest::of(b"gone")), Form::Blob)]);
+        let error = prepare(&lost, &store, dir.path()).unwrap_err();
+        assert!(error.to_string().starts_with("the store has lost blake3:"), "{error}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Whether all that a compiler read is an input of its step. Knows the lists that compilers write and what a toolchain may bring; does not know what is compiled.
+//!
+//! A file beside the sources counts if its content is one of those that the toolchain's fingerprint holds: not where it lies, but what it is, decides, so a header
+//! that changed after the fingerprint was taken is refused too.
+
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::message::Response;
+use super::task::{Task, failed};
+use kforge_foundation::base::Digest;
+use kforge_types::record::params::Toolchain;
+
+/// The files that a compiler says it read, in the words of a makefile.
+pub fn files_read(list: &str) -> Vec<String> {
+    let list = list.split_once(':').map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\u{1f}");
+    list.split_whitespace().map(|file| file.replace('\u{1f}', " ")).collect()
+}
+
+/// The first line of an assembly that has the assembler read a file, of which no list tells.
+pub fn assembler_reads(assembly: &str) -> Option<String> {
+    let text = |line: &&str| [".string", ".ascii"].iter().any(|word| line.trim_start().starts_with(word));
+    let mut code = assembly.lines().filter(|line| !text(line));
+    let line = code.find(|line| line.contains(".incbin") || line.contains(".include"))?;
+    Some(line.trim().to_string())
+}
+
+/// Refuses what `source` read of the system that is not of the toolchain that the step has as `input`.
+///
+/// # Errors
+/// The response that says so, with what to do; or the toolchain cannot be read.
+pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf]) -> Result<(), Response> {
+    let toolchain: Toolchain = task.document(input)?;
+    match read.iter().find(|file| !known(file, &toolchain.headers)) {
+        None => Ok(()),
+        Some(file) => Err(failed(format!(
+            "`{source}` reads `{}`, of which kforge would not know that it changed: it lies neither in the package nor among the C++ compiler's own headers; copy it \
+             into the package, or declare the folder it is in as a dependency: `[dependencies] NAME = {{ path = \"...\", include = \".\" }}`",
+            file.display()
+        ))),
+    }
+}
+
+/// What a file was when it was read.
+type Seen = (u64, i64, i64, u64, Digest);
+
+/// Digests of system headers that this worker read: every compilation reads the same few hundred.
+static READ: Mutex<Option<HashMap<PathBuf, Seen>>> = Mutex::new(None);
+
+fn known(file: &Path, headers: &BTreeSet<Digest>) -> bool {
+    let Ok(metadata) = std::fs::metadata(file) else { return false };
+    let ns = |s: i64, ns: i64| s.wrapping_mul(1_000_000_000).wrapping_add(ns);
+    let (size, inode) = (metadata.size(), metadata.ino());
+    let (mtime, ctime) = (ns(metadata.mtime(), metadata.mtime_nsec()), ns(metadata.ctime(), metadata.ctime_nsec()));
+    let mut memo = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let memo = memo.get_or_insert_default();
+    let digest = match memo.get(file) {
+        Some((s, m, c, i, digest)) if (*s, *m, *c, *i) == (size, mtime, ctime, inode) => *digest,
+        _ => {
+            let Ok(digest) = Digest::of_file(file) else { return false };
+            memo.insert(file.to_path_buf(), (size, mtime, ctime, inode, digest));
+            digest
+        }
+    };
+    headers.contains(&digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_with_spaces_and_continued_lines() {
+        assert_eq!(files_read("a.s: b.cpp \\\n c\\ d.h\n"), ["b.cpp", "c d.h"]);
+    }
+
+    #[test]
+    fn what_the_assembler_would_read_is_found() {
+        assert_eq!(assembler_reads("\t.string \"x.incbin\"\n\tnop\n"), None);
+        assert_eq!(assembler_reads("\tnop; .incbin \"/etc/x\"\n"), Some("nop; .incbin \"/etc/x\"".into()));
+    }
+
+    #[test]
+    fn a_header_is_known_by_what_it_holds_wherever_it_lies() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("x.h");
+        std::fs::write(&file, "int x;").unwrap();
+        let headers = [Digest::of(b"int x;")].into();
+        assert!(known(&file, &headers));
+        std::fs::write(&file, "long x;").unwrap();
+        assert!(!known(&file, &headers));
+        assert!(!known(&dir.path().join("no.h"), &headers));
+    }
+}

@@ -1,0 +1,187 @@
+//! One step as a worker sees it: its spec, its inputs, where its outputs go. Knows files and names; does not know what any kind of step does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::message::{Places, Request, Response};
+use kforge_foundation::base::Severity;
+use kforge_types::record::params::CompileParams;
+use kforge_types::record::{Note, Spec, Verdict};
+
+/// One step to be done.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// All that the step may see.
+    pub spec: Spec,
+    /// Folder of inputs; use [`Task::path`].
+    pub input: PathBuf,
+    /// Folder for outputs; use [`Task::write`].
+    pub output: PathBuf,
+    /// Where tools are.
+    pub places: Places,
+    /// The product of the device to observe, as in [`Request::product`].
+    pub product: Option<String>,
+    /// Which of the devices that would do, as in [`Request::unit`].
+    pub unit: u32,
+    /// How long it may take, from [`Task::started`] on.
+    pub time_limit: Duration,
+    /// How long one run of candidate code may take, from the start of its own process on: what the step does beside is not its time.
+    pub run_limit: Duration,
+    /// Bytes of memory that candidate code may take.
+    pub memory_limit: u64,
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
+    pub allow_unconfined: bool,
+    /// When it began.
+    pub started: Instant,
+    /// Microseconds of that in which it waited for others, as [`Task::waited`] counts them.
+    pub waiting_us: Arc<AtomicU64>,
+}
+
+impl From<Request> for Task {
+    fn from(request: Request) -> Self {
+        Task {
+            spec: request.spec,
+            input: request.input,
+            output: request.output,
+            places: request.places,
+            product: request.product,
+            unit: request.unit,
+            time_limit: Duration::from_secs(request.time_limit_s),
+            run_limit: Duration::from_secs(request.run_limit_s),
+            memory_limit: request.memory_limit,
+            compiler_memory: request.compiler_memory,
+            allow_unconfined: request.allow_unconfined,
+            started: Instant::now(),
+            waiting_us: Arc::default(),
+        }
+    }
+}
+
+/// The name of the file or folder that holds an input: colons are not for file names.
+pub fn file_name(input: &str) -> String {
+    input.replace(':', "-")
+}
+
+/// A [`Response`] for what could not be done.
+pub fn failed(message: impl Into<String>) -> Response {
+    Response::Failed { message: message.into(), notes: vec![] }
+}
+
+/// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.
+pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
+    let (message, log) = (message.into(), log.trim());
+    let note = |log: &str| Note { severity: Severity::Error, code: "compile.refused".into(), message: log.into() };
+    let notes = if log.is_empty() { vec![] } else { vec![note(log)] };
+    match params.candidate {
+        true => {
+            Response::Done { verdict: Some(Verdict::Fail(message)), notes, summary: "refused".into(), forget: false }
+        }
+        false => Response::Failed { message, notes },
+    }
+}
+
+/// A [`Response`] for outputs that are all there, without a verdict.
+pub fn done(summary: impl Into<String>, notes: Vec<Note>) -> Response {
+    Response::Done { verdict: None, notes, summary: summary.into(), forget: false }
+}
+
+impl Task {
+    /// The parameters of its kind, from the very value that was hashed into its key.
+    pub fn params<T: DeserializeOwned>(&self) -> Result<T, Response> {
+        let kind = self.spec.kind;
+        serde_json::from_value(self.spec.params.clone())
+            .map_err(|e| failed(format!("the parameters are not those of a `{kind}` step: {e}")))
+    }
+
+    /// The file or folder of an input; none if it is absent or the spec names none such.
+    pub fn path(&self, name: &str) -> Option<PathBuf> {
+        self.spec.inputs.get(name)?.digest.as_ref()?;
+        Some(self.input.join(file_name(name)))
+    }
+
+    /// The file or folder of an input that has to be there.
+    pub fn required(&self, name: &str) -> Result<PathBuf, Response> {
+        self.path(name).ok_or_else(|| failed(format!("a `{}` step needs the input `{name}`", self.spec.kind)))
+    }
+
+    /// The bytes of an input that has to be there.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, Response> {
+        fs::read(self.required(name)?).map_err(|e| failed(format!("cannot read the input `{name}`: {e}")))
+    }
+
+    /// An input that is a JSON document.
+    pub fn document<T: DeserializeOwned>(&self, name: &str) -> Result<T, Response> {
+        serde_json::from_slice(&self.read(name)?).map_err(|e| failed(format!("cannot read the input `{name}`: {e}")))
+    }
+
+    /// Keeps an output.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Response> {
+        fs::write(self.output.join(name), bytes).map_err(|e| failed(format!("cannot write the output `{name}`: {e}")))
+    }
+
+    /// Keeps an output as JSON: fields in declared order, maps by key, so equal values are equal bytes.
+    pub fn write_document(&self, name: &str, value: &impl Serialize) -> Result<(), Response> {
+        let bytes = serde_json::to_vec(value).map_err(|e| failed(format!("cannot write the output `{name}`: {e}")))?;
+        self.write(name, &bytes)
+    }
+
+    /// The absolute path of a tool.
+    pub fn tool(&self, name: &str) -> Result<&Path, Response> {
+        let missing = || Response::Unavailable { why: format!("no `{name}` on this machine") };
+        self.places.tools.get(name).map(PathBuf::as_path).ok_or_else(missing)
+    }
+
+    /// How much of its time is left. What it waited for others is not its time: who runs beside a slow one is not slow.
+    pub fn left(&self) -> Duration {
+        let waited = Duration::from_micros(self.waiting_us.load(Ordering::Relaxed));
+        self.time_limit.saturating_sub(self.started.elapsed().saturating_sub(waited))
+    }
+
+    /// Counts time for which it waited for others.
+    pub fn waited(&self, so_long: Duration) {
+        self.waiting_us.fetch_add(so_long.as_micros() as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::StepKind;
+
+    #[test]
+    fn what_a_step_waits_for_others_is_not_its_time() {
+        let spec = Spec {
+            kind: StepKind::Bench,
+            version: 1,
+            implementation: None,
+            params: Default::default(),
+            inputs: Default::default(),
+        };
+        let minute = Duration::from_secs(60);
+        let task = Task::from(Request {
+            spec,
+            input: PathBuf::new(),
+            output: PathBuf::new(),
+            places: Places::default(),
+            product: None,
+            unit: 0,
+            time_limit_s: 60,
+            run_limit_s: 60,
+            memory_limit: 0,
+            compiler_memory: 0,
+            allow_unconfined: false,
+        });
+        let task = Task { started: task.started - minute, ..task };
+        assert_eq!(task.left(), Duration::ZERO);
+        task.waited(minute / 2);
+        assert!(task.left() > minute / 4 && task.left() <= minute / 2);
+    }
+}

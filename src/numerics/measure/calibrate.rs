@@ -1,0 +1,164 @@
+//! Whether an operator's tolerance, shapes and distributions can tell right from wrong: null candidates are judged like kernels, and must fail somewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::judge::judge_output;
+use kforge_types::model::{DType, Tolerance};
+use kforge_types::record::OutputObserved;
+use kforge_types::record::params::{CalibrateParams, Calibration, NullsObserved};
+
+/// The tolerance for an output of that type whose elements sum up to `reduction` terms, for `tolerance = "auto"`.
+///
+/// One unit in the last place is for the rounding to the output's type. What an f32 accumulator loses over a sum grows like the square root of its length
+/// (random signs), to which a factor of four is given: relative to the element, and absolute against values of order one. The rounding has no absolute part,
+/// which would let coarse types hide anything in an average.
+pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
+    if !dtype.is_float() {
+        return Tolerance::default();
+    }
+    let acc = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let lost = 4.0 * (reduction.max(1) as f64).sqrt() * acc.epsilon();
+    Tolerance { atol: lost, rtol: lost, ulp: 1.0, acc, ..Tolerance::default() }
+}
+
+/// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing of another. `nulls[i]` belongs to
+/// `params.cases[i]`, and holds a candidate's outputs only where they differ from the expectation.
+pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibration {
+    let mut passes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    let mut listed: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    for (case, (declared, seen)) in params.cases.iter().zip(nulls).enumerate() {
+        for (candidate, outputs) in &seen.candidates {
+            for output in outputs {
+                let name = format!("{candidate} as {}", output.output);
+                listed.entry(name.clone()).or_default().insert(case);
+                let fallback = Tolerance::default();
+                if may_pass(output, declared.tolerance.get(&output.output).unwrap_or(&fallback)) {
+                    passes.entry(name).or_default().push(case);
+                }
+            }
+        }
+    }
+    let tolerance = params.cases.iter().map(|case| case.tolerance.clone()).collect();
+    let mut calibration = Calibration { indecisive: always_zero(&listed), weak: vec![], tolerance };
+    for (candidate, cases) in passes {
+        if cases.len() == listed[&candidate].len() {
+            calibration.indecisive.push(candidate);
+        } else {
+            calibration.weak.push((candidate, cases));
+        }
+    }
+    calibration
+}
+
+/// Outputs whose expectation was nothing but zeros wherever it has elements: constant ones differ from it somewhere, and zeros nowhere. A reference that never writes
+/// looks like that, and a kernel that computes nothing would pass.
+fn always_zero(listed: &BTreeMap<String, BTreeSet<usize>>) -> Vec<String> {
+    let outputs = listed.keys().filter_map(|name| name.strip_prefix("constant 1 as "));
+    let zeros = outputs.map(|output| format!("zeros as {output}"));
+    zeros.filter(|zeros| !listed.contains_key(zeros)).collect()
+}
+
+/// Whether nothing shows that this null candidate fails. Where elements were not counted though only a share must pass, the share is no evidence against it.
+fn may_pass(seen: &OutputObserved, tolerance: &Tolerance) -> bool {
+    if seen.beyond.is_none() && tolerance.matched < 1.0 {
+        return judge_output(&OutputObserved { beyond: Some(0), ..seen.clone() }, tolerance).pass;
+    }
+    judge_output(seen, tolerance).pass
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare::{Comparison, rms};
+    use super::*;
+    use kforge_types::record::params::CalibrateCase;
+
+    fn nulls(candidates: &[(&str, f64)]) -> NullsObserved {
+        let want = [1.0, -2.0];
+        let observe = |off: f64| {
+            let mut c = Comparison::new("y", DType::F32, &[2], rms(&want), None);
+            c.floats(0, &[want[0] + off, want[1]], &want, None);
+            vec![c.finish()]
+        };
+        NullsObserved { candidates: candidates.iter().map(|(n, off)| (n.to_string(), observe(*off))).collect() }
+    }
+
+    fn run(atol: f64, cases: &[NullsObserved]) -> Calibration {
+        under([("y".to_string(), Tolerance { atol, ..Tolerance::default() })].into(), cases)
+    }
+
+    fn under(tolerance: BTreeMap<String, Tolerance>, cases: &[NullsObserved]) -> Calibration {
+        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None };
+        calibrate(&CalibrateParams { cases: vec![case; cases.len()], absent: None }, cases)
+    }
+
+    #[test]
+    fn a_candidate_that_passes_everywhere_makes_the_operator_indecisive() {
+        let c = run(
+            0.1,
+            &[
+                nulls(&[("zeros", 1.0), ("inputs rounded to f16", 0.01)]),
+                nulls(&[("zeros", 1.0), ("inputs rounded to f16", 0.02)]),
+            ],
+        );
+        assert_eq!((c.indecisive, c.weak), (vec!["inputs rounded to f16 as y".to_string()], vec![]));
+    }
+
+    #[test]
+    fn one_that_passes_on_some_shape_only_is_weak() {
+        let c = run(0.1, &[nulls(&[("zeros", 0.05)]), nulls(&[("zeros", 1.0)])]);
+        assert_eq!((c.indecisive, c.weak), (vec![], vec![("zeros as y".to_string(), vec![0])]));
+    }
+
+    #[test]
+    fn a_candidate_is_asked_only_where_it_is_listed() {
+        let c = run(0.1, &[nulls(&[("copy of x", 0.05)]), nulls(&[("zeros", 1.0)])]);
+        assert_eq!(c.indecisive, ["copy of x as y"]);
+    }
+
+    #[test]
+    fn an_expectation_of_nothing_but_zeros_tells_nothing() {
+        // What equals the expectation is not listed.
+        let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0)])]);
+        assert_eq!(c.indecisive, ["zeros as y"]);
+        let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0), ("zeros", 1.0)])]);
+        assert_eq!(c.indecisive, [] as [&str; 0], "at one shape they are none");
+        assert_eq!(run(0.0, &[nulls(&[])]).indecisive, [] as [&str; 0], "without elements nothing is asked");
+    }
+
+    #[test]
+    fn derived_tolerances_follow_type_and_length() {
+        let allowed = |dtype, terms, want| super::super::judge::allowance(&derived(dtype, terms), dtype, want, None);
+        assert!(allowed(DType::F16, 1, 1.0) > allowed(DType::F32, 4096, 1.0));
+        assert_eq!(derived(DType::F32, 4096).rtol, 64.0 * derived(DType::F32, 1).rtol);
+        // A sixteenth of what is allowed at one: nothing of a coarse type's rounding is absolute.
+        assert!(allowed(DType::Bf16, 1, 1.0 / 16.0) < allowed(DType::Bf16, 1, 1.0) / 15.0);
+        assert_eq!(derived(DType::F64, 1).atol, 4.0 * f64::EPSILON);
+        assert_eq!(derived(DType::I32, 4096), Tolerance::default());
+    }
+
+    #[test]
+    fn a_tight_output_does_not_hide_a_useless_one() {
+        let mut seen = nulls(&[("zeros", 1.0)]);
+        let z = OutputObserved { output: "z".into(), ..seen.candidates["zeros"][0].clone() };
+        seen.candidates.get_mut("zeros").unwrap().push(z);
+        let of = |atol: f64| Tolerance { atol, ..Tolerance::default() };
+        let c = under([("y".to_string(), of(1e-6)), ("z".to_string(), of(10.0))].into(), &[seen.clone(), seen]);
+        assert_eq!((c.indecisive, c.weak), (vec!["zeros as z".to_string()], vec![]));
+    }
+
+    #[test]
+    fn elements_that_were_not_counted_are_no_evidence_against_a_candidate() {
+        let half = Tolerance { atol: 0.1, matched: 0.5, ..Tolerance::default() };
+        let seen = nulls(&[("zeros", 1.0)]);
+        let tolerance: BTreeMap<_, _> = [("y".to_string(), half.clone())].into();
+        assert_eq!(under(tolerance.clone(), std::slice::from_ref(&seen)).indecisive, ["zeros as y"]);
+        let counted = |beyond| {
+            let mut seen = seen.clone();
+            seen.candidates.get_mut("zeros").unwrap()[0].beyond = Some(beyond);
+            under(tolerance.clone(), &[seen]).indecisive.len()
+        };
+        assert_eq!((counted(1), counted(2)), (1, 0));
+        let capped = Tolerance { max_error: Some(0.5), ..half };
+        assert!(under([("y".to_string(), capped)].into(), &[seen]).indecisive.is_empty());
+    }
+}

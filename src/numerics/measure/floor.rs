@@ -1,0 +1,134 @@
+//! Times that no kernel can go below: what has to be moved, over what the device can move at most (design, section 7). Pure: peaks come in as numbers.
+//!
+//! | | floor |
+//! |---|---|
+//! | cold | (bytes that have to be read or written, less those that the L2 cache may keep from reaching memory) / peak of the memory |
+//! | hot | the larger of bytes read and bytes written / peak of the L2 cache, whose two directions do not share |
+//! | both, where the operator states its least arithmetic | that / rate of the fastest unit that may do it ([`super::units::fastest`]) |
+//!
+//! A floor errs low, or an honest kernel is accused: clocks are the highest there are, every byte counts once however often it is moved, and arithmetic counts only
+//! as far as the operator says that no implementation can do without it.
+
+use std::collections::BTreeMap;
+
+use super::units;
+use kforge_types::model::DType;
+
+/// A device's theoretical peaks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Peaks {
+    /// Bytes a nanosecond between memory and L2 cache, both directions together.
+    pub memory_bytes_ns: f64,
+    /// Bytes a nanosecond between L2 cache and multiprocessors, each direction.
+    pub l2_bytes_ns: f64,
+    /// Bytes of the L2 cache.
+    pub l2_bytes: u64,
+    /// Operations a second by unit, as in [`super::units::per_second`].
+    pub ops_s: BTreeMap<String, f64>,
+}
+
+/// The least arithmetic of an operator, and the dtypes that it reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arithmetic {
+    /// Operations.
+    pub least: f64,
+    /// What it reads.
+    pub read: Vec<DType>,
+}
+
+/// A floor: what it is for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Floor {
+    /// Least nanoseconds; 0 where nothing is known.
+    pub ns: f64,
+    /// What takes as long: `move the operator's bytes` or `do its least arithmetic`.
+    pub what: &'static str,
+}
+
+/// Bytes that an operator has to move: every input read once, every output written once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes read.
+    pub read: u64,
+    /// Bytes written.
+    pub written: u64,
+}
+
+impl Peaks {
+    /// Least nanoseconds of a cold run; 0 where nothing is known.
+    pub fn cold_ns(&self, moved: Moved) -> f64 {
+        at(moved.read.saturating_add(moved.written).saturating_sub(self.l2_bytes), self.memory_bytes_ns)
+    }
+
+    /// Least nanoseconds of a hot run; 0 where nothing is known.
+    pub fn hot_ns(&self, moved: Moved) -> f64 {
+        at(moved.read.max(moved.written), self.l2_bytes_ns)
+    }
+
+    /// Least nanoseconds of arithmetic on the fastest unit there is for it; 0 where nothing is stated or known.
+    pub fn arithmetic_ns(&self, arithmetic: Option<&Arithmetic>) -> f64 {
+        let least = |a: &Arithmetic| Some(a.least / units::fastest(a.read.iter().copied(), &self.ops_s)? * 1e9);
+        arithmetic.and_then(least).unwrap_or(0.0)
+    }
+
+    /// The floor of a cold or a hot run.
+    pub fn floor(&self, cold: bool, moved: Moved, arithmetic: Option<&Arithmetic>) -> Floor {
+        let moving = if cold { self.cold_ns(moved) } else { self.hot_ns(moved) };
+        match self.arithmetic_ns(arithmetic) {
+            reckoning if reckoning > moving => Floor { ns: reckoning, what: "do its least arithmetic" },
+            _ => Floor { ns: moving, what: "move the operator's bytes" },
+        }
+    }
+}
+
+fn at(bytes: u64, bytes_ns: f64) -> f64 {
+    if bytes_ns > 0.0 { bytes as f64 / bytes_ns } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a device with one unit: 1e15 operations a second of `f16`.
+    fn peaks() -> Peaks {
+        let ops_s = [("f16".to_string(), 1e15)].into();
+        Peaks { memory_bytes_ns: 4800.0, l2_bytes_ns: 16000.0, l2_bytes: 60_000_000, ops_s }
+    }
+
+    #[test]
+    fn what_fits_in_the_cache_has_no_cold_floor() {
+        assert_eq!(peaks().cold_ns(Moved { read: 30_000_000, written: 30_000_000 }), 0.0);
+        let floor = peaks().cold_ns(Moved { read: 300_000_000, written: 240_000_000 });
+        assert!((floor - 100_000.0).abs() < 1e-6, "{floor}");
+    }
+
+    #[test]
+    fn the_two_directions_of_the_cache_do_not_add_up() {
+        let floor = peaks().hot_ns(Moved { read: 16_000_000, written: 8_000_000 });
+        assert!((floor - 1000.0).abs() < 1e-9, "{floor}");
+    }
+
+    #[test]
+    fn unknown_peaks_accuse_nobody() {
+        let none = Peaks { memory_bytes_ns: 0.0, l2_bytes_ns: 0.0, l2_bytes: 0, ops_s: BTreeMap::new() };
+        let some = Arithmetic { least: 1e12, read: vec![DType::F16] };
+        assert_eq!(none.floor(true, Moved { read: 9, written: 9 }, Some(&some)).ns, 0.0);
+        assert_eq!(
+            (none.cold_ns(Moved { read: 9, written: 9 }), none.hot_ns(Moved { read: 9, written: 9 })),
+            (0.0, 0.0)
+        );
+    }
+
+    #[test]
+    fn arithmetic_counts_where_it_is_stated_and_takes_longer_than_bytes() {
+        let moved = Moved { read: 160_000_000, written: 0 };
+        let stated = |least, dtype| Arithmetic { least, read: vec![dtype] };
+        let floor = |cold, arithmetic: Option<Arithmetic>| peaks().floor(cold, moved, arithmetic.as_ref());
+        assert_eq!(floor(false, None), Floor { ns: 10_000.0, what: "move the operator's bytes" });
+        assert_eq!(floor(false, Some(stated(1e9, DType::F16))).ns, 10_000.0);
+        let long = floor(false, Some(stated(1e12, DType::F16)));
+        assert!((long.ns - 1e6).abs() < 1e-3 && long.what == "do its least arithmetic", "{long:?}");
+        assert_eq!(floor(true, Some(stated(1e12, DType::F16))).ns, long.ns);
+        assert_eq!(floor(false, Some(stated(1e12, DType::F64))).ns, 10_000.0, "nothing is known of that unit");
+    }
+}

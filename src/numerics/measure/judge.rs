@@ -1,0 +1,272 @@
+//! From what a verification saw to a verdict, under a tolerance. Pure, so an edited tolerance costs no run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use super::compare::{GROSS, show};
+use kforge_types::model::coordinates::element;
+use kforge_types::model::{DType, Nonfinite, Tolerance};
+use kforge_types::record::observation::Mismatch;
+use kforge_types::record::params::Judgement;
+use kforge_types::record::{
+    Checked, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
+};
+
+/// How a reason begins that tells of the element whose error is largest beside what is allowed: everywhere *wrong* is what exceeds that, and *far off* what is
+/// wrong by more than [`GROSS`], under any tolerance.
+const WORST: &str = "the worst is at ";
+
+/// How far an element may lie from `want`: the tolerance of manifest.md, with `want` rounded to the output's type already.
+pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f64>) -> f64 {
+    let mut allowed = tolerance.atol + tolerance.rtol * want.abs();
+    if tolerance.ulp > 0.0 {
+        allowed += tolerance.ulp * dtype.ulp(want);
+    }
+    if let Some(scale) = scale {
+        allowed += tolerance.scaled * tolerance.acc.epsilon() * scale.abs();
+    }
+    allowed
+}
+
+/// An error over what is allowed; infinite where nothing is. An error beyond the largest number, which is kept as that, exceeds every tolerance: how far
+/// beyond is not known.
+pub fn excess(tolerance: &Tolerance, dtype: DType, error: f64, want: f64, scale: Option<f64>) -> f64 {
+    let allowed = allowance(tolerance, dtype, want, scale);
+    match error {
+        0.0 => 0.0,
+        f64::MAX => f64::INFINITY,
+        error if allowed > 0.0 => {
+            let ratio = error / allowed;
+            // A division that rounds to one must not decide.
+            if ratio == 1.0 && error > allowed { 1.0 + f64::EPSILON } else { ratio }
+        }
+        _ => f64::INFINITY,
+    }
+}
+
+/// Whether one output of one trial is right, and how near it came: the largest error over its allowance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OutputJudged {
+    /// Whether every condition holds.
+    pub pass: bool,
+    /// Largest error over its allowance (infinite where nothing is allowed).
+    pub worst: f64,
+    /// The failing conditions, a line each; empty if it passes.
+    pub reasons: Vec<String>,
+}
+
+/// Judges one output of one trial. Where a function of the package has spoken, the tolerance says nothing.
+pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudged {
+    if let Some(checked) = &seen.checked {
+        let reasons: Vec<String> = rejection(seen, checked).into_iter().collect();
+        let pass = reasons.is_empty();
+        return OutputJudged { pass, worst: if pass { 0.0 } else { f64::INFINITY }, reasons };
+    }
+    let mut reasons = Vec::new();
+    if seen.differing > 0 {
+        let first = seen.first_differing.as_ref().map(|m| format!("; first at {}", mismatch(seen, m)));
+        let verb = if seen.differing == 1 { "differs" } else { "differ" };
+        reasons.push(format!("{} of {} elements {verb}{}", seen.differing, seen.elements, first.unwrap_or_default()));
+    }
+    let classes = match tolerance.nonfinite {
+        Nonfinite::Same => seen.class_differing,
+        Nonfinite::Any => seen.class_differing - seen.class_differing_both_nonfinite,
+        Nonfinite::Forbid => seen.class_differing.max(seen.nonfinite.0).max(seen.nonfinite.1),
+    };
+    if classes > 0 {
+        let first = seen.first_class_differing.as_ref().map(|m| format!("; first at {}", mismatch(seen, m)));
+        let what = match (tolerance.nonfinite == Nonfinite::Forbid, classes) {
+            (true, 1) => "is not finite or differs in being so",
+            (true, _) => "are not finite or differ in being so",
+            (false, 1) => "differs in being finite, infinite or NaN",
+            (false, _) => "differ in being finite, infinite or NaN",
+        };
+        reasons.push(format!("{classes} of {} elements {what}{}", seen.elements, first.unwrap_or_default()));
+    }
+    let ratio = |p: &FrontPoint| excess(tolerance, seen.dtype, p.error, p.want, p.scale);
+    let worst = seen.front.iter().max_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+    let worst_ratio = worst.map_or(0.0, ratio);
+    if tolerance.matched < 1.0 {
+        matched(seen, tolerance, &mut reasons);
+    } else if let Some(p) = worst
+        && worst_ratio > 1.0
+    {
+        let allowed = allowance(tolerance, seen.dtype, p.want, p.scale);
+        reasons.push(format!(
+            "{WORST}{}: got {}, want {}, error {:.3e} where {:.3e} is allowed",
+            element(p.index, &seen.shape),
+            show(seen.dtype, p.got),
+            show(seen.dtype, p.want),
+            p.error,
+            allowed
+        ));
+    }
+    OutputJudged {
+        pass: reasons.is_empty(),
+        worst: if seen.differing > 0 || classes > 0 { f64::INFINITY } else { worst_ratio },
+        reasons,
+    }
+}
+
+/// An element that is wrong, by its coordinates: `[18, 103]: got 7, want 2`.
+fn mismatch(seen: &OutputObserved, wrong: &Mismatch) -> String {
+    format!("{}: got {}, want {}", element(wrong.index, &seen.shape), wrong.got, wrong.want)
+}
+
+/// What a function of the package rejects, in its own words; none if it accepts.
+fn rejection(seen: &OutputObserved, checked: &Checked) -> Option<String> {
+    if checked.rejected == 0 {
+        return None;
+    }
+    let words = checked.message.as_ref().map(|words| format!(": {words}")).unwrap_or_default();
+    let what = match (checked.whole, &seen.gross) {
+        (true, _) => "it as a whole".to_string(),
+        (false, first) => {
+            let first = first.as_ref().map(|g| &g.first);
+            let first = first.map(|m| format!(" (the first at {})", mismatch(seen, m)));
+            format!("{} of {} elements{}", checked.rejected, seen.elements, first.unwrap_or_default())
+        }
+    };
+    Some(format!("`{}` rejects {what}{words}", checked.by))
+}
+
+/// The conditions where only a share of the elements must pass.
+fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<String>) {
+    let beyond = seen.beyond.unwrap_or(seen.elements);
+    // Divided last, so that 93 of 100 is the very number that a manifest's 0.93 is.
+    let share = match seen.elements {
+        0 => 1.0,
+        all => all.saturating_sub(beyond) as f64 / all as f64,
+    };
+    if share < tolerance.matched {
+        reasons
+            .push(format!("{share:.6} of the elements are within the tolerance where {} must be", tolerance.matched));
+    }
+    if let (Some(cap), Some(p)) = (tolerance.max_error, seen.front.first())
+        && p.error > cap
+    {
+        reasons.push(format!(
+            "{WORST}{}: got {}, want {}, error {:.3e} above the cap of {cap:e}",
+            element(p.index, &seen.shape),
+            show(seen.dtype, p.got),
+            show(seen.dtype, p.want),
+            p.error
+        ));
+    }
+}
+
+/// The verdict on a verification, under one tolerance an output.
+pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Tolerance>) -> Judgement {
+    let emulated = observation.emulated;
+    let done = |verdict, explanation, worst| Judgement {
+        verdict,
+        explanation,
+        emulated,
+        unconfined: observation.unconfined.clone(),
+        worst,
+    };
+    let mut lines = String::new();
+    // An access out of bounds may land where another thread writes, which looks like a race, and either explains the reads of uninitialised memory that come with
+    // it: in the order of the kinds.
+    let mut findings: Vec<&Finding> = observation.findings.iter().collect();
+    findings.sort_by_key(|f| f.kind);
+    for finding in &findings {
+        let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
+        let _ = writeln!(lines, "{}{times}", finding.message);
+    }
+    let mut worst: f64 = 0.0;
+    let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
+    for trial in &observation.trials {
+        for seen in &trial.outputs {
+            let fallback = Tolerance::default();
+            let judged = judge_output(seen, tolerance.get(&seen.output).unwrap_or(&fallback));
+            worst = worst.max(judged.worst);
+            if !judged.pass {
+                let text = describe(trial, seen, &judged);
+                failed.get_or_insert_with(|| headline(seen, &judged));
+                let _ = writeln!(lines, "{text}");
+            }
+        }
+    }
+    let worst = (!observation.trials.is_empty()).then_some(worst);
+    if let Some(why) = failed {
+        return done(Verdict::Fail(why), lines, worst);
+    }
+    if let Some(what) = &observation.not_emulated {
+        return done(Verdict::Unknown(Unknown::NotEmulated(what.clone())), String::new(), None);
+    }
+    if observation.trials.is_empty() {
+        return done(Verdict::Unknown(Unknown::Missing("no trial was compared".into())), String::new(), None);
+    }
+    let compared = observation.trials.iter().map(|trial| trial.trial).collect::<BTreeSet<_>>().len();
+    if compared < observation.asked as usize {
+        let why = format!("only {compared} of {} trials were compared", observation.asked);
+        return done(Verdict::Unknown(Unknown::Missing(why)), lines, worst);
+    }
+    if let Determinism::Differs { output, spread } = &observation.determinism {
+        let _ = writeln!(
+            lines,
+            "not deterministic: `{output}` differs by up to {spread:.3e} between runs on the same inputs"
+        );
+    }
+    done(Verdict::Pass, lines, worst)
+}
+
+/// The line that stands for a failure: output, element, got, want.
+fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
+    match &seen.gross {
+        Some(gross) if seen.checked.is_none() => {
+            format!("`{}` is wrong at {}", seen.output, mismatch(seen, &gross.first))
+        }
+        _ => match judged.reasons[0].strip_prefix(WORST) {
+            Some(worst) => format!("`{}` is wrong at {worst}", seen.output),
+            None => format!("`{}`: {}", seen.output, judged.reasons[0]),
+        },
+    }
+}
+
+/// A failure in full: what, where first, how many, how the errors are distributed, what would explain it.
+fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged) -> String {
+    let mut text =
+        format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
+    if let Some(gross) = &seen.gross {
+        // Where a condition counts the very same elements, they are not counted twice.
+        let told = |count: u64, first: &Option<Mismatch>| count == gross.count && first.as_ref() == Some(&gross.first);
+        let told =
+            told(seen.differing, &seen.first_differing) || told(seen.class_differing, &seen.first_class_differing);
+        if seen.checked.is_none() && !told {
+            let _ = write!(
+                text,
+                "\n  {} of {} elements {} far off (by more than {:.0} % of the expected value and the output's root mean square), {} {}",
+                gross.count,
+                seen.elements,
+                if gross.count == 1 { "is" } else { "are" },
+                GROSS * 100.0,
+                if gross.count == 1 { "at" } else { "the first at" },
+                mismatch(seen, &gross.first)
+            );
+        }
+        if let Some(pattern) = &gross.pattern {
+            let _ = write!(text, "\n  {} {pattern}", if gross.count == 1 { "it is" } else { "they are" });
+        }
+    }
+    if seen.checked.is_some() {
+        return text;
+    }
+    let bars: Vec<String> = seen
+        .histogram
+        .iter()
+        .enumerate()
+        .filter(|(_, n)| **n > 0)
+        .map(|(i, n)| match i {
+            0 => format!("below 1e-9: {n}"),
+            10 => format!("1 and above: {n}"),
+            i => format!("1e-{}: {n}", 10 - i),
+        })
+        .collect();
+    let _ = write!(text, "\n  relative errors: {}", bars.join(", "));
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! Arithmetic of evidence: comparison and error fronts, judgement, tolerances that would do, calibration, signatures, derived metrics, floors, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution,
+//! search over tunables. Pure functions of
+//! observations and policy: knows no files, clock or processes.
+
+pub mod attribute;
+pub mod calibrate;
+pub mod ceiling;
+pub mod compare;
+pub mod derived;
+pub mod floor;
+pub mod front;
+pub mod judge;
+pub mod pattern;
+pub mod roofline;
+pub mod sampling;
+pub mod score;
+pub mod search;
+pub mod select;
+pub mod signature;
+pub mod stats;
+#[doc(hidden)]
+pub mod testing;
+pub mod tolerate;
+pub mod units;

@@ -1,0 +1,260 @@
+//! How far a kernel is from what its device can do: three gaps, what bounds it, and whether anything is left to gain (design, section 9, step 1).
+//!
+//! # Where a gap comes from
+//!
+//! | axis | counters | timing, where counters are missing |
+//! |---|---|---|
+//! | compute | 1 - the busiest of tensor pipe, fp32 pipe and multiprocessor / 100 | 1 - operations / (time x the unit's peak) |
+//! | memory | 1 - throughput of device memory / 100 | 1 - compulsory bytes / (time x the memory's peak) |
+//! | latency | the largest share of warps that wait for one cause / 100 | cannot be told |
+//!
+//! The formulas over counters are those of KernelFlow's roofline step, but for what is missing: there a missing metric counts as 0, so that a profile without
+//! counters says that everything is to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor takes in its pipes, so the compute gap is
+//! known by it alone, and is not known by pipes alone: another might be busier. A share of waiting is known once the causes that no kind of GPU lacks are.
+//!
+//! A peak is the one that was measured on the device, where it was; else the theoretical one. What was measured of the memory is of reading and of copying: a kernel has
+//! the ceiling of its own mix of both ([`super::ceiling`]).
+//!
+//! A gap is a distance for compute and memory, a severity for latency: 0 is good on every axis.
+
+use std::collections::BTreeMap;
+
+use super::ceiling::ceiling;
+use super::derived::{Work, derived};
+use super::stats::median;
+use kforge_types::model::Axis;
+use kforge_types::record::peaks::PeaksObserved;
+use kforge_types::record::profile::{
+    Achieved, Gaps, Peaks, ProfileObserved, Roofline, RooflineCase, RooflineParams, Share,
+};
+use kforge_types::record::timing::BenchObserved;
+
+/// A kernel all of whose gaps are smaller has nothing left that is worth a round.
+pub const NEAR_PEAK: f64 = 0.15;
+
+/// What the busiest part of a multiprocessor may be, beside its own throughput.
+const PIPES: [&str; 3] = ["pipe_tensor", "pipe_tensor_integer", "pipe_fp32"];
+/// The throughput that takes in all pipes.
+const BUSIEST: &str = "sm_throughput";
+/// The throughput of device memory: the metric, and its twin as seen from the GPU.
+const MEMORY: [&str; 2] = ["dram_throughput", "gpu_dram_throughput"];
+/// The causes of waiting that have to be known.
+const CAUSES: [&str; 3] = ["stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier"];
+/// What the names of all causes begin with.
+const CAUSE: &str = "stall_";
+/// How a gap's source is called.
+const COUNTERS: &str = "counters";
+const MEASURED: &str = "timing of measured peaks";
+const THEORETICAL: &str = "timing of theoretical peaks";
+
+/// The roofline of a variant from what was seen at each bench shape, by position, and what was measured of the device. It is that of the shape that takes longest.
+pub fn roofline(
+    params: &RooflineParams,
+    bench: &BTreeMap<u32, BenchObserved>,
+    profiles: &BTreeMap<u32, ProfileObserved>,
+    measured: Option<&PeaksObserved>,
+) -> Roofline {
+    let time = |seen: &BenchObserved| {
+        let series = if params.hot { seen.hot.as_ref() } else { seen.cold.as_ref() };
+        series.map(|s| median(&s.samples_ns)).filter(|t| *t > 0.0)
+    };
+    let timed = params.cases.iter().filter_map(|(at, case)| Some((*at, case, time(bench.get(at)?)?)));
+    // The first of those that take equally long.
+    let longest = timed.reduce(|a, b| if b.2 > a.2 { b } else { a });
+    let Some((shape, case, time_ns)) = longest else {
+        let why = "no bench shape was timed".to_string();
+        return Roofline { missing: Axis::ALL.map(|axis| (axis, why.clone())).into(), ..Roofline::default() };
+    };
+    let none = ProfileObserved::default();
+    let profile = profiles.get(&shape);
+    let seen = Seen {
+        profile: profile.unwrap_or(&none),
+        taken: profile.is_some(),
+        peaks: Known { measured, stated: bench.get(&shape).and_then(|b| b.peaks.as_ref()) },
+        case,
+        seconds: time_ns * 1e-9,
+    };
+    let mut out = Roofline { shape: Some(shape), time_ns: Some(time_ns), ..Roofline::default() };
+    for (at, case) in &params.cases {
+        let seen = bench.get(at);
+        if let Some(time) = seen.and_then(time) {
+            let peaks = Known { measured, stated: seen.and_then(|b| b.peaks.as_ref()) };
+            out.achieved.insert(*at, achieved(case, time, peaks));
+        }
+    }
+    for axis in Axis::ALL {
+        let found = match axis {
+            Axis::Compute => seen.compute(),
+            Axis::Memory => seen.memory(),
+            Axis::Latency => seen.latency().map(|gap| (gap, COUNTERS)),
+        };
+        match found {
+            Ok((gap, from)) => {
+                *of(&mut out.gaps, axis) = Some(gap);
+                out.from.insert(axis, from.into());
+            }
+            Err(why) => drop(out.missing.insert(axis, why)),
+        }
+    }
+    out.bound = bound(&out.gaps);
+    out.near_peak = Axis::ALL.into_iter().all(|axis| out.gaps.of(axis).is_some_and(|gap| gap < NEAR_PEAK));
+    out.metrics = seen.profile.metrics.clone();
+    out.metrics.retain(|_, value| value.is_finite());
+    let work = Work { bytes: Some(case.bytes), written: Some(case.written), relative_error: None };
+    out.metrics.extend(derived(&seen.profile.metrics, work));
+    out
+}
+
+fn of(gaps: &mut Gaps, axis: Axis) -> &mut Option<f64> {
+    match axis {
+        Axis::Compute => &mut gaps.compute,
+        Axis::Memory => &mut gaps.memory,
+        Axis::Latency => &mut gaps.latency,
+    }
+}
+
+/// What is known of what a device does at most.
+#[derive(Clone, Copy)]
+struct Known<'s> {
+    measured: Option<&'s PeaksObserved>,
+    stated: Option<&'s Peaks>,
+}
+
+impl Known<'_> {
+    /// A peak, and whether it was measured.
+    fn choose(measured: Option<f64>, stated: Option<f64>) -> Option<(f64, bool)> {
+        let known = |peak: Option<f64>| peak.filter(|p| *p > 0.0 && p.is_finite());
+        known(measured).map(|p| (p, true)).or(known(stated).map(|p| (p, false)))
+    }
+
+    /// Bytes a second of the memory for what a case reads and writes, whether that was measured, and of which share of written bytes.
+    fn memory(self, case: &RooflineCase) -> Option<(f64, bool, Option<f64>)> {
+        let measured = self.measured.and_then(|peaks| ceiling(peaks, case.written / case.bytes));
+        let (peak, of) = Self::choose(measured.map(|m| m.0), self.stated.map(|p| p.dram_bytes_per_s))?;
+        Some((peak, of, measured.map(|m| m.1).filter(|written| *written > 0.0)))
+    }
+
+    /// Operations a second of a unit.
+    fn ops(self, unit: &str) -> Option<(f64, bool)> {
+        let stated = self.stated.and_then(|p| p.ops_per_s.get(unit).copied());
+        Self::choose(self.measured.and_then(|m| m.ops(unit)), stated)
+    }
+
+    fn is_silent(self) -> bool {
+        self.measured.is_none() && self.stated.is_none()
+    }
+}
+
+fn from(measured: bool) -> &'static str {
+    if measured { MEASURED } else { THEORETICAL }
+}
+
+/// What is reached at a shape in so many nanoseconds.
+fn achieved(case: &RooflineCase, time_ns: f64, peaks: Known<'_>) -> Achieved {
+    let share =
+        |rate: f64, (peak_per_s, measured)| Share { share: rate / peak_per_s, peak_per_s, measured, written: None };
+    let bytes_per_s = case.bytes / time_ns * 1e9;
+    let ops_per_s = case.flops.filter(|f| *f > 0.0).map(|f| f / time_ns * 1e9);
+    Achieved {
+        time_ns,
+        bytes_per_s,
+        memory: peaks
+            .memory(case)
+            .map(|(peak, measured, written)| Share { written, ..share(bytes_per_s, (peak, measured)) }),
+        ops_per_s,
+        unit: case.unit.clone(),
+        compute: ops_per_s.and_then(|ops| Some(share(ops, peaks.ops(&case.unit)?))),
+    }
+}
+
+/// Everything that is known of the shape.
+struct Seen<'s> {
+    profile: &'s ProfileObserved,
+    taken: bool,
+    peaks: Known<'s>,
+    case: &'s RooflineCase,
+    seconds: f64,
+}
+
+impl Seen<'_> {
+    fn metric(&self, name: &str) -> Option<f64> {
+        self.profile.metrics.get(name).copied().filter(|v| v.is_finite())
+    }
+
+    fn compute(&self) -> Result<(f64, &'static str), String> {
+        if let Some(busiest) = self.metric(BUSIEST) {
+            let busiest = PIPES.iter().filter_map(|pipe| self.metric(pipe)).fold(busiest, f64::max);
+            return Ok((distance(busiest / 100.0), COUNTERS));
+        }
+        let counters = self.without(&[BUSIEST]);
+        let unit = &self.case.unit;
+        let flops = self.case.flops.filter(|f| *f > 0.0).ok_or("the operator states no arithmetic");
+        let timed = flops.map_err(String::from).and_then(|flops| {
+            if self.peaks.is_silent() {
+                return Err("the device does not say its peaks".into());
+            }
+            let peak = self.peaks.ops(unit);
+            let (peak, measured) = peak.ok_or_else(|| format!("the device does not say its peak for {unit}"))?;
+            Ok((distance(flops / (self.seconds * peak)), from(measured)))
+        });
+        timed.map_err(|why| format!("{counters}; {why}"))
+    }
+
+    fn memory(&self) -> Result<(f64, &'static str), String> {
+        if let Some(throughput) = MEMORY.iter().find_map(|name| self.metric(name)) {
+            return Ok((distance(throughput / 100.0), COUNTERS));
+        }
+        match self.peaks.memory(self.case) {
+            Some((peak, measured, _)) => Ok((distance(self.case.bytes / (self.seconds * peak)), from(measured))),
+            None => Err(format!("{}; the device does not say its memory's peak", self.without(&[MEMORY[0]]))),
+        }
+    }
+
+    fn latency(&self) -> Result<f64, String> {
+        let missing: Vec<&str> = CAUSES.into_iter().filter(|cause| self.metric(cause).is_none()).collect();
+        if !missing.is_empty() {
+            return Err(self.without(&missing));
+        }
+        let causes = self.profile.metrics.iter().filter(|(name, value)| name.starts_with(CAUSE) && value.is_finite());
+        Ok((causes.map(|(_, value)| *value).fold(0.0, f64::max) / 100.0).clamp(0.0, 1.0))
+    }
+
+    /// Why these metrics are not there.
+    fn without(&self, metrics: &[&str]) -> String {
+        match &self.profile.absent {
+            Some(why) => why.to_string(),
+            None if !self.taken => "no profile was taken".into(),
+            None => {
+                let why = |name: &&str| match self.profile.missing.get(*name) {
+                    Some(why) => format!("no `{name}`: {why}"),
+                    None => format!("no `{name}`"),
+                };
+                metrics.iter().map(why).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
+/// What is left of a peak of which so much is used. A device may run a little beyond its stated peak.
+fn distance(used: f64) -> f64 {
+    (1.0 - used).clamp(0.0, 1.0)
+}
+
+/// What bounds a kernel: the unit nearest to its peak, unless warps wait for a larger share of the time than it works. Of one unit alone it is known only where
+/// that is at its peak.
+fn bound(gaps: &Gaps) -> Option<Axis> {
+    let (axis, gap) = match (gaps.compute, gaps.memory) {
+        (Some(compute), Some(memory)) if compute < memory => (Axis::Compute, compute),
+        (Some(_), Some(memory)) => (Axis::Memory, memory),
+        (Some(compute), None) if compute < NEAR_PEAK => (Axis::Compute, compute),
+        (None, Some(memory)) if memory < NEAR_PEAK => (Axis::Memory, memory),
+        _ => return None,
+    };
+    match gaps.latency {
+        Some(waiting) if waiting > 1.0 - gap => Some(Axis::Latency),
+        _ => Some(axis),
+    }
+}
+
+#[cfg(test)]
+mod tests;

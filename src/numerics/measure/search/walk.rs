@@ -1,0 +1,405 @@
+//! The order of events of a search, as one function from what was known and what has come in to what is known and what is to be done. Knows the stages of a
+//! visit; how variants are proposed, and what machine code says against them, is asked of its neighbours.
+//!
+//! | a variant | then |
+//! |---|---|
+//! | is proposed | it is compiled and inspected |
+//! | was inspected | it is dropped by facts, or verified everywhere and timed with few samples |
+//! | was sampled | it is dropped if it is wrong, has no time that counts, or is slower than the best of every class it serves by more than a factor; else it is timed in full |
+//! | was timed in full | it is dropped if that gave no time that counts; who was dropped for being slower than it is looked at again |
+//!
+//! New variants are proposed once none is being compiled or sampled, so that they are compiled while the last ones are timed in full. A budget ends proposals,
+//! never what was begun. What is not recorded, where there is no device, ends proposals too: then the path cannot be known.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::facts;
+use super::propose::{Proposal, Seen, Turn, shuffled};
+use super::space::Geometry;
+use crate::measure::stats;
+use kforge_types::record::params::Judgement;
+use kforge_types::record::search::{Found, Over, SearchParams, SearchSpace, Searched, Stage, Tally, Trail, Visit};
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{Inspection, Unknown, Verdict};
+
+/// What has come in of what the step before asked for; none where it gave nothing. Keys are variants and positions of shapes.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Inspections.
+    pub inspections: BTreeMap<u32, Option<Inspection>>,
+    /// Judgements.
+    pub judgements: BTreeMap<(u32, u32), Option<Judgement>>,
+    /// Benches of few samples.
+    pub few: BTreeMap<(u32, u32), Option<BenchObserved>>,
+    /// Full benches.
+    pub full: BTreeMap<(u32, u32), Option<BenchObserved>>,
+}
+
+/// Takes in what is known and decides what is next.
+pub fn walk(params: &SearchParams, space: &SearchSpace, trail: Trail, known: &Known) -> (Trail, Searched) {
+    let geometry = Geometry::new(space);
+    let mut walk = Walk { params, geometry, trail, dropped: vec![] };
+    if !params.timed {
+        let visited = params.budget.variants.unwrap_or(kforge_types::model::search::DEFAULT_VARIANTS).min(walk.all());
+        let tally = Tally { visited, over: Some(Over::Untimed), ..walk.tally(None) };
+        let searched = Searched { compile: vec![], sample: vec![], time: vec![], dropped: vec![], tally };
+        return (walk.trail, searched);
+    }
+    let sample = walk.inspected(known);
+    walk.timed(known);
+    let time = walk.sampled(known);
+    let begun = walk.trail.visits.iter().any(|v| matches!(v.stage, Stage::Compiling | Stage::Sampling));
+    let stop = walk.stop();
+    let compile = if begun || stop.is_some() { vec![] } else { walk.propose() };
+    let pending = |v: &Visit| matches!(v.stage, Stage::Compiling | Stage::Sampling | Stage::Timing);
+    let over = (!walk.trail.visits.iter().any(pending)).then(|| stop.unwrap_or(Over::Exhausted));
+    let searched =
+        Searched { compile, sample, time, dropped: std::mem::take(&mut walk.dropped), tally: walk.tally(over) };
+    (walk.trail, searched)
+}
+
+struct Walk<'a> {
+    params: &'a SearchParams,
+    geometry: Geometry<'a>,
+    trail: Trail,
+    dropped: Vec<(u32, String)>,
+}
+
+/// A class of shapes.
+struct Class<'a> {
+    name: &'a str,
+    shapes: Vec<u32>,
+    /// Those of its shapes that are timed.
+    bench: Vec<u32>,
+}
+
+impl<'a> Walk<'a> {
+    fn all(&self) -> u32 {
+        self.geometry.len() as u32
+    }
+
+    /// The classes in order of first shape.
+    fn classes(&self) -> Vec<Class<'a>> {
+        let mut classes: Vec<Class<'a>> = vec![];
+        for (at, name) in (0u32..).zip(&self.params.shapes) {
+            let bench = self.params.bench.contains(&at);
+            let known = classes.iter().position(|c| c.name == name).unwrap_or_else(|| {
+                classes.push(Class { name, shapes: vec![], bench: vec![] });
+                classes.len() - 1
+            });
+            classes[known].shapes.push(at);
+            classes[known].bench.extend(bench.then_some(at));
+        }
+        classes
+    }
+
+    /// The logarithm of a visit's time over the bench shapes of a class: of full benches where there are, else of few samples. None if it does not serve the
+    /// class, was not timed at all of it or does not work.
+    fn cost(&self, visit: &Visit, class: &Class<'_>) -> Option<f64> {
+        if !matches!(visit.stage, Stage::Timed | Stage::Slow | Stage::Timing)
+            || !self.geometry.serves(visit.variant, &class.shapes)
+        {
+            return None;
+        }
+        let of = |times: &BTreeMap<u32, f64>| -> Option<f64> {
+            let logs: Option<Vec<f64>> = class.bench.iter().map(|s| times.get(s).map(|t| t.ln())).collect();
+            logs.filter(|l| !l.is_empty()).map(|l| l.iter().sum::<f64>() / l.len() as f64)
+        };
+        of(&visit.full).or_else(|| of(&visit.few))
+    }
+
+    /// The best visit of a class: the time and the position in the trail.
+    fn best(&self, class: &Class<'_>) -> Option<(f64, usize)> {
+        let costs = self.trail.visits.iter().enumerate().filter_map(|(i, v)| Some((self.cost(v, class)?, i)));
+        costs.min_by(|a, b| a.0.total_cmp(&b.0))
+    }
+
+    fn drop(&mut self, at: usize, stage: Stage, why: String) {
+        self.dropped.push((self.trail.visits[at].variant, why));
+        self.trail.visits[at].stage = stage;
+    }
+
+    /// Those whose inspections have come in: dropped, or to be sampled.
+    fn inspected(&mut self, known: &Known) -> Vec<u32> {
+        let classes = self.classes();
+        let best = classes.iter().find_map(|c| self.best(c)).and_then(|(_, at)| self.trail.visits[at].spills);
+        let mut sample = vec![];
+        for at in 0..self.trail.visits.len() {
+            let variant = self.trail.visits[at].variant;
+            if self.trail.visits[at].stage != Stage::Compiling {
+                continue;
+            }
+            match known.inspections.get(&variant) {
+                None | Some(None) => self.drop(at, Stage::Unbuilt, "it gave no binary".into()),
+                Some(Some(inspection)) => {
+                    self.trail.visits[at].spills = facts::spills(inspection);
+                    let launches = self.params.launches.get(&variant).map_or(&[][..], Vec::as_slice);
+                    match facts::against(inspection, launches, self.params.limits.as_ref(), best) {
+                        Some(why) => self.drop(at, Stage::Discarded(why.clone()), why),
+                        None => {
+                            self.trail.visits[at].stage = Stage::Sampling;
+                            sample.push(variant);
+                        }
+                    }
+                }
+            }
+        }
+        sample
+    }
+
+    /// Median and seconds of an observation; no median where no sample is left.
+    fn median(&self, seen: &BenchObserved) -> (Option<f64>, f64) {
+        let series = if self.params.hot { &seen.hot } else { &seen.cold };
+        let all = [&seen.cold, &seen.hot].into_iter().flatten().flat_map(|s| &s.samples_ns);
+        // Where nobody counted, what the samples alone took: less than the truth, and the same every time.
+        let took = seen.took_s.unwrap_or_else(|| all.sum::<f64>() * 1e-9);
+        let median = series.as_ref().filter(|s| !s.samples_ns.is_empty()).map(|s| stats::median(&s.samples_ns));
+        (median.filter(|m| *m > 0.0), took)
+    }
+
+    /// The shapes at which a variant is timed.
+    fn benched(&self, variant: u32) -> Vec<u32> {
+        self.geometry.domain(variant).iter().copied().filter(|s| self.params.bench.contains(s)).collect()
+    }
+
+    /// Those whose full benches have come in.
+    fn timed(&mut self, known: &Known) {
+        for at in 0..self.trail.visits.len() {
+            let variant = self.trail.visits[at].variant;
+            if self.trail.visits[at].stage != Stage::Timing {
+                continue;
+            }
+            let mut stage = Stage::Timed;
+            for shape in self.benched(variant) {
+                match known.full.get(&(variant, shape)) {
+                    None | Some(None) => stage = Stage::Unrecorded,
+                    Some(Some(seen)) => {
+                        let (median, took) = self.median(seen);
+                        self.trail.visits[at].took_s += took;
+                        match median {
+                            // Who was fast by not doing its work has no time, and stands in nobody's way.
+                            _ if !seen.verified => stage = Stage::Failed,
+                            Some(median) => drop(self.trail.visits[at].full.insert(shape, median)),
+                            None if stage == Stage::Timed => stage = Stage::Failed,
+                            None => {}
+                        }
+                    }
+                }
+            }
+            match stage {
+                Stage::Failed => self.drop(at, Stage::Failed, "its full bench gave no time that counts".into()),
+                stage => self.trail.visits[at].stage = stage,
+            }
+        }
+    }
+
+    /// Those whose few samples have come in: dropped, or to be timed in full.
+    fn sampled(&mut self, known: &Known) -> Vec<u32> {
+        let mut right = vec![];
+        for at in 0..self.trail.visits.len() {
+            let variant = self.trail.visits[at].variant;
+            let shapes = self.geometry.domain(variant);
+            // What was sent to be sampled just now has not come in.
+            let asked = shapes.iter().any(|s| known.judgements.contains_key(&(variant, *s)));
+            if self.trail.visits[at].stage != Stage::Sampling || !asked {
+                continue;
+            }
+            if let Some((stage, why)) = self.sample(at, shapes, known) {
+                match why {
+                    Some(why) => self.drop(at, stage, why),
+                    None => self.trail.visits[at].stage = stage,
+                }
+            } else {
+                // Taken for timed in full until it is compared with all the others.
+                self.trail.visits[at].stage = Stage::Timing;
+                right.push(at);
+            }
+        }
+        let classes = self.classes();
+        let few = |visit: &Visit, class: &Class<'_>| {
+            let plain = Visit { full: BTreeMap::new(), ..visit.clone() };
+            self.cost(&plain, class)
+        };
+        let best: Vec<Option<f64>> =
+            classes.iter().map(|c| self.trail.visits.iter().filter_map(|v| few(v, c)).min_by(f64::total_cmp)).collect();
+        let mut near = vec![];
+        let mut slow = vec![];
+        // Who was dropped for one that has failed since is looked at again; the others are as far behind as they were.
+        let dropped = |at: &usize| self.trail.visits[*at].stage == Stage::Slow;
+        right.extend((0..self.trail.visits.len()).filter(dropped).collect::<Vec<_>>());
+        for at in right {
+            let visit = &self.trail.visits[at];
+            let behind = |(class, best): (&Class<'_>, &Option<f64>)| Some(few(visit, class)? - (*best)?);
+            let least = classes.iter().zip(&best).filter_map(behind).min_by(f64::total_cmp);
+            match least {
+                Some(least) if least > self.params.within.ln() => slow.push((at, least)),
+                // With nothing to be timed at it is done.
+                _ if self.benched(visit.variant).is_empty() => slow.push((at, f64::NAN)),
+                _ => near.push(at),
+            }
+        }
+        for (at, behind) in slow {
+            if behind.is_nan() {
+                self.trail.visits[at].stage = Stage::Timed;
+            } else if self.trail.visits[at].stage != Stage::Slow {
+                self.drop(at, Stage::Slow, format!("{:.2} times the best after few samples", behind.exp()));
+            }
+        }
+        near.iter().for_each(|at| self.trail.visits[*at].stage = Stage::Timing);
+        near.into_iter().map(|at| self.trail.visits[at].variant).collect()
+    }
+
+    /// What becomes of a sampled variant that goes no further, and why; none if it is right and has times.
+    fn sample(&mut self, at: usize, shapes: &[u32], known: &Known) -> Option<(Stage, Option<String>)> {
+        let variant = self.trail.visits[at].variant;
+        let verdict = |s: &u32| known.judgements.get(&(variant, *s)).and_then(Option::as_ref).map(|j| &j.verdict);
+        let benched = self.benched(variant);
+        let mut absent =
+            shapes.iter().any(|s| matches!(verdict(s), None | Some(Verdict::Unknown(Unknown::NoDevice(_)))));
+        let mut timeless = false;
+        for shape in benched {
+            match known.few.get(&(variant, shape)).and_then(Option::as_ref) {
+                None => absent = true,
+                Some(seen) => {
+                    let (median, took) = self.median(seen);
+                    self.trail.visits[at].took_s += took;
+                    match median.filter(|_| seen.verified) {
+                        Some(median) => drop(self.trail.visits[at].few.insert(shape, median)),
+                        None => timeless = true,
+                    }
+                }
+            }
+        }
+        let wrong = shapes.iter().find_map(|s| match verdict(s) {
+            Some(Verdict::Fail(why)) => Some(why.clone()),
+            _ => None,
+        });
+        let unknown = shapes.iter().find_map(|s| match verdict(s) {
+            Some(Verdict::Unknown(why)) => Some(why.to_string()),
+            _ => None,
+        });
+        match (wrong, absent, timeless, unknown) {
+            (Some(why), ..) => Some((Stage::Wrong, Some(format!("it is wrong: {why}")))),
+            (None, true, ..) => Some((Stage::Unrecorded, None)),
+            (None, false, true, _) => Some((Stage::Failed, Some("it gave no time".into()))),
+            (None, false, false, Some(why)) => Some((Stage::Failed, Some(why))),
+            (None, false, false, None) => None,
+        }
+    }
+
+    fn took_s(&self) -> f64 {
+        self.trail.visits.iter().map(|v| v.took_s).sum()
+    }
+
+    /// Why nothing more is to be proposed.
+    fn stop(&self) -> Option<Over> {
+        let (visits, budget) = (&self.trail.visits, &self.params.budget);
+        if visits.iter().any(|v| v.stage == Stage::Unrecorded) {
+            return Some(Over::Unrecorded);
+        }
+        if visits.len() >= self.geometry.len() {
+            return Some(Over::Exhausted);
+        }
+        if budget.variants.is_some_and(|most| visits.len() as u32 >= most) {
+            return Some(Over::Variants);
+        }
+        budget.seconds.is_some_and(|most| self.took_s() >= most as f64).then_some(Over::Seconds)
+    }
+
+    /// Share of the budget that is spent: of whichever of its parts is spent further.
+    fn spent(&self, visits: usize) -> f64 {
+        let budget = &self.params.budget;
+        let variants = budget.variants.map_or(0.0, |most| visits as f64 / f64::from(most));
+        let seconds = budget.seconds.map_or(0.0, |most| self.took_s() / most as f64);
+        variants.max(seconds).max(visits as f64 / self.geometry.len() as f64).min(1.0)
+    }
+
+    /// The next variants to compile.
+    fn propose(&mut self) -> Vec<u32> {
+        let left = self.params.budget.variants.map_or(u32::MAX, |most| most - self.trail.visits.len() as u32);
+        let batch = self.params.batch.min(left) as usize;
+        let order = shuffled(self.params.seed, self.geometry.len());
+        let classes = self.classes();
+        let mut next: Vec<Proposal> = vec![];
+        // A class at which nothing is timed needs one right variant and no more.
+        for class in classes.iter().filter(|c| c.bench.is_empty()) {
+            let serves = |v: u32| self.geometry.serves(v, &class.shapes);
+            let right = |v: &&Visit| matches!(v.stage, Stage::Timed | Stage::Slow | Stage::Timing) && serves(v.variant);
+            if self.trail.visits.iter().find(right).is_none() && next.len() < batch {
+                let taken = self.taken(&next);
+                let found = order.iter().copied().find(|v| !taken.contains(v) && serves(*v));
+                next.extend(found.map(|variant| Proposal { variant, chain: 0 }));
+            }
+        }
+        let timed: Vec<&Class<'_>> = classes.iter().filter(|c| !c.bench.is_empty()).collect();
+        for nth in 0..timed.len() {
+            // Where all that serve one class were visited, the next has its turn.
+            let class = timed[(self.trail.turns as usize + nth) % timed.len()];
+            let taken = self.taken(&next);
+            let seen =
+                |v: &Visit| Seen { variant: v.variant, chain: v.chain, spent: v.spent, cost: self.cost(v, class) };
+            let of_class = |v: &&Visit| self.geometry.serves(v.variant, &class.shapes);
+            let visits: Vec<Seen> = self.trail.visits.iter().filter(of_class).map(seen).collect();
+            let turn = Turn {
+                geometry: &self.geometry,
+                seed: self.params.seed,
+                chains: self.params.batch as usize,
+                visits: &visits,
+                visited: self.trail.visits.len(),
+                taken: &taken,
+                shapes: &class.shapes,
+                order: &order,
+            };
+            next.extend(turn.propose(self.params.strategy, batch - next.len()));
+            if next.len() == batch {
+                break;
+            }
+        }
+        self.trail.turns += 1;
+        // Who serves no class as a whole can stand for none: such variants come last, if the budget is for all.
+        let taken = self.taken(&next);
+        next.extend(
+            (order.iter().copied().filter(|v| !taken.contains(v)).take(batch - next.len()))
+                .map(|variant| Proposal { variant, chain: 0 }),
+        );
+        let visited = self.trail.visits.len();
+        let visits: Vec<Visit> = next
+            .iter()
+            .enumerate()
+            .map(|(nth, proposal)| Visit {
+                variant: proposal.variant,
+                chain: proposal.chain,
+                spent: self.spent(visited + nth),
+                stage: Stage::Compiling,
+                spills: None,
+                few: BTreeMap::new(),
+                full: BTreeMap::new(),
+                took_s: 0.0,
+            })
+            .collect();
+        self.trail.visits.extend(visits);
+        next.iter().map(|p| p.variant).collect()
+    }
+
+    fn taken(&self, next: &[Proposal]) -> HashSet<u32> {
+        self.trail.visits.iter().map(|v| v.variant).chain(next.iter().map(|p| p.variant)).collect()
+    }
+
+    fn tally(&self, over: Option<Over>) -> Tally {
+        let count = |is: &dyn Fn(&Stage) -> bool| self.trail.visits.iter().filter(|v| is(&v.stage)).count() as u32;
+        let found = |class: &Class<'_>| {
+            let (_, at) = self.best(class)?;
+            Some(Found { class: class.name.into(), variant: self.trail.visits[at].variant, visit: at as u32 + 1 })
+        };
+        Tally {
+            strategy: self.params.strategy,
+            visited: self.trail.visits.len() as u32,
+            of: self.all(),
+            on_facts: count(&|s| matches!(s, Stage::Unbuilt | Stage::Discarded(_))),
+            on_samples: count(&|s| matches!(s, Stage::Slow | Stage::Wrong | Stage::Failed)),
+            took_s: self.took_s(),
+            best: self.classes().iter().filter_map(found).collect(),
+            over,
+        }
+    }
+}

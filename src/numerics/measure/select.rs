@@ -1,0 +1,511 @@
+//! Which variant stands for a class of shapes: a function of verdicts, times, paired comparisons, the lockfile's pin and the declared order.
+//!
+//! Among the variants that serve the whole class, that are right on all of it, and that no paired comparison shows slower than the best by more than the
+//! margin, the pinned one wins, else the first in declared order. So noise does not flip champions, and an incremental build selects as a clean one does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::stats::{self, Paired};
+use kforge_types::record::Verdict;
+use kforge_types::record::params::{
+    Candidate, Champion, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist,
+};
+use kforge_types::record::timing::{BenchObserved, PairsObserved};
+
+/// What is known when selecting; keys are positions in the parameters.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// Variants that could not be compiled, or whose launches their binary does not take: none of these stands for anything.
+    pub unbuilt: BTreeSet<u32>,
+    /// Judgement of (variant, shape).
+    pub judgements: BTreeMap<(u32, u32), Judgement>,
+    /// What the emulator says of (variant, shape), for a target that is a device: counts only where the device says nothing, and never in times.
+    pub emulated: BTreeMap<(u32, u32), Judgement>,
+    /// Times of (variant, shape).
+    pub benches: BTreeMap<(u32, u32), BenchObserved>,
+    /// The same of few samples.
+    pub few: BTreeMap<(u32, u32), BenchObserved>,
+    /// Pairs of (variant A, variant B, shape).
+    pub pairs: BTreeMap<(u32, u32, u32), PairsObserved>,
+}
+
+/// What is known of a variant's correctness on a class.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Wrong,
+    Unknown,
+    Right,
+}
+
+/// What a judgement says, if there is one.
+fn one(judgement: Option<&Judgement>) -> Standing {
+    match judgement.map(|j| &j.verdict) {
+        Some(Verdict::Pass) => Standing::Right,
+        Some(Verdict::Fail(_)) => Standing::Wrong,
+        Some(Verdict::Unknown(_)) | None => Standing::Unknown,
+    }
+}
+
+/// What the device's judgements say of a candidate on these shapes.
+fn standing(candidate: &Candidate, shapes: &[u32], known: &Known) -> Standing {
+    shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
+}
+
+/// The classes in order of first shape, and the positions of the shapes of each.
+fn classes(params: &SelectParams) -> Vec<(&str, Vec<u32>)> {
+    let mut classes: Vec<(&str, Vec<u32>)> = Vec::new();
+    for (at, class) in (0u32..).zip(&params.shapes) {
+        match classes.iter_mut().find(|(name, _)| name == class) {
+            Some((_, shapes)) => shapes.push(at),
+            None => classes.push((class, vec![at])),
+        }
+    }
+    classes
+}
+
+/// The candidates that serve every shape of a class.
+fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Candidate> {
+    params.candidates.iter().filter(|c| shapes.iter().all(|s| c.serves.contains(s))).collect()
+}
+
+/// Those that serve a class, are right on all of it and were timed on all its bench shapes: with their times, the fastest first.
+fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &Known) -> Vec<(f64, &'p Candidate)> {
+    let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Right);
+    let mut by_time: Vec<(f64, &Candidate)> =
+        right.filter_map(|c| time(c, shapes, params, known).map(|t| (t, c))).collect();
+    by_time.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
+    by_time
+}
+
+/// Names, for each class, the fastest by medians and those so near to it that only pairs can tell. Of more than a shortlist holds, those come first that
+/// [`select`] would take first, the pinned one and then declared order: if any of them holds its place, whoever was left out could not have won.
+pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> Nomination {
+    let nominees = |(class, shapes): (&str, Vec<u32>)| {
+        let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
+        let Some((best_time, best)) = by_time.first().copied() else {
+            return Nominees { class: class.into(), best: None, near: vec![] };
+        };
+        let close = |(t, c): &(f64, &Candidate)| c.order != best.order && *t <= best_time * (1.0 + shortlist.within);
+        let mut near: Vec<&Candidate> = by_time.iter().filter(|e| close(e)).map(|(_, c)| *c).collect();
+        near.sort_by_key(|c| (params.pinned.get(class) != Some(&c.identity), c.order));
+        near.truncate((shortlist.most as usize).saturating_sub(1));
+        let mut near: Vec<u32> = near.iter().map(|c| c.order).collect();
+        near.sort_unstable();
+        Nominees { class: class.into(), best: Some(best.order), near }
+    };
+    Nomination { classes: classes(params).into_iter().map(nominees).collect() }
+}
+
+/// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower than
+/// the best's median by more than the share. A full timing that failed takes its variant out, and one that is slower than the few samples by more than the share
+/// counts in their place, so that what was fast by cheating, or for a moment, hides nobody for long.
+pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomination {
+    let of_class = |(class, shapes): (&str, Vec<u32>)| {
+        let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
+        let in_full = |c: &Candidate| bench.iter().all(|s| known.benches.contains_key(&(c.order, *s)));
+        let failed =
+            |c: &Candidate| bench.iter().filter_map(|s| known.benches.get(&(c.order, *s))).any(|seen| !seen.verified);
+        let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Right);
+        let contenders: Vec<(f64, f64, &Candidate)> = right
+            .filter(|c| params.timed && !failed(c))
+            .filter_map(|c| {
+                let of = |typical| over(&bench, params.hot, typical, |s| known.few.get(&(c.order, s)));
+                let few = of(stats::median)?;
+                let full = time(c, &shapes, params, known).filter(|full| *full > few * (1.0 + finals.within));
+                Some((full.unwrap_or(few), of(least)?, c))
+            })
+            .collect();
+        let best = contenders.iter().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.order.cmp(&b.2.order)));
+        let Some((best_time, _, best)) = best else {
+            return Nominees { class: class.into(), best: None, near: vec![] };
+        };
+        let close =
+            |(_, least, c): &&(f64, f64, &Candidate)| *least <= best_time * (1.0 + finals.within) && !in_full(c);
+        let near = contenders.iter().filter(close).map(|(.., c)| c.order).collect();
+        Nominees { class: class.into(), best: Some(best.order), near }
+    };
+    Nomination { classes: classes(params).into_iter().map(of_class).collect() }
+}
+
+fn least(samples: &[f64]) -> f64 {
+    samples.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+/// Selects.
+pub fn select(params: &SelectParams, known: &Known) -> Selection {
+    // For want of a device's word, the emulator's: enough to stand provisionally.
+    let supposed = |candidate: &Candidate, shapes: &[u32]| {
+        let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
+            Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
+            known => known,
+        };
+        shapes.iter().map(of).min().unwrap_or(Standing::Unknown)
+    };
+    let mut champions = Vec::new();
+    for (class, shapes) in classes(params) {
+        let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
+        champions.push(match by_time.first() {
+            Some(best) => timed(class, *best, &by_time, &shapes, params, known),
+            None => {
+                let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
+                let is_timed = |c: &Candidate| time(c, &shapes, params, known).is_some();
+                let seen = |c: &Candidate| (standing(c, &shapes, known) == Standing::Right, is_timed(c));
+                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), seen, params)
+            }
+        });
+    }
+    let is_champion = |order: u32| champions.iter().any(|c: &Champion| c.variant == Some(order));
+    let overall = |c: &Candidate| standing(c, &c.serves, known);
+    Selection {
+        frontier: params
+            .candidates
+            .iter()
+            .filter(|c| overall(c) == Standing::Right && !is_champion(c.order))
+            .map(|c| c.order)
+            .collect(),
+        wrong: params.candidates.iter().filter(|c| overall(c) == Standing::Wrong).map(|c| c.order).collect(),
+        champions,
+    }
+}
+
+/// The first right variant in declared order; where nothing is known to be right, the first not known to be wrong. Of a candidate is `seen` whether the target itself
+/// says that it is right, and whether it was timed there.
+fn provisional(
+    class: &str,
+    serving: &[&Candidate],
+    standing: impl Fn(&Candidate) -> Standing,
+    seen: impl Fn(&Candidate) -> (bool, bool),
+    params: &SelectParams,
+) -> Champion {
+    let pick = |wanted: Standing| {
+        let fit: Vec<&&Candidate> = serving.iter().filter(|c| standing(c) == wanted).collect();
+        let pinned = fit.iter().find(|c| params.pinned.get(class) == Some(&c.identity)).copied();
+        pinned.map(|c| (c.order, true)).or_else(|| fit.first().map(|c| (c.order, false)))
+    };
+    let right = pick(Standing::Right);
+    let found = right.or_else(|| pick(Standing::Unknown));
+    let chosen = serving.iter().find(|c| found.is_some_and(|(order, _)| order == c.order));
+    let (is_seen, is_timed) = chosen.map_or((false, false), |c| seen(c));
+    let what = match (right.is_some(), is_seen) {
+        (true, true) => "correct",
+        // The target itself has not said so.
+        (true, false) => "correct on `cpu`",
+        _ => "not known to be wrong",
+    };
+    let times = match is_timed {
+        true => "timed, which counts once it is known to be right at every shape",
+        false => "not timed",
+    };
+    let because = match found {
+        Some((_, true)) => format!("pinned in kforge.lock, {what}; {times}"),
+        Some((_, false)) => format!("the first variant {what}, in declared order; {times}"),
+        None if serving.is_empty() => "no variant that could be built serves every shape of the class".into(),
+        None => "every variant that serves it is wrong".into(),
+    };
+    Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
+}
+
+/// The geometric mean of a variant's median times over the bench shapes of a class, in nanoseconds; none unless all are there.
+fn time(candidate: &Candidate, shapes: &[u32], params: &SelectParams, known: &Known) -> Option<f64> {
+    let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
+    over(&bench, params.hot, stats::median, |s| known.benches.get(&(candidate.order, s)))
+}
+
+/// The geometric mean over shapes of what stands for the samples at each; none unless there are right ones at all of them.
+fn over<'b>(
+    shapes: &[u32],
+    hot: bool,
+    typical: fn(&[f64]) -> f64,
+    seen: impl Fn(u32) -> Option<&'b BenchObserved>,
+) -> Option<f64> {
+    let times: Option<Vec<f64>> = shapes
+        .iter()
+        .map(|s| {
+            let seen = seen(*s).filter(|seen| seen.verified)?;
+            let series = if hot { &seen.hot } else { &seen.cold };
+            series.as_ref().filter(|s| !s.samples_ns.is_empty()).map(|s| typical(&s.samples_ns))
+        })
+        .collect();
+    times.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
+}
+
+/// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave enough
+/// for an interval.
+fn ratios(
+    candidate: &Candidate,
+    best: &Candidate,
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &Known,
+) -> Option<Vec<Vec<f64>>> {
+    let bench = shapes.iter().filter(|s| params.bench.contains(s));
+    let paired: Option<Vec<&[Vec<f64>]>> =
+        bench.map(|s| known.pairs.get(&(candidate.order, best.order, *s)).map(|p| p.blocks.as_slice())).collect();
+    paired.map(|p| stats::over_shapes(&p)).filter(|blocks| stats::block_interval(blocks).is_some())
+}
+
+/// The champion by times: the fastest by medians is the one to beat, or whoever pairs show to be faster still; whoever pairs do not show slower than that stays in
+/// the running.
+fn timed(
+    class: &str,
+    (best_time, best): (f64, &Candidate),
+    by_time: &[(f64, &Candidate)],
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &Known,
+) -> Champion {
+    let margin = params.margin;
+    let paired: BTreeMap<u32, Vec<Vec<f64>>> =
+        (by_time.iter()).filter_map(|(_, c)| Some((c.order, ratios(c, best, shapes, params, known)?))).collect();
+    let typical = |blocks: &[Vec<f64>]| stats::median(&blocks.concat());
+    // Clocks drift between runs, so medians may have named the wrong one.
+    let faster = paired.values().filter(|blocks| stats::decide(blocks, margin) == Paired::Faster);
+    let beat = faster.min_by(|a, b| typical(a).total_cmp(&typical(b)));
+    let slower = |c: &Candidate, t: f64| match (paired.get(&c.order), beat) {
+        // Undecided is not slower: whoever noise alone could throw out stays.
+        (Some(blocks), None) => stats::decide(blocks, margin) == Paired::Slower,
+        // Both were paired with the same one, block by block.
+        (Some(blocks), Some(beat)) => {
+            let less = |(a, b): (&Vec<f64>, &Vec<f64>)| vec![stats::median(a) - stats::median(b)];
+            stats::decide(&blocks.iter().zip(beat).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
+        }
+        (None, _) if c.order == best.order => beat.is_some(),
+        // Pairs are taken only among variants near the best, and all their samples may have been dropped; then the medians decide.
+        (None, _) => t > best_time * beat.map_or(1.0, |b| typical(b).exp()) * (1.0 + margin),
+    };
+    let running: Vec<&Candidate> = {
+        let mut kept: Vec<&Candidate> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
+        kept.sort_by_key(|c| c.order);
+        kept
+    };
+    let pinned = running.iter().find(|c| params.pinned.get(class) == Some(&c.identity));
+    let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
+    let because = match (pinned.is_some(), running.len()) {
+        (true, n) => format!("pinned in kforge.lock, among {n} that no comparison shows slower"),
+        (false, 1) => "faster than every other by more than the margin".into(),
+        (false, n) => format!("first in declared order of {n} that no comparison shows slower than the best"),
+    };
+    Champion { class: class.into(), variant: Some(champion), provisional: false, because }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::Unknown;
+    use kforge_types::record::timing::Series;
+
+    fn params(candidates: u32, timed: bool) -> SelectParams {
+        SelectParams {
+            candidates: (0..candidates)
+                .map(|o| Candidate { order: o, identity: format!("v{o}"), serves: vec![0] })
+                .collect(),
+            shapes: vec!["all".into()],
+            bench: vec![0],
+            pinned: BTreeMap::new(),
+            margin: 0.01,
+            hot: false,
+            timed,
+            answers: false,
+            shortlist: None,
+            finals: None,
+        }
+    }
+
+    fn known(verdicts: &[Verdict], times: &[f64]) -> Known {
+        let bench = |t: &f64| BenchObserved {
+            cold: Some(Series { samples_ns: vec![*t; 5], dropped: 0 }),
+            hot: None,
+            verified: true,
+            peaks: None,
+            few: false,
+            took_s: None,
+        };
+        Known {
+            unbuilt: BTreeSet::new(),
+            judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), Judgement::bare(j.clone()))).collect(),
+            emulated: BTreeMap::new(),
+            benches: (0u32..).zip(times).map(|(v, t)| ((v, 0), bench(t))).collect(),
+            few: BTreeMap::new(),
+            pairs: BTreeMap::new(),
+        }
+    }
+
+    fn unknown() -> Verdict {
+        Verdict::Unknown(Unknown::NoDevice("x".into()))
+    }
+
+    #[test]
+    fn without_times_the_first_right_variant_is_provisional() {
+        let s = select(&params(3, false), &known(&[Verdict::Fail("x".into()), Verdict::Pass, Verdict::Pass], &[]));
+        assert_eq!((s.champions[0].variant, s.champions[0].provisional), (Some(1), true));
+        assert_eq!((s.frontier, s.wrong), (vec![2], vec![0]));
+    }
+
+    #[test]
+    fn what_could_not_be_built_stands_for_nothing() {
+        let mut k = known(&[unknown(), unknown()], &[]);
+        k.unbuilt.insert(0);
+        assert_eq!(select(&params(2, false), &k).champions[0].variant, Some(1));
+        k.unbuilt.insert(1);
+        assert_eq!(select(&params(2, false), &k).champions[0].variant, None);
+    }
+
+    #[test]
+    fn unknown_never_beats_right_and_wrong_is_never_chosen() {
+        let s = select(&params(2, false), &known(&[unknown(), Verdict::Pass], &[]));
+        assert_eq!(s.champions[0].variant, Some(1));
+        let s = select(&params(2, false), &known(&[Verdict::Fail("x".into()), unknown()], &[]));
+        assert_eq!(s.champions[0].variant, Some(1));
+        assert!(s.champions[0].because.contains("not known to be wrong"));
+        let s = select(&params(1, false), &known(&[Verdict::Fail("x".into())], &[]));
+        assert_eq!(s.champions[0].variant, None);
+    }
+
+    #[test]
+    fn the_emulator_counts_only_where_the_device_says_nothing() {
+        let mut k = known(&[unknown(), unknown()], &[]);
+        k.emulated.insert((0, 0), Judgement::bare(Verdict::Fail("x".into())));
+        k.emulated.insert((1, 0), Judgement::bare(Verdict::Pass));
+        let s = select(&params(2, true), &k);
+        assert_eq!((s.champions[0].variant, s.champions[0].provisional, &s.wrong[..]), (Some(1), true, &[][..]));
+        assert!(s.champions[0].because.contains("correct on `cpu`"), "{}", s.champions[0].because);
+        k.judgements.insert((0, 0), Judgement::bare(Verdict::Pass));
+        let s = select(&params(2, true), &k);
+        assert_eq!(s.champions[0].variant, Some(0));
+        assert!(!s.champions[0].because.contains("cpu"), "{}", s.champions[0].because);
+    }
+
+    #[test]
+    fn the_fastest_wins_by_more_than_the_margin_only() {
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
+        assert_eq!(select(&params(3, true), &known(&all, &[120.0, 100.0, 100.5])).champions[0].variant, Some(1));
+        assert_eq!(select(&params(3, true), &known(&all, &[100.9, 100.0, 100.5])).champions[0].variant, Some(0));
+    }
+
+    #[test]
+    fn a_time_whose_outputs_were_not_right_is_none() {
+        let mut k = known(&[Verdict::Pass, Verdict::Pass], &[10.0, 100.0]);
+        k.benches.get_mut(&(0, 0)).unwrap().verified = false;
+        assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(1));
+    }
+
+    #[test]
+    fn those_near_the_best_after_few_samples_are_timed_in_full_and_who_fails_there_hides_nobody() {
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Fail("x".into())];
+        let few = known(&all, &[10.0, 100.0, 108.0, 130.0, 1.0]);
+        let mut k = Known { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
+        let ask = |k: &Known| finalists(&params(5, true), &Finals { within: 0.1 }, k).classes.remove(0);
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![0]), "the wrong one counts for nothing");
+        let full = |verified| BenchObserved { verified, ..k.few[&(0, 0)].clone() };
+        let (held, failed) = (full(true), full(false));
+        k.benches.insert((0, 0), held);
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "nobody else is near");
+        k.benches.insert((0, 0), failed);
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(1), vec![1, 2]));
+        // One fast sample among slow ones is enough to be looked at again.
+        k.few.get_mut(&(3, 0)).unwrap().cold.as_mut().unwrap().samples_ns[2] = 109.0;
+        assert_eq!(ask(&k).near, vec![1, 2, 3]);
+        assert_eq!(finalists(&params(5, false), &Finals { within: 0.1 }, &k).classes[0].best, None);
+    }
+
+    #[test]
+    fn who_was_fast_on_few_samples_alone_hides_nobody() {
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
+        let few = known(&all, &[10.0, 50.0, 60.0]);
+        let mut k = Known { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
+        let ask = |k: &Known| finalists(&params(3, true), &Finals { within: 0.1 }, k).classes.remove(0);
+        k.benches.insert((0, 0), known(&all, &[10.9]).benches.remove(&(0, 0)).unwrap());
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "as fast as it said");
+        k.benches.insert((0, 0), known(&all, &[100.0]).benches.remove(&(0, 0)).unwrap());
+        assert_eq!((ask(&k).best, ask(&k).near), (Some(1), vec![1]));
+    }
+
+    #[test]
+    fn pairs_overrule_medians() {
+        let mut k = known(&[Verdict::Pass, Verdict::Pass], &[105.0, 100.0]);
+        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
+        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.03, 0.031]; 8] });
+        assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(1));
+    }
+
+    #[test]
+    fn pairs_at_one_bench_shape_of_two_and_pairs_without_samples_leave_it_to_the_medians() {
+        let mut p = params(2, true);
+        p.shapes = vec!["all".into(); 2];
+        p.bench = vec![0, 1];
+        p.candidates.iter_mut().for_each(|c| c.serves = vec![0, 1]);
+        let mut k = known(&[Verdict::Pass, Verdict::Pass], &[105.0, 100.0]);
+        for v in 0..2 {
+            k.judgements.insert((v, 1), Judgement::bare(Verdict::Pass));
+            k.benches.insert((v, 1), k.benches[&(v, 0)].clone());
+        }
+        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        assert_eq!(select(&p, &k).champions[0].variant, Some(1));
+        k.pairs.insert((0, 1, 1), PairsObserved { blocks: vec![] });
+        assert_eq!(select(&p, &k).champions[0].variant, Some(1));
+        k.pairs.insert((0, 1, 1), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        assert_eq!(select(&p, &k).champions[0].variant, Some(0));
+    }
+
+    #[test]
+    fn whoever_pairs_show_faster_than_the_best_by_medians_is_the_one_to_beat() {
+        let ratio = |centre: f64| PairsObserved { blocks: vec![vec![centre, centre + 0.001]; 8] };
+        let mut k = known(&[Verdict::Pass, Verdict::Pass, Verdict::Pass], &[100.0, 101.0, 102.0]);
+        k.pairs.insert((1, 0, 0), ratio(-0.03));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1));
+        k.pairs.insert((2, 0, 0), ratio(-0.06));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(2));
+        k.pairs.insert((2, 0, 0), ratio(-0.035));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1), "as fast, and declared before");
+    }
+
+    #[test]
+    fn those_near_the_best_are_nominated_and_nobody_else() {
+        let all = vec![Verdict::Pass; 4];
+        let shortlist = |most| Shortlist { within: 0.05, most };
+        let named = |p: &SelectParams, most, k: &Known| {
+            let Nominees { best, near, .. } = nominate(p, &shortlist(most), k).classes.remove(0);
+            (best, near)
+        };
+        let k = known(&all, &[104.0, 106.0, 100.0, 101.0]);
+        assert_eq!(named(&params(4, true), 8, &k), (Some(2), vec![0, 3]));
+        assert_eq!(named(&params(4, true), 2, &k), (Some(2), vec![0]), "the first in declared order");
+        let mut p = params(4, true);
+        p.pinned.insert("all".into(), "v3".into());
+        assert_eq!(named(&p, 2, &k), (Some(2), vec![3]), "the pinned one");
+        let mut wrong = k.clone();
+        wrong.judgements.insert((2, 0), Judgement::bare(Verdict::Fail("x".into())));
+        assert_eq!(named(&params(4, true), 8, &wrong), (Some(3), vec![0, 1]));
+        assert_eq!(named(&params(4, true), 8, &known(&all, &[])), (None, vec![]));
+    }
+
+    #[test]
+    fn a_pin_holds_among_equals_and_not_against_a_faster_one() {
+        let mut p = params(3, true);
+        p.pinned.insert("all".into(), "v2".into());
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
+        assert_eq!(select(&p, &known(&all, &[100.0, 100.0, 100.5])).champions[0].variant, Some(2));
+        assert_eq!(select(&p, &known(&all, &[100.0, 100.0, 150.0])).champions[0].variant, Some(0));
+    }
+
+    #[test]
+    fn each_class_gets_its_champion_from_those_that_serve_it() {
+        let mut p = params(2, false);
+        p.shapes = vec!["a".into(), "b".into()];
+        p.candidates[0].serves = vec![0];
+        p.candidates[1].serves = vec![0, 1];
+        let mut k = known(&[Verdict::Pass, Verdict::Pass], &[]);
+        k.judgements.insert((1, 1), Judgement::bare(Verdict::Pass));
+        let s = select(&p, &k);
+        assert_eq!(s.champions.iter().map(|c| c.variant).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn who_is_timed_and_not_known_to_be_right_everywhere_is_not_said_to_be_untimed() {
+        let s = select(&params(2, true), &known(&[unknown(), unknown()], &[100.0]));
+        assert!(s.champions[0].provisional && s.champions[0].because.contains("; timed, which counts once"));
+        let s = select(&params(2, true), &known(&[unknown(), unknown()], &[]));
+        assert!(s.champions[0].because.ends_with("; not timed"), "{}", s.champions[0].because);
+    }
+}

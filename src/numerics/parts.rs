@@ -1,0 +1,34 @@
+// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+
+/// Code that enters keys.
+pub(crate) const PARTS: &[Part] = &[
+    Part { name: "numerics/references", files: &["reference"], packages: &["libm", "matrixmultiply", "rayon"] },
+    Part {
+        name: "numerics/comparison",
+        files: &["measure/compare.rs", "measure/front.rs", "measure/judge.rs", "measure/pattern.rs"],
+        packages: &[],
+    },
+    Part { name: "numerics/tolerance", files: &["measure/tolerate.rs"], packages: &[] },
+    Part { name: "numerics/calibration", files: &["measure/calibrate.rs"], packages: &[] },
+    Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },
+    Part { name: "numerics/statistics", files: &["measure/stats.rs"], packages: &[] },
+    Part { name: "numerics/search", files: &["measure/search"], packages: &[] },
+    Part { name: "numerics/selection", files: &["measure/select.rs"], packages: &[] },
+    Part { name: "numerics/attribution", files: &["measure/attribute.rs"], packages: &[] },
+    Part {
+        name: "numerics/roofline",
+        files: &["measure/ceiling.rs", "measure/roofline.rs", "measure/derived.rs"],
+        packages: &[],
+    },
+];
+
+/// Code that no key holds, and why.
+#[cfg(test)]
+pub(crate) const APART: &[(&str, &str)] = &[
+    ("lib.rs", "declares"),
+    ("measure/mod.rs", "declares"),
+    ("measure/floor.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/units.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/score.rs", "figures for reports, which no step makes"),
+];

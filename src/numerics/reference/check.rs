@@ -1,0 +1,221 @@
+//! Whether a problem fits its built-in: every message names the tensor or setting, what was expected and what to do. Knows no arithmetic.
+
+use super::bind::Bound;
+use super::builtin::{Kind, SettingKind, Use};
+use super::registry::nearest;
+use kforge_types::model::{Problem, Role};
+
+/// Checks shapes, dtypes, names and settings. A reference of the package's own is not checked here. All errors come at once.
+pub fn check(problem: &Problem) -> Result<(), Vec<String>> {
+    if !matches!(problem.reference, kforge_types::model::Reference::Builtin { .. }) {
+        return Ok(());
+    }
+    let bound = Bound::new(problem).map_err(|error| vec![error])?;
+    let mut check = Check { bound, errors: Vec::new() };
+    // `elementwise` has no fixed names: its own check sees to tensors and params.
+    if !bound.builtin.slots.is_empty() {
+        check.names();
+        check.tensors();
+        check.settings();
+    }
+    if check.errors.is_empty() {
+        (bound.builtin.check)(&mut check);
+    }
+    if check.errors.is_empty() { Ok(()) } else { Err(check.errors) }
+}
+
+/// A check in progress.
+#[derive(Debug)]
+pub(super) struct Check<'a> {
+    /// What is checked.
+    pub(super) bound: Bound<'a>,
+    /// What was found.
+    pub(super) errors: Vec<String>,
+}
+
+impl Check<'_> {
+    /// Notes an error, naming the built-in.
+    pub(super) fn error(&mut self, text: impl std::fmt::Display) {
+        self.errors.push(format!("builtin `{}`: {text}", self.bound.builtin.name));
+    }
+
+    /// Expects a shape of a slot, if the operator has that tensor; `why` says what fixes it.
+    pub(super) fn shape(&mut self, slot: &str, expected: &[usize], why: &str) {
+        if let Some(shape) = self.bound.shape(slot)
+            && shape != expected
+        {
+            let name = self.bound.own_name(slot).to_owned();
+            self.error(format!("`{name}` has shape {shape:?}, expected {expected:?}: {why}"));
+        }
+    }
+
+    /// Expects a rank of a slot and gives its shape.
+    pub(super) fn rank(&mut self, slot: &str, rank: usize, layout: &str) -> Option<Vec<usize>> {
+        let shape = self.bound.shape(slot)?;
+        if shape.len() == rank {
+            return Some(shape);
+        }
+        let name = self.bound.own_name(slot).to_owned();
+        self.error(format!("`{name}` has rank {}, expected {rank}: {layout}", shape.len()));
+        None
+    }
+
+    /// Expects values along these axes of a slot, for operators that make something of nothing otherwise. Other axes may be empty: so is what is made then.
+    pub(super) fn not_empty(&mut self, slot: &str, axes: &[usize]) {
+        if self.bound.shape(slot).is_some_and(|shape| axes.iter().any(|axis| shape[*axis] == 0)) {
+            let name = self.bound.own_name(slot).to_owned();
+            self.error(format!("`{name}` has no value along axis {axes:?}, expected at least one"));
+        }
+    }
+
+    /// Axes of a slot; an error noted if they are out of range.
+    pub(super) fn axes(&mut self, slot: &str) -> Option<Vec<usize>> {
+        let rank = self.bound.shape(slot)?.len();
+        match self.bound.axes(rank) {
+            Ok(axes) => Some(axes),
+            Err(error) => {
+                let name = self.bound.own_name(slot).to_owned();
+                self.error(format!("{error}; `axis` is taken of `{name}`"));
+                None
+            }
+        }
+    }
+
+    /// One axis of a slot.
+    pub(super) fn axis(&mut self, slot: &str) -> Option<usize> {
+        let axes = self.axes(slot)?;
+        if let [axis] = axes.as_slice() {
+            return Some(*axis);
+        }
+        self.error("`axis` must be one axis, not a list");
+        None
+    }
+
+    /// Every tensor and param of the operator must mean something to the built-in, and every given name too.
+    fn names(&mut self) {
+        let bound = self.bound;
+        let slots: Vec<&str> = bound.builtin.slots.iter().map(|s| s.name).collect();
+        let settings: Vec<&str> = bound.builtin.settings.iter().map(|s| s.name).collect();
+        for (name, own) in bound.names {
+            if !slots.contains(&name.as_str()) && !settings.contains(&name.as_str()) {
+                let all = slots.iter().chain(&settings).copied();
+                self.error(format!("has neither tensor nor setting `{name}`{}", nearest(name, all)));
+            } else if bound.problem.tensor(own).is_none() && bound.problem.param(own).is_none() {
+                self.error(format!(
+                    "`{name}` is to be `{own}`, but the operator has neither tensor nor param of that name"
+                ));
+            }
+        }
+        for attribute in bound.attributes.keys() {
+            if !settings.contains(&attribute.as_str()) {
+                self.error(format!("has no attribute `{attribute}`{}", nearest(attribute, settings.iter().copied())));
+            }
+        }
+        for tensor in &bound.problem.tensors {
+            if !slots.iter().any(|slot| bound.own_name(slot) == tensor.name) {
+                let hint = nearest(&tensor.name, slots.iter().copied());
+                self.error(format!("`{}` is none of its tensors{hint}; rename it or say which it is", tensor.name));
+            }
+        }
+        for param in &bound.problem.params {
+            let used = |setting: &&str| {
+                bound.own_name(setting) == param.name
+                    || bound.param(setting).is_some_and(|used| used.name == param.name)
+            };
+            if !settings.iter().any(used) {
+                let hint = nearest(&param.name, settings.iter().copied());
+                self.error(format!(
+                    "the reference does not use param `{}`{hint}; rename it or say which it is",
+                    param.name
+                ));
+            }
+        }
+    }
+
+    fn tensors(&mut self) {
+        let bound = self.bound;
+        for slot in bound.builtin.slots {
+            let own = bound.own_name(slot.name);
+            let Some(tensor) = bound.problem.tensor(own) else {
+                if !slot.optional {
+                    let role = if slot.role == Use::Out { "an output" } else { "an input" };
+                    self.error(format!("needs {role} `{own}`: {}", slot.doc));
+                }
+                continue;
+            };
+            let (wanted, fits) = match slot.role {
+                Use::In => ("an input or inout", tensor.role != Role::Output),
+                Use::Out => ("an output or inout", tensor.role != Role::Input),
+                Use::Inout => ("an inout", tensor.role == Role::Inout),
+            };
+            if !fits {
+                self.error(format!("`{own}` must be {wanted}: {}", slot.doc));
+            }
+            match slot.kind {
+                Kind::Float if !tensor.dtype.is_float() => {
+                    self.error(format!("`{own}` has dtype {}, expected a float dtype", tensor.dtype));
+                }
+                Kind::Int if tensor.dtype.is_float() => {
+                    self.error(format!("`{own}` has dtype {}, expected an integer dtype", tensor.dtype));
+                }
+                _ => {}
+            }
+        }
+        for tensor in bound.problem.written() {
+            let mut slots = bound.builtin.slots.iter().filter(|slot| bound.own_name(slot.name) == tensor.name);
+            if slots.clone().next().is_some() && !slots.any(|slot| slot.role != Use::In) {
+                self.error(format!(
+                    "does not write `{}`, which is an {}",
+                    tensor.name,
+                    match tensor.role {
+                        Role::Inout => "inout",
+                        _ => "output",
+                    }
+                ));
+            }
+        }
+    }
+
+    fn settings(&mut self) {
+        let bound = self.bound;
+        for setting in bound.builtin.settings {
+            let name = setting.name;
+            let given = bound.attributes.contains_key(name);
+            if given && bound.problem.param(bound.own_name(name)).is_some() && bound.param(name).is_none() {
+                self.error(format!("`{name}` is given twice, as attribute and as param; keep one"));
+            }
+            if !given && bound.param(name).is_none() {
+                if setting.required {
+                    self.error(format!("needs `{name}`: {}", setting.doc));
+                }
+                continue;
+            }
+            let (fits, expected) = match setting.kind {
+                SettingKind::Number => (bound.number(name).is_some(), "a number".to_owned()),
+                SettingKind::Integer => (bound.integer(name).is_some(), "an integer".to_owned()),
+                SettingKind::Flag => {
+                    let stated = bound.attributes.get(name).filter(|_| bound.param(name).is_none());
+                    (stated.is_none_or(serde_json::Value::is_boolean), "true or false".to_owned())
+                }
+                SettingKind::Integers => {
+                    (bound.integers(name).is_some(), "an integer or a list of integers".to_owned())
+                }
+                SettingKind::Word(words) => {
+                    (words.contains(&bound.word(name, "").as_str()), format!("one of {}", quoted(words)))
+                }
+            };
+            if !fits {
+                let found = match bound.attributes.get(name) {
+                    Some(value) => value.to_string(),
+                    None => "that param's value".to_owned(),
+                };
+                self.error(format!("`{name}` is {found}, expected {expected}"));
+            }
+        }
+    }
+}
+
+/// Words in back quotes with commas.
+pub(super) fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,62 @@
+//! What an operator costs: arithmetic, compulsory bytes, the length of its longest sum. Knows shapes, not values.
+
+use super::bind::Bound;
+use super::builtin::Work;
+use super::check::check;
+use super::ops::matmul::handed_over as handed_over_by_matmul;
+use kforge_types::model::{Problem, Role};
+
+/// Work of an operator at a shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Arithmetic operations; a multiply-add is two, an elementary function one. 0 where the reference is the package's own.
+    pub flops: f64,
+    /// Bytes if every input is read once and every output written once, in their dtypes, gaps between strides not counted.
+    pub bytes: f64,
+}
+
+/// Cost as the built-in states it.
+pub fn cost(problem: &Problem) -> Cost {
+    let bytes = problem
+        .tensors
+        .iter()
+        .map(|tensor| {
+            let passes = if tensor.role == Role::Inout { 2.0 } else { 1.0 };
+            passes * (tensor.elements() * tensor.dtype.bytes()) as f64
+        })
+        .sum();
+    Cost { flops: work_of(problem).map_or(0.0, |work| work.flops), bytes }
+}
+
+/// The length of the longest sum an output element is made of, at least 1: what rounding errors grow with. For a reference of the package's own,
+/// whose sums are not known, the longest axis of any tensor that is read.
+pub fn reduction_length(problem: &Problem) -> u64 {
+    match work_of(problem) {
+        Some(work) => work.reduction.max(1),
+        None => problem.read().flat_map(|tensor| tensor.shape.iter().copied()).max().unwrap_or(1).max(1),
+    }
+}
+
+/// An estimate of the scalar operations a kernel executes: its arithmetic, or a load or store for every element of every tensor, whichever is more.
+pub fn work(problem: &Problem) -> f64 {
+    let elements: u64 = problem.tensors.iter().map(kforge_types::model::Tensor::elements).sum();
+    cost(problem).flops.max(elements as f64)
+}
+
+/// Bytes of the largest matrix, in float64, of a product that is made on a device where there is one; 0 where the reference makes none that is large enough.
+pub fn handed_over(problem: &Problem) -> u64 {
+    let largest = || {
+        let bound = Bound::new(problem).ok()?;
+        check(problem).ok()?;
+        handed_over_by_matmul(&bound)
+    };
+    let is_float = problem.tensors.iter().any(|tensor| tensor.dtype.is_float());
+    largest().filter(|_| is_float).map_or(0, |elements| 8 * elements as u64)
+}
+
+/// None where there is no built-in, or the problem does not fit it.
+fn work_of(problem: &Problem) -> Option<Work> {
+    let bound = Bound::new(problem).ok()?;
+    check(problem).ok()?;
+    Some((bound.builtin.work)(&bound))
+}

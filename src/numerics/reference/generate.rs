@@ -1,0 +1,371 @@
+//! Inputs of a trial: which distribution a tensor gets, and its values. Knows no operator's arithmetic, only the hints built-ins give
+//! (labels lie below the number of classes). Every element is a function of seed, tensor ordinal and element index ([`super::philox`]), made by
+//! integer arithmetic and at most one rounded multiplication, so that a device can make the same bits; no logarithm or cosine takes part.
+//!
+//! # Distributions
+//!
+//! What each defends against, as a kernel that is right on one of them only is wrong:
+//!
+//! | name | floats | catches |
+//! |---|---|---|
+//! | `normal` | mean 0, variance 1: the sum of eight 32-bit uniforms, so within 4.9 | baseline |
+//! | `uniform` | [-1, 1) | baseline |
+//! | `positive` | (0, 1] | sums that grow: lost carries, half accumulators |
+//! | `wide` | sign, exponent and mantissa uniform: magnitudes over the dtype's range below 2 | lower precision, flushed small values |
+//! | `sparse` | three in four exactly zero, else normal | divisions by zero, skipped work, ties |
+//! | `large` | [-128, 128) for the tensors whose magnitude an operator takes away again, the rest normal; other operators do not take it | missing maximum subtraction, overflowing squares |
+//!
+//! Nothing infinite or NaN is drawn. Magnitudes are such that a product of 4096 terms stays finite in `f16`. Integers: `wide` and `large`
+//! span ±1000 (the whole type where it is narrower), `positive` 1 to 16, `sparse` is zero three times in four, the rest -8 to 8; unsigned types take 0 to 16.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+
+use super::bind::Bound;
+use super::float::{exp2i, round_to, wrap};
+use super::philox::{Stream, permute};
+use super::values::{Values, logical_len, logical_shape};
+use kforge_foundation::base::pieces::PIECE;
+use kforge_types::model::{DType, Init, Problem, Tensor};
+use kforge_types::record::params::Trial;
+
+/// Every distribution by name, for inputs whose `init` is auto.
+pub const DISTRIBUTIONS: [&str; 6] = ["normal", "wide", "sparse", "large", "uniform", "positive"];
+
+/// The distributions that suit a problem, in the order trials take them; `large` only where the built-in stays accurate on it.
+pub fn distributions(problem: &Problem) -> Vec<&'static str> {
+    let large = Bound::new(problem).is_ok_and(|bound| !bound.builtin.large.is_empty());
+    DISTRIBUTIONS.into_iter().filter(|name| *name != "large" || large).collect()
+}
+
+/// The trials of a verification: `count` of them, each with a seed of its own derived from `seed`, distributions in turn.
+pub fn trials(problem: &Problem, seed: u64, count: u32) -> Vec<Trial> {
+    let names = distributions(problem);
+    (0..count)
+        .map(|trial| {
+            let [low, high, ..] = Stream::new(seed, u32::MAX).block(u64::from(trial), 0);
+            Trial {
+                trial,
+                seed: u64::from(low) | u64::from(high) << 32,
+                distribution: names[trial as usize % names.len()].to_owned(),
+            }
+        })
+        .collect()
+}
+
+/// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype.
+/// Memory: eight bytes a value. Errors: inputs that the package's own function makes, an unknown distribution, an `init` that a dtype or shape cannot hold.
+pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Values>, String> {
+    if let Some((file, function)) = &problem.generate_inputs {
+        return Err(format!("inputs are made by `{file}::{function}`, not by the built-in generator"));
+    }
+    let bound = Bound::new(problem).ok();
+    let mut values = BTreeMap::new();
+    for (ordinal, tensor) in problem.tensors.iter().enumerate() {
+        if tensor.role == kforge_types::model::Role::Output {
+            continue;
+        }
+        let hint = bound.as_ref().and_then(|bound| {
+            let small = || (trial.distribution == "large" && !bound.takes_large(&tensor.name)).then_some(Init::Normal);
+            bound.hint(&tensor.name).or_else(small)
+        });
+        values.insert(tensor.name.clone(), tensor_values(tensor, ordinal as u32, hint, trial)?);
+    }
+    Ok(values)
+}
+
+/// The values of one tensor; `hint` takes the place of an auto `init`.
+pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Values, String> {
+    let drawn = Draw::new(tensor, ordinal, hint, trial)?;
+    let len = logical_len(tensor) as u64;
+    Ok(if tensor.dtype.is_float() {
+        let mut values = vec![0.0; len as usize];
+        let pieces = values.par_chunks_mut(PIECE).enumerate();
+        pieces.for_each(|(at, piece)| drawn.floats((at * PIECE) as u64, piece));
+        Values::Float(values)
+    } else {
+        Values::Int((0..len).into_par_iter().map(|i| drawn.int(i)).collect())
+    })
+}
+
+/// How the elements of one tensor are drawn: everything resolved, so that any element can be made alone.
+#[derive(Debug, Clone)]
+pub struct Draw {
+    stream: Stream,
+    dtype: DType,
+    rule: Rule,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Rule {
+    Uniform,
+    Normal,
+    Positive,
+    Wide,
+    Sparse,
+    Large,
+    Range(f64, f64),
+    IntRange(i64, i64),
+    OneHot { row: u64 },
+    Permutation(u64),
+    Offsets { total: u64, last: u64 },
+    Constant(f64),
+}
+
+impl Draw {
+    /// Resolves how a tensor is drawn in a trial.
+    pub fn new(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Self, String> {
+        let init = match (&tensor.init, hint) {
+            (Init::Auto, Some(hint)) => hint,
+            (init, _) => init.clone(),
+        };
+        let name = &tensor.name;
+        let float = tensor.dtype.is_float();
+        let count = |what: &str, n: i64| {
+            u64::try_from(n).map_err(|_| format!("`{name}`: {what} needs a count of at least 0, found {n}"))
+        };
+        let rule = match init {
+            Init::Auto => match trial.distribution.as_str() {
+                "uniform" => Rule::Uniform,
+                "normal" => Rule::Normal,
+                "positive" => Rule::Positive,
+                "wide" => Rule::Wide,
+                "sparse" => Rule::Sparse,
+                "large" => Rule::Large,
+                other => {
+                    return Err(format!(
+                        "unknown distribution `{other}`, expected one of {}",
+                        DISTRIBUTIONS.map(|d| format!("`{d}`")).join(", ")
+                    ));
+                }
+            },
+            Init::Uniform => Rule::Uniform,
+            Init::Normal => Rule::Normal,
+            Init::Positive => Rule::Positive,
+            Init::Range(a, b) if !(a <= b && a.is_finite() && b.is_finite()) => {
+                return Err(format!("`{name}`: range = [{a}, {b}] needs finite bounds in rising order"));
+            }
+            Init::Range(a, b) if float => Rule::Range(a, b),
+            Init::Range(a, b) => Rule::IntRange(a.ceil() as i64, (b.floor() as i64).max(a.ceil() as i64)),
+            Init::OneHot => Rule::OneHot { row: logical_shape(tensor).last().map_or(1, |n| *n as u64).max(1) },
+            Init::Permutation(n) if n < 1 => return Err(format!("`{name}`: permutation of {n}, expected at least 1")),
+            Init::Permutation(n) => Rule::Permutation(count("permutation", n)?),
+            Init::Offsets(total) => {
+                Rule::Offsets { total: count("offsets", total)?, last: (logical_len(tensor) as u64).saturating_sub(1) }
+            }
+            Init::Constant(value) => Rule::Constant(value),
+        };
+        let ends = match rule {
+            Rule::Range(a, b) => Some((a, b)),
+            Rule::Constant(value) if value.is_finite() => Some((value, value)),
+            _ => None,
+        };
+        if let Some((a, b)) = ends
+            && float
+            && !(round_to(tensor.dtype, a).is_finite() && round_to(tensor.dtype, b).is_finite())
+        {
+            return Err(format!("`{name}`: values from {a} to {b} do not fit in {}", tensor.dtype));
+        }
+        let largest = match rule {
+            Rule::IntRange(a, b) => Some((a, b)),
+            Rule::Permutation(n) => Some((0, n as i64 - 1)),
+            Rule::Offsets { total, .. } => Some((0, total as i64)),
+            Rule::Constant(value) if !float => Some((value as i64, value as i64)),
+            _ => None,
+        };
+        if let Some((a, b)) = largest
+            && !float
+            && (wrap(tensor.dtype, a) != a || wrap(tensor.dtype, b) != b)
+        {
+            return Err(format!("`{name}`: values from {a} to {b} do not fit in {}", tensor.dtype));
+        }
+        Ok(Draw { stream: Stream::new(trial.seed, ordinal), dtype: tensor.dtype, rule })
+    }
+
+    /// Elements of a float tensor from `start` on, representable in its dtype.
+    pub fn floats(&self, start: u64, values: &mut [f64]) {
+        match self.rule {
+            Rule::Normal if self.dtype != DType::F8e8m0 => normals(&self.stream, start, values),
+            _ => (start..).zip(&mut *values).for_each(|(index, value)| *value = self.raw(index)),
+        }
+        values.iter_mut().for_each(|value| *value = self.rounded(*value));
+    }
+
+    /// Element `index` of a float tensor, representable in its dtype.
+    pub fn float(&self, index: u64) -> f64 {
+        self.rounded(self.raw(index))
+    }
+
+    fn rounded(&self, raw: f64) -> f64 {
+        let rounded = round_to(self.dtype, raw);
+        // An upper end that is not part of the interval stays out of it after rounding too.
+        match self.rule {
+            Rule::Positive if rounded == 0.0 => super::float::ulp(self.dtype, 0.0),
+            Rule::Uniform if rounded >= 1.0 && self.dtype != DType::F8e8m0 => -1.0,
+            Rule::Range(a, b) if rounded >= b && a < b => round_to(self.dtype, a),
+            _ => rounded,
+        }
+    }
+
+    fn raw(&self, index: u64) -> f64 {
+        // A scale format has neither signs nor zeros: powers of two around one, whatever is asked but ranges and constants.
+        if self.dtype == DType::F8e8m0 && !matches!(self.rule, Rule::Range(..) | Rule::Constant(_)) {
+            return exp2i(self.stream.below(index, 0, 7) as i32 - 3);
+        }
+        match self.rule {
+            Rule::Uniform => 2.0 * self.unit(index) - 1.0,
+            Rule::Normal => normal(&self.stream, index),
+            Rule::Positive => 1.0 - self.unit(index),
+            Rule::Large => 128.0 * (2.0 * self.unit(index) - 1.0),
+            Rule::Range(a, b) => a + (b - a) * self.unit(index),
+            Rule::Wide => self.wide(index),
+            Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0.0,
+            Rule::Sparse => normal(&self.stream, index),
+            Rule::IntRange(..) | Rule::OneHot { .. } | Rule::Permutation(_) | Rule::Offsets { .. } => {
+                self.structured(index) as f64
+            }
+            Rule::Constant(value) => value,
+        }
+    }
+
+    /// Element `index` of an integer tensor, within its dtype.
+    pub fn int(&self, index: u64) -> i64 {
+        let (low, high) = match self.dtype {
+            DType::Bool => (0, 1),
+            DType::I4x2 => (-8, 7),
+            DType::U64 | DType::U32 | DType::U16 | DType::U8 => (0, 16),
+            _ => (-8, 8),
+        };
+        let (widest_low, widest_high) = match self.dtype {
+            DType::Bool | DType::I4x2 => (low, high),
+            DType::I8 => (-128, 127),
+            DType::U8 => (0, 255),
+            DType::U64 | DType::U32 | DType::U16 => (0, 2000),
+            _ => (-1000, 1000),
+        };
+        match self.rule {
+            Rule::Uniform | Rule::Normal => self.between(index, low, high),
+            Rule::Positive => self.between(index, 1, widest_high.min(16)),
+            Rule::Wide | Rule::Large => self.between(index, widest_low, widest_high),
+            Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0,
+            Rule::Sparse => self.between(index, low, high),
+            Rule::Range(a, b) => self.between(index, a as i64, b as i64),
+            Rule::Constant(value) => wrap(self.dtype, value as i64),
+            Rule::IntRange(..) | Rule::OneHot { .. } | Rule::Permutation(_) | Rule::Offsets { .. } => {
+                self.structured(index)
+            }
+        }
+    }
+
+    fn structured(&self, index: u64) -> i64 {
+        match self.rule {
+            Rule::IntRange(a, b) => self.between(index, a, b),
+            Rule::OneHot { row } => i64::from(self.stream.below(index / row, 0, row) == index % row),
+            Rule::Permutation(n) => permute(&self.stream, index % n, n) as i64,
+            Rule::Offsets { total, last } if index >= last => total as i64,
+            Rule::Offsets { .. } if index == 0 => 0,
+            // One point in each of as many equal parts as there are steps: rising, ragged, and the ends are fixed.
+            Rule::Offsets { total, last } => {
+                let fraction = u128::from(self.stream.block(index, 0)[0]);
+                let point = (u128::from(index) << 32) - fraction;
+                ((point * u128::from(total) / u128::from(last)) >> 32) as i64
+            }
+            _ => 0,
+        }
+    }
+
+    fn between(&self, index: u64, low: i64, high: i64) -> i64 {
+        low.wrapping_add(self.stream.below(index, 0, (high.wrapping_sub(low) as u64).saturating_add(1)) as i64)
+    }
+
+    /// In [0, 1), 53 bits.
+    fn unit(&self, index: u64) -> f64 {
+        let b = self.stream.block(index, 0);
+        ((u64::from(b[0]) | u64::from(b[1]) << 32) >> 11) as f64 * exp2i(-53)
+    }
+
+    /// Exponents from the dtype's least useful one to 0, so magnitudes below 2.
+    fn wide(&self, index: u64) -> f64 {
+        let lowest: i32 = match self.dtype {
+            DType::F64 => -60,
+            DType::F32 | DType::Bf16 => -30,
+            DType::F16 | DType::F8e5m2 => -14,
+            DType::F8e4m3 => -6,
+            _ => -1,
+        };
+        let [a, b, c, d] = self.stream.block(index, 0);
+        let steps = u64::from(lowest.unsigned_abs()) + 1;
+        let e = lowest + ((u64::from(a) * steps) >> 32) as i32;
+        let fraction = ((u64::from(b) | u64::from(c) << 32) >> 12) as f64 * exp2i(-52);
+        let magnitude = (1.0 + fraction) * exp2i(e);
+        if d & 1 == 1 { -magnitude } else { magnitude }
+    }
+}
+
+/// The sum of eight uniform words, exact in an i64, centred, and scaled to variance one: sqrt(12 / 8) / 2^32.
+#[inline(always)]
+fn centred(sum: i64) -> f64 {
+    (sum - 4 * ((1i64 << 32) - 1)) as f64 * (1.224_744_871_391_589 * exp2i(-32))
+}
+
+fn normal(stream: &Stream, index: u64) -> f64 {
+    let [a, b] = [0, 1].map(|draw| stream.block(index, draw));
+    centred(a.iter().chain(&b).map(|word| i64::from(*word)).sum())
+}
+
+/// What [`normal`] gives for each index from `start` on.
+#[expect(unsafe_code, reason = "a function is compiled for instructions that not every processor has")]
+fn normals(stream: &Stream, start: u64, values: &mut [f64]) {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has them.
+        return unsafe { normals_avx2(stream, start, values) };
+    }
+    normals_at_once::<4>(stream, start, values);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn normals_avx2(stream: &Stream, start: u64, values: &mut [f64]) {
+    normals_at_once::<16>(stream, start, values);
+}
+
+/// `N` at a time. Whole numbers up to one product that is rounded once: the bits are those of one at a time.
+#[inline(always)]
+fn normals_at_once<const N: usize>(stream: &Stream, start: u64, values: &mut [f64]) {
+    for (at, values) in values.chunks_mut(N).enumerate() {
+        let index = start + (at * N) as u64;
+        let (a, b) = (stream.blocks::<N>(index, 0), stream.blocks::<N>(index, 1));
+        let mut drawn = [0.0; N];
+        for (i, value) in drawn.iter_mut().enumerate() {
+            *value = centred((0..4).map(|word| i64::from(a[word][i]) + i64::from(b[word][i])).sum());
+        }
+        values.copy_from_slice(&drawn[..values.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_made_together_are_those_made_alone() {
+        let stream = Stream::new(7, 3);
+        for (start, count) in [(0, 37), ((1 << 32) - 5, 16), (9, 3)] {
+            let alone: Vec<f64> = (start..start + count).map(|i| normal(&stream, i)).collect();
+            let mut together = vec![0.0; count as usize];
+            normals(&stream, start, &mut together);
+            assert_eq!(together, alone);
+            normals_at_once::<4>(&stream, start, &mut together);
+            assert_eq!(together, alone);
+        }
+        for distribution in DISTRIBUTIONS {
+            let trial = Trial { trial: 0, seed: 7, distribution: distribution.into() };
+            let tensor = Tensor::dense("x", kforge_types::model::Role::Input, DType::F16, &[2 * PIECE as u64 + 5]);
+            let drawn = Draw::new(&tensor, 1, None, &trial).unwrap();
+            let Values::Float(all) = tensor_values(&tensor, 1, None, &trial).unwrap() else { panic!("no floats") };
+            assert!((0..all.len()).all(|i| all[i] == drawn.float(i as u64)), "{distribution}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Expected values of built-in operators in f64 (integers exact), and their scales. Knows no comparison and no tolerance.
+//!
+//! Sums are compensated ([`super::rows`]); matrix products add 256 terms at a time in a fixed order. Elementary functions come from `libm`, not
+//! from the system's mathematics library, so that the digest of an expectation is the same on every machine (for matrix products: every one
+//! with fused multiply-add). The scale S of an output is its operator on absolute values: what a rounding error of an accumulator is
+//! proportional to. Each built-in's documentation says what that means for it; integer outputs have none.
+//!
+//! Memory: eight bytes for every value of every tensor, as much again for what lies along another axis than the last, twice the outputs where S is asked for.
+
+use std::collections::BTreeMap;
+
+use super::bind::{Bound, Call};
+use super::check::check;
+use super::gemm::Elsewhere;
+use super::values::{Values, logical_len};
+use kforge_types::model::{Problem, Role};
+
+/// Whether an output can have a scale: of a built-in every output of floats has. A reference of the package's own may give one for any of those.
+pub fn has_scale(problem: &Problem, output: &str) -> bool {
+    problem.tensor(output).is_some_and(|tensor| tensor.role != Role::Input && tensor.dtype.is_float())
+}
+
+/// Expected values.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OracleOutput {
+    /// Every written tensor, row-major, before rounding to its dtype.
+    pub outputs: BTreeMap<String, Values>,
+    /// The operator on absolute values, for float outputs, where it was asked for.
+    pub scales: BTreeMap<String, Vec<f64>>,
+}
+
+/// Computes every written tensor. `inputs` holds every tensor that is read. Errors: the problem does not fit its built-in (all that is wrong
+/// with it), values are missing, or indices among them are out of range.
+pub fn expected(problem: &Problem, inputs: &BTreeMap<String, Values>, scale: bool) -> Result<OracleOutput, String> {
+    expected_with(problem, inputs, scale, None)
+}
+
+/// The same, to the same bits, with someone who makes large products of matrices.
+pub fn expected_with(
+    problem: &Problem,
+    inputs: &BTreeMap<String, Values>,
+    scale: bool,
+    elsewhere: Option<&dyn Elsewhere>,
+) -> Result<OracleOutput, String> {
+    check(problem).map_err(|errors| errors.join("\n"))?;
+    let bound = Bound::new(problem)?;
+    let produced = (bound.builtin.run)(&Call { bound, inputs, elsewhere }, scale)?;
+    let mut output = OracleOutput::default();
+    for (slot, values) in produced.values {
+        let Some(tensor) = bound.tensor(&slot).filter(|tensor| tensor.role != Role::Input) else { continue };
+        let values = values.as_kind_of(tensor.dtype);
+        if values.len() != logical_len(tensor) {
+            return Err(format!(
+                "BUG: builtin `{}` gave {} values for `{}` of {}",
+                bound.builtin.name,
+                values.len(),
+                tensor.name,
+                logical_len(tensor)
+            ));
+        }
+        output.outputs.insert(tensor.name.clone(), values);
+    }
+    for (slot, values) in produced.scales {
+        if let Some(tensor) = bound.tensor(&slot).filter(|t| t.role != Role::Input && t.dtype.is_float()) {
+            output.scales.insert(tensor.name.clone(), values);
+        }
+    }
+    match problem.written().find(|tensor| !output.outputs.contains_key(&tensor.name)) {
+        Some(tensor) => Err(format!("builtin `{}` does not compute `{}`", bound.builtin.name, tensor.name)),
+        None => Ok(output),
+    }
+}

@@ -1,0 +1,137 @@
+//! A tensor as rows over the axes that an operator works along, and sums that lose nothing. Knows no operator.
+
+use rayon::prelude::*;
+
+use super::values::Values;
+use kforge_types::model::bound::contiguous;
+
+/// How a tensor splits into rows: `axes` lie along each row, in their order, the others count the rows, row-major.
+#[derive(Debug, Clone)]
+pub(super) struct Rows {
+    /// How many rows.
+    pub(super) count: usize,
+    /// Values a row.
+    pub(super) len: usize,
+    /// Position of each row's first value; none where rows lie one after another.
+    bases: Option<Vec<usize>>,
+    /// Position of each value relative to its row's first.
+    offsets: Vec<usize>,
+}
+
+/// How many values a row along these axes has.
+pub(super) fn length(shape: &[usize], axes: &[usize]) -> usize {
+    axes.iter().map(|axis| shape[*axis]).product()
+}
+
+impl Rows {
+    /// Rows of a row-major tensor of this shape along these (sorted) axes.
+    pub(super) fn new(shape: &[usize], axes: &[usize]) -> Self {
+        let strides = contiguous(&shape.iter().map(|n| *n as u64).collect::<Vec<_>>());
+        let walk = |wanted: bool| {
+            let mut places = vec![0usize];
+            for axis in (0..shape.len()).filter(|axis| axes.contains(axis) == wanted) {
+                let (extent, stride) = (shape[axis], strides[axis] as usize);
+                places = places.iter().flat_map(|p| (0..extent).map(move |i| p + i * stride)).collect();
+            }
+            places
+        };
+        let trailing = axes.iter().copied().eq(shape.len() - axes.len()..shape.len());
+        let len = length(shape, axes);
+        let count = (0..shape.len()).filter(|axis| !axes.contains(axis)).map(|axis| shape[axis]).product();
+        if trailing {
+            Rows { count, len, bases: None, offsets: Vec::new() }
+        } else {
+            Rows { count, len, bases: Some(walk(false)), offsets: walk(true) }
+        }
+    }
+
+    /// The position in the tensor of value `i` of row `row`.
+    pub(super) fn place(&self, row: usize, i: usize) -> usize {
+        match &self.bases {
+            None => row * self.len + i,
+            Some(bases) => bases[row] + self.offsets[i],
+        }
+    }
+
+    /// The tensor's values row after row. A copy of the tensor where rows are not contiguous already.
+    pub(super) fn gather<'a, T: Copy + Send + Sync>(&self, values: &'a [T]) -> std::borrow::Cow<'a, [T]> {
+        if self.bases.is_none() {
+            return values.into();
+        }
+        let places = (0..self.count * self.len).into_par_iter();
+        places.map(|k| values[self.place(k / self.len, k % self.len)]).collect::<Vec<_>>().into()
+    }
+
+    /// The other way: values row after row back to the tensor's order.
+    pub(super) fn scatter<T: Copy + Default>(&self, rows: Vec<T>) -> Vec<T> {
+        if self.bases.is_none() {
+            return rows;
+        }
+        let mut values = vec![T::default(); rows.len()];
+        for (k, value) in rows.into_iter().enumerate() {
+            values[self.place(k / self.len, k % self.len)] = value;
+        }
+        values
+    }
+
+    /// `f` of every row, in parallel, one result a row. A row may be empty.
+    pub(super) fn reduce<T: Copy + Send + Sync, R: Send>(&self, values: &[T], f: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+        let rows = self.gather(values);
+        (0..self.count).into_par_iter().map(|row| f(&rows[row * self.len..(row + 1) * self.len])).collect()
+    }
+
+    /// Every row replaced by what `f` (given the row's number) makes of it, in parallel.
+    pub(super) fn map<T, R>(&self, values: &[T], f: impl Fn(usize, &[T], &mut [R]) + Sync) -> Vec<R>
+    where
+        T: Copy + Send + Sync,
+        R: Copy + Default + Send + Sync,
+    {
+        let rows = self.gather(values);
+        let mut made = vec![R::default(); rows.len()];
+        if self.len > 0 {
+            let pairs = made.par_chunks_mut(self.len).zip(rows.par_chunks(self.len)).enumerate();
+            pairs.for_each(|(row, (out, row_values))| f(row, row_values, out));
+        }
+        self.scatter(made)
+    }
+}
+
+/// A sum with Neumaier's compensation (A. Neumaier, ZAMM 54, 1974): its error is about one rounding of the result, whatever the length,
+/// unless the terms cancel by more than 1e15. Infinities and NaN come out as plain addition gives them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sum {
+    total: f64,
+    lost: f64,
+}
+
+impl Sum {
+    /// Adds a term.
+    pub(super) fn add(&mut self, x: f64) {
+        let next = self.total + x;
+        self.lost += if self.total.abs() >= x.abs() { (self.total - next) + x } else { (x - next) + self.total };
+        self.total = next;
+    }
+
+    /// The sum so far.
+    pub(super) fn value(self) -> f64 {
+        if self.total.is_finite() { self.total + self.lost } else { self.total }
+    }
+}
+
+/// The compensated sum of terms.
+pub(super) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
+    let mut total = Sum::default();
+    terms.for_each(|x| total.add(x));
+    total.value()
+}
+
+/// A tensor's values permuted: `axes[k]` is the axis of the source that becomes axis k.
+pub(super) fn transposed(values: &Values, shape: &[usize], axes: &[usize]) -> Values {
+    let strides = contiguous(&shape.iter().map(|n| *n as u64).collect::<Vec<_>>());
+    let mut places = vec![0usize];
+    for axis in axes {
+        let stride = strides[*axis] as usize;
+        places = places.iter().flat_map(|p| (0..shape[*axis]).map(move |i| p + i * stride)).collect();
+    }
+    values.take(places.into_iter())
+}

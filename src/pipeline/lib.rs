@@ -1,0 +1,13 @@
+//! What kforge decides: which steps there are ([`plan`]), what a round tries next ([`optimize`]), what pure steps conclude ([`step`]), what people read
+//! ([`report`]), and what leaves a workspace or comes to it ([`release`]).
+//!
+//! The rooms stand in their order of import: a room uses only rooms above its own.
+
+pub mod plan;
+pub mod optimize;
+pub mod step;
+pub mod report;
+pub mod release;
+
+/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -1,0 +1,464 @@
+//! From a briefing to an answer: the judge where there is something to judge, then the coder; repetitions, budgets, and a record of every reply before anything
+//! is made of it. Does not decide what is asked, and does not judge what was written.
+//!
+//! A reply is on disk before it is read. So whatever happens after it (a kill, a crash, a full disk in the next step), the same question finds it there and
+//! nothing is paid for twice; that holds for replies that were no good too.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::clock::TICK;
+use super::command::Program;
+use super::http::{self, Endpoint};
+use super::key::{Key, Redactor};
+use super::ledger::{Admission, Ledger, Reserve, is_bounded, price};
+use super::{AskError, AskEvent, Clock, Failure, Got};
+use crate::optimize::agents::briefing::Briefing;
+use crate::optimize::agents::prompt::prompt;
+use crate::optimize::agents::reply::{Expected, Said, parse_reply};
+use kforge_engine::answers::{Answers, Asked, Reply};
+use kforge_foundation::config::Environment;
+use kforge_types::model::Agent;
+use kforge_types::model::agent::Reach;
+use kforge_types::record::answer::{ANSWER_FORMAT, Advice, Answer, Exchange, Prompt, Proposal, Question};
+
+/// Longest pause between two tries that an agent has not asked for; pauses double from one second.
+const LONGEST_PAUSE_S: u64 = 60;
+
+/// Longest wait that an agent is granted.
+const LONGEST_WAIT_S: u64 = 900;
+
+/// What asking needs of the world.
+pub struct Surroundings<'a> {
+    /// Where replies are kept.
+    pub answers: Answers,
+    /// Every agent of the package: their keys are taken out of all texts, whoever is asked.
+    pub agents: &'a [Agent],
+    /// The environment, for keys, proxies and programs.
+    pub environment: &'a Environment,
+    /// Whether the network is not to be used.
+    pub offline: bool,
+    /// Set when the user interrupts.
+    pub interrupted: &'a AtomicBool,
+    /// The folder of the package, where programs are run.
+    pub folder: &'a Path,
+    /// The clock: one for all of a run, because rates count by it.
+    pub clock: Arc<dyn Clock>,
+    /// What was spent in this run so far, and who may start when.
+    pub ledger: &'a Ledger,
+    /// The place of the question among those that are asked at the same time: the first goes first.
+    pub order: usize,
+}
+
+/// The agents of a package, as one question asks them. Questions that are asked at the same time have one each, and share the ledger.
+pub struct Asking<'a> {
+    around: Surroundings<'a>,
+    redactor: Redactor,
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.leaves();
+    }
+}
+
+/// One request with its repetitions.
+struct Wanted<'q> {
+    question: &'q Question,
+    briefing: &'q Briefing,
+    expected: Expected,
+    advice: Option<&'q Advice>,
+    agent: &'q Agent,
+    /// Who is asked after it, if it is not the last.
+    next: Option<&'q Agent>,
+    /// What that request may take at most, where it is to be held back for it.
+    then: Option<Reserve>,
+}
+
+/// What came of it.
+struct Came {
+    said: Result<Said, String>,
+    exchanges: Vec<Exchange>,
+    /// When the last reply came.
+    at: String,
+}
+
+impl<'a> Asking<'a> {
+    /// Nobody has been asked yet.
+    pub fn new(around: Surroundings<'a>) -> Self {
+        let redactor = Redactor::of(around.agents.iter().filter_map(key_variable), around.environment);
+        Asking { around, redactor }
+    }
+
+    /// Gives up the question's place: those behind it need not wait for it.
+    pub fn leaves(&self) {
+        self.around.ledger.leaves(self.around.order);
+    }
+
+    /// Takes the question's place in the order of those that are asked at the same time, before any of them is: with whoever is to be asked for it first.
+    ///
+    /// # Errors
+    /// What was answered before cannot be read.
+    pub fn expects(
+        &self,
+        question: &Question,
+        briefing: &Briefing,
+        judge: Option<&Agent>,
+        coder: &Agent,
+    ) -> Result<(), AskError> {
+        let Surroundings { ledger, order, .. } = self.around;
+        if let Some((judge, expected)) = judge.zip(to_judge(briefing))
+            && self.is_to_ask(question, expected, judge)?
+        {
+            ledger.expects(judge, order);
+            if is_bounded(coder) && self.is_to_ask(question, Expected::Proposal, coder)? {
+                // It is asked for together with the judge's: see the ledger.
+                ledger.expects(coder, order);
+            }
+            return Ok(());
+        }
+        ledger.expects(coder, order);
+        Ok(())
+    }
+
+    /// Whether nothing of an agent is on record for a question.
+    fn is_to_ask(&self, question: &Question, expected: Expected, agent: &Agent) -> Result<bool, AskError> {
+        let (role, agent) = (expected.role(), agent.identity());
+        let asked = Asked { question: question.clone(), role, agent, number: 0 };
+        Ok(self.around.answers.reply(&asked)?.is_none())
+    }
+
+    /// Asks for one attempt at a round: the judge for a diagnosis of the parent, or for a correction of what failed, if it has anything to go by; then the
+    /// coder, with that advice. A judge whose replies are no good gives no advice; a coder's make an answer that is refused, because it was paid for.
+    ///
+    /// The answer is not recorded; its replies are. The same question finds them, so that an answer is made again word for word.
+    ///
+    /// # Errors
+    /// There is no answer: see [`AskError`].
+    pub fn ask(
+        &self,
+        question: &Question,
+        briefing: &Briefing,
+        judge: Option<&Agent>,
+        coder: &Agent,
+        on_event: &mut dyn FnMut(AskEvent),
+    ) -> Result<Answer, AskError> {
+        let (mut advice, mut exchanges) = (None, vec![]);
+        if let Some((judge, expected)) = judge.zip(to_judge(briefing)) {
+            let then = match self.is_to_ask(question, Expected::Proposal, coder)? {
+                true => Some(Reserve::of(
+                    coder,
+                    &self.prompt(Expected::Proposal, briefing, expected.longest_advice().as_ref(), None),
+                )),
+                false => None,
+            };
+            let next = Some(coder);
+            let wanted = Wanted { question, briefing, expected, advice: None, agent: judge, next, then };
+            let came = self.request(&wanted, on_event)?;
+            exchanges.extend(came.exchanges);
+            if let Ok(Said::Advice(said)) = came.said {
+                advice = Some(said);
+            }
+            // Whatever the judge was asked or not: what comes next of this question is for the coder.
+            self.around.ledger.moves(coder, self.around.order);
+        }
+        let wanted = Wanted {
+            question,
+            briefing,
+            expected: Expected::Proposal,
+            advice: advice.as_ref(),
+            agent: coder,
+            next: None,
+            then: None,
+        };
+        let came = self.request(&wanted, on_event)?;
+        exchanges.extend(came.exchanges);
+        let (proposal, refused): (Option<Proposal>, Option<String>) = match came.said {
+            Ok(Said::Proposal(proposal)) => (Some(proposal), None),
+            Ok(Said::Advice(_)) => (None, Some("it answers as a judge".into())),
+            Err(why) => (None, Some(why)),
+        };
+        let answered_at = came.at;
+        let question = question.clone();
+        Ok(Answer { format: ANSWER_FORMAT, question, answered_at, advice, proposal, refused, exchanges })
+    }
+
+    /// A prompt as it is sent.
+    fn prompt(&self, expected: Expected, briefing: &Briefing, advice: Option<&Advice>, why: Option<&str>) -> Prompt {
+        let sent = prompt(expected, briefing, advice, why);
+        Prompt { system: self.redactor.clean(sent.system), user: self.redactor.clean(sent.user) }
+    }
+
+    /// Asks until a reply is good, or as often as the agent may be asked.
+    fn request(&self, wanted: &Wanted<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<Came, AskError> {
+        let (role, agent) = (wanted.expected.role(), wanted.agent);
+        let (mut exchanges, mut why, mut failures, mut number) = (vec![], None, 0, 0);
+        loop {
+            let sent = self.prompt(wanted.expected, wanted.briefing, wanted.advice, why.as_deref());
+            let asked = Asked { question: wanted.question.clone(), role, agent: agent.identity(), number };
+            let reply = match self.around.answers.reply(&asked)? {
+                Some(reply) => {
+                    let differs = reply.exchange.prompt != sent;
+                    on_event(AskEvent::Recalled { role, agent: agent.name.clone(), differs });
+                    reply
+                }
+                None => self.fetch(wanted, &asked, &sent, &mut failures, on_event)?,
+            };
+            let said = match reply.cut {
+                true => Err("it breaks off: the most tokens that an answer may have were reached".into()),
+                false => parse_reply(wanted.expected, &reply.exchange.reply, wanted.briefing),
+            };
+            let mut exchange = reply.exchange;
+            exchange.refused = said.as_ref().err().cloned();
+            exchanges.push(exchange);
+            let name = || agent.name.clone();
+            match said {
+                Err(wrong) if number + failures < agent.retries => {
+                    on_event(AskEvent::Retrying { role, agent: name(), why: wrong.clone(), in_s: 0.0 });
+                    why = Some(wrong);
+                    number += 1;
+                }
+                said => {
+                    if let Err(why) = &said {
+                        on_event(AskEvent::Refused { role, agent: name(), why: why.clone() });
+                    }
+                    return Ok(Came { said, exchanges, at: reply.answered_at });
+                }
+            }
+        }
+    }
+
+    /// Asks the agent itself until a reply comes, which is kept. `failures` counts the tries that brought none.
+    fn fetch(
+        &self,
+        wanted: &Wanted<'_>,
+        asked: &Asked,
+        prompt: &Prompt,
+        failures: &mut u32,
+        on_event: &mut dyn FnMut(AskEvent),
+    ) -> Result<Reply, AskError> {
+        let agent = wanted.agent;
+        let name = || agent.name.clone();
+        // Before anything is paid for, everyone who is going to be asked can be.
+        for agent in std::iter::once(agent).chain(wanted.next) {
+            self.ready(agent)?;
+        }
+        loop {
+            let reserve = Reserve::of(agent, prompt);
+            self.starts(agent, reserve, wanted.next.zip(wanted.then), on_event)?;
+            on_event(AskEvent::Asking { role: asked.role, agent: name() });
+            let came = self.send(wanted, asked, prompt);
+            let own = 1u64.checked_shl(*failures).unwrap_or(LONGEST_PAUSE_S).min(LONGEST_PAUSE_S);
+            let pause = |after_s: Option<u64>| Duration::from_secs(own.max(after_s.unwrap_or(0)));
+            let (reply, alone) = match &came {
+                Ok(Ok(reply)) => (Some(&reply.exchange), None),
+                // It is the agent that has too much to do, not this request: every other one would be one too many, too.
+                Ok(Err(Failure::Again { after_s, busy: true, .. })) if after_s.is_none_or(|s| s <= LONGEST_WAIT_S) => {
+                    (None, Some(self.around.clock.now() + pause(*after_s)))
+                }
+                _ => (None, None),
+            };
+            self.around.ledger.settle(agent, reserve, reply, alone);
+            let (why, after_s) = match came? {
+                Ok(reply) => {
+                    let Exchange { tokens, money, took_ms, .. } = reply.exchange;
+                    on_event(AskEvent::Answered { role: asked.role, agent: name(), tokens, money, took_ms });
+                    return Ok(reply);
+                }
+                Err(Failure::Interrupted) => return Err(AskError::Interrupted),
+                Err(Failure::Never(why)) => {
+                    return Err(AskError::Denied { agent: name(), why: self.redactor.clean(why) });
+                }
+                Err(Failure::Again { why, after_s, .. }) => (self.redactor.clean(why), after_s),
+            };
+            if asked.number + *failures >= agent.retries {
+                return Err(AskError::Unreachable { agent: name(), why });
+            }
+            if let Some(s) = after_s.filter(|s| *s > LONGEST_WAIT_S) {
+                return Err(AskError::Unreachable {
+                    agent: name(),
+                    why: format!("{why}; it asks to be left alone for {s} s"),
+                });
+            }
+            let pause = pause(after_s);
+            *failures += 1;
+            on_event(AskEvent::Retrying { role: asked.role, agent: name(), why, in_s: pause.as_secs_f64() });
+            self.pause(pause)?;
+        }
+    }
+
+    /// Waits until a request may start, together with the one that is to follow it, and has it started.
+    fn starts(
+        &self,
+        agent: &Agent,
+        reserve: Reserve,
+        then: Option<(&Agent, Reserve)>,
+        on_event: &mut dyn FnMut(AskEvent),
+    ) -> Result<(), AskError> {
+        let Surroundings { ledger, order, .. } = self.around;
+        loop {
+            if self.is_interrupted() {
+                return Err(AskError::Interrupted);
+            }
+            match ledger.admit(agent, order, reserve, then, self.around.clock.now()) {
+                Admission::Go => return Ok(()),
+                Admission::Busy => ledger.wait(TICK),
+                Admission::Spent(what) => return Err(AskError::Spent { agent: agent.name.clone(), what }),
+                Admission::After(held) => {
+                    on_event(AskEvent::Waiting { agent: agent.name.clone(), for_s: held.as_secs_f64() });
+                    self.pause(held)?;
+                }
+            }
+        }
+    }
+
+    /// One request, and its reply kept.
+    fn send(&self, wanted: &Wanted<'_>, asked: &Asked, prompt: &Prompt) -> Result<Result<Reply, Failure>, AskError> {
+        let keeper = Keeper {
+            answers: self.around.answers.clone(),
+            clock: Arc::clone(&self.around.clock),
+            redactor: self.redactor.clone(),
+            began: self.around.clock.now(),
+            agent: wanted.agent.clone(),
+            asked: asked.clone(),
+            prompt: prompt.clone(),
+        };
+        match &wanted.agent.reach {
+            Reach::Command { program } => {
+                let program = self.program(program, wanted.agent);
+                match program.ask(asked.role, wanted.question, prompt, self.around.interrupted) {
+                    Ok(got) => Ok(Ok(keeper.keep(got)?)),
+                    Err(failure) => Ok(Err(failure)),
+                }
+            }
+            Reach::Http { .. } => {
+                let endpoint = self.endpoint(wanted.agent)?;
+                let (sender, receiver) = mpsc::channel();
+                // A thread of its own, so that an interruption is seen while the endpoint thinks. It keeps the reply itself: one that comes after the
+                // interruption, while this process still is there, is not lost.
+                let work = move || {
+                    let came = endpoint.ask(&keeper.prompt).map(|got| keeper.keep(got));
+                    let _ = sender.send(came);
+                };
+                if let Err(e) = std::thread::Builder::new().name("agent".into()).spawn(work) {
+                    return Ok(Err(Failure::Never(format!("no thread could be started for the request: {e}"))));
+                }
+                loop {
+                    match receiver.recv_timeout(TICK) {
+                        Ok(Ok(kept)) => return Ok(Ok(kept?)),
+                        Ok(Err(failure)) => return Ok(Err(failure)),
+                        Err(RecvTimeoutError::Timeout) if self.is_interrupted() => {
+                            return Ok(Err(Failure::Interrupted));
+                        }
+                        Err(RecvTimeoutError::Timeout) => {}
+                        Err(RecvTimeoutError::Disconnected) => {
+                            return Ok(Err(Failure::Never("the request broke off inside kforge".into())));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether an agent can be asked at all.
+    fn ready(&self, agent: &Agent) -> Result<(), AskError> {
+        match &agent.reach {
+            Reach::Command { program } => {
+                let file = self.program(program, agent).file();
+                file.map(drop).map_err(|why| AskError::Denied { agent: agent.name.clone(), why })
+            }
+            Reach::Http { .. } if self.around.offline => Err(AskError::Offline(agent.name.clone())),
+            Reach::Http { .. } => self.endpoint(agent).map(drop),
+        }
+    }
+
+    fn program<'p>(&'p self, words: &'p [String], agent: &Agent) -> Program<'p> {
+        let Surroundings { folder, environment, .. } = self.around;
+        Program { words, folder, environment, limit: Duration::from_secs(agent.time_limit_s) }
+    }
+
+    fn endpoint(&self, agent: &Agent) -> Result<Endpoint, AskError> {
+        let Reach::Http { url, model, temperature, max_tokens, .. } = &agent.reach else {
+            return Err(AskError::Denied { agent: agent.name.clone(), why: "it is no endpoint".into() });
+        };
+        let environment = self.around.environment;
+        let key = key_variable(agent).map(|variable| Key::of(variable, environment)).transpose();
+        let key = key.map_err(|why| AskError::NoKey { agent: agent.name.clone(), why })?;
+        let proxy = http::proxy(&url.value, environment);
+        let proxy = proxy.map_err(|why| AskError::Denied { agent: agent.name.clone(), why })?;
+        Ok(Endpoint {
+            url: url.value.clone(),
+            model: model.clone(),
+            key,
+            temperature: *temperature,
+            max_tokens: *max_tokens,
+            limit: Duration::from_secs(agent.time_limit_s),
+            proxy,
+            redactor: self.redactor.clone(),
+        })
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.around.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Waits for time to pass.
+    fn pause(&self, time: Duration) -> Result<(), AskError> {
+        self.around.clock.wait(time, self.around.interrupted);
+        if self.is_interrupted() { Err(AskError::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Makes a record of a reply and keeps it.
+struct Keeper {
+    answers: Answers,
+    clock: Arc<dyn Clock>,
+    redactor: Redactor,
+    began: Duration,
+    agent: Agent,
+    asked: Asked,
+    prompt: Prompt,
+}
+
+impl Keeper {
+    fn keep(&self, got: Got) -> io::Result<Reply> {
+        let took = self.clock.now().saturating_sub(self.began);
+        let exchange = Exchange {
+            role: self.asked.role,
+            agent: self.asked.agent.clone(),
+            prompt: self.prompt.clone(),
+            reply: self.redactor.clean(got.reply),
+            refused: None,
+            tokens: got.tokens,
+            money: got.tokens.and_then(|tokens| price(&self.agent, tokens)),
+            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        };
+        let reply = Reply { answered_at: self.clock.today(), exchange, cut: got.cut };
+        self.answers.keep(&self.asked, reply)
+    }
+}
+
+/// The variable that holds an agent's key.
+fn key_variable(agent: &Agent) -> Option<&str> {
+    match &agent.reach {
+        Reach::Http { key, .. } => key.as_ref().map(|key| key.value.as_str()),
+        Reach::Command { .. } => None,
+    }
+}
+
+/// What a judge has to go by, if anything.
+fn to_judge(briefing: &Briefing) -> Option<Expected> {
+    if briefing.attempt > 0 {
+        return briefing.failed.as_ref().map(|_| Expected::Correction);
+    }
+    let parent = briefing.parent.as_ref()?;
+    (parent.verified || parent.time_ns.is_some() || !briefing.metrics.is_empty()).then_some(Expected::Diagnosis)
+}
+
+#[cfg(test)]
+#[path = "tests/mod.rs"]
+mod tests;

@@ -1,0 +1,94 @@
+//! Asks a program: the prompt on its standard input, the answer from its standard output. Knows processes; does not read the answer.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use super::{Failure, Got};
+use kforge_foundation::config::Environment;
+use kforge_foundation::process::{self, Command, End};
+use kforge_project::toolchain;
+use kforge_types::record::answer::{Prompt, Question, Role};
+
+/// Bytes of an answer beyond which it is none.
+const LONGEST: usize = 4 << 20;
+
+/// Lines of what a failing program said last that are told.
+const LAST_LINES: usize = 12;
+
+/// A program that can be asked.
+pub(super) struct Program<'a> {
+    /// The program and its arguments.
+    pub(super) words: &'a [String],
+    /// The folder of the package.
+    pub(super) folder: &'a Path,
+    /// Its environment, and where programs are.
+    pub(super) environment: &'a Environment,
+    /// After which it is given up.
+    pub(super) limit: Duration,
+}
+
+impl Program<'_> {
+    /// The program's file.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn file(&self) -> Result<PathBuf, String> {
+        let name = self.words.first().map(String::as_str).unwrap_or_default();
+        if name.contains('/') {
+            let file = self.folder.join(name);
+            if !toolchain::is_executable(&file) {
+                return Err(format!(
+                    "program `{name}` is no executable file of the package's folder `{}`",
+                    self.folder.display()
+                ));
+            }
+            return std::path::absolute(&file).map_err(|e| format!("program `{name}`: {e}"));
+        }
+        toolchain::on_path(name, self.environment.path()).ok_or_else(|| format!("program `{name}` is not on PATH"))
+    }
+
+    /// Asks it, and waits.
+    pub(super) fn ask(
+        &self,
+        role: Role,
+        question: &Question,
+        prompt: &Prompt,
+        interrupted: &AtomicBool,
+    ) -> Result<Got, Failure> {
+        let mut command = Command::new(self.file().map_err(Failure::Never)?)
+            .args(self.words.iter().skip(1))
+            .dir(self.folder)
+            .stdin(format!("{}\n\n{}", prompt.system.trim_end(), prompt.user))
+            .capture(LONGEST);
+        for (name, value) in self.environment.all() {
+            command = command.env(name, value);
+        }
+        command = command
+            .env("KFORGE_ROLE", role.name())
+            .env("KFORGE_ROUND", question.round.to_string())
+            .env("KFORGE_ATTEMPT", question.attempt.to_string());
+        let again = |why: String| Failure::Again { why, after_s: None, busy: false };
+        let done = match process::run(&command, Some(self.limit), interrupted) {
+            Ok(done) => done,
+            Err(e) => return Err(Failure::Never(e.to_string())),
+        };
+        match done.end {
+            End::Interrupted => return Err(Failure::Interrupted),
+            End::Exited(0) => {}
+            end => {
+                let said = done.stderr.text();
+                let lines: Vec<&str> = said.trim_end().lines().collect();
+                let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+                let colon = if last.is_empty() { "" } else { ":\n" };
+                return Err(again(format!("`{}` {end}{colon}{last}", command.line())));
+            }
+        }
+        // More than anybody reads is an answer too, and no good.
+        let reply = match done.stdout.whole() {
+            Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            None => Got::flood(LONGEST as u64),
+        };
+        Ok(Got { reply, tokens: None, cut: false })
+    }
+}

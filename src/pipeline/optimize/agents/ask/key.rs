@@ -1,0 +1,86 @@
+//! Keys of endpoints. Nothing prints one: a key has no text but the one that is sent, and every text that comes from an agent loses those that stand in it.
+
+use kforge_foundation::config::Environment;
+
+/// What stands in place of a key.
+const REDACTED: &str = "[key]";
+
+/// Characters below which a key is none: local servers take any word, and taking `EMPTY` or `none` out of sources would break them.
+const SHORTEST: usize = 8;
+
+/// A key. It has neither `Debug` nor `Display`, so that no message can hold it by mistake.
+#[derive(Clone)]
+pub(super) struct Key(String);
+
+impl Key {
+    /// The key in a variable.
+    ///
+    /// # Errors
+    /// What is wrong with the variable, without its value.
+    pub(super) fn of(variable: &str, environment: &Environment) -> Result<Self, String> {
+        let text = environment.get(variable).map(str::trim).filter(|key| !key.is_empty());
+        let Some(text) = text else {
+            return Err(format!("the environment variable `{variable}` is not set"));
+        };
+        if !text.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(format!("the environment variable `{variable}` holds what no header can hold"));
+        }
+        Ok(Key(text.into()))
+    }
+
+    /// The header by which it is sent.
+    pub(super) fn header(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
+/// Takes keys out of texts.
+#[derive(Clone)]
+pub(super) struct Redactor(Vec<String>);
+
+impl Redactor {
+    /// Of these variables, those that are set.
+    pub(super) fn of<'v>(variables: impl IntoIterator<Item = &'v str>, environment: &Environment) -> Self {
+        let keys = variables.into_iter().filter_map(|variable| Key::of(variable, environment).ok());
+        let mut keys: Vec<String> = keys.map(|key| key.0).collect();
+        keys.retain(|key| key.len() >= SHORTEST);
+        // The longest first: one may begin like another.
+        keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
+        keys.dedup();
+        Redactor(keys)
+    }
+
+    /// The text without keys.
+    pub(super) fn clean(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, key| if text.contains(key) { text.replace(key, REDACTED) } else { text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(value: &str) -> Environment {
+        Environment::of([("K".to_string(), value.to_string())])
+    }
+
+    #[test]
+    fn a_variable_that_holds_no_key_is_named_and_its_value_is_not() {
+        for (value, says) in
+            [("", "is not set"), ("  ", "is not set"), ("sk-1\r\nHost: x", "no header"), ("sk 1", "no header")]
+        {
+            let why = Key::of("K", &environment(value)).err().unwrap();
+            assert!(why.contains("`K`") && why.contains(says) && !why.contains("sk"), "{why}");
+        }
+        assert_eq!(Key::of("K", &environment(" sk-1\n")).ok().unwrap().header(), "Bearer sk-1");
+    }
+
+    #[test]
+    fn keys_leave_every_text() {
+        let vars =
+            [("A", "sk-123456"), ("B", "sk-1234567"), ("C", "EMPTY")].map(|(k, v)| (k.to_string(), v.to_string()));
+        let redactor = Redactor::of(["A", "B", "C", "D"], &Environment::of(vars));
+        assert_eq!(redactor.clean("x sk-1234567 y sk-123456.".into()), "x [key] y [key].");
+        assert_eq!(redactor.clean("slot = EMPTY;".into()), "slot = EMPTY;", "a word that is no secret stays");
+    }
+}

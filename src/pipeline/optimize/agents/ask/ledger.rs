@@ -1,0 +1,360 @@
+//! What the agents of a run have spent, and whose request starts when. Knows numbers; asks nobody. It lasts as long as the run: budgets, rates and how many requests may be
+//! under way are those of all its questions together, however many threads ask them.
+//!
+//! # When a request starts
+//!
+//! Questions have an order, and of one agent the first of them that has something to ask goes first: so which of them a budget still pays for does not depend on
+//! which thread came first. A question that is expected ([`Ledger::expects`]) holds those behind it back until its first request has started, or it has none
+//! ([`Ledger::leaves`]). Then, for the first one:
+//!
+//! | asked | if not |
+//! |---|---|
+//! | is less than the budget spent, and does what this request may take at most fit beside what others under way may take? | it waits for those under way; with none, the budget is spent |
+//! | are fewer requests of the agent under way than it allows? | it waits for one to end |
+//! | has the agent's rate room, and has it not asked to be left alone? | it waits for that time |
+//!
+//! What a request may take is reserved when it starts and settled when it ends. Where nothing bounds an answer (no `max_tokens`, a program), nothing can be reserved:
+//! under a budget of tokens or money such requests start one at a time, and only the last can go beyond it.
+//!
+//! # Two that belong together
+//!
+//! What a judge says is for the coder after it. So where the coder has a budget, a judge's request starts only if the coder's can be paid, too, and that is *held* for the
+//! question from then on: it is first in the queues of both, nobody else takes what is held, and the coder's request starts whatever was spent meanwhile. A question that
+//! holds something waits in no queue and for no other's hold: so none waits for another that waits for it. What is held goes with the question ([`Ledger::leaves`]).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kforge_types::model::Agent;
+use kforge_types::model::agent::{Budget, Reach};
+use kforge_types::record::answer::{Exchange, Prompt};
+
+/// The time that a rate counts over.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Bytes that count as a token where an agent does not say how many tokens it took: fewer than most tokens of text and code have, so that budgets are not exceeded unseen.
+const BYTES_A_TOKEN: u64 = 3;
+
+/// What an agent has spent in this run.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// Requests that were sent, those without a reply too.
+    pub requests: u64,
+    /// Tokens of prompts and replies; a token for every three bytes where the agent does not say.
+    pub tokens: u64,
+    /// Money, by the agent's prices.
+    pub money: f64,
+}
+
+/// What a request may take at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reserve {
+    /// Tokens of the prompt, reckoned.
+    input: u64,
+    /// Tokens of the answer; none where nothing bounds them.
+    output: Option<u64>,
+}
+
+impl Reserve {
+    /// Of a prompt to an agent.
+    pub(super) fn of(agent: &Agent, prompt: &Prompt) -> Self {
+        let output = match &agent.reach {
+            Reach::Http { max_tokens, .. } => *max_tokens,
+            Reach::Command { .. } => None,
+        };
+        Reserve { input: estimated(prompt, "").0, output }
+    }
+
+    fn tokens(&self) -> Option<u64> {
+        Some(self.input.saturating_add(self.output?))
+    }
+
+    fn money(&self, agent: &Agent) -> Option<f64> {
+        price(agent, (self.input, self.output?))
+    }
+}
+
+/// Whether a request may start.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Admission {
+    /// It has: what it may take is reserved until it is settled.
+    Go,
+    /// Not before so long has passed.
+    After(Duration),
+    /// Not before something changes: a request ends, or one that comes first starts.
+    Busy,
+    /// Never: which part of the budget is spent, and how much of it.
+    Spent(String),
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    spent: Spent,
+    /// When the requests of the last minute were sent.
+    sent: VecDeque<Duration>,
+    /// The questions that have something to ask, or are expected to.
+    queue: BTreeSet<usize>,
+    /// Requests under way.
+    under_way: Vec<Reserve>,
+    /// By question: the request that is to follow one to its judge.
+    held: BTreeMap<usize, Reserve>,
+    /// Until when the agent wants to be left alone.
+    alone: Duration,
+}
+
+/// The accounts of all agents: by manifest and name, because packages name theirs as they like.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    accounts: Mutex<BTreeMap<(String, String), Account>>,
+    changed: Condvar,
+}
+
+fn account_of(agent: &Agent) -> (String, String) {
+    (agent.place.file.name.clone(), agent.name.clone())
+}
+
+impl Ledger {
+    fn accounts(&self) -> MutexGuard<'_, BTreeMap<(String, String), Account>> {
+        // Numbers are whole after every statement that changes them.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes an account, and tells those who wait.
+    fn change<T>(&self, agent: &Agent, change: impl FnOnce(&mut Account) -> T) -> T {
+        let out = change(self.accounts().entry(account_of(agent)).or_default());
+        self.changed.notify_all();
+        out
+    }
+
+    /// What an agent has spent.
+    pub fn spent(&self, agent: &Agent) -> Spent {
+        self.accounts().get(&account_of(agent)).map(|a| a.spent).unwrap_or_default()
+    }
+
+    /// Everybody who was asked, by name, and what that one has spent.
+    pub fn all(&self) -> Vec<(String, Spent)> {
+        let accounts = self.accounts();
+        let asked = accounts.iter().filter(|(_, account)| account.spent.requests > 0);
+        asked.map(|(name, account)| (name.1.clone(), account.spent)).collect()
+    }
+
+    /// A question, by its place in the order, is going to ask an agent: those behind it wait.
+    pub fn expects(&self, agent: &Agent, order: usize) {
+        self.change(agent, |account| {
+            account.queue.insert(order);
+        });
+    }
+
+    /// Nothing is to be expected of a question.
+    pub fn leaves(&self, order: usize) {
+        for account in self.accounts().values_mut() {
+            account.queue.remove(&order);
+            account.held.remove(&order);
+        }
+        self.changed.notify_all();
+    }
+
+    /// A question that was going to ask whomever asks this agent next. It stands nowhere else from then on, and at no time nowhere: those behind it would go first.
+    pub fn moves(&self, agent: &Agent, order: usize) {
+        let mut accounts = self.accounts();
+        for account in accounts.values_mut() {
+            account.queue.remove(&order);
+        }
+        accounts.entry(account_of(agent)).or_default().queue.insert(order);
+        drop(accounts);
+        self.changed.notify_all();
+    }
+
+    /// Whether a question's next request may start now; if it may, it has. `then` is the request that is to follow it, which is held from then on.
+    pub(super) fn admit(
+        &self,
+        agent: &Agent,
+        order: usize,
+        reserve: Reserve,
+        then: Option<(&Agent, Reserve)>,
+        now: Duration,
+    ) -> Admission {
+        let mut accounts = self.accounts();
+        let held = |accounts: &BTreeMap<_, Account>, of| accounts.get(&of).is_some_and(|a| a.held.contains_key(&order));
+        let then = then.filter(|(coder, _)| is_bounded(coder));
+        let is_paid = then.is_none() && held(&accounts, account_of(agent));
+        let holds = accounts.values().any(|account| account.held.contains_key(&order));
+        let to_hold = then.filter(|(coder, _)| !held(&accounts, account_of(coder)));
+        let queues: Vec<_> =
+            [Some(agent), to_hold.map(|(coder, _)| coder)].into_iter().flatten().map(account_of).collect();
+        let mut is_first = true;
+        for queue in queues.iter().filter(|_| !holds) {
+            let account = accounts.entry(queue.clone()).or_default();
+            account.queue.insert(order);
+            is_first &= account.queue.first() == Some(&order);
+        }
+        if !is_first {
+            return Admission::Busy;
+        }
+        let is_same = to_hold.is_some_and(|(coder, _)| account_of(coder) == account_of(agent));
+        let mut admission = Admission::Go;
+        if let Some((coder, hold)) = to_hold.filter(|_| !is_same) {
+            let account = accounts.entry(account_of(coder)).or_default();
+            admission = account.affords(coder, order, &[hold], holds).unwrap_or(Admission::Go);
+        }
+        if admission == Admission::Go {
+            let account = accounts.entry(account_of(agent)).or_default();
+            let needs: Vec<Reserve> =
+                [Some(reserve), to_hold.filter(|_| is_same).map(|(_, hold)| hold)].into_iter().flatten().collect();
+            let refused = if is_paid { None } else { account.affords(agent, order, &needs, holds) };
+            admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
+        }
+        // Nobody is told of what changes nothing: those who wait would wake each other for ever.
+        if matches!(admission, Admission::After(_) | Admission::Busy) {
+            return admission;
+        }
+        for queue in &queues {
+            accounts.entry(queue.clone()).or_default().queue.remove(&order);
+        }
+        if admission == Admission::Go {
+            let account = accounts.entry(account_of(agent)).or_default();
+            account.spent.requests += 1;
+            account.sent.push_back(now);
+            account.under_way.push(reserve);
+            if is_paid {
+                account.held.remove(&order);
+            }
+            if let Some((coder, hold)) = to_hold {
+                accounts.entry(account_of(coder)).or_default().held.insert(order, hold);
+            }
+        }
+        drop(accounts);
+        self.changed.notify_all();
+        admission
+    }
+
+    /// Waits until something changes, or for so long.
+    pub(super) fn wait(&self, most: Duration) {
+        drop(self.changed.wait_timeout(self.accounts(), most));
+    }
+
+    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away wants to be left alone: told in the same moment, for the next request
+    /// starts as soon as this one makes room for it.
+    pub(super) fn settle(&self, agent: &Agent, reserve: Reserve, came: Option<&Exchange>, alone: Option<Duration>) {
+        self.change(agent, |account| {
+            account.alone = account.alone.max(alone.unwrap_or_default());
+            if let Some(at) = account.under_way.iter().position(|other| *other == reserve) {
+                account.under_way.swap_remove(at);
+            }
+            let Some(exchange) = came else { return };
+            let tokens = exchange.tokens.unwrap_or_else(|| estimated(&exchange.prompt, &exchange.reply));
+            account.spent.tokens = account.spent.tokens.saturating_add(tokens.0.saturating_add(tokens.1));
+            account.spent.money += price(agent, tokens).unwrap_or(0.0);
+        });
+    }
+}
+
+impl Account {
+    /// Why the budget does not pay for these requests of a question: none where it does. Who `holds` something waits for nobody else's hold.
+    fn affords(&self, agent: &Agent, order: usize, needs: &[Reserve], holds: bool) -> Option<Admission> {
+        let (spent, more) = (self.spent.requests, needs.len() as u64);
+        if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
+            let pair = if spent < most { ", and the next and its coder's are needed" } else { "" };
+            return Some(Admission::Spent(format!("{spent} requests of {most}{pair}")));
+        }
+        let kept = || format!("{spent} requests, and what is left is kept for coders whose judges were asked");
+        let held = self.held.len() as u64;
+        if agent.budget.requests.is_some_and(|most| spent.saturating_add(held).saturating_add(more) > most) {
+            return Some(if holds { Admission::Spent(kept()) } else { Admission::Busy });
+        }
+        let what = self.beyond_tokens(agent, needs).or_else(|| self.beyond_money(agent, needs));
+        if let Some(what) = what {
+            let over = self.under_way.is_empty() && (holds || self.held.is_empty());
+            return Some(if over { Admission::Spent(what) } else { Admission::Busy });
+        }
+        let alone = is_reckoned(agent) && needs.iter().any(|need| need.output.is_none());
+        // Either may take whatever is left. What the question holds itself is for its own coder, which comes after.
+        let others_hold = self.held.keys().any(|of| *of != order);
+        match alone && (others_hold || !self.under_way.is_empty()) {
+            true if holds && self.under_way.is_empty() => Some(Admission::Spent(kept())),
+            true => Some(Admission::Busy),
+            false => None,
+        }
+    }
+
+    /// Whether a request that is paid for may start now.
+    fn turn(&mut self, agent: &Agent, reserve: Reserve, now: Duration) -> Admission {
+        let most = if is_reckoned(agent) && reserve.output.is_none() { 1 } else { agent.parallel as usize };
+        if self.under_way.len() >= most {
+            return Admission::Busy;
+        }
+        let held = self.held_back(agent, now).max(self.alone.saturating_sub(now));
+        if held.is_zero() { Admission::Go } else { Admission::After(held) }
+    }
+
+    /// What requests under way and held may take, and those that are needed; none where nothing bounds one that is needed.
+    fn together<N: std::iter::Sum<N>>(&self, needs: &[Reserve], of: impl Fn(&Reserve) -> Option<N>) -> Option<(N, N)> {
+        let reserved = self.under_way.iter().chain(self.held.values()).filter_map(&of).sum();
+        Some((reserved, needs.iter().map(of).sum::<Option<N>>()?))
+    }
+
+    /// What of the budget of tokens is spent, where requests would go beyond it.
+    fn beyond_tokens(&self, agent: &Agent, needs: &[Reserve]) -> Option<String> {
+        let (most, spent) = (agent.budget.tokens?, self.spent.tokens);
+        // Wide enough for any sum of them.
+        match self.together(needs, |reserve| reserve.tokens().map(u128::from)) {
+            _ if spent >= most => Some(format!("{spent} tokens of {most}")),
+            Some((reserved, more)) if u128::from(spent) + reserved + more > u128::from(most) => {
+                Some(format!("{spent} tokens of {most}, and {} may take {more}", next(needs)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of money.
+    fn beyond_money(&self, agent: &Agent, needs: &[Reserve]) -> Option<String> {
+        let (most, spent) = (agent.budget.money?, self.spent.money);
+        match self.together(needs, |reserve| reserve.money(agent)) {
+            _ if spent >= most => Some(format!("{spent:.4} of {most} in money")),
+            Some((reserved, more)) if spent + reserved + more > most => {
+                Some(format!("{spent:.4} of {most} in money, and {} may cost {more:.4}", next(needs)))
+            }
+            _ => None,
+        }
+    }
+
+    /// How long the agent's rate holds the next request back.
+    fn held_back(&mut self, agent: &Agent, now: Duration) -> Duration {
+        let Some(rate) = agent.per_minute else { return Duration::ZERO };
+        while self.sent.front().is_some_and(|sent| now.saturating_sub(*sent) >= MINUTE) {
+            self.sent.pop_front();
+        }
+        // The request that has to be a minute old: so many before the last.
+        let over = (self.sent.len() as u64 + 1).saturating_sub(rate);
+        let oldest = usize::try_from(over).ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.sent.get(n));
+        oldest.map_or(Duration::ZERO, |sent| (*sent + MINUTE).saturating_sub(now))
+    }
+}
+
+/// Whether an agent has a budget at all.
+pub(super) fn is_bounded(agent: &Agent) -> bool {
+    agent.budget != Budget::default()
+}
+
+/// Whether its budget is of what is known only after a request.
+fn is_reckoned(agent: &Agent) -> bool {
+    agent.budget.tokens.is_some() || agent.budget.money.is_some()
+}
+
+/// The requests that are needed, in words.
+fn next(needs: &[Reserve]) -> &'static str {
+    if needs.len() > 1 { "the next request and its coder's" } else { "the next request" }
+}
+
+/// Tokens where the agent does not say.
+fn estimated(prompt: &Prompt, reply: &str) -> (u64, u64) {
+    let tokens = |bytes: usize| (bytes as u64).div_ceil(BYTES_A_TOKEN);
+    (tokens(prompt.system.len() + prompt.user.len()), tokens(reply.len()))
+}
+
+/// What tokens of prompt and reply cost; none where no prices are stated.
+pub(super) fn price(agent: &Agent, tokens: (u64, u64)) -> Option<f64> {
+    let prices = agent.prices?;
+    Some((prices.input * tokens.0 as f64 + prices.output * tokens.1 as f64) / 1e6)
+}

@@ -1,0 +1,357 @@
+//! All that an agent may be told, as plain data. Knows forms and what is cut short; does not know where any of it comes from, and asks nobody.
+//!
+//! There is no place here for a seed or an expected value, and a shape enters only as [`Visible`], which a holdout shape cannot become. Texts of compilers and
+//! judges come from elsewhere: [`Briefing::reveals`] finds what must not be in them.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::metrics::{Telling, telling};
+use crate::optimize::methods::{explain, registry};
+use kforge_types::model::bound::Scalar;
+use kforge_types::model::operator::{Shape, ShapeRole};
+use kforge_types::model::{Axis, TuneValue};
+use kforge_types::record::profile::{Gaps, Roofline};
+use kforge_types::record::round::Chosen;
+
+/// Characters of a compiler's log or a judge's explanation that are told, by variant: the first and the last, because compilers say what is wrong first and
+/// crashing programs last.
+pub const LONGEST_FAILURE: usize = 4000;
+
+/// Earlier rounds that are told, the latest.
+pub const LONGEST_HISTORY: usize = 12;
+
+/// Characters of an exemplar's source beyond which it is left out: half a kernel teaches nothing.
+pub const LONGEST_EXEMPLAR: usize = 24_000;
+
+/// Characters of the sources of all exemplars together.
+pub const LONGEST_EXEMPLARS: usize = 48_000;
+
+/// What an agent is told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Briefing {
+    /// The name of the kernel.
+    pub kernel: String,
+    /// The operator's contract: dims, types, tensors, params, and what is computed.
+    pub contract: String,
+    /// How right it must be.
+    pub tolerance: String,
+    /// The shapes that may be shown.
+    pub shapes: Vec<Visible>,
+    /// What it is written for.
+    pub target: Hardware,
+    /// The round, from 1.
+    pub round: u32,
+    /// 0, or the number of the repair.
+    pub attempt: u32,
+    /// How many variants are wanted.
+    pub branches: u32,
+    /// The methods to try.
+    pub methods: Vec<ToTry>,
+    /// How far the parent is from what the device can do.
+    pub gaps: Gaps,
+    /// What bounds the parent, where that is known.
+    pub bound: Option<Axis>,
+    /// The metrics that matter, most telling first.
+    pub metrics: Vec<Telling>,
+    /// What the candidates descend from; none where there is no kernel yet.
+    pub parent: Option<Parent>,
+    /// What became of the attempt before, where this is a repair.
+    pub failed: Option<Failed>,
+    /// Earlier rounds, in order.
+    pub history: Vec<Past>,
+    /// Kernels that did well at the like.
+    pub exemplars: Vec<Exemplar>,
+}
+
+/// A shape that may be shown.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Visible(String);
+
+impl Visible {
+    /// The shape as a line; none for one that is never shown.
+    pub fn of(shape: &Shape) -> Option<Self> {
+        let what = match shape.role {
+            ShapeRole::Verify => "verified",
+            ShapeRole::Bench => "verified and timed",
+            ShapeRole::Holdout => return None,
+        };
+        let dims = shape.dims.iter().map(|(name, value)| format!("{name} = {value}"));
+        let params = shape.params.iter().map(|(name, value)| match value {
+            Scalar::Int(n) => format!("{name} = {n}"),
+            Scalar::Float(x) => format!("{name} = {x}"),
+            Scalar::Bool(b) => format!("{name} = {b}"),
+        });
+        let all: Vec<String> = dims.chain(params).collect();
+        Some(Visible(format!("{}: {} ({what})", shape.name, all.join(", "))))
+    }
+
+    /// The line.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What a kernel is written for.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Hardware {
+    /// The architecture: `sm_90a`, or `cpu`.
+    pub arch: String,
+    /// What it is called, where that is known.
+    pub product: Option<String>,
+    /// What it has, by name, in words: `shared memory of a block` is `227 KiB`.
+    pub limits: Vec<(String, String)>,
+}
+
+/// A method to try.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ToTry {
+    /// Its id.
+    pub id: String,
+    /// The resource it relieves.
+    pub axis: Axis,
+    /// What it is, how it is written, what turning it off means and what shows it; empty for a method that only the kernel knows.
+    pub about: String,
+    /// Why it was chosen.
+    pub because: String,
+    /// How strongly metrics speak for it, 0 to 1, where they can tell.
+    pub strength: Option<f64>,
+}
+
+impl ToTry {
+    /// A chosen method, with what the registry says of it.
+    pub fn of(chosen: &Chosen) -> Self {
+        let about = registry().get(&chosen.id).map(explain).unwrap_or_default();
+        ToTry {
+            id: chosen.id.clone(),
+            axis: chosen.axis,
+            about,
+            because: chosen.because.clone(),
+            strength: chosen.strength,
+        }
+    }
+}
+
+/// What candidates descend from.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Parent {
+    /// Its source, whole.
+    pub source: String,
+    /// What goes with it, in the form of a `template.toml`.
+    pub declaration: String,
+    /// The champion's tunables.
+    pub tunables: BTreeMap<String, TuneValue>,
+    /// Its time in nanoseconds at the shape that takes longest; none where nothing was timed.
+    pub time_ns: Option<f64>,
+    /// Whether it was found right.
+    pub verified: bool,
+}
+
+/// An attempt of which no variant is right.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Failed {
+    /// What was proposed; none where the reply was no good.
+    pub source: Option<String>,
+    /// What went with it.
+    pub declaration: Option<String>,
+    /// What became of each variant.
+    pub branches: Vec<Branch>,
+}
+
+/// A variant that is not right.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Branch {
+    /// Its tunables.
+    pub tunables: BTreeMap<String, TuneValue>,
+    /// What is wrong.
+    what: String,
+}
+
+impl Branch {
+    /// With a compiler's log or a judge's explanation, of which at most [`LONGEST_FAILURE`] characters are told.
+    pub fn new(tunables: BTreeMap<String, TuneValue>, what: &str) -> Self {
+        Branch { tunables, what: shortened(what.trim(), LONGEST_FAILURE) }
+    }
+
+    /// One that is wrong only at shapes that are not shown: where, and by how much, would tell what they are.
+    pub fn hidden(tunables: BTreeMap<String, TuneValue>) -> Self {
+        let what = "right at the shapes above that it serves, and not right at every shape: it has to serve all of them, those that are not shown too, and be right there";
+        Branch { tunables, what: what.into() }
+    }
+
+    /// What is wrong with it.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+}
+
+/// An earlier round.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Past {
+    /// Its number.
+    pub round: u32,
+    /// The methods it tried.
+    pub methods: Vec<String>,
+    /// What became of it and of each, a line each.
+    pub became: Vec<String>,
+}
+
+/// A kernel that did well at the like.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Exemplar {
+    /// Its source.
+    pub source: String,
+    /// What goes with it.
+    pub declaration: Option<String>,
+    /// How well it did: how many times as fast as what it was compared with; none where it was not timed.
+    pub score: Option<f64>,
+    /// What it is, in a line.
+    pub note: String,
+}
+
+impl Briefing {
+    /// With the gaps and the bound of the parent's roofline, and the few of its metrics that matter.
+    #[must_use]
+    pub fn measured(mut self, roofline: &Roofline) -> Self {
+        let methods: Vec<&str> = self.methods.iter().map(|m| m.id.as_str()).collect();
+        self.metrics = telling(&roofline.metrics, &roofline.gaps, &methods);
+        self.gaps = roofline.gaps;
+        self.bound = roofline.bound;
+        self
+    }
+
+    /// The same with what is too long left out: the latest rounds and the exemplars that fit stay.
+    #[must_use]
+    pub(super) fn bounded(&self) -> Self {
+        let mut bounded = self.clone();
+        bounded.history.drain(..self.history.len().saturating_sub(LONGEST_HISTORY));
+        let mut left = LONGEST_EXEMPLARS;
+        bounded.exemplars.retain(|e| {
+            let long = e.source.chars().count();
+            let fits = long <= LONGEST_EXEMPLAR.min(left);
+            left -= if fits { long } else { 0 };
+            fits
+        });
+        bounded
+    }
+
+    /// Which of these words stand somewhere in it, as words of their own: names of shapes that are not shown, in texts that came from elsewhere.
+    pub fn reveals<'w>(&self, secret: impl IntoIterator<Item = &'w str>) -> Vec<&'w str> {
+        let mut all = String::new();
+        // Every text of it, whatever it is called; values that are no texts cannot be names.
+        collect(&serde_json::to_value(self).unwrap_or_default(), &mut all);
+        let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        secret
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .filter(|word| {
+                all.match_indices(*word).any(|(at, _)| {
+                    let before = all[..at].chars().next_back().is_some_and(is_word);
+                    let after = all[at + word.len()..].chars().next().is_some_and(is_word);
+                    !before && !after
+                })
+            })
+            .collect()
+    }
+}
+
+fn collect(value: &serde_json::Value, into: &mut String) {
+    match value {
+        serde_json::Value::String(text) => {
+            let _ = writeln!(into, "{text}");
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, into)),
+        serde_json::Value::Object(map) => map.iter().for_each(|(key, item)| {
+            let _ = writeln!(into, "{key}");
+            collect(item, into);
+        }),
+        _ => {}
+    }
+}
+
+/// At most so many characters of a text: two thirds of them from its beginning, the rest from its end, with a line between that says how many are missing.
+pub fn shortened(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.into();
+    }
+    let (head, tail) = (most - most / 3, most / 3);
+    let first: String = text.chars().take(head).collect();
+    let last: String = text.chars().skip(count - tail).collect();
+    format!("{first}\n[{} characters left out]\n{last}", count - head - tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use kforge_foundation::base::SourceFile;
+    use kforge_types::model::Place;
+
+    fn shape(name: &str, role: ShapeRole) -> Shape {
+        let dims = BTreeMap::from([("cols".to_string(), 257), ("rows".to_string(), 3)]);
+        let place = Place::new(&Arc::new(SourceFile { name: String::new(), text: String::new() }), 0..0);
+        Shape {
+            name: name.into(),
+            place,
+            role,
+            dims,
+            params: BTreeMap::from([("causal".to_string(), Scalar::Bool(false))]),
+            tolerance: None,
+        }
+    }
+
+    #[test]
+    fn a_holdout_shape_cannot_be_shown() {
+        assert_eq!(Visible::of(&shape("secret", ShapeRole::Holdout)), None);
+        let shown = Visible::of(&shape("llama", ShapeRole::Bench)).unwrap();
+        assert_eq!(shown.text(), "llama: cols = 257, rows = 3, causal = false (verified and timed)");
+    }
+
+    #[test]
+    fn words_that_must_not_be_told_are_found_wherever_they_stand() {
+        let branch = Branch::new(BTreeMap::new(), "y[3] at shape `secret` is wrong");
+        let failed = Failed { branches: vec![branch], ..Failed::default() };
+        let briefing = Briefing { failed: Some(failed), kernel: "secretary".into(), ..Briefing::default() };
+        assert_eq!(briefing.reveals(["secret", "llama", ""]), ["secret"]);
+        let hidden = Failed { branches: vec![Branch::hidden(BTreeMap::new())], ..Failed::default() };
+        assert!(Briefing { failed: Some(hidden), ..briefing }.reveals(["secret"]).is_empty());
+    }
+
+    #[test]
+    fn long_texts_keep_their_beginning_and_their_end() {
+        let text: String = ('a'..='z').collect();
+        assert_eq!(shortened(&text, 26), text);
+        assert_eq!(shortened(&text, 9), "abcdef\n[17 characters left out]\nxyz");
+        assert_eq!(shortened("\u{e9}\u{e9}\u{e9}\u{e9}", 3), "\u{e9}\u{e9}\n[1 characters left out]\n\u{e9}");
+    }
+
+    #[test]
+    fn only_the_latest_rounds_and_whole_exemplars_are_told() {
+        let past = |round| Past { round, methods: vec![], became: vec![] };
+        let exemplar =
+            |n: usize| Exemplar { source: "x".repeat(n), declaration: None, score: None, note: String::new() };
+        let briefing = Briefing {
+            history: (1..=20).map(past).collect(),
+            exemplars: vec![
+                exemplar(LONGEST_EXEMPLAR + 1),
+                exemplar(LONGEST_EXEMPLAR),
+                exemplar(LONGEST_EXEMPLARS - LONGEST_EXEMPLAR),
+                exemplar(1),
+            ],
+            ..Briefing::default()
+        };
+        let bounded = briefing.bounded();
+        assert_eq!(bounded.history.iter().map(|p| p.round).collect::<Vec<_>>(), (9..=20).collect::<Vec<_>>());
+        let told: Vec<usize> = bounded.exemplars.iter().map(|e| e.source.len()).collect();
+        assert_eq!(
+            told,
+            [LONGEST_EXEMPLAR, LONGEST_EXEMPLARS - LONGEST_EXEMPLAR],
+            "no half ones, and no more than all may have"
+        );
+    }
+}

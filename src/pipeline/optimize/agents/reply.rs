@@ -1,0 +1,325 @@
+//! What a reply must be, and what is wrong with one that is not. Knows schemas and declarations; asks nobody.
+//!
+//! A reply holds one JSON object, alone, in a fence, or among prose: models wrap what they say. Nothing else is forgiven: the object must be as its schema
+//! says, the declaration must be one that could stand in a `template.toml`, and every variant must have a switch for every method it was asked to try. What is
+//! wrong comes back as text for whoever is to do better.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::briefing::{Briefing, shortened};
+use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
+use kforge_project::workspace::generated::DECLARATION;
+use kforge_types::model::{Kernel, Method, Place, Text, TuneValue, Variant, parse_template};
+use kforge_types::record::answer::{Advice, Proposal, Role};
+
+/// Bytes of a source beyond which it is no kernel.
+const LONGEST_SOURCE: usize = 1 << 20;
+
+/// Characters of what is wrong with a reply that are told: the first faults are enough to do better.
+const LONGEST_FAULT: usize = 3000;
+
+/// Bytes of a reply beyond which it is not searched.
+const LONGEST_REPLY: usize = 4 << 20;
+
+/// What a reply is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Expected {
+    /// What holds a champion back.
+    Diagnosis,
+    /// What is wrong with candidates.
+    Correction,
+    /// A candidate.
+    Proposal,
+}
+
+impl Expected {
+    /// Every one.
+    pub const ALL: [Expected; 3] = [Expected::Diagnosis, Expected::Correction, Expected::Proposal];
+
+    /// Who is asked for it.
+    pub fn role(self) -> Role {
+        match self {
+            Expected::Diagnosis | Expected::Correction => Role::Judge,
+            Expected::Proposal => Role::Coder,
+        }
+    }
+
+    /// Its JSON Schema.
+    pub fn schema(self) -> &'static Value {
+        &self.form().0
+    }
+
+    /// The longest advice that such a reply can give: its schema bounds every text. None of a reply that gives none.
+    pub(super) fn longest_advice(self) -> Option<Advice> {
+        let text = |key: &str| {
+            let most = self.schema()["properties"][key]["maxLength"].as_u64().unwrap_or_default();
+            // Lengths count characters, and none takes more bytes than this one.
+            char::MAX.to_string().repeat(usize::try_from(most).unwrap_or_default())
+        };
+        match self {
+            Expected::Diagnosis => {
+                Some(Advice::Diagnosis { bottleneck: text("bottleneck"), method: text("method"), plan: text("plan") })
+            }
+            Expected::Correction => Some(Advice::Correction {
+                critical_issue: text("critical_issue"),
+                why_it_matters: text("why_it_matters"),
+                minimal_fix: text("minimal_fix"),
+            }),
+            Expected::Proposal => None,
+        }
+    }
+
+    fn form(self) -> &'static (Value, jsonschema::Validator) {
+        static FORMS: LazyLock<BTreeMap<Expected, (Value, jsonschema::Validator)>> = LazyLock::new(|| {
+            let form = |expected| {
+                let schema = match expected {
+                    Expected::Diagnosis => schemars::schema_for!(DiagnosisReply),
+                    Expected::Correction => schemars::schema_for!(CorrectionReply),
+                    Expected::Proposal => schemars::schema_for!(ProposalReply),
+                };
+                let schema = schema.to_value();
+                let validator = jsonschema::validator_for(&schema).expect("BUG: a schema that schemars made is one");
+                (expected, (schema, validator))
+            };
+            Expected::ALL.into_iter().map(form).collect()
+        });
+        &FORMS[&self]
+    }
+}
+
+/// What holds a kernel back, as a judge answers it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Diagnosis")]
+struct DiagnosisReply {
+    /// What holds the kernel back, in at most 40 words.
+    #[schemars(length(min = 1, max = 600))]
+    bottleneck: String,
+    /// The id of the one method to try first, of those that were named.
+    #[schemars(length(min = 1, max = 200))]
+    method: String,
+    /// How to change the kernel, in at most 60 words.
+    #[schemars(length(min = 1, max = 1000))]
+    plan: String,
+}
+
+/// What is wrong with candidates, as a judge answers it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Correction")]
+struct CorrectionReply {
+    /// What is wrong, in at most 30 words.
+    #[schemars(length(min = 1, max = 600))]
+    critical_issue: String,
+    /// Why it makes the result wrong, in at most 40 words.
+    #[schemars(length(min = 1, max = 600))]
+    why_it_matters: String,
+    /// The smallest change that puts it right, in at most 40 words.
+    #[schemars(length(min = 1, max = 800))]
+    minimal_fix: String,
+}
+
+/// A candidate, as a coder answers it.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Proposal")]
+struct ProposalReply {
+    /// TOML in the form of a `template.toml`: `tune`, `requires`, `launch`, `methods`, and `workspace`, `flags`, `defines`, `std` where they are needed.
+    #[schemars(length(min = 1))]
+    declaration: String,
+    /// CUDA C++: the whole file.
+    #[schemars(length(min = 1))]
+    source: String,
+    /// The variants to try, best first: values of tunables by name; a tunable that is not named has its first value.
+    #[schemars(length(min = 1, max = 64))]
+    branches: Vec<BTreeMap<String, TuneValue>>,
+    /// What was done and why, in a few lines.
+    #[serde(default)]
+    #[schemars(length(max = 4000))]
+    notes: Option<String>,
+}
+
+/// What a reply says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// A judge's advice.
+    Advice(Advice),
+    /// A coder's proposal.
+    Proposal(Proposal),
+}
+
+/// Reads a reply to a briefing.
+///
+/// # Errors
+/// What is wrong with it, for whoever is to do better.
+pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Result<Said, String> {
+    let value = object(expected, text)?;
+    let faults: Vec<String> = expected
+        .form()
+        .1
+        .iter_errors(&value)
+        .map(|e| {
+            let at = e.instance_path().to_string();
+            let at = if at.is_empty() { String::new() } else { format!(" (at `{at}`)") };
+            // A fault quotes the value it is in, which may be a whole source.
+            format!("{}{at}", shortened(&e.to_string(), 300))
+        })
+        .collect();
+    if !faults.is_empty() {
+        let all = faults.join("\n");
+        return Err(shortened(&format!("the JSON object is not as its schema says:\n{all}"), LONGEST_FAULT));
+    }
+    match expected {
+        Expected::Diagnosis => diagnosis(typed(value)?, briefing).map(Said::Advice),
+        Expected::Correction => {
+            let CorrectionReply { critical_issue, why_it_matters, minimal_fix } = typed(value)?;
+            Ok(Said::Advice(Advice::Correction { critical_issue, why_it_matters, minimal_fix }))
+        }
+        Expected::Proposal => proposal(typed(value)?, briefing).map(Said::Proposal),
+    }
+    .map_err(|why| shortened(&why, LONGEST_FAULT))
+}
+
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+    serde_json::from_value(value).map_err(|e| format!("the JSON object is not as its schema says: {e}"))
+}
+
+fn diagnosis(reply: DiagnosisReply, briefing: &Briefing) -> Result<Advice, String> {
+    let DiagnosisReply { bottleneck, method, plan } = reply;
+    if !briefing.methods.is_empty() && !briefing.methods.iter().any(|m| m.id == method) {
+        let known: Vec<String> = briefing.methods.iter().map(|m| format!("`{}`", m.id)).collect();
+        return Err(format!("`method` is `{method}`: expected one of {}", known.join(", ")));
+    }
+    Ok(Advice::Diagnosis { bottleneck, method, plan })
+}
+
+/// The one object in a reply that could be meant.
+fn object(expected: Expected, text: &str) -> Result<Value, String> {
+    if text.len() > LONGEST_REPLY {
+        return Err(format!("the reply is longer than {} MiB", LONGEST_REPLY >> 20));
+    }
+    let mut found: Vec<Value> = vec![];
+    let (mut at, mut broken) = (0, None);
+    // Reading on from each brace that opens nothing stays cheap: what is no JSON breaks off at once, and what is nests no deeper than the parser goes.
+    while let Some(next) = text[at..].find('{').map(|n| at + n) {
+        let mut stream = serde_json::Deserializer::from_str(&text[next..]).into_iter::<Value>();
+        match stream.next() {
+            Some(Ok(value)) => {
+                at = next + stream.byte_offset();
+                found.push(value);
+            }
+            Some(Err(error)) => {
+                at = next + 1;
+                broken.get_or_insert(error);
+            }
+            None => at = next + 1,
+        }
+    }
+    let required = || expected.schema()["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let whole = |value: &Value| required().all(|key| value.get(key).is_some());
+    let mut meant: Vec<Value> = found.iter().filter(|v| whole(v)).cloned().collect();
+    match (meant.len(), found.len(), broken) {
+        (1, ..) => Ok(meant.remove(0)),
+        (0, 1, None) => Ok(found.remove(0)),
+        (0, 0, None) => Err("there is no JSON object in the reply".into()),
+        // What opens first is what was meant: the parser says where it breaks.
+        (0, _, Some(error)) => Err(format!("the JSON object cannot be read: {error}")),
+        (0, ..) => {
+            let keys: Vec<String> = required().map(|k| format!("`{k}`")).collect();
+            Err(format!("no JSON object in the reply has all of {}", keys.join(", ")))
+        }
+        (n, ..) => Err(format!("there are {n} JSON objects that could be the answer: expected one")),
+    }
+}
+
+/// Checks a proposal against what it declares and what was asked for.
+fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, String> {
+    let ProposalReply { declaration, source, mut branches, notes } = reply;
+    if source.len() > LONGEST_SOURCE || source.contains('\0') {
+        return Err(format!("`source` is no text of at most {LONGEST_SOURCE} bytes"));
+    }
+    let kernel = declared(&declaration)?;
+    // In order of preference: what is beyond what was asked for is not tried.
+    branches.truncate(briefing.branches.max(1) as usize);
+    let mut wrong = vec![];
+    let mut variants = vec![];
+    for (n, branch) in branches.iter().enumerate() {
+        match variant(&kernel, branch) {
+            Ok(variant) => variants.push((n + 1, variant)),
+            Err(why) => wrong.extend(why.into_iter().map(|why| format!("variant {} of `branches`: {why}", n + 1))),
+        }
+    }
+    for id in briefing.methods.iter().map(|m| &m.id) {
+        match kernel.methods.iter().find(|m| m.id == *id) {
+            Some(method) => wrong.extend(without_switch(&kernel, method, &variants)),
+            None => wrong.push(format!("the declaration lacks `[methods.\"{id}\"]` with what `off` means")),
+        }
+    }
+    if wrong.is_empty() {
+        Ok(Proposal { source: Some(source), declaration: Some(declaration), branches, notes })
+    } else {
+        Err(wrong.join("\n"))
+    }
+}
+
+/// Where a method cannot be turned off.
+fn without_switch(kernel: &Kernel, method: &Method, variants: &[(usize, Variant)]) -> Vec<String> {
+    let off = |n: &usize| {
+        format!(
+            "variant {n} of `branches` is the same with and without `{}`: its `off` must change a tunable or add a flag",
+            method.id
+        )
+    };
+    variants.iter().filter(|(_, v)| kernel.without(v, method).is_none()).map(|(n, _)| off(n)).collect()
+}
+
+/// The kernel that a declaration makes.
+fn declared(declaration: &str) -> Result<Kernel, String> {
+    let file = Arc::new(SourceFile { name: DECLARATION.into(), text: declaration.into() });
+    let name = Text { value: "kernel".into(), place: Place::new(&file, 0..0) };
+    let (kernel, found) = parse_template(&file, &name);
+    let errors: Vec<String> = found.iter().filter(|d| d.severity == Severity::Error).map(told).collect();
+    match kernel {
+        Some(kernel) if errors.is_empty() => Ok(kernel),
+        _ => Err(format!("`declaration` is wrong:\n{}", errors.join("\n"))),
+    }
+}
+
+/// A diagnostic as a line.
+fn told(diagnostic: &Diagnostic) -> String {
+    let at = diagnostic.position().map(|(_, line, _)| format!("line {line}: ")).unwrap_or_default();
+    let expected = diagnostic.expected.as_ref().map(|e| format!("; expected {e}")).unwrap_or_default();
+    format!("{at}{}{expected}", diagnostic.message)
+}
+
+/// The variant that a branch names.
+fn variant(kernel: &Kernel, branch: &BTreeMap<String, TuneValue>) -> Result<Variant, Vec<String>> {
+    let mut wrong = vec![];
+    for (name, value) in branch {
+        match kernel.tune.iter().find(|(tunable, _)| tunable.value == *name) {
+            None => wrong.push(format!("`{name}` is no tunable of the declaration")),
+            Some((_, values)) if !values.contains(value) => {
+                let known: Vec<String> = values.iter().map(ToString::to_string).collect();
+                wrong.push(format!("`{name}` does not take the value {value}: `tune` has {}", known.join(", ")));
+            }
+            Some(_) => {}
+        }
+    }
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let first = kernel.tune.iter().filter_map(|(name, values)| Some((name.value.clone(), values.first()?.clone())));
+    let mut values: BTreeMap<String, TuneValue> = first.collect();
+    values.extend(branch.clone());
+    Ok(Variant { values, label: String::new(), order: 0 })
+}
+
+#[cfg(test)]
+#[path = "reply/tests.rs"]
+mod tests;

@@ -1,0 +1,273 @@
+//! The registry as a whole: typed, checked, and answering what fits where. Knows the data files; does not choose methods.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
+
+use super::row::{File, Row, SignatureRow};
+use super::{Fact, Facts, Feature, Strength, Trigger};
+use kforge_foundation::base::diag;
+use kforge_types::model::target::capability;
+use kforge_types::model::{Axis, SassPatterns, Signature};
+use kforge_types::record::metric;
+
+/// A method of the registry.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// Its id: `memory.vectorized_access`.
+    pub id: String,
+    /// The resource it relieves.
+    pub axis: Axis,
+    /// What it is called.
+    pub title: String,
+    /// Its place within its axis, from 1; lower is tried first.
+    pub priority: u32,
+    /// The least capability it makes sense for: 80.
+    pub least: u32,
+    /// What the hardware must have.
+    pub features: Vec<Feature>,
+    /// When metrics speak for it; none where no metric does.
+    pub trigger: Option<Trigger>,
+    /// What must hold.
+    pub requires: Vec<Fact>,
+    /// What must not hold.
+    pub unless: Vec<Fact>,
+    /// Methods that are not applied together with it.
+    pub conflicts: Vec<String>,
+    /// What machine code shows it, or why none does.
+    pub signature: Result<Signature, String>,
+    /// What turning it off means.
+    pub off: String,
+    /// A paragraph for whoever writes the kernel.
+    pub advice: String,
+}
+
+/// Whether a method makes sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fit {
+    /// It does.
+    Fits,
+    /// It does not; why.
+    Not(String),
+    /// These facts are not known, and all others speak for it.
+    Unknown(Vec<Fact>),
+}
+
+impl Entry {
+    /// Whether an architecture (`sm_90a`) can have it.
+    pub fn on(&self, arch: &str) -> Fit {
+        let (capability, suffix) = match known(arch) {
+            Ok(known) => known,
+            Err(why) => return Fit::Not(why),
+        };
+        if capability < self.least {
+            return Fit::Not(format!("`{arch}` is older than sm_{}", self.least));
+        }
+        match self.features.iter().find(|f| !f.is_in(capability, suffix)) {
+            Some(feature) => Fit::Not(format!("`{arch}` has no {}", feature.name())),
+            None => Fit::Fits,
+        }
+    }
+
+    /// Whether its preconditions hold.
+    pub fn under(&self, facts: &Facts) -> Fit {
+        let wanted = self.requires.iter().map(|f| (*f, true)).chain(self.unless.iter().map(|f| (*f, false)));
+        let mut unknown = vec![];
+        for (fact, want) in wanted {
+            match facts.0.get(&fact) {
+                Some(holds) if *holds == want => {}
+                Some(_) if want => return Fit::Not(format!("it is not so that {}", fact.text())),
+                Some(_) => return Fit::Not(fact.text().into()),
+                None => unknown.push(fact),
+            }
+        }
+        if unknown.is_empty() { Fit::Fits } else { Fit::Unknown(unknown) }
+    }
+
+    /// How strongly metrics speak for it; unknown without missing metrics where none speaks for it ever.
+    pub fn strength(&self, metrics: &BTreeMap<String, f64>) -> Strength {
+        self.trigger.as_ref().map_or_else(|| Strength::Unknown(BTreeSet::new()), |t| t.strength(metrics))
+    }
+}
+
+/// Every method, by axis and priority.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Registry {
+    entries: Vec<Entry>,
+}
+
+impl Registry {
+    /// Reads data files and checks all that they say together.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each naming the method and what was expected.
+    pub fn parse(texts: &[&str]) -> Result<Self, Vec<String>> {
+        let (mut entries, mut wrong) = (Vec::new(), Vec::new());
+        for text in texts {
+            match toml::from_str::<File>(text) {
+                Ok(file) => {
+                    for row in file.method {
+                        let id = row.id.clone();
+                        match entry(row) {
+                            Ok(entry) => entries.push(entry),
+                            Err(why) => wrong.extend(why.into_iter().map(|w| format!("`{id}`: {w}"))),
+                        }
+                    }
+                }
+                Err(error) => wrong.push(error.to_string()),
+            }
+        }
+        entries.sort_by(|a: &Entry, b: &Entry| (a.axis, a.priority, &a.id).cmp(&(b.axis, b.priority, &b.id)));
+        let registry = Registry { entries };
+        wrong.extend(registry.clashes());
+        if wrong.is_empty() { Ok(registry) } else { Err(wrong) }
+    }
+
+    /// What is wrong between methods.
+    fn clashes(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        let mut ids = BTreeSet::new();
+        let mut places = BTreeSet::new();
+        for entry in &self.entries {
+            let id = &entry.id;
+            if !ids.insert(id) {
+                wrong.push(format!("`{id}` is there twice"));
+            }
+            if !places.insert((entry.axis, entry.priority)) {
+                wrong.push(format!("`{id}` has priority {}, which another of its axis has", entry.priority));
+            }
+            for other in &entry.conflicts {
+                match self.get(other) {
+                    Some(there) if there.id == *id => wrong.push(format!("`{id}` conflicts with itself")),
+                    Some(there) if !there.conflicts.contains(id) => {
+                        wrong.push(format!("`{id}` conflicts with `{other}`, which does not say so"));
+                    }
+                    Some(_) => {}
+                    None => wrong.push(format!("`{id}` conflicts with `{other}`, which is not there")),
+                }
+            }
+        }
+        wrong
+    }
+
+    /// The method of that id.
+    pub fn get(&self, id: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.id == id)
+    }
+
+    /// Every method, by axis and priority.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The methods of an axis in the order in which they are tried.
+    pub fn of_axis(&self, axis: Axis) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |e| e.axis == axis)
+    }
+
+    /// The id that a text probably means.
+    pub fn closest(&self, text: &str) -> Option<&str> {
+        diag::closest(text, self.entries.iter().map(|e| e.id.as_str()))
+    }
+}
+
+/// The registry of this program.
+pub fn registry() -> &'static Registry {
+    static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
+        let texts = [include_str!("compute.toml"), include_str!("memory.toml"), include_str!("latency.toml")];
+        Registry::parse(&texts).expect("BUG: the data files are part of the program, and a test reads them")
+    });
+    &REGISTRY
+}
+
+/// What shows each method of the registry, or why nothing does, by id: policy of the match steps of kernels that do not say it themselves.
+pub fn signatures() -> BTreeMap<String, Result<Signature, String>> {
+    registry().entries.iter().map(|e| (e.id.clone(), e.signature.clone())).collect()
+}
+
+/// Reads a row; gives all that is wrong with it by itself.
+fn entry(row: Row) -> Result<Entry, Vec<String>> {
+    let mut wrong = Vec::new();
+    let axis = Axis::of(&row.id);
+    if axis.is_none() {
+        wrong.push("an id is an axis and a name of lower-case letters, digits and `_`".to_string());
+    }
+    if row.priority == 0 {
+        wrong.push("priorities begin with 1".into());
+    }
+    let least = match known(&row.least) {
+        Ok((capability, "")) => capability,
+        Ok(_) => {
+            wrong.push(format!("`{}` is one architecture alone: name its features instead", row.least));
+            0
+        }
+        Err(why) => {
+            wrong.push(why);
+            0
+        }
+    };
+    for ramp in row.trigger.iter().flat_map(Trigger::ramps) {
+        if metric::metric(&ramp.metric).is_none() {
+            wrong.push(format!("`{}` is not a metric", ramp.metric));
+        }
+        if !(ramp.good.is_finite() && ramp.bad.is_finite() && ramp.good != ramp.bad) {
+            wrong.push(format!("the ramp over `{}` has no extent", ramp.metric));
+        }
+    }
+    if let Some(fact) = row.requires.iter().find(|f| row.unless.contains(f)) {
+        wrong.push(format!("it is required and excluded that {}", fact.text()));
+    }
+    for (name, text) in [("title", &row.title), ("off", &row.off), ("advice", &row.advice)] {
+        if text.trim().is_empty() || text.contains('\n') {
+            wrong.push(format!("`{name}` is one paragraph"));
+        }
+    }
+    let signature = signature(row.signature, row.unseen, &mut wrong);
+    match (axis, wrong.is_empty()) {
+        (Some(axis), true) => Ok(Entry {
+            id: row.id,
+            axis,
+            title: row.title,
+            priority: row.priority,
+            least,
+            features: row.features,
+            trigger: row.trigger,
+            requires: row.requires,
+            unless: row.unless,
+            conflicts: row.conflicts,
+            signature,
+            off: row.off,
+            advice: row.advice,
+        }),
+        _ => Err(wrong),
+    }
+}
+
+fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>) -> Result<Signature, String> {
+    match (row, unseen) {
+        (SignatureRow::Word(word), Some(why)) if word == "none" && !why.trim().is_empty() => Err(why),
+        (SignatureRow::Word(_), _) => {
+            wrong.push("a signature is patterns, or `\"none\"` with the reason in `unseen`".into());
+            Err(String::new())
+        }
+        (SignatureRow::Patterns { common, by_arch }, unseen) => {
+            if unseen.is_some() {
+                wrong.push("what has a signature is not unseen".into());
+            }
+            for name in by_arch.keys() {
+                wrong.extend(known(name).err());
+            }
+            let common = (common != SassPatterns::default()).then_some(common);
+            let signature = Signature { common, by_arch };
+            if signature.is_empty() {
+                wrong.push("the signature has no pattern".into());
+            }
+            // Whether its patterns are regular expressions only a test asks: to compile them all takes as long as to plan a small build.
+            Ok(signature)
+        }
+    }
+}
+
+/// The capability and suffix of an architecture; else a sentence that says what was expected.
+fn known(name: &str) -> Result<(u32, &'static str), String> {
+    capability(name).map_err(|expected| format!("`{name}` is not an architecture: expected {expected}"))
+}

@@ -1,0 +1,130 @@
+//! What a kernel's rounds come to next: another attempt, the next round, or nothing. Pure: a function of what is recorded and what was found of it.
+
+use kforge_types::record::answer::Answer;
+use kforge_types::record::round::Decision;
+
+/// What was found of the variants of one round, over all its attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// One at least is right on every shape that it serves.
+    Right,
+    /// None is right, and nothing speaks against one at least: what would decide it is not here.
+    Undecided,
+    /// All are wrong, or there are none.
+    Wrong,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Next {
+    /// Somebody is asked: for the first attempt at a round, or for a repair.
+    Ask {
+        /// The round.
+        round: u32,
+        /// 0, or the number of the repair.
+        attempt: u32,
+    },
+    /// Nothing, and why.
+    Done(String),
+}
+
+/// What a kernel's rounds are allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Allowed {
+    /// Rounds.
+    pub rounds: u32,
+    /// Repairs of a round.
+    pub repairs: u32,
+}
+
+/// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none where that step gave nothing.
+pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option<&Decision>) -> Next {
+    let last = answers.last().map(|answer| (answer.question.round, answer.question.attempt));
+    if let Some((round, attempt)) = last
+        && found == Found::Wrong
+        && attempt < allowed.repairs
+    {
+        return Next::Ask { round, attempt: attempt + 1 };
+    }
+    let round = last.map_or(1, |(round, _)| round + 1);
+    if round > allowed.rounds {
+        let text =
+            if allowed.rounds == 1 { "its one round is".into() } else { format!("all {} rounds are", allowed.rounds) };
+        return Next::Done(format!("{text} done"));
+    }
+    match decision {
+        None => Next::Done(format!("round {round} cannot be decided: the step that decides it gave nothing")),
+        Some(Decision { stop: Some(why), .. }) => Next::Done(why.clone()),
+        Some(_) => Next::Ask { round, attempt: 0 },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_foundation::base::Digest;
+    use kforge_types::record::answer::{ANSWER_FORMAT, Question};
+    use kforge_types::record::profile::Gaps;
+    use kforge_types::record::round::Slots;
+
+    fn answer(round: u32, attempt: u32) -> Answer {
+        Answer {
+            format: ANSWER_FORMAT,
+            question: Question {
+                contract: Digest::of(b"o"),
+                parent: None,
+                methods: vec![],
+                round,
+                attempt,
+                agent: "rules".into(),
+            },
+            answered_at: String::new(),
+            advice: None,
+            proposal: None,
+            refused: None,
+            exchanges: vec![],
+        }
+    }
+
+    fn decision(stop: Option<&str>) -> Decision {
+        Decision {
+            round: 1,
+            gaps: Gaps::default(),
+            degraded: true,
+            budget: Slots::default(),
+            methods: vec![],
+            passed: vec![],
+            settled: Default::default(),
+            stop: stop.map(String::from),
+        }
+    }
+
+    const ALLOWED: Allowed = Allowed { rounds: 2, repairs: 1 };
+
+    #[test]
+    fn rounds_follow_each_other_until_all_are_done() {
+        let go = decision(None);
+        assert_eq!(next(&[], Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 0 });
+        assert_eq!(next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+        let done = next(&[answer(1, 0), answer(2, 0)], Found::Right, ALLOWED, None);
+        assert_eq!(done, Next::Done("all 2 rounds are done".into()));
+    }
+
+    #[test]
+    fn a_round_without_a_right_variant_is_repaired_as_often_as_allowed() {
+        let go = decision(None);
+        let once = [answer(1, 0)];
+        assert_eq!(next(&once, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 1 });
+        let twice = [answer(1, 0), answer(1, 1)];
+        assert_eq!(next(&twice, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+        // What nobody could look at is not repaired: there is nothing to correct.
+        assert_eq!(next(&once, Found::Undecided, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+    }
+
+    #[test]
+    fn a_decision_that_says_stop_is_heard() {
+        let near = decision(Some("near the peak"));
+        assert_eq!(next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&near)), Next::Done("near the peak".into()));
+        assert!(matches!(next(&[], Found::Wrong, ALLOWED, None), Next::Done(why) if why.contains("round 1")));
+    }
+}

@@ -1,0 +1,84 @@
+//! One round before anybody is asked: what is settled, which methods, or why there is nothing more to do. Knows documents of earlier steps; writes no kernel.
+
+use std::collections::BTreeMap;
+
+use super::budget::slots;
+use super::choose::{From, choose};
+use crate::optimize::methods::{Registry, registry};
+use kforge_types::record::params::{Attribution, Fate};
+use kforge_types::record::profile::{Gaps, Roofline};
+use kforge_types::record::round::{Decision, RoundParams, Settled, Slots};
+
+/// Decides a round from the roofline of the champion so far, what its methods buy, and the round before; each none where there is none.
+pub fn decide(
+    params: &RoundParams,
+    roofline: Option<&Roofline>,
+    attributions: &BTreeMap<String, Attribution>,
+    before: Option<&Decision>,
+) -> Decision {
+    decide_by(registry(), params, roofline, attributions, before)
+}
+
+/// As [`decide`], by another registry.
+pub fn decide_by(
+    registry: &Registry,
+    params: &RoundParams,
+    roofline: Option<&Roofline>,
+    attributions: &BTreeMap<String, Attribution>,
+    before: Option<&Decision>,
+) -> Decision {
+    let none = Roofline::default();
+    let seen = roofline.unwrap_or(&none);
+    let settled = settled(params.round, attributions, before);
+    let decision = Decision {
+        round: params.round,
+        gaps: seen.gaps,
+        degraded: seen.gaps.is_degraded(),
+        budget: Slots::default(),
+        methods: vec![],
+        passed: vec![],
+        settled,
+        stop: None,
+    };
+    if params.from_nothing {
+        return decision;
+    }
+    if seen.near_peak {
+        let gap = |gap: Option<f64>| gap.map_or("unknown".to_string(), |g| format!("{g:.2}"));
+        let Gaps { compute, memory, latency } = seen.gaps;
+        let gaps = format!("compute {}, memory {}, latency {}", gap(compute), gap(memory), gap(latency));
+        return Decision { stop: Some(format!("near the peak: gaps {gaps}")), ..decision };
+    }
+    let (budget, degraded) = slots(&seen.gaps);
+    let from = From { registry, params, metrics: &seen.metrics, settled: &decision.settled };
+    let (methods, passed) = choose(&from, &budget, &seen.gaps);
+    let stop = methods.is_empty().then(|| {
+        let open = params.methods.iter().filter(|m| m.possible).count();
+        match open {
+            0 => "no method is left: nobody who is asked here can add another".to_string(),
+            n => format!("no method is left: each of the {n} that could be added was passed over"),
+        }
+    });
+    Decision { degraded, budget, methods, passed, stop, ..decision }
+}
+
+/// What became of methods up to the champion so far. Of a method that it has, what is newest counts, unless that decides nothing and an earlier round did. A
+/// champion that stands since an earlier round settles nothing anew.
+fn settled(
+    round: u32,
+    attributions: &BTreeMap<String, Attribution>,
+    before: Option<&Decision>,
+) -> BTreeMap<String, Settled> {
+    let mut settled = before.map(|b| b.settled.clone()).unwrap_or_default();
+    for (id, attribution) in attributions {
+        let old = settled.get(id);
+        let same = old.is_some_and(|old| old.attribution == *attribution);
+        let worse = old.is_some_and(|old| old.fate != Fate::Inconclusive) && attribution.fate == Fate::Inconclusive;
+        if !same && !worse {
+            let new =
+                Settled { round: round.saturating_sub(1), fate: attribution.fate, attribution: attribution.clone() };
+            settled.insert(id.clone(), new);
+        }
+    }
+    settled
+}

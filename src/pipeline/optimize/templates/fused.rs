@@ -1,0 +1,199 @@
+//! An elementwise operator as code: which element of each input belongs to an element of the outputs, and the expressions. Knows shapes as the manifest writes
+//! them; two extents are the same if they are written the same.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::context::{Context, Tensor};
+use super::cpp::expression;
+use kforge_numerics::reference::formula;
+
+/// A fused operator.
+#[derive(Debug, Serialize)]
+pub(super) struct Fused {
+    /// Every tensor that is read, with where its elements are.
+    reads: Vec<Read>,
+    /// Every tensor that is written, with its value.
+    writes: Vec<Write>,
+    /// What beside tensors the expressions name: declared as `code`, of C++ type `element`, passed as `value` of `dtype`.
+    scalars: Vec<Scalar>,
+    /// The same for extents that the places of broadcast inputs take.
+    extents: Vec<Scalar>,
+    /// An expression for the number of elements of an output.
+    count: String,
+    /// An expression for the extent of the last axis; empty where every input has the outputs' shape, so that rows do not matter.
+    last: String,
+    /// The functions of `math` that the expressions call.
+    functions: Vec<String>,
+}
+
+/// A tensor that is read.
+#[derive(Debug, Serialize)]
+struct Read {
+    #[serde(flatten)]
+    tensor: Tensor,
+    /// The place of the element that goes with element `i` of the outputs, in C++.
+    place: String,
+    /// Whether neighbouring elements of the outputs take one element.
+    single: bool,
+}
+
+/// A tensor that is written.
+#[derive(Debug, Serialize)]
+struct Write {
+    #[serde(flatten)]
+    tensor: Tensor,
+    /// The expression as the manifest states it, in one line.
+    text: String,
+    /// The same in C++.
+    value: String,
+}
+
+/// A scalar argument.
+#[derive(Debug, Clone, Serialize)]
+struct Scalar {
+    code: String,
+    element: String,
+    value: String,
+    /// Its dtype where that has to be stated.
+    dtype: String,
+}
+
+/// The operator as code. Error: why it cannot be written so.
+pub(super) fn of(context: &Context) -> Result<Fused, String> {
+    let written: Vec<&Tensor> = context.tensors.iter().filter(|t| t.role != "input").collect();
+    let Some(first) = written.first() else { return Err("it writes nothing".into()) };
+    let shape = &first.shape;
+    if let Some(other) = written.iter().find(|t| t.shape != *shape) {
+        return Err(format!("`{}` and `{}` have shapes that are written differently", first.name, other.name));
+    }
+    if let Some(tensor) = written.iter().find(|t| t.dtypes.iter().any(|d| !d.is_float())) {
+        return Err(format!("`{}` holds integers, where it computes floats", tensor.name));
+    }
+    let (mut functions, mut named, mut writes) = (BTreeSet::new(), BTreeSet::new(), vec![]);
+    for tensor in &written {
+        let text = context.attributes.get(&tensor.name).and_then(|v| v.as_str());
+        let text = text.ok_or_else(|| format!("it states no expression for `{}`", tensor.name))?;
+        let formula = formula(text)?;
+        let seen = std::cell::RefCell::new(BTreeSet::new());
+        let name = |word: &str| {
+            seen.borrow_mut().insert(word.to_string());
+            value_of(context, word)
+        };
+        let value = expression(&formula, &name, &mut functions);
+        named.extend(seen.take());
+        writes.push(Write {
+            tensor: (*tensor).clone(),
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            value,
+        });
+    }
+    let (mut reads, mut extents) = (vec![], vec![]);
+    for tensor in context.tensors.iter().filter(|t| t.role != "output" && named.contains(&t.name)) {
+        let (place, single) = place(tensor, first, &mut extents)?;
+        reads.push(Read { tensor: tensor.clone(), place, single });
+    }
+    let params = context.params.iter().filter(|p| named.contains(&p.name)).map(|p| Scalar {
+        code: p.code.clone(),
+        element: p.element.clone(),
+        value: p.name.clone(),
+        dtype: String::new(),
+    });
+    let dims = context.dims.iter().filter(|d| named.contains(*d)).map(|d| long(&format!("{d}_"), d));
+    let scalars = params.chain(dims).collect();
+    // A single value has a row of one.
+    let last = shape.last().cloned().unwrap_or_else(|| "1".into());
+    let flat = reads.iter().all(|read| read.place == "i");
+    Ok(Fused {
+        count: product(shape),
+        last: if flat { String::new() } else { last },
+        reads,
+        writes,
+        scalars,
+        extents,
+        functions: functions.into_iter().collect(),
+    })
+}
+
+/// The value of a name in C++: of a tensor the element at hand, of a param or dim the argument.
+fn value_of(context: &Context, word: &str) -> String {
+    match context.tensors.iter().find(|t| t.name == word) {
+        Some(tensor) => format!("{}_at", tensor.name),
+        None => format!("real({word}_)"),
+    }
+}
+
+fn long(code: &str, value: &str) -> Scalar {
+    Scalar { code: code.into(), element: "long long".into(), value: value.into(), dtype: "i64".into() }
+}
+
+/// Extents multiplied.
+fn product(shape: &[String]) -> String {
+    let plain = |e: &String| e.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let factor = |e: &String| if plain(e) { e.clone() } else { format!("({e})") };
+    let factors: Vec<String> = shape.iter().filter(|e| *e != "1").map(factor).collect();
+    if factors.is_empty() { "1".into() } else { factors.join(" * ") }
+}
+
+/// Where the element of a tensor lies that goes with element `i` of the outputs, and whether it is the same along the last axis.
+fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<(String, bool), String> {
+    let (own, full) = (&tensor.shape, &output.shape);
+    let Some(ahead) = full.len().checked_sub(own.len()) else {
+        return Err(format!("`{}` has more axes than `{}`", tensor.name, output.name));
+    };
+    // Which axes of the output the tensor has; along the others it is stretched.
+    let mut kept = vec![false; full.len()];
+    for (axis, extent) in full.iter().enumerate() {
+        let Some(there) = axis.checked_sub(ahead).map(|a| &own[a]) else { continue };
+        kept[axis] = there == extent && extent != "1";
+        if there != extent && there != "1" {
+            let (name, other) = (&tensor.name, &output.name);
+            return Err(format!(
+                "an axis of `{name}` is written `{there}` and that of `{other}` `{extent}`: whether it stretches is not told by that"
+            ));
+        }
+    }
+    let axes = |of: &[bool]| full.iter().zip(of).filter(|(_, k)| **k).map(|(e, _)| e.clone()).collect::<Vec<_>>();
+    // An axis of one element is neither kept nor stretched.
+    let stretched: Vec<bool> = kept.iter().zip(full).map(|(k, extent)| !k && extent != "1").collect();
+    let single = kept.last().is_none_or(|last| !last);
+    let mut extent = |word: &str, value: String| {
+        let code = format!("{}_{word}", tensor.name);
+        extents.push(long(&code, &value));
+        code
+    };
+    let position =
+        |of: &[bool], last: bool| if last { of.iter().rposition(|k| *k) } else { of.iter().position(|k| *k) };
+    let place = match (position(&kept, false), position(&kept, true)) {
+        (None, _) | (_, None) => "0".into(),
+        _ if !stretched.contains(&true) => "i".into(),
+        (Some(first), _) if position(&stretched, true).is_some_and(|s| s < first) => {
+            format!("modulo(i, {})", extent("period", product(&axes(&kept))))
+        }
+        (_, Some(last)) if position(&stretched, false).is_some_and(|s| s > last) => {
+            format!("quotient(i, {})", extent("repeat", product(&axes(&stretched))))
+        }
+        _ => {
+            // From the last axis to the first: the coordinate along each kept axis, times the tensor's own elements below it.
+            let mut terms = vec![];
+            for axis in (0..full.len()).filter(|a| kept[*a]) {
+                let below = product(&full[axis + 1..]);
+                let own = product(&axes(&kept)[kept[..=axis].iter().filter(|k| **k).count()..]);
+                let mut term = "i".to_string();
+                if below != "1" {
+                    term = format!("quotient({term}, {})", extent(&format!("below{axis}"), below));
+                }
+                if axes(&kept[..axis]).len() + axes(&stretched[..axis]).len() > 0 {
+                    term = format!("modulo({term}, {})", extent(&format!("extent{axis}"), full[axis].clone()));
+                }
+                if own != "1" {
+                    term = format!("{term} * {}", extent(&format!("stride{axis}"), own));
+                }
+                terms.push(term);
+            }
+            terms.join(" + ")
+        }
+    };
+    Ok((place, single))
+}

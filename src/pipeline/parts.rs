@@ -1,0 +1,32 @@
+// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+
+/// Code that enters keys.
+pub(crate) const PARTS: &[Part] = &[
+    Part { name: "pipeline/documents", files: &["step/io.rs"], packages: &[] },
+    Part { name: "pipeline/generate", files: &["step/generate.rs"], packages: &[] },
+    Part { name: "pipeline/judge", files: &["step/judge.rs"], packages: &[] },
+    Part { name: "pipeline/calibrate", files: &["step/calibrate.rs"], packages: &[] },
+    Part { name: "pipeline/match", files: &["step/matching.rs"], packages: &[] },
+    Part { name: "pipeline/search", files: &["step/search.rs"], packages: &[] },
+    Part { name: "pipeline/select", files: &["step/select.rs"], packages: &[] },
+    Part { name: "pipeline/attribute", files: &["step/attribute.rs"], packages: &[] },
+    Part { name: "pipeline/roofline", files: &["step/roofline.rs"], packages: &[] },
+    // With its data files: what the registry says of a method decides whether it is chosen.
+    Part {
+        name: "pipeline/round",
+        files: &["step/round.rs", "optimize/methods", "optimize/round", "!optimize/round/branches.rs"],
+        packages: &["toml"],
+    },
+];
+
+/// Code that no key holds, and why.
+#[cfg(test)]
+pub(crate) const APART: &[(&str, &str)] = &[
+    ("lib.rs", "declares"),
+    ("plan", "all that it decides is in the parameters and inputs"),
+    ("optimize", "what it proposes is kept as recorded answers, by content; what steps use of it is listed"),
+    ("report", "shows results, and shapes none"),
+    ("release", "carries results, and shapes none"),
+    ("step/mod.rs", "declares"),
+    ("step/runners.rs", "the table of what does which step; what does them is listed"),
+];

@@ -1,0 +1,225 @@
+//! Holds what planning gathers: nodes, small documents they read, what went wrong, and what expansion will need. Knows the order of work; the work itself is in
+//! `operators`, `kernels`, `variants` and `expand`.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::finals::Contest;
+use super::input::{Goal, PackageInput, PlanInput, Selection};
+use super::kernels::{Nominated, Selected};
+use super::make::MAIN;
+use super::rounds::Waiting;
+use super::search::Searching;
+use super::variants::{Build, torn};
+use kforge_engine::Node;
+use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_types::model::{Arch, Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
+use kforge_types::record::spec::Tree;
+
+/// Scalar operations up to which a verification watches every access.
+pub const CHECK_WORK: f64 = 3e6;
+
+/// Scalar operations up to which Compute Sanitizer watches a verification, for kernels that ask for it: it slows a kernel down a hundred times and more.
+pub const SANITIZE_WORK: f64 = 1e6;
+
+/// The plan in the making, and, once made, what expansion reads.
+pub struct Planner<'a> {
+    /// What it is made of.
+    pub input: Arc<PlanInput<'a>>,
+    /// Nodes so far.
+    pub nodes: Vec<Node>,
+    /// Ids of the nodes so far.
+    pub ids: HashSet<String>,
+    /// Small documents that nodes name by digest.
+    pub documents: BTreeMap<Digest, Vec<u8>>,
+    /// What went wrong.
+    pub diagnostics: Vec<Diagnostic>,
+    /// By id of a select node that decides: what its champion is expanded with.
+    pub selected: BTreeMap<String, Arc<Selected>>,
+    /// By id of a select node that nominates: what it is expanded with.
+    pub nominated: BTreeMap<String, Nominated>,
+    /// By id of a select node that names who is timed in full: what it is expanded with.
+    pub contests: BTreeMap<String, Arc<Contest>>,
+    /// By id of a round node: what follows if it does not say stop.
+    pub waiting: BTreeMap<String, Waiting>,
+    /// By id of a search node: what it is expanded with.
+    pub searching: BTreeMap<String, Arc<Searching>>,
+    /// The wave of what is made of the main phase now ([`kforge_engine::Rank::wave`]).
+    pub wave: u32,
+}
+
+impl<'a> Planner<'a> {
+    /// Plans everything that is known before anything has run.
+    pub fn plan(input: PlanInput<'a>) -> Self {
+        // No package reads another, so each core plans its share; the order of packages is that of the nodes all the same.
+        let count = input.packages.len();
+        let share = count.div_ceil(rayon::current_num_threads().max(1) * 4).max(1);
+        let input = Arc::new(input);
+        let shares: Vec<Planner<'a>> = (0..count.div_ceil(share))
+            .into_par_iter()
+            .map(|nth| {
+                let mut part = Planner::empty(input.clone());
+                (nth * share..count.min((nth + 1) * share)).for_each(|at| part.package(at));
+                part
+            })
+            .collect();
+        let mut shares = shares.into_iter();
+        let mut planner = shares.next().unwrap_or_else(|| Planner::empty(input));
+        shares.for_each(|part| planner.join(part));
+        planner
+    }
+
+    fn empty(input: Arc<PlanInput<'a>>) -> Self {
+        Planner {
+            input,
+            nodes: vec![],
+            ids: HashSet::new(),
+            documents: BTreeMap::new(),
+            diagnostics: vec![],
+            selected: BTreeMap::new(),
+            nominated: BTreeMap::new(),
+            contests: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            searching: BTreeMap::new(),
+            wave: 0,
+        }
+    }
+
+    /// Takes in what was planned of other packages.
+    fn join(&mut self, part: Planner<'a>) {
+        self.nodes.extend(part.nodes);
+        self.ids.extend(part.ids);
+        self.documents.extend(part.documents);
+        self.diagnostics.extend(part.diagnostics);
+        self.selected.extend(part.selected);
+        self.nominated.extend(part.nominated);
+        self.contests.extend(part.contests);
+        self.waiting.extend(part.waiting);
+        self.searching.extend(part.searching);
+    }
+
+    fn package(&mut self, at: usize) {
+        let package = self.input.packages[at].package;
+        let mut reached: BTreeSet<&str> = BTreeSet::new();
+        for kernel in &package.kernels {
+            if !Selection::takes(&self.input.selection.kernels, &kernel.name)
+                || !Selection::takes(&self.input.selection.operators, &kernel.operator)
+            {
+                continue;
+            }
+            // Validation has tied every kernel to its operator and targets.
+            let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { continue };
+            let others = kernel.methods.iter().filter_map(|m| m.other_source());
+            let sources = std::iter::once(kernel.source.as_str()).chain(others);
+            let mut reaches = sources.filter_map(|source| self.input.packages[at].sources.get(source));
+            if let Some(wrong) = reaches.find_map(|reach| torn(kernel, reach)) {
+                self.diagnostics.push(wrong);
+                continue;
+            }
+            for choice in operator.choices() {
+                let taken = kernel.targets.iter().filter(|n| Selection::takes(&self.input.selection.targets, n));
+                let mut targets: Vec<_> = taken.filter_map(|name| package.targets.get(name)).collect();
+                // Where a device has not spoken the emulator's word is asked for, whatever the targets are called.
+                targets.sort_by_key(|target| target.arch != Arch::Cpu);
+                for target in targets {
+                    reached.insert(&operator.name);
+                    // What is wrong with an operator is wrong on every target, and of every kernel.
+                    if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
+                        && !self.diagnostics.contains(&diagnostic)
+                    {
+                        self.diagnostics.push(diagnostic);
+                    }
+                }
+            }
+        }
+        // Whoever selects kernels or targets asks for no others.
+        let selection = &self.input.selection;
+        if self.input.goal > Goal::Check && selection.kernels.is_empty() && selection.targets.is_empty() {
+            self.left_alone(at, &reached);
+        }
+    }
+
+    /// Says of operators that no kernel computes that nothing is known of them.
+    fn left_alone(&mut self, at: usize, reached: &BTreeSet<&str>) {
+        let package = self.input.packages[at].package;
+        let selected = |o: &&Operator| Selection::takes(&self.input.selection.operators, &o.name);
+        let left: Vec<&Operator> =
+            package.operators.iter().filter(selected).filter(|o| !reached.contains(o.name.as_str())).collect();
+        for operator in left {
+            let why = match package.kernels.iter().any(|k| k.operator == operator.name) {
+                true => "none of its kernels is for a target of the package",
+                false => "no kernel implements it, so that nothing of it is computed",
+            };
+            self.uncalibrated(at, operator, why);
+        }
+    }
+
+    /// The package at that position.
+    pub fn package_input(&self, at: usize) -> &PackageInput<'a> {
+        &self.input.packages[at]
+    }
+
+    /// Adds a node, once.
+    pub fn add(&mut self, mut node: Node) -> String {
+        if node.rank.phase == MAIN {
+            node.rank.wave = self.wave;
+        }
+        let id = node.id.clone();
+        if self.ids.insert(id.clone()) {
+            self.nodes.push(node);
+        }
+        id
+    }
+
+    /// Keeps a small document for nodes to name.
+    pub fn document(&mut self, bytes: Vec<u8>) -> Digest {
+        let digest = Digest::of(&bytes);
+        self.documents.insert(digest, bytes);
+        digest
+    }
+
+    /// Keeps a tree for nodes to name.
+    pub fn tree(&mut self, tree: &Tree) -> Digest {
+        // A map of texts to digests always serialises.
+        self.document(serde_json::to_vec(tree).expect("BUG: a tree that does not serialise"))
+    }
+
+    /// The shapes of an operator that were selected.
+    pub fn shapes<'o>(&self, operator: &'o Operator) -> Vec<&'o Shape> {
+        operator.shapes.iter().filter(|s| Selection::takes(&self.input.selection.shapes, &s.name)).collect()
+    }
+}
+
+/// Whether a shape is timed.
+pub fn is_benched(shape: &Shape) -> bool {
+    shape.role == ShapeRole::Bench
+}
+
+/// What one kernel is planned for.
+#[derive(Clone, Copy)]
+pub struct Scope<'s> {
+    /// Position of the package.
+    pub package: usize,
+    /// The kernel.
+    pub kernel: &'s Kernel,
+    /// Its operator.
+    pub operator: &'s Operator,
+    /// The choice of types.
+    pub choice: &'s TypeChoice,
+    /// The target.
+    pub target: &'s Target,
+    /// The round that is planned; 0 for what is declared.
+    pub round: u32,
+}
+
+impl<'s> Scope<'s> {
+    /// The same for a variant: of the kernel that it is a variant of, where an agent wrote that.
+    pub fn of<'b>(self, build: &'b Build) -> Scope<'b>
+    where
+        's: 'b,
+    {
+        Scope { kernel: build.written.as_ref().map_or(self.kernel, |written| &written.kernel), ..self }
+    }
+}

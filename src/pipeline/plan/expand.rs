@@ -1,0 +1,304 @@
+//! Steps that are known only after earlier results. Once benches say who is near the best: full timings of those that had few samples, their pairs, and the decision that reads them. Once a champion is
+//! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use super::context::{Planner, Scope, is_benched};
+use super::kernels::{Nominated, Selected};
+use super::make::{ABLATION, Make, PAIRING};
+use super::operators::Case;
+use super::search::Searching;
+use super::timed::is_timed;
+use super::variants::Build;
+use kforge_engine::{Expand, InputRef, Node, Source};
+use kforge_foundation::base::Diagnostic;
+use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
+use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, TypeChoice};
+use kforge_types::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
+use kforge_types::record::round::Decision;
+use kforge_types::record::search::Searched;
+use kforge_types::record::{Form, StepKind, StepResult};
+
+/// Share of time that the lower bound of a method's saving must exceed (design, section 9, step 5).
+const THRESHOLD: f64 = 0.02;
+
+/// Adds what a selection makes known.
+pub struct Expander<'a> {
+    planner: Mutex<Planner<'a>>,
+}
+
+impl<'a> Expander<'a> {
+    /// Over a finished plan, whose nodes have been taken out.
+    pub fn new(planner: Planner<'a>) -> Self {
+        Expander { planner: Mutex::new(planner) }
+    }
+
+    /// What a search node searches.
+    pub fn searching(&self, id: &str) -> Option<Arc<Searching>> {
+        self.planner.lock().ok()?.searching.get(id).cloned()
+    }
+
+    /// What a select node that decides stands for; none for one that only nominates.
+    pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
+        self.planner.lock().ok()?.selected.get(id).cloned()
+    }
+
+    /// What of a kernel's declaration says how its results are read.
+    pub fn about(&self, selected: &Selected) -> Option<About> {
+        let planner = self.planner.lock().ok()?;
+        let found = planner.found(selected)?;
+        let class = |at: usize| selected.classes.get(&selected.shapes[at]).cloned().unwrap_or_default();
+        let shape = |(at, case): (usize, &Case)| (found.operator.shapes[case.at].name.clone(), class(at));
+        let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
+        Some(About {
+            shapes: selected.cases.iter().enumerate().map(shape).collect(),
+            timed: is_timed(found.scope(&selected.choice, 0)),
+            per: match &found.kernel.select.per {
+                Per::Value(expr) => Some(expr.text().to_string()),
+                Per::All | Per::Shape => None,
+            },
+            host: found.kernel.host.as_ref().map(|host| format!("{}::{}", found.kernel.source, host.function)),
+            hot: found.kernel.select.metric == Metric::Hot,
+            whole: found.kernel.launches.iter().all(own),
+        })
+    }
+}
+
+/// What of a kernel's declaration says how its results are read.
+pub struct About {
+    /// Name and class of each shape, by position.
+    pub shapes: Vec<(String, String)>,
+    /// The expression whose values are the classes, where one is stated.
+    pub per: Option<String>,
+    /// Whether anything is timed on its target.
+    pub timed: bool,
+    /// The launcher of its own, where it has one: `launch.cu::run`.
+    pub host: Option<String>,
+    /// Whether hot times count rather than cold ones.
+    pub hot: bool,
+    /// Whether it launches nothing but code of its own.
+    pub whole: bool,
+}
+
+impl Expand for Expander<'_> {
+    fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
+        let mut planner = self.planner.lock().map_err(|_| "BUG: planning panicked before")?;
+        if let Some(searching) = planner.searching.get(&node.id).cloned() {
+            let bytes = read("search").ok_or("what the search decided is not in the store")?;
+            let searched: Searched = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.searched(&searching, &searched).map_err(|d| d.message)?;
+        } else if let Some(contest) = planner.contests.get(&node.id).cloned() {
+            let bytes = read("nomination").ok_or("the nomination is not in the store")?;
+            let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.named(&contest, &nomination).map_err(|d| d.message)?;
+        } else if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
+            let bytes = read("nomination").ok_or("the nomination is not in the store")?;
+            let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.nominees(nominated, &nomination).map_err(|d| d.message)?;
+        } else if let Some(selected) = planner.selected.get(&node.id).cloned() {
+            let bytes = read("selection").ok_or("the selection is not in the store")?;
+            let selection: Selection = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            // One champion may stand for several classes.
+            let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
+            for champion in &selection.champions {
+                if let Some(variant) = champion.variant {
+                    champions.entry(variant).or_default().push(champion);
+                }
+            }
+            for (variant, of) in &champions {
+                planner.champion(&selected, *variant, of).map_err(|d| d.message)?;
+            }
+            planner.next_round(&selected, selection.champions.iter().find_map(|c| c.variant));
+        } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
+            let bytes = read("decision").ok_or("the decision is not in the store")?;
+            let decision: Decision = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            planner.decided(waiting, &decision);
+        }
+        Ok(std::mem::take(&mut planner.nodes))
+    }
+}
+
+/// A kernel on a target as declared, found again by name.
+pub(super) struct Found<'a> {
+    package: usize,
+    kernel: &'a Kernel,
+    operator: &'a Operator,
+    target: &'a Target,
+}
+
+impl<'a> Found<'a> {
+    pub(super) fn scope<'s>(&self, choice: &'s TypeChoice, round: u32) -> Scope<'s>
+    where
+        'a: 's,
+    {
+        let Found { package, kernel, operator, target } = *self;
+        Scope { package, kernel, operator, choice, target, round }
+    }
+}
+
+impl<'a> Planner<'a> {
+    /// What a selection is about. All of it was found when the select node was made.
+    pub(super) fn found(&self, selected: &Selected) -> Option<Found<'a>> {
+        self.find(selected.package, &selected.kernel, &selected.target)
+    }
+
+    /// A kernel on a target by their names.
+    pub(super) fn find(&self, package: usize, kernel: &str, target: &str) -> Option<Found<'a>> {
+        let declared = self.package_input(package).package;
+        let kernel = declared.kernels.iter().find(|k| k.name == kernel)?;
+        let operator = declared.operators.iter().find(|o| o.name == kernel.operator)?;
+        let target = declared.targets.get(target)?;
+        Some(Found { package, kernel, operator, target })
+    }
+
+    /// Pairs of those near the best with the best, and the decision that reads them.
+    fn nominees(&mut self, nominated: Nominated, nomination: &Nomination) -> Result<(), Diagnostic> {
+        let Nominated { mut decision, selected } = nominated;
+        let Some(found) = self.found(&selected) else { return Ok(()) };
+        let scope = found.scope(&selected.choice, selected.stage.round);
+        let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
+        for class in &nomination.classes {
+            let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
+            for (order, near) in class.near.iter().filter_map(|o| Some((o, build(*o)?))) {
+                for (at, case) in selected.benched(found.operator, &class.class) {
+                    let node = self.pairs(scope, near, against, case, PAIRING)?;
+                    let source = Source::Output { node, name: "observation".into(), required: false };
+                    decision.inputs.insert(format!("pairs:{order}:{best}:{at}"), InputRef { source, form: Form::Blob });
+                }
+            }
+        }
+        let id = self.add(decision);
+        self.selected.insert(id, Arc::new(selected));
+        Ok(())
+    }
+
+    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, one at least.
+    fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
+        let Some(found) = self.found(selected) else { return Ok(()) };
+        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
+        let scope = found.scope(&selected.choice, selected.stage.round);
+        if scope.target.arch == Arch::Cpu {
+            return Ok(());
+        }
+        let scope = scope.of(build);
+        let on = self.disassemble(scope, build);
+        // Who stands for want of evidence is not timed: nothing that is bought could be told from what is not.
+        let timed = of.iter().filter(|c| !c.provisional);
+        let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
+        for method in &scope.kernel.methods {
+            if let Some(off) = self.without(scope, build, method) {
+                self.method(selected, scope, build, method, &on, &off, &benched)?;
+            }
+        }
+        self.roofline(scope, build, &benched)
+    }
+
+    /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.
+    fn without(&self, scope: Scope<'_>, build: &Build, method: &Method) -> Option<Build> {
+        let off = scope.kernel.without(&build.variant, method)?;
+        let mut other = Build { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };
+        if let Some(source) = off.source {
+            other.source = source;
+            other.without = method.id.clone();
+        }
+        if !off.flags.is_empty() {
+            other.flags = off.flags;
+            other.without = method.id.clone();
+        }
+        Some(other)
+    }
+
+    /// The inspect step that counts opcodes of a variant's machine code.
+    fn disassemble(&mut self, scope: Scope<'_>, build: &Build) -> String {
+        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION);
+        let params = InspectParams {
+            arch: scope.target.arch.name().into(),
+            entries: scope.kernel.entries(&build.variant, scope.choice),
+            disassemble: true,
+            launches: vec![],
+            host: scope.kernel.host.is_some(),
+        };
+        let mut parts = self.parts(scope, build);
+        parts.push("sass");
+        let tools = &self.package_input(scope.package).toolchains;
+        let node = Make::new(StepKind::Inspect, &parts, self.labels(scope, build, None), &params)
+            .phase(ABLATION)
+            .round(scope.round)
+            .output("binary", &compile, "binary")
+            .output("facts", &compile, "facts")
+            .tool("toolchain", &tools.disassembler)
+            .done();
+        self.add(node)
+    }
+
+    /// What shows a method: what the manifest says; where it says nothing of it, what the registry does.
+    fn signature(&self, method: &Method, arch: &Arch) -> MatchParams {
+        if !method.signature.is_empty() {
+            return MatchParams { signature: method.signature.for_arch(arch.name()).cloned(), absent: None };
+        }
+        match self.input.methods.get(&method.id) {
+            Some(Ok(known)) => MatchParams { signature: known.for_arch(arch.name()).cloned(), absent: None },
+            Some(Err(why)) => MatchParams { signature: None, absent: Some(why.clone()) },
+            None => MatchParams { signature: None, absent: None },
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "a champion, a method of it, and the shapes at which both count")]
+    fn method(
+        &mut self,
+        selected: &Selected,
+        scope: Scope<'_>,
+        build: &Build,
+        method: &Method,
+        on: &str,
+        off: &Build,
+        benched: &[(usize, &Case)],
+    ) -> Result<(), Diagnostic> {
+        let without = self.disassemble(scope, off);
+        let mut labels = self.labels(scope, build, None);
+        labels.method = Some(method.id.clone());
+        let mut parts = self.parts(scope, build);
+        parts.push(&method.id);
+        let matching = Make::new(StepKind::Match, &parts, labels.clone(), &self.signature(method, &scope.target.arch))
+            .phase(ABLATION)
+            .round(scope.round)
+            .output("on", on, "inspection")
+            .output("off", &without, "inspection")
+            .done();
+        let mut attribute = Make::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD })
+            .phase(ABLATION)
+            .round(scope.round);
+        let matching = self.add(matching);
+        attribute = attribute.optional("match", &matching, "match");
+        let serves = |case: &Case| {
+            let shape = &scope.operator.shapes[case.at];
+            scope.kernel.serves(&off.variant, scope.operator, scope.choice, shape)
+        };
+        let mut judged = Vec::new();
+        for (at, case) in benched {
+            if serves(case)? {
+                let pairs = self.pairs(scope, off, build, case, ABLATION)?;
+                attribute = attribute.optional(&format!("pairs:{at}"), &pairs, "observation");
+                judged.push((*at, *case));
+            }
+        }
+        // The kernel without the method must be right wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
+        if judged.is_empty() {
+            let mut served = Vec::new();
+            for (at, case) in selected.cases.iter().enumerate() {
+                if serves(case)? {
+                    served.push((at, case));
+                }
+            }
+            let bench = served.iter().find(|(_, case)| is_benched(&scope.operator.shapes[case.at]));
+            judged.extend(bench.or(served.first()).copied());
+        }
+        for (at, case) in judged {
+            let judge = self.verify(scope, off, case, ABLATION)?;
+            attribute = attribute.optional(&format!("judgement:{at}"), &judge, "judgement");
+        }
+        self.add(attribute.done());
+        Ok(())
+    }
+}

@@ -1,0 +1,146 @@
+//! Timing of many variants: few samples of each first, and all that a full timing takes of those alone that may be the fastest. Knows how what a step names becomes
+//! steps; who is named says [`kforge_numerics::measure::select::finalists`]. Pure.
+//!
+//! | wave | holds |
+//! |---|---|
+//! | 0 | every variant, verified and timed with few samples, and the step that names who is to be timed in full |
+//! | n | full timings of those that were named, and the step that names who else is, now that some of them may have failed, or given no answer |
+//! | the last | selection, by full timings alone |
+//!
+//! A full timing holds a kernel against all that is known of kernels that answer otherwise when they are timed; so nobody becomes champion without one, and one that
+//! was fast by cheating is out once it failed there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::context::{Planner, Scope, is_benched};
+use super::input::Goal;
+use super::kernels::{Field, Stage};
+use super::make::Make;
+use super::operators::Case;
+use super::search::FEW;
+use super::timed::is_timed;
+use kforge_foundation::base::Diagnostic;
+use kforge_types::model::TypeChoice;
+use kforge_types::record::StepKind;
+use kforge_types::record::event::Labels;
+use kforge_types::record::params::{Finals, Nomination, SelectParams};
+
+/// From how many variants on few samples come first: as many are timed in full within seconds, and their times are worth having.
+const MANY: usize = 8;
+
+/// Who is timed in full: those whose fastest of few samples is within seven per cent of the best. Medians of separate runs of one binary differ by up to five per cent
+/// as clocks and temperatures do, and samples of one run by two; of a slower variant that could win each sample would have been unlucky.
+const FINALS: Finals = Finals { within: 0.07 };
+
+/// What a step that names finalists is expanded with.
+#[derive(Clone)]
+pub struct Contest {
+    /// Position of the package.
+    pub(super) package: usize,
+    /// The kernel's name.
+    pub(super) kernel: String,
+    /// The target's name.
+    pub(super) target: String,
+    /// The choice of types.
+    pub(super) choice: TypeChoice,
+    /// Every candidate, with benches of few samples.
+    field: Field,
+    cases: Vec<Case>,
+    /// Full benches: candidate, case, id.
+    full: Vec<(u32, usize, String)>,
+    wave: u32,
+}
+
+impl Planner<'_> {
+    /// How many samples the variants of a kernel are timed with first; none where all are timed in full at once.
+    pub(super) fn few(&self, scope: Scope<'_>, variants: usize) -> Option<u32> {
+        let timed = is_timed(scope) && scope.kernel.rounds.is_none();
+        (timed && self.input.goal == Goal::Build && variants > MANY).then_some(FEW)
+    }
+
+    /// Plans who is timed in full, and all that comes of it. The field's benches are of few samples.
+    pub(super) fn finals(&mut self, scope: Scope<'_>, field: Field, cases: Vec<Case>) -> Result<(), Diagnostic> {
+        if field.benched.is_empty() {
+            let only = Stage { is_last: true, ..Stage::default() };
+            return self.select(scope, field, &cases, only).map(drop);
+        }
+        self.contest(
+            scope,
+            Contest {
+                package: scope.package,
+                kernel: scope.kernel.name.clone(),
+                target: scope.target.name.clone(),
+                choice: scope.choice.clone(),
+                field,
+                cases,
+                full: vec![],
+                wave: self.wave,
+            },
+        )
+    }
+
+    /// The step that names finalists.
+    fn contest(&mut self, scope: Scope<'_>, contest: Contest) -> Result<(), Diagnostic> {
+        let (_, params) = self.selection(scope, &contest.field, &contest.cases, true)?;
+        let params = SelectParams { finals: Some(FINALS), ..params };
+        let package = self.package_input(scope.package).package.name.clone();
+        let labels = Labels {
+            package: package.clone(),
+            kernel: Some(contest.kernel.clone()),
+            operator: Some(scope.operator.name.clone()),
+            target: Some(contest.target.clone()),
+            ..Labels::default()
+        };
+        let wave = format!("finals-{}", contest.wave);
+        let parts = [package.as_str(), &contest.kernel, &scope.choice.label, &contest.target, &wave];
+        let node = Make::new(StepKind::Select, &parts, labels, &params).expands();
+        let mut node = self.judged_by(scope, node, &contest.field, &contest.cases);
+        for (name, benches) in [("few", &contest.field.benched), ("bench", &contest.full)] {
+            for (variant, shape, bench) in benches {
+                node = node.optional(&format!("{name}:{variant}:{shape}"), bench, "observation");
+            }
+        }
+        let id = self.add(node.done());
+        self.contests.insert(id, Arc::new(contest));
+        Ok(())
+    }
+
+    /// Full timings of those that were named; where nobody was, the selection.
+    pub(super) fn named(&mut self, contest: &Contest, nomination: &Nomination) -> Result<(), Diagnostic> {
+        let Some(found) = self.find(contest.package, &contest.kernel, &contest.target) else { return Ok(()) };
+        let scope = found.scope(&contest.choice, 0);
+        let mut next = Contest { wave: contest.wave + 1, ..contest.clone() };
+        let named: BTreeSet<u32> = nomination.classes.iter().flat_map(|class| class.near.iter().copied()).collect();
+        self.wave = next.wave;
+        let planned = self.next_contest(scope, &mut next, &named);
+        self.wave = 0;
+        planned
+    }
+
+    fn next_contest(&mut self, scope: Scope<'_>, next: &mut Contest, named: &BTreeSet<u32>) -> Result<(), Diagnostic> {
+        if named.is_empty() {
+            let field = Field { benched: next.full.clone(), ..next.field.clone() };
+            let only = Stage { is_last: true, ..Stage::default() };
+            return self.select(scope, field, &next.cases, only).map(drop);
+        }
+        let (field, asked) = (next.field.clone(), next.full.len());
+        for (build, serves) in field.builds.iter().zip(&field.serves).filter(|(b, _)| named.contains(&b.variant.order))
+        {
+            for at in serves.iter().map(|at| *at as usize) {
+                let known = next.full.iter().any(|(variant, case, _)| (*variant, *case) == (build.variant.order, at));
+                if known || !is_benched(&scope.operator.shapes[next.cases[at].at]) {
+                    continue;
+                }
+                if let Some(bench) = self.bench(scope, build, &next.cases[at])? {
+                    next.full.push((build.variant.order, at, bench));
+                }
+            }
+        }
+        if next.full.len() == asked {
+            // All of them were asked for before, and no device has answered: they hide nobody, and are not asked for again.
+            next.field.benched.retain(|(variant, ..)| !named.contains(variant));
+        }
+        self.contest(scope, next.clone())
+    }
+}

@@ -1,0 +1,397 @@
+//! Steps of one kernel on one target: its variants, and which of them stands for each class of shapes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::begun::by_turns;
+use super::context::{Planner, Scope, is_benched};
+use super::input::Goal;
+use super::make::{DECISION, MAIN, Make};
+use super::operators::Case;
+use super::timed::is_timed;
+use super::variants::Build;
+use kforge_engine::Node;
+use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_types::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
+use kforge_types::record::StepKind;
+use kforge_types::record::event::Labels;
+use kforge_types::record::params::{Candidate, Compiler, SelectParams, Shortlist};
+
+/// Share by which a paired comparison must show a variant slower before it loses its place (design, section 4).
+const MARGIN: f64 = 0.01;
+
+/// Who is paired with the best. Medians of separate runs differ by a few per cent between runs of the same binary, as clocks and temperatures do: five per cent holds
+/// every variant that could truly be the best, and pairs of the rest would take the device's time and change nothing. Eight bounds that time.
+const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8 };
+
+/// What is known of the variants of a kernel on a target for one choice of types: who takes part in a selection.
+#[derive(Clone, Default)]
+pub struct Field {
+    /// The candidates; each has its position for its order.
+    pub builds: Vec<Build>,
+    /// For each: the cases it serves, by position.
+    pub serves: Vec<Vec<u32>>,
+    /// Judge steps: candidate, case, id.
+    pub judged: Vec<(u32, usize, String)>,
+    /// Bench steps.
+    pub benched: Vec<(u32, usize, String)>,
+}
+
+/// Which selection of a kernel one is, where there is one after each round.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// The round after which it is.
+    pub round: u32,
+    /// Whether no selection comes after it: its champions are the kernel's.
+    pub is_last: bool,
+    /// The first select node of the stage before, which the first of this one comes after.
+    pub after: Option<String>,
+    /// The select node of the stage before that decides, which the one of this stage that decides comes after: what it adds is there by then.
+    pub decided: Option<String>,
+}
+
+impl Stage {
+    /// Its part of ids; the last has the kernel's to itself.
+    pub fn name(&self) -> String {
+        if self.is_last { String::new() } else { format!("r{}", self.round) }
+    }
+}
+
+/// What a nominating select node is expanded with.
+#[derive(Clone)]
+pub struct Nominated {
+    /// The select node that decides, without its pairs.
+    pub decision: Node,
+    /// What that is expanded with in turn.
+    pub selected: Selected,
+}
+
+/// What a select node's champion is expanded with.
+#[derive(Clone)]
+pub struct Selected {
+    /// Position of the package.
+    pub package: usize,
+    /// The kernel's name.
+    pub kernel: String,
+    /// The target's name.
+    pub target: String,
+    /// The choice of types.
+    pub choice: TypeChoice,
+    /// The candidates in declared order.
+    pub builds: Vec<Build>,
+    /// The cases, for verifying ablated variants.
+    pub cases: Vec<Case>,
+    /// For each class in [`SelectParams::shapes`]: its name for people.
+    pub classes: BTreeMap<String, String>,
+    /// [`SelectParams::shapes`]: the class of each case.
+    pub shapes: Vec<String>,
+    /// Which selection it is.
+    pub stage: Stage,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
+}
+
+impl Selected {
+    /// The cases of a class that are timed, with their positions.
+    pub fn benched<'c>(&'c self, operator: &Operator, class: &str) -> Vec<(usize, &'c Case)> {
+        let of_class = |(at, case): &(usize, &Case)| self.shapes[*at] == class && is_benched(&operator.shapes[case.at]);
+        self.cases.iter().enumerate().filter(of_class).collect()
+    }
+}
+
+/// What names a variant in the lockfile: a digest of its name without types, which is of its tunables, so that reordering a manifest keeps the pin.
+pub fn identity(name: &str) -> String {
+    Digest::of(name.as_bytes()).short()
+}
+
+/// For each class its name for people, and the class of each shape. Classes go by the position of their first shape: names of shapes stay out of keys.
+pub(super) fn classes<'s>(
+    scope: Scope<'_>,
+    of: impl Iterator<Item = &'s Shape>,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Diagnostic> {
+    let mut names: Vec<String> = Vec::new();
+    let mut shapes = Vec::new();
+    for shape in of {
+        let class = scope.kernel.class_of(scope.operator, scope.choice, shape)?;
+        let at = names.iter().position(|n| *n == class).unwrap_or_else(|| {
+            names.push(class);
+            names.len() - 1
+        });
+        shapes.push(at.to_string());
+    }
+    Ok((names.into_iter().enumerate().map(|(i, name)| (i.to_string(), name)).collect(), shapes))
+}
+
+impl Planner<'_> {
+    /// Plans a kernel on a target for one choice of types.
+    pub fn kernel(
+        &mut self,
+        package: usize,
+        kernel: &Kernel,
+        operator: &Operator,
+        choice: &TypeChoice,
+        target: &Target,
+    ) -> Result<(), Diagnostic> {
+        let scope = Scope { package, kernel, operator, choice, target, round: 0 };
+        let accepted = self.is_accepted(scope);
+        let variants = match &kernel.rounds {
+            _ if accepted => Some(self.accepted(scope)?),
+            None => self.unsearched(scope, kernel.variants(target, choice)?)?,
+            Some(_) => Some(kernel.start(target, choice)?.into_iter().collect()),
+        };
+        let Some(variants) = variants else { return Ok(()) };
+        let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
+        let rounds = if accepted { vec![] } else { self.tried(scope, &builds)? };
+        if self.input.goal == Goal::Check && builds.is_empty() && rounds.iter().all(|round| round.builds.is_empty()) {
+            self.unwritten(scope);
+        }
+        if self.input.goal == Goal::Check {
+            let tried = rounds.iter().flat_map(|round| &round.builds);
+            self.compile_all(scope, builds.iter().chain(tried).collect());
+            return Ok(());
+        }
+        if target.arch != Arch::Cpu {
+            // On `cpu` a shape says by which compiler.
+            self.compile_all(scope, builds.iter().collect());
+        }
+        let cases = self.cases(package, operator, choice)?;
+        self.calibrate(package, operator, choice, &cases);
+        let mut field = Field::default();
+        let few = self.few(scope, builds.len());
+        for build in builds {
+            self.enter(scope, build, &cases, &mut field, few)?;
+        }
+        match &kernel.rounds {
+            Some(_) if !accepted => self.rounds(scope, field, &cases, rounds),
+            _ if few.is_some() => self.finals(scope, field, cases),
+            _ if self.input.goal == Goal::Build => {
+                let only = Stage { is_last: true, ..Stage::default() };
+                self.select(scope, field, &cases, only).map(|_| ())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Plans the compilations of variants in the order in which they are begun.
+    fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&Build>) {
+        for at in by_turns(&builds.iter().map(|build| &build.variant).collect::<Vec<_>>()) {
+            let scope = Scope { round: builds[at].round, ..scope };
+            self.compile(scope, builds[at], Self::compiler(scope.of(builds[at]), 0.0), MAIN);
+        }
+    }
+
+    /// Whether the lockfile's variants alone are built for a kernel on a target.
+    pub(super) fn is_accepted(&self, scope: Scope<'_>) -> bool {
+        let seat = (scope.kernel.name.clone(), scope.choice.label.clone(), scope.target.name.clone());
+        self.package_input(scope.package).accepted.contains(&seat)
+    }
+
+    /// The variants that were accepted, in declared order.
+    fn accepted(&self, scope: Scope<'_>) -> Result<Vec<Variant>, Diagnostic> {
+        let kernel = scope.kernel;
+        // A kernel that waits for an agent to write it has none.
+        let all = if kernel.is_unstarted() { vec![] } else { kernel.variants(scope.target, scope.choice)? };
+        let pinned = self.pinned(scope, &all);
+        if pinned.is_empty() {
+            let message = format!(
+                "kforge.lock holds an accepted variant of kernel `{}` on target `{}` that the kernel does not have",
+                kernel.name, scope.target.name
+            );
+            let error = kernel.place.error("kernel.accepted", message);
+            return Err(error.hint(format!("`kforge accept {} --undo` frees the kernel", kernel.name)));
+        }
+        Ok(pinned.into_iter().filter_map(|at| all.get(at as usize).cloned()).collect())
+    }
+
+    /// Plans what makes a variant a candidate: its compilation, and on each shape that it serves its verification and its time, of `few` samples or of as many as it takes.
+    pub fn enter(
+        &mut self,
+        scope: Scope<'_>,
+        mut build: Build,
+        cases: &[Case],
+        field: &mut Field,
+        few: Option<u32>,
+    ) -> Result<(), Diagnostic> {
+        if scope.kernel.rounds.is_some() {
+            // Variants of several kernels: each has its position among all.
+            build.variant.order = field.builds.len() as u32;
+        }
+        let order = build.variant.order;
+        let mut served = Vec::new();
+        for (at, case) in cases.iter().enumerate() {
+            let shape = &scope.operator.shapes[case.at];
+            if scope.of(&build).kernel.serves(&build.variant, scope.operator, scope.choice, shape)? {
+                served.push(at as u32);
+            }
+        }
+        let watched = self.watched(scope, &build, served.iter().map(|at| &cases[*at as usize]));
+        for at in served.iter().map(|at| *at as usize) {
+            let case = &cases[at];
+            let is_watched = Self::compiler(scope, case.work) == Compiler::EmulatorCheck;
+            let after = if is_watched { &[][..] } else { &watched };
+            field.judged.push((order, at, self.verify_after(scope, &build, case, MAIN, after)?));
+            let verified = self.verification(scope, &build, case);
+            if let Some(bench) = self.timing(scope, &build, case, few, verified)? {
+                field.benched.push((order, at, bench));
+            }
+        }
+        if served.is_empty() && scope.target.arch != Arch::Cpu {
+            self.compile(scope, &build, Self::compiler(scope.of(&build), 0.0), MAIN);
+        }
+        field.serves.push(served);
+        field.builds.push(build);
+        Ok(())
+    }
+
+    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Gives the id of
+    /// the first.
+    pub fn select(
+        &mut self,
+        scope: Scope<'_>,
+        field: Field,
+        cases: &[Case],
+        stage: Stage,
+    ) -> Result<String, Diagnostic> {
+        let (classes, params) = self.selection(scope, &field, cases, stage.is_last)?;
+        let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
+        let input = self.package_input(scope.package);
+        // With nobody to compare, or at nothing, the decision needs no pairs.
+        let nominates = field.builds.len() > 1 && !field.benched.is_empty();
+        let shapes = params.shapes.clone();
+        let package = input.package.name.clone();
+        let labels = Labels {
+            package: package.clone(),
+            kernel: Some(kernel.name.clone()),
+            operator: Some(operator.name.clone()),
+            target: Some(target.name.clone()),
+            ..Labels::default()
+        };
+        // The last selection has the kernel's name to itself.
+        let name = stage.name();
+        let parts = [package.as_str(), &kernel.name, &choice.label, &target.name, &name];
+        let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
+        let mut node = Make::new(StepKind::Select, &parts, labels, &params).phase(phase).round(stage.round).expands();
+        if stage.is_last {
+            node = node.binding();
+        }
+        node = self.judged_by(scope, node, &field, cases);
+        let Field { builds, benched, .. } = field;
+        for (variant, shape, bench) in &benched {
+            node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
+        }
+        // With two nodes the first one's result adds the second, and by then the stage before has added its own.
+        let decision = node.after(if nominates { stage.decided.clone() } else { stage.after.clone() }).done();
+        let selected = Selected {
+            package: scope.package,
+            kernel: kernel.name.clone(),
+            target: target.name.clone(),
+            choice: choice.clone(),
+            builds,
+            cases: cases.to_vec(),
+            classes,
+            shapes,
+            stage: Stage::default(),
+            accepted: self.is_accepted(scope),
+        };
+        if nominates {
+            let parts = [&parts[..], &["nominate"]].concat();
+            let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
+            let mut like = Make::new(StepKind::Select, &parts, decision.labels.clone(), &params)
+                .round(stage.round)
+                .after(stage.after.clone())
+                .expands();
+            if stage.is_last {
+                like = like.binding();
+            }
+            let id = self.add(Node { inputs: decision.inputs.clone(), ..like.done() });
+            self.nominated.insert(id.clone(), Nominated { decision, selected: Selected { stage, ..selected } });
+            Ok(id)
+        } else {
+            let id = self.add(decision);
+            self.selected.insert(id.clone(), Arc::new(Selected { stage, ..selected }));
+            Ok(id)
+        }
+    }
+
+    /// The parameters of a selection, and the names of its classes.
+    pub(super) fn selection(
+        &self,
+        scope: Scope<'_>,
+        field: &Field,
+        cases: &[Case],
+        is_last: bool,
+    ) -> Result<(BTreeMap<String, String>, SelectParams), Diagnostic> {
+        let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
+        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
+        let input = self.package_input(scope.package);
+        let pin_of = |types: &str, class: &str| {
+            input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
+        };
+        let pin = |class: &str| pin_of(&choice.label, class).or_else(|| pin_of("", class));
+        let candidates = field.builds.iter().zip(&field.serves);
+        let candidate = |(b, s): (&Build, &Vec<u32>)| Candidate {
+            order: b.variant.order,
+            identity: identity(&b.name()),
+            serves: s.clone(),
+        };
+        let params = SelectParams {
+            candidates: candidates.map(candidate).collect(),
+            shapes,
+            bench: (0u32..).zip(cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
+            pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
+            margin: MARGIN,
+            hot: kernel.select.metric == Metric::Hot,
+            timed: is_timed(scope),
+            answers: kernel.rounds.is_some() && is_last,
+            shortlist: None,
+            finals: None,
+        };
+        Ok((classes, params))
+    }
+
+    /// A select node that reads which candidates could be built, and which are right.
+    pub(super) fn judged_by(&mut self, scope: Scope<'_>, mut node: Make, field: &Field, cases: &[Case]) -> Make {
+        for (build, served) in field.builds.iter().zip(&field.serves) {
+            let scope = Scope { round: build.round, ..scope };
+            if let Some(first) = served.first() {
+                let compiler = Self::compiler(scope.of(build), cases[*first as usize].work);
+                let (_, inspect) = self.compile(scope, build, compiler, MAIN);
+                node = node.optional(&format!("built:{}", build.variant.order), &inspect, "inspection");
+            }
+        }
+        for (variant, shape, judge) in &field.judged {
+            node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
+            // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
+            if let Some(emulated) = self.emulated(scope, &field.builds, *variant, *shape, cases) {
+                node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
+            }
+        }
+        node
+    }
+
+    /// The id of the judge step of the same variant and shape on `cpu`, if it was planned already.
+    fn emulated(
+        &self,
+        scope: Scope<'_>,
+        builds: &[Build],
+        variant: u32,
+        shape: usize,
+        cases: &[Case],
+    ) -> Option<String> {
+        if scope.target.arch == Arch::Cpu {
+            return None;
+        }
+        let package = self.package_input(scope.package).package;
+        let cpu = package.targets.values().find(|t| t.arch == Arch::Cpu && scope.kernel.targets.contains(&t.name))?;
+        let build = builds.iter().find(|b| b.variant.order == variant)?;
+        let shape = &scope.operator.shapes[cases[shape].at].name;
+        let id = [package.name.as_str(), &scope.kernel.name, &build.label, &cpu.name, shape, StepKind::Judge.name()];
+        let id = id.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join("/");
+        self.ids.contains(&id).then_some(id)
+    }
+
+    /// The compiler of machine code for a target, for inspection of champions.
+    pub fn machine_compiler(scope: Scope<'_>) -> Compiler {
+        Self::compiler(scope, f64::INFINITY)
+    }
+}

@@ -1,0 +1,150 @@
+//! How much memory a step is expected to need, so that no more run at once than the machine holds. Knows sizes of problems and kinds of compilers. Estimates
+//! only: they end nothing, and enter no key.
+//!
+//! | step | needs |
+//! |---|---|
+//! | compile | what the compiler's process takes for a kernel of some hundred lines with the headers it reaches |
+//! | oracle | inputs, expected values and one null candidate, each as float64; twice, as the reference may be another process; and the stored buffers |
+//! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expectations as float64; in a check build sixteen bytes of shadow for each byte of a run |
+//! | bench, pairs, verify on a device | the host's side of a context, and the buffers twice |
+//! | oracle and verify on a device, of large products | where there is a device: its process too, and the largest matrix in what is handed over and there |
+
+use kforge_numerics::reference::cost;
+use kforge_types::model::{Problem, Tensor};
+use kforge_types::record::StepKind;
+use kforge_types::record::params::{Compiler, VerifyParams};
+
+const MIB: u64 = 1 << 20;
+
+/// A process of ours with nothing to do but small things.
+const PROCESS: u64 = 32;
+
+/// The host's side of a CUDA context, in MiB.
+pub const CONTEXT: u64 = 512;
+
+/// A float64.
+const F64: u64 = 8;
+
+/// Of a kind whose problem does not matter, in MiB.
+pub fn of_kind(kind: StepKind) -> u64 {
+    match kind {
+        // nvdisasm's JSON of a large binary.
+        StepKind::Inspect => 128,
+        kind if kind.is_pure() => 1,
+        _ => PROCESS,
+    }
+}
+
+/// Of compiling, in MiB. nvcc runs a front end and an assembler of its own beside the driver; g++ reads the standard library and the emulator's headers.
+pub fn compile(compiler: Compiler) -> u64 {
+    match compiler {
+        Compiler::EmulatorCheck | Compiler::EmulatorPlain => 384,
+        Compiler::Auto | Compiler::Nvrtc => 512,
+        Compiler::Nvcc => 1024,
+    }
+}
+
+fn elements(problem: &Problem) -> u64 {
+    problem.tensors.iter().map(Tensor::elements).fold(0, u64::saturating_add)
+}
+
+fn stored(problem: &Problem) -> u64 {
+    problem.tensors.iter().map(Tensor::bytes).fold(0, u64::saturating_add)
+}
+
+fn mib(bytes: u64) -> u64 {
+    bytes.div_ceil(MIB)
+}
+
+/// Of the expected values of a problem, in MiB.
+pub fn oracle(problem: &Problem) -> u64 {
+    let values = elements(problem).saturating_mul(F64 * 3 * 2);
+    2 * PROCESS + mib(values.saturating_add(stored(problem)))
+}
+
+/// Of making the large products of a reference on a device, in MiB, beside what the step needs; none where it has none.
+pub fn products(problem: &Problem) -> u64 {
+    match cost::handed_over(problem) {
+        0 => 0,
+        largest => CONTEXT + mib(largest.saturating_mul(2)),
+    }
+}
+
+/// Of a verification, in MiB.
+pub fn verify(params: &VerifyParams) -> u64 {
+    let run = buffers(params);
+    let (runs, shadow) = match params.compiler {
+        Compiler::EmulatorCheck => (4, 16),
+        Compiler::EmulatorPlain => (4, 0),
+        Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc => return timing(params),
+    };
+    let values = elements(&params.problem).saturating_mul(F64 * 2);
+    3 * PROCESS + mib(run.saturating_mul(runs + shadow).saturating_add(values))
+}
+
+/// Of timing a variant, in MiB.
+pub fn timing(params: &VerifyParams) -> u64 {
+    CONTEXT + mib(buffers(params).saturating_mul(2))
+}
+
+fn buffers(params: &VerifyParams) -> u64 {
+    let workspaces = params.workspaces.iter().map(|w| w.elements.saturating_mul(w.dtype.bytes()));
+    workspaces.fold(stored(&params.problem), u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::{DType, Reference, Role};
+    use kforge_types::record::testing::verification;
+
+    fn params(compiler: Compiler, n: u64) -> VerifyParams {
+        let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[n]);
+        let tensors = vec![tensor("x", Role::Input), tensor("y", Role::Output)];
+        let problem = Problem::of(tensors, Reference::builtin("sum", &[]));
+        VerifyParams { compiler, ..verification("cpu", problem) }
+    }
+
+    #[test]
+    fn what_a_verification_needs_grows_with_its_buffers_and_with_what_watches_them() {
+        let of = |compiler, n| verify(&params(compiler, n));
+        // Two tensors of 64 MiB: four times plain; twenty times watched; 32 Mi values as float64, twice.
+        let n = 16 << 20;
+        assert_eq!(of(Compiler::EmulatorPlain, n) - of(Compiler::EmulatorPlain, 0), 4 * 128 + 512);
+        assert_eq!(of(Compiler::EmulatorCheck, n) - of(Compiler::EmulatorCheck, 0), 20 * 128 + 512);
+        assert_eq!(of(Compiler::Nvrtc, n) - of(Compiler::Nvrtc, 0), 2 * 128);
+        let oracle = |n| oracle(&params(Compiler::Nvrtc, n).problem);
+        assert_eq!(oracle(n) - oracle(0), 32 * 8 * 3 * 2 + 128);
+    }
+
+    #[test]
+    fn large_products_are_handed_over_through_memory() {
+        let of = |m: u64, k: u64, n: u64, dtype: DType| {
+            let tensor = |name: &str, role, shape: &[u64]| Tensor::dense(name, role, dtype, shape);
+            let tensors = vec![
+                tensor("a", Role::Input, &[m, k]),
+                tensor("b", Role::Input, &[k, n]),
+                tensor("c", Role::Output, &[m, n]),
+            ];
+            products(&Problem::of(tensors, Reference::builtin("matmul", &[])))
+        };
+        // 512 MiB a matrix; the largest of three; too small to be worth it; integers, which are not multiplied in float64.
+        assert_eq!(of(8192, 8192, 8192, DType::Bf16), CONTEXT + 2 * 512);
+        assert_eq!(of(1024, 1024, 16384, DType::F32), CONTEXT + 2 * 128);
+        assert_eq!(of(1024, 1024, 1024, DType::F32), 0);
+        assert_eq!(of(8192, 8192, 8192, DType::I32), 0);
+        assert_eq!(products(&params(Compiler::Nvrtc, 1 << 24).problem), 0);
+    }
+
+    #[test]
+    fn absurd_sizes_do_not_overflow() {
+        let mut huge = params(Compiler::EmulatorCheck, 1);
+        huge.workspaces = vec![kforge_types::model::bound::Buffer {
+            name: "w".into(),
+            dtype: DType::F64,
+            elements: u64::MAX,
+            fill: kforge_types::model::bound::Fill::Poison,
+        }];
+        assert!(verify(&huge) >= u64::MAX / MIB);
+    }
+}

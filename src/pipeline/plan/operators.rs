@@ -1,0 +1,355 @@
+//! Steps of an operator: expected values, and whether its tolerance can tell right from wrong. Knows nothing of kernels.
+
+use std::collections::BTreeMap;
+
+use super::context::{CHECK_WORK, Planner};
+use super::input::Selection;
+use super::make::Make;
+use super::memory;
+use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_numerics::measure::calibrate;
+use kforge_numerics::reference::{self, cost, generate};
+use kforge_types::model::{Arch, Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
+use kforge_types::record::event::Labels;
+use kforge_types::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
+use kforge_types::record::spec::Tree;
+use kforge_types::record::{StepKind, Unknown};
+
+/// Work beyond which null candidates are not compared, as long as a smaller shape decides.
+const NULLS_WORK: f64 = 1e8;
+
+/// One shape, bound, with its trials and the ids of their oracles.
+#[derive(Clone)]
+pub struct Case {
+    /// The shape's position in the operator.
+    pub at: usize,
+    /// Everything bound.
+    pub problem: Problem,
+    /// Which inputs.
+    pub trials: Vec<Trial>,
+    /// The oracle of each trial; none where the shape is too large to compute here.
+    pub oracles: Option<Vec<String>>,
+    /// Whether its null candidates are compared with the expectation.
+    pub nulls: bool,
+    /// The tolerance of each output, declared or derived.
+    pub tolerance: BTreeMap<String, Tolerance>,
+    /// Terms of the longest sum, where the tolerance was derived from that.
+    pub derived: Option<u64>,
+    /// Scalar operations of one run.
+    pub work: f64,
+}
+
+/// Functions of the package's own that a step calls.
+pub struct OwnFunctions {
+    /// All their files and kin, in one tree.
+    tree: Option<Digest>,
+    /// What runs them, by name of the input.
+    tools: Vec<(&'static str, super::Tool)>,
+}
+
+impl OwnFunctions {
+    /// A step that calls them.
+    #[must_use]
+    pub fn read_by(&self, node: Make) -> Make {
+        let node = self.tree.iter().fold(node, |node, tree| node.tree("tree:reference", *tree));
+        self.tools.iter().fold(node, |node, (name, tool)| node.tool(name, tool))
+    }
+}
+
+impl Planner<'_> {
+    /// The selected shapes of an operator, bound, with their oracles.
+    pub fn cases(&mut self, package: usize, operator: &Operator, choice: &TypeChoice) -> Result<Vec<Case>, Diagnostic> {
+        let shapes = self.shapes(operator);
+        let mut problems = Vec::new();
+        for shape in shapes {
+            problems.push((shape, operator.bind(choice, shape)?));
+        }
+        let within = nulls_work(problems.iter().map(|(_, problem)| cost::work(problem)), self.input.emulator_limit);
+        let mut cases = Vec::new();
+        for (shape, problem) in problems {
+            let at = operator.shapes.iter().position(|s| s.name == shape.name).unwrap_or(0);
+            cases.push(self.case(package, operator, choice, (shape, at, problem), within)?);
+        }
+        Ok(cases)
+    }
+
+    /// Whether a device is among the targets of a package that are selected.
+    fn on_devices(&self, package: usize) -> bool {
+        let selected = |name: &String| Selection::takes(&self.input.selection.targets, name);
+        self.package_input(package)
+            .package
+            .targets
+            .iter()
+            .any(|(name, target)| target.arch != Arch::Cpu && selected(name))
+    }
+
+    /// What a step needs besides, in MiB, that may have products of a reference made on a device of this machine.
+    pub(super) fn products(&self, problem: &Problem) -> u64 {
+        if self.input.devices.is_empty() { 0 } else { memory::products(problem) }
+    }
+
+    fn case(
+        &mut self,
+        package: usize,
+        operator: &Operator,
+        choice: &TypeChoice,
+        (shape, at, problem): (&Shape, usize, Problem),
+        within: f64,
+    ) -> Result<Case, Diagnostic> {
+        reference::check(&problem).map_err(|wrong| operator.misfit(&shape.name, wrong))?;
+        let compare = operator.compare();
+        for (output, compare) in &compare {
+            if let Compare::ArgmaxOf(input) = compare
+                && let Err(why) = reference::extreme(&problem, output, input)
+            {
+                return Err(operator
+                    .place
+                    .error("reference.argmax-of", format!("operator `{}`: {why}", operator.name)));
+            }
+        }
+        let work = cost::work(&problem);
+        // Small shapes are asked with every distribution; of large ones two trials must do.
+        let count = if work <= CHECK_WORK { 4 } else { 2 };
+        let trials = trials(&problem, count, &operator.seeds);
+        let stated = operator.tolerances(choice, shape);
+        let derived_from = stated.is_none().then(|| cost::reduction_length(&problem));
+        let mut tolerance = stated.unwrap_or_else(|| derived(&problem));
+        // Where a function of the package decides, no tolerance does.
+        tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
+        scaleless(operator, shape, &problem, &tolerance)?;
+        let nulls = work <= within;
+        // What the emulator cannot run a device can, and is held against the same values.
+        let limit = if self.on_devices(package) { self.input.oracle_limit } else { self.input.emulator_limit };
+        let products = self.products(&problem);
+        let oracles = (work <= limit.max(self.input.emulator_limit)).then(|| {
+            let compare = if nulls { compare } else { BTreeMap::new() };
+            let own = self.own_functions(package, &problem, &compare);
+            trials
+                .iter()
+                .map(|trial| {
+                    let params = OracleParams {
+                        problem: problem.clone(),
+                        trial: trial.clone(),
+                        scaled: scaled(&tolerance),
+                        nulls,
+                        compare: compare.clone(),
+                        count_beyond: if nulls { count_beyond(&tolerance) } else { BTreeMap::new() },
+                    };
+                    let name = self.input.packages[package].package.name.clone();
+                    let labels = Labels {
+                        operator: Some(operator.name.clone()),
+                        shape: Some(shape.name.clone()),
+                        package: name.clone(),
+                        ..Labels::default()
+                    };
+                    let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
+                    let processor = self.package_input(package).toolchains.processor;
+                    let oracle = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
+                    self.add(own.read_by(oracle.memory(memory::oracle(&problem) + products)).done())
+                })
+                .collect()
+        });
+        Ok(Case { at, problem, trials, oracles, nulls, tolerance, derived: derived_from, work })
+    }
+
+    /// The functions of the package's own that expected values, inputs and comparisons come from.
+    pub fn own_functions(
+        &mut self,
+        package: usize,
+        problem: &Problem,
+        compare: &BTreeMap<String, Compare>,
+    ) -> OwnFunctions {
+        let mut files: Vec<(&String, bool)> = Vec::new();
+        match &problem.reference {
+            Reference::Builtin { .. } => {}
+            Reference::Python { file, .. } => files.push((file, true)),
+            Reference::Cpp { file, .. } => files.push((file, false)),
+        }
+        files.extend(problem.generate_inputs.iter().map(|(file, _)| (file, true)));
+        files.extend(compare.values().filter_map(|compare| match compare {
+            Compare::Python(file, _) => Some((file, true)),
+            Compare::Elements | Compare::ArgmaxOf(_) | Compare::Unordered => None,
+        }));
+        if files.is_empty() {
+            return OwnFunctions { tree: None, tools: vec![] };
+        }
+        let input = self.package_input(package);
+        let mut tree = Tree::default();
+        for of in files.iter().filter_map(|(file, _)| input.references.get(*file)) {
+            tree.files.extend(of.files.iter().map(|(name, digest)| (name.clone(), *digest)));
+        }
+        let (python, cxx) = (input.toolchains.python.clone(), input.toolchains.cxx.clone());
+        let uses = |in_python: bool| files.iter().any(|(_, python)| *python == in_python);
+        let tools = [(uses(true), ("toolchain:python", python)), (uses(false), ("toolchain:c++", cxx))];
+        let tools = tools.into_iter().filter(|(used, _)| *used).map(|(_, tool)| tool).collect();
+        OwnFunctions { tree: Some(self.tree(&tree)), tools }
+    }
+
+    /// Plans the calibrate step of an operator over its selected shapes. Where none of them is computed here, that is all it says.
+    pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
+        let name = self.input.packages[package].package.name.clone();
+        let mut listed = Vec::new();
+        let mut nulls = Vec::new();
+        for case in cases {
+            let Some(oracles) = case.oracles.as_ref().filter(|_| case.nulls) else { continue };
+            for (trial, oracle) in case.trials.iter().zip(oracles) {
+                listed.push(CalibrateCase {
+                    distribution: trial.distribution.clone(),
+                    tolerance: case.tolerance.clone(),
+                    derived: case.derived,
+                });
+                nulls.push(oracle.clone());
+            }
+        }
+        let absent = listed.is_empty().then(|| match cases {
+            [] if operator.shapes.is_empty() => Unknown::Missing("it declares no shapes".into()),
+            [] => Unknown::Missing("none of its shapes was selected".into()),
+            cases => {
+                let least = cases.iter().map(|case| case.work).fold(f64::INFINITY, f64::min);
+                Unknown::TooLarge(format!(
+                    "the smallest of its shapes takes {least:.1e} scalar operations, where the limit is {:.1e} (setting `emulator.max-work`)",
+                    self.input.emulator_limit
+                ))
+            }
+        });
+        let params = CalibrateParams { cases: listed, absent };
+        let mut node = Self::calibration(&name, operator, choice, &params);
+        for (i, oracle) in nulls.iter().enumerate() {
+            node = node.output(&format!("nulls:{i}"), oracle, "nulls");
+        }
+        self.add(node.done());
+    }
+
+    /// Plans the calibrate steps of an operator of which nothing is computed, to say so.
+    pub fn uncalibrated(&mut self, package: usize, operator: &Operator, why: &str) {
+        let name = self.input.packages[package].package.name.clone();
+        let params = CalibrateParams { cases: vec![], absent: Some(Unknown::Missing(why.into())) };
+        for choice in operator.choices() {
+            self.add(Self::calibration(&name, operator, &choice, &params).done());
+        }
+    }
+
+    fn calibration(package: &str, operator: &Operator, choice: &TypeChoice, params: &CalibrateParams) -> Make {
+        let labels = Labels { package: package.into(), operator: Some(operator.name.clone()), ..Labels::default() };
+        Make::new(StepKind::Calibrate, &[package, &operator.name, &choice.label], labels, params)
+    }
+}
+
+/// Refuses a tolerance that is measured in a scale where the reference has none. Whether a function of the package gives one is known once it has run.
+fn scaleless(
+    operator: &Operator,
+    shape: &Shape,
+    problem: &Problem,
+    tolerance: &BTreeMap<String, Tolerance>,
+) -> Result<(), Diagnostic> {
+    let asks = |output: &&str| tolerance.get(*output).is_some_and(|t| t.scaled > 0.0);
+    let written = problem.written().map(|t| t.name.as_str());
+    let Some(output) = written.into_iter().filter(asks).find(|output| !reference::has_scale(problem, output)) else {
+        return Ok(());
+    };
+    let place = if shape.tolerance.is_some() { &shape.place } else { operator.tolerance_place() };
+    let why = match &problem.reference {
+        Reference::Builtin { name, .. } => format!("the built-in `{name}` gives `{output}` no scale"),
+        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` is of integers, which have no scale"),
+    };
+    let message = format!("the tolerance of `{output}` of operator `{}` declares `scaled`, but {why}", operator.name);
+    let error = place.error("reference.no-scale", message);
+    Err(error.expected("an output of floats, for which every built-in but `argmax` and `argmin` has a scale").hint(
+        "integers are exact: leave `scaled` out, or state it for the other outputs only, as `tolerance = { y = { scaled = 4 } }`",
+    ))
+}
+
+/// The trials of a problem: `count` whose seeds follow from it, so that no two contracts or shapes share inputs and none are known before the manifest is, and
+/// one more for each private seed.
+fn trials(problem: &Problem, count: u32, private: &[u64]) -> Vec<Trial> {
+    let mut trials = generate::trials(problem, seed(problem, None), count);
+    let names = generate::distributions(problem);
+    for private in private {
+        let trial = trials.len() as u32;
+        let distribution = names[trial as usize % names.len()].to_string();
+        trials.push(Trial { trial, seed: seed(problem, Some(*private)), distribution });
+    }
+    trials
+}
+
+/// A seed from all that a problem says, and a private number.
+fn seed(problem: &Problem, private: Option<u64>) -> u64 {
+    let said =
+        serde_json::to_vec(&("seed of trials", problem, private)).expect("BUG: a problem that does not serialise");
+    let digest = Digest::of(&said).hex();
+    u64::from_str_radix(&digest[..16], 16).expect("BUG: a digest is written in hexadecimal digits")
+}
+
+/// Outputs whose tolerance is measured in the scale.
+pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
+    tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(output, _)| output.clone()).collect()
+}
+
+/// Tolerances of which only a share of the elements must be within.
+pub fn count_beyond(tolerance: &BTreeMap<String, Tolerance>) -> BTreeMap<String, Tolerance> {
+    tolerance.iter().filter(|(_, t)| t.matched < 1.0).map(|(output, t)| (output.clone(), t.clone())).collect()
+}
+
+/// The tolerance of every output for `tolerance = "auto"`, from its type and the problem's longest reduction.
+fn derived(problem: &Problem) -> BTreeMap<String, Tolerance> {
+    let reduction = cost::reduction_length(problem);
+    problem.written().map(|t| (t.name.clone(), calibrate::derived(t.dtype, reduction))).collect()
+}
+
+/// The work up to which null candidates are compared: that of the smallest shape that is computed at all, where every one exceeds [`NULLS_WORK`].
+fn nulls_work(works: impl Iterator<Item = f64>, limit: f64) -> f64 {
+    let least = works.filter(|work| *work <= limit).fold(f64::INFINITY, f64::min);
+    if least.is_finite() { NULLS_WORK.max(least) } else { NULLS_WORK }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::{DType, Role, Tensor};
+
+    #[test]
+    fn the_smallest_shape_that_is_computed_is_always_calibrated() {
+        assert_eq!(nulls_work([1e3, 5e8].into_iter(), 1e10), NULLS_WORK);
+        assert_eq!(nulls_work([9e9, 5e8].into_iter(), 1e10), 5e8);
+        assert_eq!(nulls_work([9e11, 5e12].into_iter(), 1e10), NULLS_WORK);
+    }
+
+    #[test]
+    fn seeds_follow_from_the_contract_and_the_shape_and_private_ones_add_trials() {
+        let problem = |cols: u64, name: &str| Problem {
+            dims: [("cols".to_string(), cols as i64)].into(),
+            ..Problem::of(vec![], Reference::builtin(name, &[]))
+        };
+        let seeds = |problem: &Problem, private: &[u64]| -> Vec<u64> {
+            trials(problem, 4, private).iter().map(|trial| trial.seed).collect()
+        };
+        let one = seeds(&problem(8, "sum"), &[]);
+        assert_eq!(one, seeds(&problem(8, "sum"), &[]), "the same on every machine");
+        let others = [seeds(&problem(9, "sum"), &[]), seeds(&problem(8, "max"), &[])].concat();
+        assert!(one.iter().all(|seed| !others.contains(seed)));
+        let all = trials(&problem(8, "sum"), 4, &[1, 2]);
+        assert_eq!(all.iter().map(|trial| trial.seed).take(4).collect::<Vec<_>>(), one);
+        assert_eq!(all.iter().map(|trial| trial.trial).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!((all[4].distribution == all[3].distribution, all[4].seed == all[5].seed), (false, false));
+        assert_ne!(all[4].seed, trials(&problem(9, "sum"), 4, &[1])[4].seed);
+    }
+
+    #[test]
+    fn a_derived_tolerance_is_that_of_the_shapes_own_reduction() {
+        let tensor = |name: &str, role, shape: &[u64]| Tensor::dense(name, role, DType::F32, shape);
+        let sum = |cols: u64| {
+            let tensors = vec![tensor("x", Role::Input, &[2, cols]), tensor("y", Role::Output, &[2])];
+            Problem::of(tensors, Reference::builtin("sum", &[]))
+        };
+        assert_eq!(derived(&sum(16))["y"], calibrate::derived(DType::F32, 16));
+        assert!(derived(&sum(1 << 20))["y"].rtol > derived(&sum(16))["y"].rtol);
+    }
+
+    #[test]
+    fn only_what_a_tolerance_asks_for_is_carried_along() {
+        let of = |scaled: f64, matched: f64| Tolerance { scaled, matched, ..Tolerance::default() };
+        let all: BTreeMap<_, _> = [("y".to_string(), of(0.0, 0.9)), ("z".to_string(), of(4.0, 1.0))].into();
+        assert_eq!(scaled(&all), ["z"]);
+        assert_eq!(count_beyond(&all), [("y".to_string(), of(0.0, 0.9))].into());
+    }
+}

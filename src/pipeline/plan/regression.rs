@@ -1,0 +1,77 @@
+//! The step that times a champion of today in pairs with one of another day. Knows what a bench step reads of each; does not know where the other came from.
+
+use std::collections::BTreeMap;
+
+use super::make::PAIRING;
+use super::timed::PAIRS_PROTOCOL;
+use super::variants::VERIFY_PROTOCOL;
+use kforge_engine::{InputRef, Node, Rank, Source};
+use kforge_types::record::params::{PairsParams, VerifyParams};
+use kforge_types::record::{Form, Spec, StepKind};
+
+/// The pairs step of two champions on one problem: A is `head`, timed by `bench`, B is `base`. `hot` says which times count.
+///
+/// # Errors
+/// They do not compute the same thing for the same architecture, or what one reads is not known.
+pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, String> {
+    let read = |spec: &Spec| -> Result<VerifyParams, String> {
+        let timed: VerifyParams =
+            serde_json::from_value(spec.params.clone()).map_err(|e| format!("what was timed cannot be read: {e}"))?;
+        // A pair of a plan's own has none of what only a timing by itself takes, and may have answered already.
+        Ok(VerifyParams { protocol: VERIFY_PROTOCOL, samples: None, only: None, flops_min: None, bytes: None, ..timed })
+    };
+    let (a, b) = (read(head)?, read(base)?);
+    if a.problem != b.problem {
+        return Err("the operator or the shape is not what it was, so times say nothing of the kernel".into());
+    }
+    if a.arch != b.arch {
+        return Err(format!("the target's architecture is `{}` and was `{}`", a.arch, b.arch));
+    }
+    let mut inputs = BTreeMap::new();
+    for (side, spec) in [("a", head), ("b", base)] {
+        for name in ["binary", "facts", "inspection"] {
+            let digest = spec.inputs.get(name).and_then(|input| input.digest);
+            let digest = digest.ok_or_else(|| format!("what was timed names no {name}"))?;
+            inputs.insert(format!("{name}:{side}"), InputRef { source: Source::Blob(digest), form: Form::Blob });
+        }
+    }
+    let params = PairsParams { arch: a.arch.clone(), hot, a, b, protocol: PAIRS_PROTOCOL };
+    let params = serde_json::to_value(params).map_err(|e| format!("BUG: parameters that do not serialise: {e}"))?;
+    let about = bench.id.strip_suffix("/bench").unwrap_or(&bench.id);
+    Ok(Node {
+        id: format!("{about}/against/base/{}", StepKind::Pairs),
+        kind: StepKind::Pairs,
+        rank: Rank { round: 0, phase: PAIRING, wave: 0, kind: StepKind::Pairs },
+        params,
+        inputs,
+        after: vec![],
+        expands: false,
+        advisory: true,
+        ..bench.clone()
+    })
+}
+
+/// What such a step sees: all its inputs are known. With `swapped`, the same question asked the other way round.
+pub fn spec(node: &Node, swapped: bool) -> Spec {
+    let mut params = node.params.clone();
+    if swapped && let Some(fields) = params.as_object_mut() {
+        let (a, b) = (fields.remove("a"), fields.remove("b"));
+        fields.extend(a.map(|a| ("b".to_string(), a)));
+        fields.extend(b.map(|b| ("a".to_string(), b)));
+    }
+    let name = |name: &str| match (swapped, name.rsplit_once(':')) {
+        (true, Some((what, "a"))) => format!("{what}:b"),
+        (true, Some((what, "b"))) => format!("{what}:a"),
+        _ => name.to_string(),
+    };
+    let input = |input: &InputRef| kforge_types::record::Input {
+        digest: match &input.source {
+            Source::Blob(digest) => Some(*digest),
+            Source::Output { .. } => None,
+        },
+        form: input.form,
+    };
+    let inputs = node.inputs.iter().map(|(n, i)| (name(n), input(i))).collect();
+    // It observes a device: the protocol in its parameters stands for the code.
+    Spec { kind: node.kind, version: node.kind.version(), implementation: None, params, inputs }
+}

@@ -1,0 +1,105 @@
+//! Steps that time variants on a device: bench of one, and pairs of two. Knows the variants; does not know which is champion.
+
+use std::collections::BTreeMap;
+
+use super::context::{Planner, Scope, is_benched};
+use super::input::Goal;
+use super::make::{MAIN, Make};
+use super::memory;
+use super::operators::Case;
+use super::variants::Build;
+use kforge_foundation::base::Diagnostic;
+use kforge_types::model::{Arch, Metric};
+use kforge_types::record::StepKind;
+use kforge_types::record::params::PairsParams;
+
+/// Version of the timing protocol: raised when what a sample is, or how it is taken, changes.
+pub const BENCH_PROTOCOL: u32 = 3;
+
+/// Version of the pairing protocol: raised when how pairs are taken changes.
+pub const PAIRS_PROTOCOL: u32 = 2;
+
+impl Planner<'_> {
+    /// The bench step of a variant on a bench shape of a device target; none where nothing is timed.
+    pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
+        self.timing(scope, build, case, None, None)
+    }
+
+    /// The same with at most `few` samples of the series that selects, under an id of its own; begun once the step `after` has ended, if one is named: of a variant
+    /// that was verified it is known what it leaves, which a timing else has to find out.
+    pub fn timing(
+        &mut self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        few: Option<u32>,
+        after: Option<String>,
+    ) -> Result<Option<String>, Diagnostic> {
+        let shape = &scope.operator.shapes[case.at];
+        if !is_timed(scope) || !is_benched(shape) || self.input.goal < Goal::Bench {
+            return Ok(None);
+        }
+        let compiler = Self::compiler(scope, case.work);
+        let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
+        let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
+        params.protocol = BENCH_PROTOCOL;
+        params.samples = few;
+        params.only = few.map(|_| scope.kernel.select.metric);
+        params.flops_min = scope.operator.flops_min(scope.choice, shape)?;
+        params.bytes = scope.operator.bytes(scope.choice, shape)?;
+        let mut parts = self.parts(scope, build);
+        parts.push(&shape.name);
+        parts.extend(few.map(|_| "few"));
+        let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
+            .round(scope.round)
+            .memory(memory::timing(&params))
+            .after(after)
+            .build("", &compile, &inspect)
+            .device(&scope.target.name, self.product(scope), true)
+            .unless(self.no_device(scope))
+            .done();
+        Ok(Some(self.add(node)))
+    }
+
+    /// The pairs step of two variants on a bench shape: A against B. Gives its id.
+    pub fn pairs(
+        &mut self,
+        scope: Scope<'_>,
+        a: &Build,
+        b: &Build,
+        case: &Case,
+        phase: u8,
+    ) -> Result<String, Diagnostic> {
+        let compiler = Self::compiler(scope, case.work);
+        let params = PairsParams {
+            arch: scope.target.arch.name().into(),
+            hot: scope.kernel.select.metric == Metric::Hot,
+            a: self.verify_params(scope, a, case, compiler, &BTreeMap::new())?,
+            b: self.verify_params(scope, b, case, compiler, &BTreeMap::new())?,
+            protocol: PAIRS_PROTOCOL,
+        };
+        let shape = &scope.operator.shapes[case.at].name;
+        let mut parts = self.parts(scope, a);
+        parts.push(shape);
+        if !b.label.is_empty() {
+            parts.extend(["against", &b.label]);
+        }
+        let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
+            .phase(phase)
+            .round(scope.round)
+            .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
+            .device(&scope.target.name, self.product(scope), true)
+            .unless(self.no_device(scope));
+        for (side, build) in [(":a", a), (":b", b)] {
+            let (compile, inspect) = self.compile(scope, build, compiler, phase);
+            node = node.build(side, &compile, &inspect);
+        }
+        Ok(self.add(node.done()))
+    }
+}
+
+/// Whether a kernel is timed on a target. A launcher of its own shares the process, the context and the clock of whoever would take its times, so that none could be
+/// believed (design, section 5).
+pub fn is_timed(scope: Scope<'_>) -> bool {
+    scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
+}

@@ -1,0 +1,508 @@
+//! Steps of one variant on one target: generate, compile, inspect, verify, judge. Knows the variant; does not know what is timed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
+use super::input::Reach;
+use super::make::{self, Make};
+use super::memory;
+use super::operators::{Case, count_beyond, scaled};
+use kforge_foundation::base::Diagnostic;
+use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
+use kforge_types::model::tensor_map::TensorMap;
+use kforge_types::model::{
+    Arch, Arg, Kernel, KernelLaunch, Launch, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
+};
+use kforge_types::record::event::Labels;
+use kforge_types::record::params::{
+    CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, Sanitized, Trial, VerifyParams,
+};
+use kforge_types::record::{DeviceClass, StepKind, Unknown};
+
+/// Version of the verification protocol: raised when what is run or compared changes.
+pub const VERIFY_PROTOCOL: u32 = 2;
+
+/// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
+pub const HOST_PROTOCOL: u32 = 1;
+
+/// Version of how the tools of Compute Sanitizer are asked and read: raised when what counts of what they list changes. 2: what racecheck calls warnings counts.
+pub const SANITIZE_PROTOCOL: u32 = 2;
+
+/// What compiling a variant takes, and what it is called.
+#[derive(Clone)]
+pub struct Build {
+    /// The variant.
+    pub variant: Variant,
+    /// Its label with types: `T=f16,BLOCK=256`.
+    pub label: String,
+    /// The source to compile.
+    pub source: String,
+    /// Flags beside the kernel's.
+    pub flags: Vec<String>,
+    /// Further id part of what no tunables tell from another variant: the method left out; else empty.
+    pub without: String,
+    /// The method left out, where the variant is there to be compared with the one that has it.
+    pub method: Option<String>,
+    /// The kernel that it is a variant of, where an agent wrote that; none for the kernel as declared.
+    pub written: Option<Arc<Written>>,
+    /// The round that tried it first; 0 for what is declared.
+    pub round: u32,
+}
+
+impl Build {
+    /// Its name without types: `BLOCK=256,VEC=4`, `r1,BLOCK=256`.
+    pub fn name(&self) -> String {
+        label_of(&[self.written.as_ref().map_or("", |w| &w.written_in), &self.variant.label])
+    }
+}
+
+/// A kernel that an agent wrote.
+#[derive(Debug, PartialEq)]
+pub struct Written {
+    /// The round, and the number of the repair where it is one: `r2`, `r2.1`. Part of the names of its variants.
+    pub written_in: String,
+    /// The kernel.
+    pub kernel: Kernel,
+}
+
+/// The parts of a variant's name.
+pub(super) fn label_of(parts: &[&str]) -> String {
+    parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join(",")
+}
+
+impl Planner<'_> {
+    /// The variant as declared.
+    pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> Build {
+        Build {
+            variant: variant.clone(),
+            label: label_of(&[&scope.choice.label, &variant.label]),
+            source: scope.kernel.source.clone(),
+            flags: vec![],
+            without: String::new(),
+            method: None,
+            written: None,
+            round: 0,
+        }
+    }
+
+    /// Another variant of the kernel that `build` is one of.
+    pub fn another(&self, scope: Scope<'_>, build: &Build, variant: &Variant) -> Build {
+        let Some(written) = &build.written else {
+            return Build { round: build.round, ..self.build_of(scope, variant) };
+        };
+        let label = label_of(&[&scope.choice.label, &written.written_in, &variant.label]);
+        let source = written.kernel.source.clone();
+        let base = self.build_of(scope, variant);
+        Build { label, source, written: Some(written.clone()), round: build.round, ..base }
+    }
+
+    /// Labels of a step of that variant.
+    pub fn labels(&self, scope: Scope<'_>, build: &Build, shape: Option<&str>) -> Labels {
+        Labels {
+            package: self.package_input(scope.package).package.name.clone(),
+            kernel: Some(scope.kernel.name.clone()),
+            operator: Some(scope.operator.name.clone()),
+            variant: Some(build.label.clone()),
+            round: (build.round > 0).then_some(build.round),
+            target: Some(scope.target.name.clone()),
+            shape: shape.map(String::from),
+            method: build.method.clone(),
+        }
+    }
+
+    /// The id parts of a step of that variant: package, kernel, variant, target, method left out.
+    pub fn parts<'p>(&'p self, scope: Scope<'p>, build: &'p Build) -> Vec<&'p str> {
+        vec![
+            &self.package_input(scope.package).package.name,
+            &scope.kernel.name,
+            &build.label,
+            &scope.target.name,
+            &build.without,
+        ]
+    }
+
+    /// The generate step of a source.
+    pub fn generate(&mut self, scope: Scope<'_>, source: &str) -> String {
+        let input = self.package_input(scope.package);
+        let name = input.package.name.clone();
+        let round = (scope.round > 0).then_some(scope.round);
+        let labels =
+            Labels { package: name.clone(), kernel: Some(scope.kernel.name.clone()), round, ..Labels::default() };
+        let declared = input.package.kernel(&scope.kernel.name).is_some_and(|kernel| kernel.source == source);
+        let other = if declared { "" } else { source };
+        let mut node = Make::new(
+            StepKind::Generate,
+            &[&name, &scope.kernel.name, other],
+            labels,
+            &GenerateParams { main: source.into() },
+        )
+        .round(scope.round);
+        for (file, digest) in input.sources.get(source).map(|r| &r.files).into_iter().flatten() {
+            node = node.blob(&format!("file:{file}"), *digest);
+        }
+        self.add(node.done())
+    }
+
+    /// The compile and inspect steps of a variant; gives their ids.
+    pub fn compile(&mut self, scope: Scope<'_>, build: &Build, compiler: Compiler, phase: u8) -> (String, String) {
+        let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
+        let known = |planner: &Self, kind: StepKind| {
+            let parts = planner.parts(scope, build);
+            let id =
+                parts.into_iter().chain([plain, kind.name()]).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
+            planner.ids.contains(&id).then_some(id)
+        };
+        // Every shape of a variant asks; the first one plans.
+        if let (Some(compile), Some(inspect)) = (known(self, StepKind::Compile), known(self, StepKind::Inspect)) {
+            return (compile, inspect);
+        }
+        let scope = scope.of(build);
+        let source = self.generate(scope, &build.source);
+        let kernel = scope.kernel;
+        let input = self.package_input(scope.package);
+        let reach = input.sources.get(&build.source).cloned().unwrap_or_default();
+        let defines = visible(kernel.defines(&build.variant, scope.choice), kernel, &reach);
+        let entries = kernel.entries(&build.variant, scope.choice);
+        let flags: Vec<String> =
+            kernel.flags(&build.variant, scope.choice).into_iter().chain(build.flags.iter().cloned()).collect();
+        let arch = scope.target.arch.name().to_string();
+        let params = CompileParams {
+            compiler,
+            arch: arch.clone(),
+            main: build.source.clone(),
+            entries: entries.clone(),
+            defines,
+            std: kernel.std.clone().unwrap_or_else(|| "c++17".into()),
+            include: input.include.iter().chain(&kernel.include).cloned().collect(),
+            flags,
+            candidate: build.round > 0,
+            lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
+            host: kernel.host.as_ref().map(|host| host.function.clone()),
+        };
+        let mut parts = self.parts(scope, build);
+        parts.push(plain);
+        let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
+            .phase(phase)
+            .round(scope.round)
+            .memory(memory::compile(compiler))
+            .output_tree("tree:source", &source, "source");
+        let tools = &input.toolchains;
+        node = match compiler {
+            Compiler::EmulatorCheck | Compiler::EmulatorPlain => {
+                node.tool("toolchain", &tools.cxx).tree("tree:emulator", tools.emulator)
+            }
+            Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
+            Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),
+            Compiler::Nvrtc => node.tool("toolchain", &tools.nvrtc).tree("tree:shim", tools.shim),
+        };
+        let inspect = Make::new(
+            StepKind::Inspect,
+            &parts,
+            self.labels(scope, build, None),
+            &InspectParams {
+                arch,
+                entries,
+                disassemble: false,
+                launches: self.checked(scope, build),
+                host: kernel.host.is_some(),
+            },
+        )
+        .phase(phase)
+        .round(scope.round);
+        let compile = self.add(node.done());
+        let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
+        (compile, inspect)
+    }
+
+    /// The launches that an inspection checks. Of a variant that a search asks for only the arguments: what a block of it cannot have is for the search to
+    /// find, which drops it, and no failure.
+    fn checked(&self, scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+        let mut launches = Self::arguments(scope, build);
+        for launch in launches.iter_mut().filter(|_| self.wave > 0) {
+            if let Launch::Kernel(kernel) = launch {
+                kernel.block = [1; 3];
+            }
+        }
+        launches
+    }
+
+    /// What a variant's launches pass, at the first shape it serves: arguments and blocks, without values that differ from shape to shape. A shape whose launches
+    /// cannot be bound is reported where it is verified.
+    fn arguments(scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+        let scope = scope.of(build);
+        let serves = |s: &&Shape| scope.kernel.serves(&build.variant, scope.operator, scope.choice, s).unwrap_or(false);
+        let bind = |s: &Shape| scope.operator.bind(scope.choice, s).ok();
+        let problem = scope.operator.shapes.iter().find(serves).and_then(bind);
+        let launches =
+            problem.and_then(|p| scope.kernel.launches(&build.variant, scope.choice, &p).ok()).unwrap_or_default();
+        let plain = |arg: Arg| match arg {
+            Arg::Pointer { buffer, .. } => Arg::Pointer { buffer, offset: 0 },
+            Arg::Scalar { dtype, .. } => Arg::Scalar { dtype, value: Scalar::Int(0) },
+            Arg::Struct(fields) => {
+                Arg::Struct(fields.into_iter().map(|f| StructField { value: Scalar::Int(0), ..f }).collect())
+            }
+            Arg::Pointers(buffers) => Arg::Pointers(buffers),
+            Arg::TensorMap(map) => Arg::TensorMap(TensorMap { extents: vec![], strides: vec![], ..map }),
+        };
+        let mut out: Vec<Launch> = launches
+            .into_iter()
+            .filter_map(|l| match l {
+                Launch::Kernel(k) => Some(Launch::Kernel(KernelLaunch {
+                    grid: [1; 3],
+                    open_grid: None,
+                    shared: 0,
+                    args: k.args.into_iter().map(plain).collect(),
+                    ..k
+                })),
+                Launch::Memset { .. } => None,
+            })
+            .collect();
+        out.dedup();
+        out
+    }
+
+    /// The compiler of a variant on a target, for work of that size.
+    pub fn compiler(scope: Scope<'_>, work: f64) -> Compiler {
+        match (&scope.target.arch, scope.kernel.compiler) {
+            (Arch::Cpu, _) if work <= CHECK_WORK => Compiler::EmulatorCheck,
+            (Arch::Cpu, _) => Compiler::EmulatorPlain,
+            // NVRTC compiles no host code.
+            (Arch::Sm(_), _) if scope.kernel.host.is_some() => Compiler::Nvcc,
+            (Arch::Sm(_), Choice::Auto) => Compiler::Auto,
+            (Arch::Sm(_), Choice::Nvrtc) => Compiler::Nvrtc,
+            (Arch::Sm(_), Choice::Nvcc) => Compiler::Nvcc,
+        }
+    }
+
+    /// The verify and judge steps of a variant on a shape; gives the judge's id.
+    pub fn verify(&mut self, scope: Scope<'_>, build: &Build, case: &Case, phase: u8) -> Result<String, Diagnostic> {
+        self.verify_after(scope, build, case, phase, &[])
+    }
+
+    /// The verifications on `cpu` of those cases whose accesses are watched. A watched run names a mistake, one at a larger shape only shows that there is one;
+    /// so the larger ones wait for these. That is an order and no priority: which of the two binaries is compiled first is chance, and with more to do than
+    /// processors the longest way still begins first, now with the watched steps on it.
+    pub(super) fn watched<'c>(
+        &self,
+        scope: Scope<'_>,
+        build: &Build,
+        cases: impl Iterator<Item = &'c Case>,
+    ) -> Vec<String> {
+        let runs = |case: &&Case| {
+            Self::compiler(scope, case.work) == Compiler::EmulatorCheck && case.work <= self.input.emulator_limit
+        };
+        cases.filter(runs).filter_map(|case| self.verification(scope, build, case)).collect()
+    }
+
+    /// The same where the verification waits for those steps, of which it reads nothing.
+    pub(super) fn verify_after(
+        &mut self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        phase: u8,
+        after: &[String],
+    ) -> Result<String, Diagnostic> {
+        let shape = &scope.operator.shapes[case.at];
+        let emulated = scope.target.arch == Arch::Cpu;
+        let compiler = Self::compiler(scope, case.work);
+        let (compile, inspect) = self.compile(scope, build, compiler, phase);
+        let absent = self.absence(scope, case);
+        let mut parts = self.parts(scope, build);
+        parts.push(&shape.name);
+        let labels = self.labels(scope, build, Some(&shape.name));
+        let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
+        let mut judge =
+            Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
+        // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
+        let within = !emulated || case.work <= self.input.emulator_limit;
+        if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
+            let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
+            params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
+            let products = if emulated { 0 } else { self.products(&case.problem) };
+            let needs = memory::verify(&params).saturating_add(products);
+            let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
+                .phase(phase)
+                .round(scope.round)
+                .limit(self.verify_limit(&params))
+                .memory(needs)
+                .after(after.iter().cloned());
+            for (trial, oracle) in case.trials.iter().zip(oracles) {
+                verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
+            }
+            verify = verify.build("", &compile, &inspect);
+            if !params.sanitize.is_empty() {
+                verify = verify.optional("lined", &compile, "lined");
+            }
+            verify = match emulated {
+                true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
+                false => verify.device(&scope.target.name, self.product(scope), false).unless(self.no_device(scope)),
+            };
+            let own = self.own_functions(scope.package, &case.problem, &params.compare);
+            let verify = own.read_by(verify).done();
+            let verify = self.add(verify);
+            judge = judge.optional("observation", &verify, "observation");
+        }
+        let judge = judge.done();
+        Ok(self.add(judge))
+    }
+
+    /// The id of the verification that [`Planner::verify`] plans, where it plans one; on `cpu` none where the shape is too large.
+    pub(super) fn verification(&self, scope: Scope<'_>, build: &Build, case: &Case) -> Option<String> {
+        let mut parts = self.parts(scope, build);
+        parts.push(&scope.operator.shapes[case.at].name);
+        case.oracles.as_ref().map(|_| Make::id(StepKind::Verify, &parts))
+    }
+
+    /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
+    /// what the judge does beside.
+    fn verify_limit(&self, params: &VerifyParams) -> u64 {
+        let runs = (params.trials.len() * Trial::MOST_RUNS + params.sanitize.len()) as u64;
+        self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
+    }
+
+    pub(super) fn verify_params(
+        &self,
+        scope: Scope<'_>,
+        build: &Build,
+        case: &Case,
+        compiler: Compiler,
+        tolerance: &BTreeMap<String, Tolerance>,
+    ) -> Result<VerifyParams, Diagnostic> {
+        let scope = scope.of(build);
+        let kernel = scope.kernel;
+        Ok(VerifyParams {
+            arch: scope.target.arch.name().into(),
+            compiler,
+            problem: case.problem.clone(),
+            entries: kernel.entries(&build.variant, scope.choice),
+            launches: kernel.launches(&build.variant, scope.choice, &case.problem)?,
+            workspaces: kernel.workspaces(&build.variant, scope.choice, &case.problem)?,
+            constants: kernel.constants(),
+            trials: case.trials.clone(),
+            compare: scope.operator.compare(),
+            scaled: scaled(tolerance),
+            count_beyond: count_beyond(tolerance),
+            protocol: VERIFY_PROTOCOL,
+            host: kernel
+                .host
+                .as_ref()
+                .map(|host| HostLaunch { function: host.function.clone(), protocol: HOST_PROTOCOL }),
+            sanitize: vec![],
+            samples: None,
+            only: None,
+            flops_min: None,
+            bytes: None,
+        })
+    }
+
+    /// Why there may be no observation.
+    fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
+        match &scope.target.arch {
+            Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
+                "{:.1e} scalar operations, where the emulator's limit is {:.1e} (setting `emulator.max-work`)",
+                case.work, self.input.emulator_limit
+            ))),
+            Arch::Cpu => None,
+            Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
+                "{:.1e} scalar operations, where the limit for expected values is {:.1e} (setting `oracle.max-work`)",
+                case.work, self.input.oracle_limit
+            ))),
+            // The same on every machine: a judgement must not depend on what is plugged in where it is made.
+            Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {}, here or elsewhere", wanted(scope)))),
+        }
+    }
+
+    /// The device of this machine that runs a target's code and is the product that it names, if it names one.
+    fn device(&self, scope: Scope<'_>) -> Option<&DeviceClass> {
+        let named = |d: &DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
+        self.input.devices.iter().find(|d| named(d) && d.runs(scope.target.arch.name()))
+    }
+
+    /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
+    /// evidence for.
+    pub(super) fn product(&self, scope: Scope<'_>) -> Option<String> {
+        self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
+    }
+
+    /// What is missing for anything to run on a target here; none if there is a device for it.
+    pub(super) fn no_device(&self, scope: Scope<'_>) -> Option<String> {
+        if self.device(scope).is_some() {
+            return None;
+        }
+        let wanted = wanted(scope);
+        if self.input.devices.is_empty() {
+            return Some(format!("no {wanted} here"));
+        }
+        let here: Vec<&str> = self.input.devices.iter().map(|d| d.product.as_str()).collect();
+        Some(format!("no {wanted} here but {}", here.join(", ")))
+    }
+}
+
+/// What a target runs on, for people.
+fn wanted(scope: Scope<'_>) -> String {
+    let device = || format!("device of architecture {}", scope.target.arch.name());
+    scope.target.device.clone().unwrap_or_else(device)
+}
+
+/// The words of a kernel's entries: tunables among them are arguments of templates.
+fn entry_words(kernel: &Kernel) -> Vec<&str> {
+    kernel
+        .launches
+        .iter()
+        .filter_map(|l| match &l.action {
+            LaunchAction::Kernel { entry, .. } => Some(entry.value.as_str()),
+            LaunchAction::Memset { .. } => None,
+        })
+        .flat_map(|e| e.split(|c: char| !(c.is_alphanumeric() || c == '_')))
+        .collect()
+}
+
+/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
+/// that template's argument and not as a macro too, which would make nonsense of `template <int BLOCK>`.
+fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) -> BTreeMap<String, String> {
+    let entries = entry_words(kernel);
+    let tunable = |name: &str| kernel.tune.iter().any(|(t, _)| t.value == name);
+    let needed = |name: &str| !tunable(name) || (reach.seen.contains(name) && !entries.contains(&name));
+    defines.into_iter().filter(|(name, _)| needed(name)).collect()
+}
+
+/// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
+pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+    let entries = entry_words(kernel);
+    let name = kernel
+        .tune
+        .iter()
+        .map(|(name, _)| &name.value)
+        .find(|name| entries.contains(&name.as_str()) && reach.in_directives.contains_key(*name))?;
+    let file = &reach.in_directives[name];
+    Some(kernel.place.error(
+        "kernel.tunable-in-directive",
+        format!(
+            "tunable `{name}` is an argument of the entry's template and is also used by the preprocessor in `{file}`; rename one of them"
+        ),
+    ))
+}
+
+/// What a verification is sanitized for, of what its kernel asks for. The emulator watches every access by itself.
+fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitized> {
+    if emulated || work > SANITIZE_WORK {
+        return vec![];
+    }
+    asked.iter().map(|&tool| Sanitized { tool, protocol: SANITIZE_PROTOCOL }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_small_shapes_on_a_device_are_sanitized() {
+        let asked = [Sanitizer::Memcheck, Sanitizer::Synccheck];
+        let of = |tool| Sanitized { tool, protocol: SANITIZE_PROTOCOL };
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK), asked.map(of));
+        assert_eq!(sanitized(&asked, false, SANITIZE_WORK * 1.01), []);
+        assert_eq!(sanitized(&asked, true, 1.0), []);
+    }
+}

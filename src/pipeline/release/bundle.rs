@@ -1,0 +1,314 @@
+//! What a bundle says, and everything that must hold before it is believed. Knows values; the form of the file is [`super::archive`]'s.
+//!
+//! A bundle holds questions to devices, each with the fields that make its key, the records that answer it, and the contents that these name; and with them the
+//! compilations of the binaries that were asked about, since a compiler may make another binary the next time. It is *unsigned*:
+//! that its parts fit together shows that it is whole, not who made it. Whoever can write a bundle can make a device say anything, as whoever can write into the
+//! repository can.
+//!
+//! | must hold | else |
+//! |---|---|
+//! | the version is known, and no field is unknown | a later kforge says something that this one would drop |
+//! | a key is the hash of its question's fields | a record would answer another question than it was asked |
+//! | a question asks a device, and each key stands once | an emulated result would pass for a device's |
+//! | a compilation made a binary that one of the questions is about | binaries would come that nobody has observed |
+//! | a record names its question, and its provenance is the one among its outputs | what is shown would not be what was recorded |
+//! | a champion was timed by one of the questions | a comparison would have nothing to measure against |
+//! | every content has its digest, is named by a record, and stands once | damage; contents that nobody asked for |
+//! | observations can be read as what their kind sees | what comes later would fail over them |
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use kforge_engine::action::{asks_device, makes_binary};
+pub use kforge_engine::evidence::BINARY;
+use kforge_engine::evidence::{About, PROVENANCE, Record};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::Labels;
+use kforge_types::record::peaks::PeaksObserved;
+use kforge_types::record::profile::ProfileObserved;
+use kforge_types::record::timing::{BenchObserved, PairsObserved};
+use kforge_types::record::{Provenance, Spec, StepKind, VerifyObservation};
+
+/// The version of this form.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// The document of a bundle.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Version of this form.
+    pub format_version: u32,
+    /// Version of kforge that wrote it.
+    pub kforge: String,
+    /// Whether a signature comes with it: not yet.
+    pub signed: bool,
+    /// Questions and answers.
+    pub questions: Vec<Question>,
+    /// Who stood for which shape where it was made.
+    pub champions: Vec<Standing>,
+    /// What the records name, in the order in which the contents stand.
+    pub contents: Vec<Digest>,
+}
+
+/// A question to a device, and its answers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The key: the hash of the fields of `spec`.
+    pub key: Digest,
+    /// What was asked.
+    pub spec: Spec,
+    /// Which steps asked it where the bundle was made; for people.
+    pub steps: Vec<Step>,
+    /// What was answered.
+    pub records: Vec<Record>,
+}
+
+/// A step under the name that it had where the bundle was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Its readable id.
+    pub id: String,
+    /// What it is about.
+    pub labels: Labels,
+}
+
+/// A champion where the bundle was made, at a shape at which it was timed: what a comparison with the bundle measures against.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    /// The package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Types, where the operator has a choice: `T=f16`.
+    pub types: String,
+    /// The target.
+    pub target: String,
+    /// The shape.
+    pub shape: String,
+    /// The variant.
+    pub variant: String,
+    /// Whether it was selected by hot times rather than cold ones.
+    pub hot: bool,
+    /// The question that timed it; one of the bundle's.
+    pub bench: Digest,
+}
+
+/// Why a bundle is not believed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
+/// A bundle that holds together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bundle {
+    /// Questions and answers, in the order of their steps.
+    pub questions: Vec<Question>,
+    /// Who stood for which shape where it was made.
+    pub champions: Vec<Standing>,
+    /// What the records name.
+    pub contents: BTreeMap<Digest, Vec<u8>>,
+}
+
+impl Bundle {
+    /// All records.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.questions.iter().flat_map(|q| &q.records)
+    }
+
+    /// How many observations there are of each binary.
+    pub fn about(&self) -> About {
+        let mut about = About::new();
+        for question in self.questions.iter().filter(|question| asks_device(&question.spec)) {
+            for (_, input) in question.spec.inputs.iter().filter(|(name, _)| is_binary(name)) {
+                if let Some(binary) = input.digest {
+                    *about.entry(binary).or_default() += question.records.len() as u64;
+                }
+            }
+        }
+        about
+    }
+
+    /// Its document, the same for the same questions in whatever order they were found.
+    pub fn document(&self) -> Document {
+        let mut questions = self.questions.clone();
+        for question in &mut questions {
+            question.steps.sort_by(|a, b| a.id.cmp(&b.id));
+            question.steps.dedup();
+            question.records.sort_by_cached_key(digest);
+            question.records.dedup();
+        }
+        // Questions of one kernel look alike: beside each other they take little room.
+        questions.sort_by(|a, b| {
+            a.steps.first().map(|s| &s.id).cmp(&b.steps.first().map(|s| &s.id)).then(a.key.cmp(&b.key))
+        });
+        let mut known = BTreeSet::new();
+        let outputs = questions.iter().flat_map(|q| &q.records).flat_map(|r| r.result.outputs.values().copied());
+        let contents = outputs.filter(|output| known.insert(*output)).collect();
+        let kforge = env!("CARGO_PKG_VERSION").into();
+        let mut champions = self.champions.clone();
+        champions.sort();
+        champions.dedup();
+        Document { format_version: FORMAT_VERSION, kforge, signed: false, questions, champions, contents }
+    }
+
+    /// The bundle that a document and contents make, all at once or not at all. `content` gives the bytes of one content after the other, by their size.
+    ///
+    /// # Errors
+    /// Something of the table above does not hold.
+    pub fn of(text: &[u8], mut content: impl FnMut(u64) -> Result<Vec<u8>, Refused>) -> Result<Self, Refused> {
+        let document = parse(text)?;
+        let mut contents = BTreeMap::new();
+        for digest in &document.contents {
+            let bytes = content(digest.size())?;
+            if Digest::of(&bytes) != *digest {
+                return Err(Refused(format!(
+                    "content {} does not have its digest: the file is damaged",
+                    digest.short()
+                )));
+            }
+            if contents.insert(*digest, bytes).is_some() {
+                return Err(Refused(format!("content {} stands twice", digest.short())));
+            }
+        }
+        let bundle = Bundle { questions: document.questions, champions: document.champions, contents };
+        bundle.check()?;
+        Ok(bundle)
+    }
+
+    /// What must hold of questions, records and contents.
+    fn check(&self) -> Result<(), Refused> {
+        let (mut keys, mut named) = (BTreeSet::new(), BTreeSet::new());
+        let asking = self.questions.iter().filter(|question| asks_device(&question.spec));
+        let binaries = asking.flat_map(|question| &question.spec.inputs).filter(|(name, _)| is_binary(name));
+        let read = binaries.filter_map(|(_, input)| input.digest);
+        let read: BTreeSet<Digest> = read.collect();
+        for question in &self.questions {
+            let key = question.spec.key();
+            let wrong = |what: &str| Refused(format!("question {}: {what}", question.key.short()));
+            if key != question.key {
+                return Err(wrong(&format!("its fields make the key {}", key.short())));
+            }
+            let binary = |record: &Record| record.result.outputs.get(BINARY).is_some_and(|made| read.contains(made));
+            if makes_binary(&question.spec) {
+                if !question.records.iter().all(binary) {
+                    return Err(wrong("none of the other questions is about the binary that it made"));
+                }
+            } else if !asks_device(&question.spec) {
+                return Err(wrong(&format!("a {} step on `cpu` or of this kind asks no device", question.spec.kind)));
+            }
+            if !keys.insert(key) {
+                return Err(wrong("it stands twice"));
+            }
+            if question.records.is_empty() {
+                return Err(wrong("nothing answers it"));
+            }
+            let mut records = BTreeSet::new();
+            for record in &question.records {
+                if record.question != key {
+                    return Err(wrong(&format!("a record of it answers question {}", record.question.short())));
+                }
+                if !records.insert(digest(record)) {
+                    return Err(wrong("a record of it stands twice"));
+                }
+                self.check_record(question.spec.kind, record).map_err(|e| wrong(&e))?;
+                named.extend(record.result.outputs.values().copied());
+            }
+        }
+        let timed = |key: &Digest| self.questions.iter().any(|q| q.key == *key && q.spec.kind == StepKind::Bench);
+        if let Some(champion) = self.champions.iter().find(|c| !timed(&c.bench)) {
+            let Standing { package, kernel, shape, .. } = champion;
+            return Err(Refused(format!("the champion of `{package}/{kernel}` at `{shape}` was not timed")));
+        }
+        match self.contents.keys().find(|held| !named.contains(held)) {
+            Some(digest) => Err(Refused(format!("no record names content {}", digest.short()))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_record(&self, kind: StepKind, record: &Record) -> Result<(), String> {
+        let outputs = &record.result.outputs;
+        if let Some((name, digest)) = outputs.iter().find(|(_, digest)| !self.contents.contains_key(digest)) {
+            return Err(format!("its output `{name}`, content {}, is missing", digest.short()));
+        }
+        if record.provenance.measured_at.parse::<jiff::Timestamp>().is_err() {
+            return Err(format!("`{}` is no time: expected one as RFC 3339", record.provenance.measured_at));
+        }
+        // A compiler observes nothing.
+        if kind == StepKind::Compile {
+            return Ok(());
+        }
+        let bytes = |name: &str| outputs.get(name).and_then(|digest| self.contents.get(digest));
+        let provenance = bytes(PROVENANCE).ok_or("a record of it does not say where it was observed")?;
+        let provenance: Provenance =
+            serde_json::from_slice(provenance).map_err(|e| format!("its provenance cannot be read: {e}"))?;
+        if provenance != record.provenance {
+            return Err("its provenance is not the one that was recorded with it".into());
+        }
+        // A step that failed by a time-out or a crash may have seen nothing.
+        let Some(observation) = bytes("observation") else { return Ok(()) };
+        let read = match kind {
+            StepKind::Verify => serde_json::from_slice::<VerifyObservation>(observation).map(drop),
+            StepKind::Bench => serde_json::from_slice::<BenchObserved>(observation).map(drop),
+            StepKind::Peaks => serde_json::from_slice::<PeaksObserved>(observation).map(drop),
+            StepKind::Pairs => serde_json::from_slice::<PairsObserved>(observation).map(drop),
+            StepKind::Profile => serde_json::from_slice::<ProfileObserved>(observation).map(drop),
+            _ => serde_json::from_slice::<Value>(observation).map(drop),
+        };
+        read.map_err(|e| format!("its observation is not what a {kind} step sees: {e}"))
+    }
+}
+
+/// Whether an input of a question is a binary that it is about: the only one, or one of several sides.
+fn is_binary(name: &str) -> bool {
+    name == BINARY || name.strip_prefix(BINARY).is_some_and(|side| side.starts_with(':'))
+}
+
+/// What names a record.
+pub fn digest(record: &Record) -> Digest {
+    // A record holds texts, numbers and maps with text keys: it always has a JSON form, and an empty one would name no record.
+    Digest::of(&serde_json::to_vec(record).unwrap_or_default())
+}
+
+/// The document in a text, of which nothing is dropped.
+fn parse(text: &[u8]) -> Result<Document, Refused> {
+    let whole: Value = serde_json::from_slice(text).map_err(|e| Refused(format!("`evidence.json` is no JSON: {e}")))?;
+    let version = whole.get("format_version").and_then(Value::as_u64);
+    if version != Some(u64::from(FORMAT_VERSION)) {
+        let version = version.map_or("none".to_string(), |v| v.to_string());
+        return Err(Refused(format!(
+            "its format is {version}: expected {FORMAT_VERSION}, the only one that kforge {} knows",
+            env!("CARGO_PKG_VERSION")
+        )));
+    }
+    let document: Document =
+        serde_json::from_slice(text).map_err(|e| Refused(format!("`evidence.json` is not as its schema says: {e}")))?;
+    if document.signed {
+        return Err(Refused("it says that it is signed, and this version cannot check a signature".into()));
+    }
+    let ours = serde_json::to_value(&document).map_err(|e| Refused(e.to_string()))?;
+    match unknown(&whole, &ours) {
+        Some(path) => Err(Refused(format!("`evidence.json` has a field that this version does not know: `{path}`"))),
+        None => Ok(document),
+    }
+}
+
+/// The path of a field of `theirs` that `ours` lacks.
+fn unknown(theirs: &Value, ours: &Value) -> Option<String> {
+    match (theirs, ours) {
+        (Value::Object(theirs), Value::Object(ours)) => theirs.iter().find_map(|(name, value)| match ours.get(name) {
+            // A default that is left out says nothing.
+            None if value.is_null() => None,
+            None => Some(name.clone()),
+            Some(own) => unknown(value, own).map(|rest| format!("{name}.{rest}")),
+        }),
+        (Value::Array(theirs), Value::Array(ours)) => {
+            theirs.iter().zip(ours).enumerate().find_map(|(i, (a, b))| unknown(a, b).map(|rest| format!("{i}.{rest}")))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,108 @@
+//! Bundles that lie in the repository: every `evidence/*.kfe` beside a package's manifest and beside the root's. Knows folders; what answers which question is the
+//! index's to say.
+//!
+//! They are found by their place, so that a bundle that is committed is a bundle that counts: nothing has to be declared, imported or kept in step. They are
+//! only read. One that is refused is a warning, because everything but its evidence still stands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::archive::{self, EXTENSION};
+use super::bundle::{Step, digest};
+use kforge_engine::evidence::{About, Beside, Seen};
+use kforge_foundation::base::{Digest, Witness};
+use kforge_types::record::StepKind;
+
+/// The folder beside a manifest in which bundles lie.
+pub const FOLDER: &str = "evidence";
+
+/// The bundles of a repository.
+#[derive(Debug, Clone, Default)]
+pub struct Committed {
+    /// Their records by question; the origin of each is its bundle's path from the root.
+    pub records: Beside,
+    /// How many of them are about each binary that they bring.
+    pub about: About,
+    /// What asked their questions where the bundles were made.
+    pub names: BTreeMap<Digest, (StepKind, Vec<Step>)>,
+    /// What the records name.
+    pub contents: BTreeMap<Digest, Vec<u8>>,
+    /// The bundles that were refused: path from the root, and why.
+    pub refused: Vec<(String, String)>,
+    /// What was asked of the file system.
+    pub witness: Witness,
+}
+
+/// Reads the bundles beside the manifests of these folders. `root` is the workspace's.
+pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committed {
+    let mut found = Committed::default();
+    let folders: BTreeSet<PathBuf> = folders.into_iter().chain([root.to_path_buf()]).collect();
+    for folder in folders.iter().map(|folder| folder.join(FOLDER)) {
+        for path in bundles(&folder, &mut found.witness) {
+            let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+            let bundle = match archive::read(&path) {
+                Ok(bundle) => bundle,
+                Err(why) => {
+                    found.refused.push((name, why.to_string()));
+                    continue;
+                }
+            };
+            for question in &bundle.questions {
+                let (_, steps) = found.names.entry(question.key).or_insert_with(|| (question.spec.kind, vec![]));
+                for step in &question.steps {
+                    if !steps.contains(step) {
+                        steps.push(step.clone());
+                    }
+                }
+            }
+            for (binary, known) in bundle.about() {
+                let most = found.about.entry(binary).or_default();
+                *most = known.max(*most);
+            }
+            for record in bundle.records() {
+                let seen = Seen { record: record.clone(), digest: digest(record), origin: name.clone() };
+                found.records.entry(record.question).or_default().push(seen);
+            }
+            found.contents.extend(bundle.contents);
+        }
+    }
+    found
+}
+
+/// The bundles in a folder, in the order of their names.
+fn bundles(folder: &Path, witness: &mut Witness) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        witness.saw(folder, folder.exists());
+        return vec![];
+    };
+    witness.listed(folder);
+    let named = |path: &PathBuf| path.extension().is_some_and(|e| e == EXTENSION);
+    let mut paths: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(named).collect();
+    paths.sort();
+    paths.iter().for_each(|path| witness.saw(path, path.exists()));
+    paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundles_are_looked_for_beside_manifests_and_bad_ones_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("a/evidence")).unwrap();
+        std::fs::create_dir_all(root.join("b")).unwrap();
+        std::fs::write(root.join("a/evidence/x.kfe"), "no bundle").unwrap();
+        std::fs::write(root.join("a/evidence/README.md"), "").unwrap();
+        let found = read(root, [root.join("a"), root.join("b")]);
+        let [(name, why)] = &found.refused[..] else { panic!("{:?}", found.refused) };
+        assert_eq!(name, "a/evidence/x.kfe");
+        assert!(why.contains("no bundle of evidence"), "{why}");
+        assert!(found.records.is_empty() && found.contents.is_empty());
+        let seen = found.witness;
+        assert_eq!(seen.folders, [root.join("a/evidence")].into());
+        assert_eq!(seen.files, [root.join("a/evidence/x.kfe")].into());
+        assert_eq!(seen.absent, [root.join("b/evidence"), root.join("evidence")].into());
+    }
+}

@@ -1,0 +1,435 @@
+//! How the champions of one state compare with those of another, shape by shape: the document, its decisions, and its forms for people. Pure; takes no time and no pairs.
+//!
+//! | known | says |
+//! |---|---|
+//! | both are the same machine code under the same launches | same |
+//! | pairs of both on one device | what the interval of their ratio says against the margin |
+//! | benches of both on devices of one class, at different times | faster or slower only where they differ by more than the margin and [`APART`], else undecided |
+//! | less | unknown, with the reason |
+
+use std::fmt::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
+
+use super::bundle::Standing;
+use kforge_numerics::measure::stats::{Paired, block_interval, decide, median};
+use kforge_types::record::FORMAT_VERSION;
+
+/// By how much medians of separate runs of one binary may differ, as clocks and temperatures do: the same share within which select has pairs decide.
+pub const APART: f64 = 0.05;
+
+/// How many of those that are slower a conclusion names: as many as one takes in at a glance.
+const NAMED: usize = 3;
+
+/// What is compared: a kernel on a target at a shape, for one choice of types.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Seat {
+    /// The package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Types, where the operator has a choice: `T=f16`.
+    pub types: String,
+    /// The target.
+    pub target: String,
+    /// The shape.
+    pub shape: String,
+}
+
+impl Seat {
+    /// That of a champion.
+    pub fn of(standing: &Standing) -> Self {
+        let Standing { package, kernel, types, target, shape, .. } = standing.clone();
+        Seat { package, kernel, types, target, shape }
+    }
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Seat { package, kernel, types, target, shape } = self;
+        let types = if types.is_empty() { String::new() } else { format!(" [{types}]") };
+        write!(f, "{package}/{kernel}{types} on {target} at {shape}")
+    }
+}
+
+/// How the head's champion compares with the base's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// By more than the margin.
+    Slower,
+    /// By more than the margin.
+    Faster,
+    /// Within the margin.
+    Same,
+    /// They were timed, and that does not decide it.
+    Undecided,
+    /// They were not timed where that could be compared.
+    Unknown,
+}
+
+impl Change {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Slower => "slower",
+            Change::Faster => "faster",
+            Change::Same => "same",
+            Change::Undecided => "undecided",
+            Change::Unknown => "unknown",
+        }
+    }
+
+    fn painted(self) -> String {
+        let style = match self {
+            Change::Slower => AnsiColor::Red.on_default().bold(),
+            Change::Faster => AnsiColor::Green.on_default().bold(),
+            Change::Same => Style::new(),
+            Change::Undecided | Change::Unknown => AnsiColor::Yellow.on_default(),
+        };
+        format!("{style}{:<9}{style:#}", self.name())
+    }
+}
+
+/// What was decided, and by what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Decision {
+    /// How they compare.
+    pub change: Change,
+    /// Time of the head over that of the base, less one: the median, and where there are pairs the ends of its interval of 95 %.
+    pub difference: Option<(f64, Option<(f64, f64)>)>,
+    /// Why, in a line.
+    pub because: String,
+}
+
+impl Decision {
+    /// Nothing could be compared.
+    pub fn unknown(because: impl Into<String>) -> Self {
+        Decision { change: Change::Unknown, difference: None, because: because.into() }
+    }
+
+    /// Both are the same.
+    pub fn identical() -> Self {
+        Decision {
+            change: Change::Same,
+            difference: None,
+            because: "the same machine code under the same launches".into(),
+        }
+    }
+
+    /// From log-ratios of (time of the head / time of the base), block by block.
+    pub fn by_pairs(blocks: &[Vec<f64>], margin: f64, on: &str) -> Self {
+        let Some((middle, low, high)) = block_interval(blocks) else {
+            let because = format!("too few of the pairs on {on} have samples");
+            return Decision { change: Change::Undecided, difference: None, because };
+        };
+        let change = match decide(blocks, margin) {
+            Paired::Faster => Change::Faster,
+            Paired::Slower => Change::Slower,
+            Paired::Same => Change::Same,
+            Paired::Undecided => Change::Undecided,
+        };
+        let difference = Some((middle.exp_m1(), Some((low.exp_m1(), high.exp_m1()))));
+        Decision { change, difference, because: format!("in pairs on {on}") }
+    }
+
+    /// From samples that were taken apart, in nanoseconds, on devices of one class.
+    pub fn by_benches(head: &[f64], base: &[f64], margin: f64, on: &str) -> Self {
+        if head.is_empty() || base.is_empty() {
+            return Decision::unknown(format!("not timed in pairs, and one has no samples on {on}"));
+        }
+        let ratio = median(head) / median(base);
+        let edge = (1.0 + margin) * (1.0 + APART);
+        let change = match ratio {
+            r if r > edge => Change::Slower,
+            r if r < 1.0 / edge => Change::Faster,
+            _ => Change::Undecided,
+        };
+        let mut because = format!("timed apart on {on}");
+        if change == Change::Undecided {
+            because += &format!(", where only pairs tell less than {:.0} %", 100.0 * (edge - 1.0));
+        }
+        Decision { change, difference: Some((ratio - 1.0, None)), because }
+    }
+}
+
+/// A kernel at a shape, compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Row {
+    /// What is compared.
+    pub seat: Seat,
+    /// The base's champion.
+    pub base: String,
+    /// The head's.
+    pub head: String,
+    /// What was decided.
+    pub decision: Decision,
+}
+
+/// A kernel of the head that was not built for a target that is not timed: no row lacks for it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Unbuilt {
+    /// The package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The target.
+    pub target: String,
+    /// Whether a step of it failed; else the machine that compared lacks something, which says nothing of the kernel.
+    pub failed: bool,
+    /// Why, in a line.
+    pub because: String,
+}
+
+impl fmt::Display for Unbuilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Unbuilt { package, kernel, target, failed, because } = self;
+        let was = if *failed { "could not be" } else { "was not" };
+        write!(f, "`{package}/{kernel}` {was} built for `{target}`: {because}")
+    }
+}
+
+/// A kernel of the head that is wrong on a target, or an operator that cannot tell right from wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Wrong {
+    /// The package.
+    pub package: String,
+    /// The kernel; empty where it is the operator that cannot tell.
+    pub kernel: String,
+    /// The operator.
+    pub operator: String,
+    /// The target; empty where it is the operator that cannot tell.
+    pub target: String,
+    /// The first step that says so, and its words, in a line.
+    pub because: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wrong { package, kernel, operator, target, because } = self;
+        match kernel.is_empty() {
+            true => write!(f, "`{package}/{operator}` cannot tell right from wrong: {because}"),
+            false => write!(f, "`{package}/{kernel}` is wrong on `{target}`: {because}"),
+        }
+    }
+}
+
+/// How two states compare.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Comparison {
+    /// Version of this form.
+    pub format_version: u32,
+    /// What is compared with: a revision, a bundle, or a binary.
+    pub base: String,
+    /// What is compared: a revision, or the working tree.
+    pub head: String,
+    /// Share of time within which both count as the same.
+    pub margin: f64,
+    /// What is in both, in order.
+    pub rows: Vec<Row>,
+    /// What only the head has.
+    pub added: Vec<Seat>,
+    /// What only the base has.
+    pub removed: Vec<Seat>,
+    /// What of the head was not built, beside what is compared.
+    #[serde(default)]
+    pub unbuilt: Vec<Unbuilt>,
+    /// What of the head is wrong, on whatever target.
+    #[serde(default)]
+    pub wrong: Vec<Wrong>,
+}
+
+impl Comparison {
+    /// Of nothing yet.
+    pub fn new(base: String, head: String, margin: f64) -> Self {
+        let (rows, added, removed, unbuilt, wrong) = (vec![], vec![], vec![], vec![], vec![]);
+        Comparison { format_version: FORMAT_VERSION, base, head, margin, rows, added, removed, unbuilt, wrong }
+    }
+
+    /// How many rows were decided so.
+    pub fn count(&self, change: Change) -> usize {
+        self.rows.iter().filter(|row| row.decision.change == change).count()
+    }
+
+    /// All counts in a line: `1 slower, 2 same`.
+    pub fn summary(&self) -> String {
+        self.counted(|_| String::new())
+    }
+
+    /// The same with the names of what is slower, by how much it is: `4 slower (p/a on h at x, p/b on h at x, p/c on h at x and 1 more), 2 same`.
+    pub fn conclusion(&self) -> String {
+        self.counted(|change| if change == Change::Slower { format!(" ({})", self.slower()) } else { String::new() })
+    }
+
+    fn counted(&self, beside: impl Fn(Change) -> String) -> String {
+        if self.rows.is_empty() {
+            return "nothing was compared".into();
+        }
+        let all = [Change::Slower, Change::Faster, Change::Same, Change::Undecided, Change::Unknown];
+        let some = all.into_iter().filter(|change| self.count(*change) > 0);
+        let told = some.map(|change| format!("{} {}{}", self.count(change), change.name(), beside(change)));
+        told.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What is slower, the slowest first; the rest counted beyond [`NAMED`].
+    fn slower(&self) -> String {
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.decision.change == Change::Slower).collect();
+        let by = |row: &Row| row.decision.difference.map_or(0.0, |(middle, _)| middle);
+        rows.sort_by(|a, b| by(b).total_cmp(&by(a)).then(a.seat.cmp(&b.seat)));
+        let named: Vec<String> = rows.iter().take(NAMED).map(|row| row.seat.to_string()).collect();
+        let rest = rows.len() - named.len();
+        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        named.join(", ") + &more
+    }
+
+    /// As people read it on a terminal, with ANSI styles: what is slower first.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for row in self.sorted() {
+            let difference = row.decision.difference.map(|d| format!("  {}", shown(d))).unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "{}  {}  {}{difference}  ({})",
+                row.decision.change.painted(),
+                row.seat,
+                variants(row),
+                row.decision.because
+            );
+        }
+        for (what, seats) in [("added", &self.added), ("removed", &self.removed)] {
+            for seat in seats {
+                let _ = writeln!(out, "{what:<9}  {seat}");
+            }
+        }
+        out
+    }
+
+    /// As a comment on a pull request.
+    pub fn markdown(&self) -> String {
+        let failed = self.unbuilt.iter().filter(|unbuilt| unbuilt.failed).count();
+        let unbuilt = if failed > 0 { format!(", {failed} could not be built") } else { String::new() };
+        let wrong = if self.wrong.is_empty() { String::new() } else { format!(", {} wrong", self.wrong.len()) };
+        let mut out = format!(
+            "### kforge compare: {}{unbuilt}{wrong}\n\n`{}` against `{}`, margin {:.1} %\n\n| | kernel | target | shape | variant | time | |\n|---|---|---|---|---|---|---|\n",
+            self.summary(),
+            self.head,
+            self.base,
+            100.0 * self.margin
+        );
+        for row in self.sorted() {
+            let Seat { package, kernel, types, target, shape } = &row.seat;
+            let change = match row.decision.change {
+                Change::Slower => "**slower**",
+                other => other.name(),
+            };
+            let types = if types.is_empty() { String::new() } else { format!(" [{types}]") };
+            let cells = [
+                change.to_string(),
+                format!("{package}/{kernel}{types}"),
+                target.clone(),
+                shape.clone(),
+                variants(row),
+                row.decision.difference.map(shown).unwrap_or_default(),
+                row.decision.because.clone(),
+            ];
+            let _ = writeln!(out, "| {} |", cells.map(|cell| cell.replace('|', "\\|").replace('\n', " ")).join(" | "));
+        }
+        for (what, seats) in [("added", &self.added), ("removed", &self.removed)] {
+            if !seats.is_empty() {
+                let seats: Vec<String> = seats.iter().map(Seat::to_string).collect();
+                let _ = writeln!(out, "\n{what}: {}", seats.join("; "));
+            }
+        }
+        let beside = self.unbuilt.iter().map(Unbuilt::to_string).chain(self.wrong.iter().map(Wrong::to_string));
+        for line in beside {
+            let _ = writeln!(out, "\n{line}");
+        }
+        out
+    }
+
+    fn sorted(&self) -> Vec<&Row> {
+        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        rows.sort_by_key(|row| (row.decision.change, &row.seat));
+        rows
+    }
+}
+
+/// The champions: one name where it is the same variant.
+fn variants(row: &Row) -> String {
+    let named = |label: &str| if label.is_empty() { "the only variant".to_string() } else { label.to_string() };
+    match row.base == row.head {
+        true => named(&row.head),
+        false => format!("{}, was {}", named(&row.head), named(&row.base)),
+    }
+}
+
+/// A difference in per cent: `+3.1 % (+2.8 to +3.4 %)`.
+fn shown((middle, ends): (f64, Option<(f64, f64)>)) -> String {
+    let ends = ends.map(|(low, high)| format!(" ({:+.1} to {:+.1} %)", 100.0 * low, 100.0 * high));
+    format!("{:+.1} %{}", 100.0 * middle, ends.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(low: f64, high: f64) -> Vec<Vec<f64>> {
+        (0..=20).map(|i| vec![(low + (high - low) * f64::from(i) / 20.0).ln_1p()]).collect()
+    }
+
+    #[test]
+    fn pairs_decide_against_the_margin() {
+        let of = |low, high, margin| Decision::by_pairs(&pairs(low, high), margin, "X").change;
+        assert_eq!(of(0.02, 0.03, 0.01), Change::Slower);
+        assert_eq!(of(-0.03, -0.02, 0.01), Change::Faster);
+        assert_eq!(of(-0.003, 0.003, 0.01), Change::Same);
+        assert_eq!(of(-0.02, 0.04, 0.01), Change::Undecided);
+        assert_eq!(of(0.02, 0.03, 0.05), Change::Same, "another margin");
+        let few = Decision::by_pairs(&[vec![0.1], vec![]], 0.01, "X");
+        assert_eq!((few.change, few.difference), (Change::Undecided, None));
+    }
+
+    #[test]
+    fn what_was_timed_apart_is_decided_only_beyond_what_clocks_do() {
+        let of = |head: f64| Decision::by_benches(&[head; 3], &[100.0; 3], 0.01, "X").change;
+        assert_eq!((of(107.0), of(94.0)), (Change::Slower, Change::Faster));
+        assert_eq!((of(105.0), of(100.0), of(95.0)), (Change::Undecided, Change::Undecided, Change::Undecided));
+        assert_eq!(Decision::by_benches(&[], &[1.0], 0.01, "X").change, Change::Unknown);
+    }
+
+    #[test]
+    fn people_see_what_is_slower_first_and_what_came_and_went() {
+        let seat = |kernel: &str| Seat {
+            package: "p".into(),
+            kernel: kernel.into(),
+            types: String::new(),
+            target: "h".into(),
+            shape: "big".into(),
+        };
+        let row = |kernel: &str, decision| Row { seat: seat(kernel), base: "V=1".into(), head: "V=2".into(), decision };
+        let mut all = Comparison::new("main".into(), "the working tree".into(), 0.01);
+        all.rows = vec![row("a|b", Decision::identical()), row("b", Decision::by_pairs(&pairs(0.02, 0.03), 0.01, "X"))];
+        (all.added, all.removed) = (vec![seat("new")], vec![seat("old")]);
+        assert_eq!(all.summary(), "1 slower, 1 same");
+        assert_eq!(all.conclusion(), "1 slower (p/b on h at big), 1 same");
+        assert_eq!(Comparison { rows: vec![], ..all.clone() }.summary(), "nothing was compared");
+        let text = anstream::adapter::strip_str(&all.text()).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("slower     p/b on h at big  V=2, was V=1  +2.5 % (+2."), "{text}");
+        assert!(lines[1].starts_with("same       p/a|b on h at big"), "{text}");
+        assert_eq!(&lines[2..], ["added      p/new on h at big", "removed    p/old on h at big"]);
+        let markdown = all.markdown();
+        assert!(markdown.contains("| **slower** | p/b | h | big | V=2, was V=1 | +2.5 %"), "{markdown}");
+        assert!(markdown.contains("p/a\\|b") && markdown.contains("added: p/new on h at big"), "{markdown}");
+        // Of many that are slower those are named that are so by most.
+        let slower = |kernel: &str, by: f64| row(kernel, Decision::by_pairs(&pairs(by, by + 0.01), 0.01, "X"));
+        all.rows = vec![slower("a", 0.02), slower("b", 0.05), slower("c", 0.09), slower("d", 0.03)];
+        all.rows.push(row("e", Decision::identical()));
+        let names = "p/c on h at big, p/b on h at big, p/d on h at big";
+        assert_eq!(all.conclusion(), format!("4 slower ({names} and 1 more), 1 same"));
+        all.rows.remove(0);
+        assert_eq!(all.conclusion(), format!("3 slower ({names}), 1 same"));
+        assert_eq!(all.summary(), "3 slower, 1 same");
+    }
+}

@@ -1,0 +1,233 @@
+//! What is held, for people and programs: records with the steps that ask for them, grouped so that a page holds them; and where the answers of a build came from.
+//! Knows values; the time is given.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::bundle::Step;
+use kforge_engine::evidence::{HERE, Seen};
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::EvidenceSeen;
+use kforge_types::record::{FORMAT_VERSION, Provenance, StepKind, Verdict};
+
+/// A record that is held: a line of `kforge evidence list --message-format json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Holding {
+    /// Version of this form.
+    pub format_version: u32,
+    /// The question that it answers.
+    pub question: Digest,
+    /// What names the record.
+    pub record: Digest,
+    /// The kind of step, where something at hand asks the question.
+    pub kind: Option<StepKind>,
+    /// The steps that ask it: of the plan at hand, or of a bundle where that was made.
+    pub steps: Vec<Step>,
+    /// A bundle's name, its path if it lies in the repository, or `here`. What comes from a bundle is unsigned.
+    pub origin: String,
+    /// Where and how it was observed.
+    pub provenance: Provenance,
+    /// What it says, where that is a verdict.
+    pub verdict: Option<Verdict>,
+    /// Its one line for people.
+    pub summary: String,
+}
+
+impl Holding {
+    /// A record and who asks for it.
+    pub fn new(seen: Seen, asked: Option<(StepKind, Vec<Step>)>) -> Self {
+        let Seen { record, digest, origin } = seen;
+        let (kind, steps) = asked.map_or((None, vec![]), |(kind, steps)| (Some(kind), steps));
+        Holding {
+            format_version: FORMAT_VERSION,
+            question: record.question,
+            record: digest,
+            kind,
+            steps,
+            origin,
+            provenance: record.provenance,
+            verdict: record.result.verdict,
+            summary: record.result.summary,
+        }
+    }
+
+    /// What it is about: `norms/rms_norm on h200`.
+    fn subject(&self) -> String {
+        let name = |step: &Step| {
+            let labels = &step.labels;
+            // What is asked of the device alone is about no kernel.
+            let what = labels.kernel.as_ref().or(labels.operator.as_ref()).map_or(String::new(), |w| format!("/{w}"));
+            format!("{}{what} on {}", labels.package, labels.target.as_deref().unwrap_or("a device"))
+        };
+        let names: BTreeSet<String> = self.steps.iter().map(name).collect();
+        match names.is_empty() {
+            true => "not asked by anything at hand".into(),
+            false => names.into_iter().collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+/// How long ago that was: `3 days ago`.
+pub fn ago(measured_at: &str, now: Timestamp) -> String {
+    let Ok(then) = measured_at.parse::<Timestamp>() else { return format!("at `{measured_at}`") };
+    let seconds = now.as_second() - then.as_second();
+    let said = |n: i64, unit: &str| format!("{n} {unit}{} ago", if n == 1 { "" } else { "s" });
+    match seconds {
+        i64::MIN..-60 => format!("at {measured_at}, which is yet to come"),
+        -60..60 => "just now".into(),
+        60..3600 => said(seconds / 60, "minute"),
+        3600..86_400 => said(seconds / 3600, "hour"),
+        _ => said(seconds / 86_400, "day"),
+    }
+}
+
+/// From when to when: `3 days ago`, or `3 days to 5 hours ago`.
+fn span(oldest: &str, newest: &str, now: Timestamp) -> String {
+    let (oldest, newest) = (ago(oldest, now), ago(newest, now));
+    match oldest == newest {
+        true => newest,
+        false => format!("{} to {newest}", oldest.trim_end_matches(" ago")),
+    }
+}
+
+/// An origin for people.
+fn from(origin: &str) -> String {
+    if origin == HERE { "recorded here".into() } else { format!("from `{origin}` (unsigned)") }
+}
+
+/// Records of one subject, kind, class, driver and origin.
+type Group<'h> = (String, Option<StepKind>, String, &'h str, &'h str, &'h str);
+
+/// Holdings as people read them: a paragraph a kernel and target, a line a kind, device and origin.
+pub fn text(holdings: &[Holding], now: Timestamp) -> String {
+    let mut groups: BTreeMap<Group<'_>, (u64, &str, &str)> = BTreeMap::new();
+    for held in holdings {
+        let p = &held.provenance;
+        let group = (held.subject(), held.kind, p.device.to_string(), &*p.driver, &*p.kforge, &*held.origin);
+        let at = p.measured_at.as_str();
+        let (count, oldest, newest) = groups.entry(group).or_insert((0, at, at));
+        (*count, *oldest, *newest) = (*count + 1, (*oldest).min(at), (*newest).max(at));
+    }
+    let (mut out, mut last) = (String::new(), None);
+    for ((subject, kind, device, driver, kforge, origin), (count, oldest, newest)) in groups {
+        if last.as_ref() != Some(&subject) {
+            let _ = writeln!(out, "{subject}");
+            last = Some(subject);
+        }
+        let (kind, from, when) = (kind.map_or("record", StepKind::name), from(origin), span(oldest, newest, now));
+        let _ = writeln!(out, "  {kind:<8} {count:>5}  {device}, driver {driver}, kforge {kforge}, {when}, {from}");
+    }
+    out
+}
+
+/// Where an answer comes from, in a few words.
+pub fn source(seen: &EvidenceSeen) -> String {
+    let EvidenceSeen { origin, measured_at, device_class, .. } = seen;
+    let origin = if origin == HERE { String::new() } else { format!(", {}", from(origin)) };
+    format!("{device_class}, {measured_at}{origin}")
+}
+
+/// Answers of a build that came from one place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reused {
+    /// A bundle's name or path, or `here`.
+    pub origin: String,
+    /// The device class as text.
+    pub device_class: String,
+    /// The full driver version.
+    pub driver: String,
+    /// Version of kforge that observed it.
+    pub kforge: String,
+    /// How many.
+    pub count: u64,
+    /// When the oldest was observed, as RFC 3339.
+    pub oldest: String,
+    /// When the newest was.
+    pub newest: String,
+}
+
+impl Reused {
+    /// It in a line.
+    pub fn text(&self, now: Timestamp) -> String {
+        let noun = if self.count == 1 { "observation" } else { "observations" };
+        format!(
+            "{} {noun} of {} {}: driver {}, kforge {}, {}",
+            self.count,
+            self.device_class,
+            from(&self.origin),
+            self.driver,
+            self.kforge,
+            span(&self.oldest, &self.newest, now)
+        )
+    }
+}
+
+/// Where answers came from, in order.
+pub fn reused<'e>(answers: impl IntoIterator<Item = &'e EvidenceSeen>) -> Vec<Reused> {
+    let mut found: BTreeMap<(&str, &str, &str, &str), Reused> = BTreeMap::new();
+    for seen in answers {
+        let EvidenceSeen { origin, measured_at, device_class, driver, kforge } = seen;
+        let entry = found.entry((origin, device_class, driver, kforge)).or_insert_with(|| Reused {
+            origin: origin.clone(),
+            device_class: device_class.clone(),
+            driver: driver.clone(),
+            kforge: kforge.clone(),
+            count: 0,
+            oldest: measured_at.clone(),
+            newest: measured_at.clone(),
+        });
+        entry.count += 1;
+        entry.oldest = entry.oldest.clone().min(measured_at.clone());
+        entry.newest = entry.newest.clone().max(measured_at.clone());
+    }
+    found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn ages_are_told_in_the_largest_unit() {
+        let now = at("2026-11-20T12:00:00Z");
+        for (then, says) in [
+            ("2026-11-20T11:59:30Z", "just now"),
+            ("2026-11-20T11:58:30Z", "1 minute ago"),
+            ("2026-11-20T07:00:00Z", "5 hours ago"),
+            ("2026-11-17T11:00:00Z", "3 days ago"),
+            ("2027-01-01T00:00:00Z", "at 2027-01-01T00:00:00Z, which is yet to come"),
+            ("yesterday", "at `yesterday`"),
+        ] {
+            assert_eq!(ago(then, now), says);
+        }
+    }
+
+    #[test]
+    fn answers_are_told_by_where_they_come_from() {
+        let seen = |origin: &str, day: &str| EvidenceSeen {
+            origin: origin.into(),
+            measured_at: format!("2026-11-{day}T12:00:00Z"),
+            device_class: "NVIDIA H200 (sm_90, driver 580)".into(),
+            driver: "580.1".into(),
+            kforge: "0.1.0".into(),
+        };
+        let all = [seen("evidence/h200.kfe", "17"), seen(HERE, "18"), seen("evidence/h200.kfe", "15")];
+        let now = at("2026-11-20T12:00:00Z");
+        let told: Vec<String> = reused(&all).iter().map(|r| r.text(now)).collect();
+        assert_eq!(
+            told,
+            [
+                "2 observations of NVIDIA H200 (sm_90, driver 580) from `evidence/h200.kfe` (unsigned): driver 580.1, \
+                 kforge 0.1.0, 5 days to 3 days ago",
+                "1 observation of NVIDIA H200 (sm_90, driver 580) recorded here: driver 580.1, kforge 0.1.0, 2 days ago",
+            ]
+        );
+    }
+}

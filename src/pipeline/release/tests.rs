@@ -1,0 +1,256 @@
+//! What is written is read again as it was, in the same bytes whatever the order; and whatever is wrong with a bundle is refused.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Write};
+
+use serde_json::{Value, json};
+
+use super::archive::{LIMITS, Limits, decode, encode};
+use super::bundle::{Bundle, Document, Question, Standing, Step};
+use kforge_engine::evidence::Record;
+use kforge_foundation::base::Digest;
+use kforge_types::record::event::Labels;
+use kforge_types::record::{DeviceClass, Provenance, Spec, StepKind, StepResult};
+
+fn provenance(day: u32) -> Provenance {
+    let (product, arch) = ("NVIDIA H200".into(), "sm_90".into());
+    Provenance {
+        device: DeviceClass { product, arch, driver_major: 580, mig: None },
+        driver: "580.159.04".into(),
+        kforge: "0.1.0".into(),
+        protocol: 1,
+        measured_at: format!("2026-11-{day:02}T00:00:00Z"),
+        clocks_mhz: Some((1980, 3201)),
+        temperature_c: None,
+        throttle: vec![],
+        spent_us: Default::default(),
+    }
+}
+
+/// Adds the answer of a day to the question that has `n` as its parameter.
+fn answer(bundle: &mut Bundle, n: u64, day: u32) {
+    let spec = Spec {
+        kind: StepKind::Bench,
+        version: 1,
+        implementation: None,
+        params: json!({"arch": "sm_90a", "n": n, "seeds": [1.5, u64::MAX]}),
+        inputs: BTreeMap::new(),
+    };
+    let mut keep = |value: Value| {
+        let bytes = serde_json::to_vec(&value).unwrap();
+        let digest = Digest::of(&bytes);
+        bundle.contents.insert(digest, bytes);
+        digest
+    };
+    let samples: Vec<f64> = (0..31).map(|i| f64::from(i * day) + 0.1).collect();
+    let series = json!({"samples_ns": samples, "dropped": 0});
+    let outputs = [
+        ("observation".to_string(), keep(json!({"cold": series, "hot": null, "verified": true}))),
+        ("provenance".to_string(), keep(serde_json::to_value(provenance(day)).unwrap())),
+    ];
+    let result = StepResult {
+        outputs: outputs.into(),
+        verdict: None,
+        notes: vec![],
+        summary: "31 samples".into(),
+        duration_ms: 7,
+    };
+    let record = Record { question: spec.key(), provenance: provenance(day), result };
+    match bundle.questions.iter_mut().find(|q| q.key == spec.key()) {
+        Some(question) => question.records.push(record),
+        None => {
+            let labels = Labels { package: "p".into(), kernel: Some("k".into()), ..Labels::default() };
+            let steps = vec![Step { id: format!("p/k/{n}/bench"), labels }];
+            bundle.questions.push(Question { key: spec.key(), spec, steps, records: vec![record] });
+        }
+    }
+}
+
+fn bundle(answers: &[(u64, u32)]) -> Bundle {
+    let mut bundle = Bundle::default();
+    answers.iter().for_each(|(n, day)| answer(&mut bundle, *n, *day));
+    let text = |text: &str| text.to_string();
+    bundle.champions = vec![Standing {
+        package: text("p"),
+        kernel: text("k"),
+        types: text(""),
+        target: text("h200"),
+        shape: text("big"),
+        variant: text("V=1"),
+        hot: false,
+        bench: bundle.questions.iter().map(|q| q.key).min().unwrap(),
+    }];
+    bundle
+}
+
+/// Members of a zip archive by name.
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(vec![]));
+    for (name, bytes) in members {
+        writer.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn contents(bundle: &Bundle, document: &Document) -> Vec<u8> {
+    document.contents.iter().flat_map(|digest| bundle.contents[digest].clone()).collect()
+}
+
+/// The file of a bundle whose document was changed.
+fn changed(bundle: &Bundle, change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let document = bundle.document();
+    let mut value = serde_json::to_value(&document).unwrap();
+    change(&mut value);
+    let text = serde_json::to_vec(&value).unwrap();
+    zip(&[("evidence.json", &text), ("contents", &contents(bundle, &document))])
+}
+
+#[track_caller]
+fn refused(file: &[u8], says: &str) {
+    let error = decode(file, LIMITS).expect_err(says).to_string();
+    assert!(error.contains(says), "`{error}` does not say `{says}`");
+    assert!(!error.contains('\n'), "{error}");
+}
+
+#[test]
+fn what_is_written_is_read_again_and_the_order_of_finding_does_not_matter() {
+    let one = bundle(&[(1, 1), (2, 2), (2, 3)]);
+    let other = bundle(&[(2, 3), (2, 2), (1, 1)]);
+    let file = encode(&one).unwrap();
+    assert_eq!(file, encode(&other).unwrap());
+    let read = decode(&file, LIMITS).unwrap();
+    assert_eq!(read.records().count(), 3, "both records of a question are kept");
+    assert_eq!((encode(&read).unwrap(), &read.contents), (file.clone(), &one.contents));
+    assert_eq!(decode(&changed(&one, |_| ()), LIMITS).unwrap(), read, "whoever compressed it");
+}
+
+#[test]
+fn many_answers_take_little_room() {
+    let answers: Vec<(u64, u32)> = (0..500).map(|n| (n, 1 + n as u32 % 28)).collect();
+    let bundle = bundle(&answers);
+    let plain = serde_json::to_vec(&bundle.document()).unwrap().len();
+    let file = encode(&bundle).unwrap().len();
+    assert!(file * 8 < plain, "{file} of {plain}");
+}
+
+#[test]
+fn no_changed_byte_changes_what_is_read() {
+    let file = encode(&bundle(&[(1, 1)])).unwrap();
+    let whole = decode(&file, LIMITS).unwrap();
+    for at in 0..file.len() {
+        let mut flipped = file.clone();
+        flipped[at] ^= 0x15;
+        // Times and attributes in the archive's headers say nothing of what it holds.
+        if let Ok(read) = decode(&flipped, LIMITS) {
+            assert_eq!(read, whole, "byte {at}");
+        }
+    }
+    for end in 0..file.len() {
+        assert!(decode(&file[..end], LIMITS).is_err(), "cut off at {end}");
+    }
+}
+
+#[test]
+fn other_archives_are_refused() {
+    let good = bundle(&[(1, 1)]);
+    let document = good.document();
+    let (text, contents) = (serde_json::to_vec(&document).unwrap(), contents(&good, &document));
+    refused(b"", "no bundle of evidence");
+    refused(b"PK\x03\x04", "no bundle of evidence");
+    refused(&zip(&[]), "expected `evidence.json` and `contents` alone");
+    refused(&zip(&[("evidence.json", &text)]), "expected `evidence.json` and `contents` alone");
+    for name in ["../evidence.json", "/etc/passwd", "evidence.json/", "x\ny"] {
+        refused(&zip(&[(name, &text), ("contents", &contents)]), "expected `evidence.json` and `contents` alone");
+        let three = zip(&[("evidence.json", &text), ("contents", &contents), (name, b"x")]);
+        refused(&three, "expected `evidence.json` and `contents` alone");
+    }
+    refused(&zip(&[("evidence.json", b"{"), ("contents", b"")]), "is no JSON");
+    let more = [&contents[..], b"x"].concat();
+    refused(&zip(&[("evidence.json", &text), ("contents", &more)]), "holds more than `evidence.json` names");
+    let less = &contents[..contents.len() - 1];
+    refused(&zip(&[("evidence.json", &text), ("contents", less)]), "ends too early");
+    let mut other = contents.clone();
+    other[0] ^= 1;
+    refused(&zip(&[("evidence.json", &text), ("contents", &other)]), "does not have its digest");
+}
+
+#[test]
+fn a_document_that_does_not_hold_together_is_refused() {
+    let good = bundle(&[(1, 1), (2, 2)]);
+    let refuse = |says: &str, change: fn(&mut Value)| refused(&changed(&good, change), says);
+    refuse("its format is 2: expected 1", |d| d["format_version"] = json!(2));
+    refuse("its format is none", |d| drop(d.as_object_mut().unwrap().remove("format_version")));
+    refuse("cannot check a signature", |d| d["signed"] = json!(true));
+    refuse("not as its schema says", |d| d["more"] = json!(1));
+    refuse("does not know: `questions.1.records.0.provenance.weather`", |d| {
+        d["questions"][1]["records"][0]["provenance"]["weather"] = json!("rain");
+    });
+    refuse("its fields make the key", |d| d["questions"][0]["spec"]["params"]["n"] = json!(3));
+    refuse("answers question", |d| {
+        d["questions"][0]["records"][0]["question"] = d["questions"][1]["key"].clone();
+    });
+    refuse("it stands twice", |d| d["questions"][1] = d["questions"][0].clone());
+    refuse("a record of it stands twice", |d| {
+        let twice = d["questions"][0]["records"][0].clone();
+        d["questions"][0]["records"].as_array_mut().unwrap().push(twice);
+    });
+    refuse("nothing answers it", |d| d["questions"][0]["records"] = json!([]));
+    refuse("no record names content", |d| {
+        d["champions"] = json!([]);
+        d["questions"].as_array_mut().unwrap().pop();
+    });
+    refuse("at `big` was not timed", |d| d["champions"][0]["bench"] = json!(Digest::of(b"nobody")));
+    refuse("does not say where it was observed", |d| {
+        let outputs = &mut d["questions"][0]["records"][0]["result"]["outputs"];
+        outputs.as_object_mut().unwrap().remove("provenance");
+    });
+    refuse("its provenance is not the one", |d| {
+        d["questions"][0]["records"][0]["provenance"]["driver"] = json!("580.1");
+    });
+    refuse("is missing", |d| {
+        let missing = json!(Digest::of(b"nobody has it"));
+        d["questions"][0]["records"][0]["result"]["outputs"]["log"] = missing;
+    });
+}
+
+#[test]
+fn what_no_device_was_asked_or_could_have_seen_is_refused() {
+    let with = |change: fn(&mut Bundle)| {
+        let mut bundle = bundle(&[(1, 1)]);
+        change(&mut bundle);
+        encode(&bundle).unwrap_err().to_string()
+    };
+    /// Has the question ask what `change` makes of it.
+    fn asked(bundle: &mut Bundle, change: impl FnOnce(&mut Spec)) {
+        let question = &mut bundle.questions[0];
+        change(&mut question.spec);
+        question.key = question.spec.key();
+        question.records[0].question = question.key;
+        bundle.champions.clear();
+    }
+    let emulated = with(|b| asked(b, |spec| spec.params["arch"] = json!("cpu")));
+    assert!(emulated.contains("asks no device"), "{emulated}");
+    let compiled = with(|b| asked(b, |spec| spec.kind = StepKind::Compile));
+    assert!(compiled.contains("none of the other questions is about the binary that it made"), "{compiled}");
+    let host = with(|b| {
+        asked(b, |spec| {
+            spec.kind = StepKind::Compile;
+            spec.params["arch"] = json!("cpu");
+        });
+    });
+    assert!(host.contains("asks no device"), "{host}");
+    let other = with(|b| asked(b, |spec| spec.kind = StepKind::Pairs));
+    assert!(other.contains("its observation is not what a pairs step sees"), "{other}");
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_unpacked() {
+    let file = encode(&bundle(&[(1, 1), (2, 2)])).unwrap();
+    let limits = |file, document, contents| Limits { file, document, contents };
+    let says = |limits| decode(&file, limits).unwrap_err().to_string();
+    assert!(says(limits(10, 1 << 20, 1 << 20)).contains("the file is too large"));
+    assert!(says(limits(1 << 20, 100, 1 << 20)).contains("evidence.json is too large"));
+    assert!(says(limits(1 << 20, 1 << 20, 100)).contains("contents is too large"));
+    assert!(decode(&file, limits(1 << 20, 1 << 20, 1 << 20)).is_ok());
+}

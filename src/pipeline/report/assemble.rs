@@ -1,0 +1,426 @@
+//! From steps and their documents to a [`Report`]. Knows labels and documents; does not know how steps were scheduled.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::de::DeserializeOwned;
+
+use super::document::{
+    BasisReport, ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report,
+    RooflineReport, ShapeReport, TargetReport, TimeReport,
+};
+use super::search::SearchReport;
+use kforge_foundation::base::Digest;
+use kforge_numerics::measure::stats::median;
+use kforge_types::record::event::{EvidenceSeen, Labels};
+use kforge_types::record::params::{Judgement, Selection};
+use kforge_types::record::profile::Roofline;
+use kforge_types::record::search::Searched;
+use kforge_types::record::timing::{BenchObserved, Series};
+use kforge_types::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
+
+/// A step that ended.
+#[derive(Clone, Copy)]
+pub struct StepView<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its kind.
+    pub kind: StepKind,
+    /// What it is about.
+    pub labels: &'a Labels,
+    /// What became of it.
+    pub outcome: &'a Outcome,
+    /// What it left, if anything.
+    pub result: Option<&'a StepResult>,
+    /// Where its observation was made, if it is one of a device.
+    pub evidence: Option<&'a EvidenceSeen>,
+}
+
+/// What a select step's numbers mean.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// Labels of its candidates by position.
+    pub variants: BTreeMap<u32, String>,
+    /// Names of its classes.
+    pub classes: BTreeMap<String, String>,
+    /// Names of its shapes by position.
+    pub shapes: Vec<String>,
+    /// How its times are to be compared; none where nothing is timed.
+    pub basis: Option<BasisReport>,
+    /// The choice of types.
+    pub types: String,
+    /// The expression whose values are the classes, where one is stated.
+    pub per: Option<String>,
+    /// Whether the lockfile's variants alone take part.
+    pub accepted: bool,
+    /// The launcher of its own, where it has one.
+    pub host: Option<String>,
+}
+
+/// Reads documents of results.
+pub struct Reader<'a> {
+    /// The bytes of a blob.
+    pub read: &'a dyn Fn(&Digest) -> Option<Vec<u8>>,
+    /// A text of a step with its places as file and line.
+    pub places: &'a dyn Fn(&str, &str) -> String,
+}
+
+impl Reader<'_> {
+    /// An output of a step as a document; none if it is not there.
+    pub fn document<T: DeserializeOwned>(&self, result: Option<&StepResult>, output: &str) -> Option<T> {
+        serde_json::from_slice(&(self.read)(result?.outputs.get(output)?)?).ok()
+    }
+}
+
+/// How the id of a search's first step ends.
+const FIRST_SEARCH: &str = "/wave-0/search";
+
+/// Assembles a report. `names` gives what a select step's numbers mean.
+pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
+    let mut packages = Packages { all: vec![], at: HashMap::new() };
+    let mut shapes: Shapes = HashMap::new();
+    // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
+    for step in steps {
+        let Labels { package, kernel, operator, variant, target, .. } = step.labels;
+        let package = packages.get(package);
+        if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
+            target_of(package, kernel, operator, target, types_of(variant));
+        }
+        // Of a kernel that nobody has written yet only its rounds are there.
+        if let (Some(kernel), Some(operator), Some(target), None, Some(_)) =
+            (kernel, operator, target, variant, step.labels.round)
+        {
+            target_of(package, kernel, operator, target, types_of_round(step));
+        }
+        // Of a searched kernel only the first search step is there from the start.
+        if let (Some(kernel), Some(operator), Some(target), true) =
+            (kernel, operator, target, step.kind == StepKind::Search && step.id.ends_with(FIRST_SEARCH))
+            && let Some(names) = names(step.id)
+        {
+            target_of(package, kernel, operator, target, &names.types);
+        }
+    }
+    for step in steps {
+        let package = packages.get(&step.labels.package);
+        match step.kind {
+            StepKind::Calibrate => operator(package, step),
+            StepKind::Search => search(package, step, names, reader),
+            StepKind::Select => {
+                if let Some(names) = names(step.id) {
+                    select(package, step, &names, reader);
+                    shapes.insert(place_of(step.labels, &names.types), names.shapes);
+                }
+            }
+            _ => {}
+        }
+    }
+    // Champions are known now: what the other steps say is filed under them.
+    for step in steps {
+        let package = packages.get(&step.labels.package);
+        let Labels { kernel, operator, variant, target, .. } = step.labels;
+        // What is not about a variant (generate, oracle, select) has no place of its own; only its failure is told.
+        let (Some(kernel), Some(target), Some(variant)) = (kernel, target, variant) else {
+            match (step.outcome, kernel, operator, target, step.labels.round) {
+                (Outcome::Unavailable(why), Some(kernel), Some(operator), Some(target), Some(_)) => {
+                    unavailable(target_of(package, kernel, operator, target, types_of_round(step)), step.kind, why);
+                }
+                (Outcome::Unavailable(why), ..) => unavailable_operator(package, step, why),
+                _ => {}
+            }
+            if let Outcome::Failed(why) = step.outcome {
+                stray(package, step, why);
+            }
+            continue;
+        };
+        let operator = operator.clone().unwrap_or_default();
+        let types = types_of(variant);
+        file(target_of(package, kernel, &operator, target, types), step, reader);
+        if step.kind == StepKind::Roofline
+            && let Some(mut roofline) = reader.document::<Roofline>(step.result, "roofline")
+        {
+            let named = shapes.get(&place_of(step.labels, types));
+            let name = |at: u32| named?.get(at as usize).cloned();
+            let shape = roofline.shape.and_then(name);
+            // By name, and not by position too.
+            let achieved = std::mem::take(&mut roofline.achieved);
+            let achieved = achieved.into_iter().filter_map(|(at, reached)| Some((name(at)?, reached))).collect();
+            let report = target_of(package, kernel, &operator, target, types);
+            report.rooflines.push(RooflineReport { variant: variant.clone(), shape, roofline, achieved });
+        }
+    }
+    packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
+    Report { format_version: kforge_types::record::FORMAT_VERSION, packages: packages.all }
+}
+
+/// Names of shapes by position, by package, kernel, target and types.
+type Shapes = HashMap<[String; 4], Vec<String>>;
+
+fn place_of(labels: &Labels, types: &str) -> [String; 4] {
+    let part = |label: &Option<String>| label.clone().unwrap_or_default();
+    [labels.package.clone(), part(&labels.kernel), part(&labels.target), types.to_string()]
+}
+
+/// The types in the id of a step that is about a kernel on a target and no variant: `package/kernel/T=f16/target/r1/round`.
+fn types_of_round<'s>(step: &StepView<'s>) -> &'s str {
+    let parts: Vec<&str> = step.id.split('/').collect();
+    if let [_, _, types, _, _, _] = parts[..] { types } else { "" }
+}
+
+/// A step of an operator that cannot run here is unavailable to every kernel of it.
+fn unavailable_operator(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
+    for kernel in package.kernels.iter_mut().filter(|k| Some(&k.operator) == step.labels.operator.as_ref()) {
+        kernel.targets.iter_mut().for_each(|target| unavailable(target, step.kind, why));
+    }
+}
+
+/// Counts a step that cannot run here.
+fn unavailable(report: &mut TargetReport, kind: StepKind, why: &str) {
+    match report.unavailable.iter_mut().find(|(k, _, w)| k == kind.name() && w == why) {
+        Some(entry) => entry.1 += 1,
+        None => report.unavailable.push((kind.name().to_string(), 1, why.to_string())),
+    }
+}
+
+/// A failure of a step that belongs to no target: filed under every target of its kernel, or the package's first.
+fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
+    let of_kernel = |k: &&mut KernelReport| step.labels.kernel.as_ref().is_none_or(|n| *n == k.name);
+    if let Some(target) = package.kernels.iter_mut().find(of_kernel).and_then(|k| k.targets.first_mut()) {
+        target.failed.push((step.id.into(), why.into()));
+    }
+}
+
+/// The part of a variant's label that names types: they come first and their names are those of types, upper-case letters with a dtype.
+fn types_of(label: &str) -> &str {
+    let is_type =
+        |part: &str| part.split_once('=').is_some_and(|(_, v)| v.parse::<kforge_types::model::DType>().is_ok());
+    let end = label.split(',').take_while(|p| is_type(p)).map(|p| p.len() + 1).sum::<usize>();
+    label[..end.min(label.len())].trim_end_matches(',')
+}
+
+/// Packages of a report by name: there may be thousands, each asked for by thousands of steps.
+struct Packages {
+    all: Vec<PackageReport>,
+    at: HashMap<String, usize>,
+}
+
+impl Packages {
+    fn get(&mut self, name: &str) -> &mut PackageReport {
+        let at = match self.at.get(name) {
+            Some(at) => *at,
+            None => {
+                self.all.push(PackageReport { name: name.into(), ..PackageReport::default() });
+                self.at.insert(name.into(), self.all.len() - 1);
+                self.all.len() - 1
+            }
+        };
+        &mut self.all[at]
+    }
+}
+
+fn target_of<'p>(
+    package: &'p mut PackageReport,
+    kernel: &str,
+    operator: &str,
+    target: &str,
+    types: &str,
+) -> &'p mut TargetReport {
+    let at = package.kernels.iter().position(|k| k.name == kernel).unwrap_or_else(|| {
+        package.kernels.push(KernelReport { name: kernel.into(), operator: operator.into(), targets: vec![] });
+        package.kernels.len() - 1
+    });
+    let kernel = &mut package.kernels[at];
+    let at = kernel.targets.iter().position(|t| t.target == target && t.types == types).unwrap_or_else(|| {
+        kernel.targets.push(TargetReport { target: target.into(), types: types.into(), ..TargetReport::default() });
+        kernel.targets.len() - 1
+    });
+    &mut kernel.targets[at]
+}
+
+fn operator(package: &mut PackageReport, step: &StepView<'_>) {
+    let Some(result) = step.result else { return };
+    let verdict = result.verdict.clone().unwrap_or(Verdict::Pass);
+    let notes: Vec<String> = result.notes.iter().map(|n| n.message.clone()).collect();
+    if verdict != Verdict::Pass || !notes.is_empty() {
+        package.operators.push(OperatorReport {
+            name: step.labels.operator.clone().unwrap_or_default(),
+            verdict,
+            notes,
+        });
+    }
+}
+
+fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reader: &Reader<'_>) {
+    let labels = step.labels;
+    let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
+    let operator = labels.operator.clone().unwrap_or_default();
+    let report = target_of(package, kernel, &operator, target, &names.types);
+    // Of several rounds the first, whose variants are those that are declared.
+    if report.basis.is_none() {
+        report.basis.clone_from(&names.basis);
+    }
+    let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
+    report.accepted = names.accepted;
+    report.host.clone_from(&names.host);
+    report.per.clone_from(&names.per);
+    for champion in selection.champions {
+        report.champions.push(ChampionReport {
+            class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
+            variant: champion.variant.and_then(|v| names.variants.get(&v).cloned()),
+            provisional: champion.provisional,
+            because: champion.because,
+        });
+    }
+    let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
+    report.variants =
+        (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);
+}
+
+/// What a search came to, which its last step says.
+fn search(
+    package: &mut PackageReport,
+    step: &StepView<'_>,
+    names: &dyn Fn(&str) -> Option<Names>,
+    reader: &Reader<'_>,
+) {
+    let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else { return };
+    let Some(searched) = reader.document::<Searched>(step.result, "search") else { return };
+    // To name all of a space takes a while: only where it is told.
+    if searched.tally.over.is_none() {
+        return;
+    }
+    let Some(names) = names(step.id) else { return };
+    let Some(found) = SearchReport::of(searched.tally, &names) else { return };
+    let operator = step.labels.operator.clone().unwrap_or_default();
+    target_of(package, kernel, &operator, target, &names.types).search = Some(found);
+}
+
+/// Files what a step says under its target.
+fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
+    let variant = step.labels.variant.clone().unwrap_or_default();
+    // Where nothing was selected (`verify`, `check`), every variant is shown.
+    let is_champion =
+        report.champions.is_empty() || report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
+    if let Some(evidence) = step.evidence
+        && !report.observed_on.contains(&evidence.device_class)
+    {
+        report.observed_on.push(evidence.device_class.clone());
+    }
+    match step.outcome {
+        Outcome::Unavailable(why) => unavailable(report, step.kind, why),
+        Outcome::Failed(why) => report.failed.push((step.id.into(), why.clone())),
+        _ => {}
+    }
+    match step.kind {
+        StepKind::Judge => {
+            if let (Some(judgement), Some(shape)) =
+                (reader.document::<Judgement>(step.result, "judgement"), &step.labels.shape)
+                // Wrong candidates of rounds belong to the tree of candidates.
+                && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)) && step.labels.round.is_none())
+                && step.labels.method.is_none()
+            {
+                let text = |t: &str| (reader.places)(step.id, t);
+                report.shapes.push(ShapeReport {
+                    shape: shape.clone(),
+                    variant,
+                    verdict: match judgement.verdict {
+                        Verdict::Fail(why) => Verdict::Fail(text(&why)),
+                        Verdict::Unknown(Unknown::NotEmulated(what)) => {
+                            Verdict::Unknown(Unknown::NotEmulated(text(&what)))
+                        }
+                        other => other,
+                    },
+                    emulated: judgement.emulated,
+                    unconfined: judgement.unconfined,
+                    worst: judgement.worst,
+                    explanation: text(&judgement.explanation),
+                });
+            }
+        }
+        StepKind::Bench if step.labels.method.is_none() => {
+            if let (Some(seen), Some(shape)) =
+                (reader.document::<BenchObserved>(step.result, "observation"), &step.labels.shape)
+            {
+                let of = |series: &Option<Series>| {
+                    series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
+                };
+                let (cold_ns, hot_ns) = (of(&seen.cold), of(&seen.hot));
+                report.times.push(TimeReport { shape: shape.clone(), variant, cold_ns, hot_ns, few: seen.few });
+            }
+        }
+        StepKind::Inspect if is_champion && step.labels.method.is_none() => {
+            if let Some(found) = reader.document::<Inspection>(step.result, "inspection")
+                && !report.machine.iter().any(|m| m.variant == variant)
+                && found.functions.iter().any(|f| f.registers.is_some())
+            {
+                let functions = found
+                    .functions
+                    .into_iter()
+                    .map(|f| kforge_types::record::FunctionFacts { opcodes: BTreeMap::new(), ..f })
+                    .collect();
+                report.machine.push(MachineReport { variant, architectures: found.architectures, functions });
+            }
+        }
+        StepKind::Match | StepKind::Attribute => {
+            let Some(method) = step.labels.method.clone() else { return };
+            let at =
+                report.methods.iter().position(|m| m.method == method && m.variant == variant).unwrap_or_else(|| {
+                    report.methods.push(MethodReport { method, variant, matched: None, attribution: None });
+                    report.methods.len() - 1
+                });
+            if step.kind == StepKind::Match {
+                report.methods[at].matched = reader.document(step.result, "match");
+            } else {
+                report.methods[at].attribution = reader.document(step.result, "attribution");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts what was filed into an order that does not depend on which step ended first.
+fn tidy(report: &mut TargetReport) {
+    report.observed_on.sort();
+    report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
+    report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
+    // A full timing stands for one of few samples.
+    report.times.sort_by(|a, b| (&a.shape, &a.variant, a.few).cmp(&(&b.shape, &b.variant, b.few)));
+    report.times.dedup_by(|b, a| b.few && (&a.shape, &a.variant) == (&b.shape, &b.variant));
+    report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
+    report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
+    report.unavailable.sort();
+    report.failed.sort();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_told_from_tunables() {
+        assert_eq!(types_of("T=f16,BLOCK=256"), "T=f16");
+        assert_eq!(types_of("T=f16"), "T=f16");
+        assert_eq!(types_of("BLOCK=256"), "");
+        assert_eq!(types_of(""), "");
+    }
+
+    #[test]
+    fn what_is_unavailable_is_counted_by_kind_and_reason() {
+        let part = |text: &str| Some(text.to_string());
+        let (kernel, target, variant) = (part("k"), part("h200"), part("BLOCK=1"));
+        let labels = Labels { package: "p".into(), kernel, target, variant, ..Labels::default() };
+        let outcome = Outcome::Unavailable("no device".into());
+        let view = |id| StepView {
+            id,
+            kind: StepKind::Bench,
+            labels: &labels,
+            outcome: &outcome,
+            result: None,
+            evidence: None,
+        };
+        let report =
+            assemble(&[view("a"), view("b")], &|_| None, &Reader { read: &|_| None, places: &|_, t| t.to_string() });
+        assert_eq!(
+            report.packages[0].kernels[0].targets[0].unavailable,
+            [("bench".to_string(), 2, "no device".to_string())]
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! What a build found, as one document: the thing `kforge report` shows and writes. Names as people gave them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::rounds::RoundsReport;
+use super::search::SearchReport;
+use kforge_types::record::params::{Attribution, Matched};
+use kforge_types::record::profile::{Achieved, Roofline};
+use kforge_types::record::{FunctionFacts, Verdict};
+
+/// What a build found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Report {
+    /// Version of this format.
+    pub format_version: u32,
+    /// Packages in order.
+    pub packages: Vec<PackageReport>,
+}
+
+/// One package.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PackageReport {
+    /// Its name.
+    pub name: String,
+    /// Operators whose calibration says something worth reading.
+    pub operators: Vec<OperatorReport>,
+    /// Kernels, by name and types.
+    pub kernels: Vec<KernelReport>,
+}
+
+/// Whether an operator's tolerance can tell right from wrong.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OperatorReport {
+    /// Its name, with types.
+    pub name: String,
+    /// Decisive or not.
+    pub verdict: Verdict,
+    /// What calibration noted.
+    pub notes: Vec<String>,
+}
+
+/// One kernel for one choice of types.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct KernelReport {
+    /// Its name.
+    pub name: String,
+    /// Its operator.
+    pub operator: String,
+    /// Targets in order.
+    pub targets: Vec<TargetReport>,
+}
+
+/// One kernel on one target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TargetReport {
+    /// The target.
+    pub target: String,
+    /// Types, where the operator has a choice: `T=f16`.
+    pub types: String,
+    /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed_on: Vec<String>,
+    /// Whether kforge.lock holds what was accepted, so that no other variant was built.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepted: bool,
+    /// The launcher of its own, where it has one: `launch.cu::run`. What its verdicts are on is then host-launched, and its times are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The expression of `select.per` whose values are the classes of shapes; none where classes are no values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per: Option<String>,
+    /// The search over its tunables; none where every variant was built.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchReport>,
+    /// What its rounds came to; none where there are none on record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<RoundsReport>,
+    /// Who stands for each class of shapes.
+    pub champions: Vec<ChampionReport>,
+    /// How its times are to be compared; none where nothing is timed, and where no variant was selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<BasisReport>,
+    /// Median times of its variants at bench shapes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub times: Vec<TimeReport>,
+    /// Verdicts of champions by shape, and of every variant that is wrong.
+    pub shapes: Vec<ShapeReport>,
+    /// Counts of variants: all, right, wrong.
+    pub variants: (u64, u64, u64),
+    /// Machine code of champions.
+    pub machine: Vec<MachineReport>,
+    /// Methods of champions.
+    pub methods: Vec<MethodReport>,
+    /// How far champions are from what the device can do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rooflines: Vec<RooflineReport>,
+    /// What could not be done here: kind of step, how many, why.
+    pub unavailable: Vec<(String, u64, String)>,
+    /// What failed without a result: step, message.
+    pub failed: Vec<(String, String)>,
+}
+
+/// Who stands for a class of shapes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ChampionReport {
+    /// The class.
+    pub class: String,
+    /// The variant; none if none serves and is right. A kernel without tunables has one variant, with an empty label.
+    pub variant: Option<String>,
+    /// Whether it stands for want of evidence.
+    pub provisional: bool,
+    /// Why it.
+    pub because: String,
+}
+
+/// The verdict on a variant at a shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ShapeReport {
+    /// The shape.
+    pub shape: String,
+    /// The variant.
+    pub variant: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Whether the emulator was the witness.
+    pub emulated: bool,
+    /// What the system could not do to confine the kernel; empty where it was confined.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfined: Vec<String>,
+    /// Largest error over what is allowed.
+    pub worst: Option<f64>,
+    /// For failures: all there is to say.
+    pub explanation: String,
+}
+
+/// Machine code of a variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MachineReport {
+    /// The variant.
+    pub variant: String,
+    /// Architectures covered.
+    pub architectures: Vec<String>,
+    /// Its functions; opcodes left out.
+    pub functions: Vec<FunctionFacts>,
+}
+
+/// A method of a champion.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MethodReport {
+    /// Its id.
+    pub method: String,
+    /// The variant that uses it.
+    pub variant: String,
+    /// Whether machine code shows it; none if that step gave nothing.
+    pub matched: Option<Matched>,
+    /// What it buys; none if that step gave nothing.
+    pub attribution: Option<Attribution>,
+}
+
+/// How far a champion is from what its device can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RooflineReport {
+    /// The variant.
+    pub variant: String,
+    /// The shape it is about: the one that takes longest; none where nothing was timed.
+    pub shape: Option<String>,
+    /// Gaps, what bounds it, and the metrics by which that is told. Its own `shape` is the position of the shape.
+    pub roofline: Roofline,
+    /// What it reaches at each bench shape that was timed, by the shape's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub achieved: BTreeMap<String, Achieved>,
+}
+
+/// How the times of a kernel on a target are to be compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct BasisReport {
+    /// Whether hot times count rather than cold ones.
+    pub hot: bool,
+    /// The variant that is declared first, or with which its rounds start.
+    pub declared: String,
+    /// Whether all that is timed is code of its own, and no fill of the driver's.
+    pub whole: bool,
+    /// The class of each shape.
+    pub classes: BTreeMap<String, String>,
+}
+
+/// The times of a variant at a bench shape, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TimeReport {
+    /// The shape.
+    pub shape: String,
+    /// The variant.
+    pub variant: String,
+    /// The median of cold times, where there are any.
+    pub cold_ns: Option<f64>,
+    /// The median of hot times.
+    pub hot_ns: Option<f64>,
+    /// Whether these are the medians of few samples, which said that it is too slow to be worth more: nothing was done against kernels that know when they are
+    /// timed beyond looking at their outputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub few: bool,
+}
+
+impl Report {
+    /// Leaves only the kernels on targets that are taken, by package, kernel, operator and target.
+    pub fn retain(&mut self, takes: &dyn Fn(&str, &str, &str, &str) -> bool) {
+        for package in &mut self.packages {
+            for kernel in &mut package.kernels {
+                kernel.targets.retain(|t| takes(&package.name, &kernel.name, &kernel.operator, &t.target));
+            }
+            package.kernels.retain(|k| !k.targets.is_empty());
+            let kept = |name: &str| package.kernels.iter().any(|k| k.operator == name);
+            package.operators.retain(|o| kept(&o.name));
+        }
+        self.packages.retain(|p| !p.kernels.is_empty());
+    }
+}
+
+impl Report {
+    /// What a build came to that did not get to its end: without the kernels of which it found out nothing.
+    pub fn begun(mut self) -> Report {
+        for package in &mut self.packages {
+            package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
+            package.kernels.retain(|kernel| !kernel.targets.is_empty());
+        }
+        let is_wrong = |package: &PackageReport| package.operators.iter().any(|o| o.verdict != Verdict::Pass);
+        self.packages.retain(|package| !package.kernels.is_empty() || is_wrong(package));
+        self
+    }
+
+    /// Whether something in it failed, or is wrong.
+    pub fn has_failed(&self) -> bool {
+        let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
+        let target = |t: &TargetReport| !t.failed.is_empty() || t.shapes.iter().any(|s| is_wrong(&s.verdict));
+        self.packages.iter().any(|package| {
+            package.operators.iter().any(|o| is_wrong(&o.verdict))
+                || package.kernels.iter().flat_map(|k| &k.targets).any(target)
+        })
+    }
+}
+
+impl TargetReport {
+    fn is_begun(&self) -> bool {
+        let TargetReport { champions, shapes, machine, failed, unavailable, rounds, search, .. } = self;
+        !(champions.is_empty()
+            && shapes.is_empty()
+            && machine.is_empty()
+            && failed.is_empty()
+            && unavailable.is_empty()
+            && rounds.is_none()
+            && search.is_none())
+    }
+
+    /// For whom a champion of a class stands, as [`stands_for`] says it.
+    pub fn stands_for(&self, class: &str) -> String {
+        stands_for(self.per.as_deref(), class)
+    }
+}
+
+/// For whom a champion of a class stands, after its standing: nothing where that is all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
+/// expression `r`, which is `per`.
+pub fn stands_for(per: Option<&str>, class: &str) -> String {
+    match per {
+        None if class == "all" => String::new(),
+        None => format!(" for {class}"),
+        Some(name) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => format!(" for {name} = {class}"),
+        Some(expression) => format!(" for `{expression}` = {class}"),
+    }
+}

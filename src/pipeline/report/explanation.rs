@@ -1,0 +1,209 @@
+//! Why a step runs, as text and as a document. Knows explanations; does not make them.
+
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use kforge_engine::{Because, Earlier, Explanation, Standing};
+use kforge_types::record::event::{EvidenceSeen, Why};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const OLD: Style = AnsiColor::Red.on_default();
+const NEW: Style = AnsiColor::Green.on_default();
+
+/// One link of the chain to the root cause.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Link {
+    /// The step, or the file of an input.
+    pub what: String,
+    /// Why it ran or runs.
+    pub why: Why,
+}
+
+/// What `kforge explain --json` prints.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Document {
+    /// Version of this format.
+    pub format_version: u32,
+    /// The step.
+    pub id: String,
+    /// `fresh`, `will-run`, `may-run`, `unavailable` or `skipped`.
+    pub standing: &'static str,
+    /// What is missing, or where what it needs failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub product: Option<String>,
+    /// Where the observation comes from that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<EvidenceSeen>,
+    /// From the step to the root cause: why it runs, or else why it last ran, or has the result that was found earlier.
+    pub because: Vec<Link>,
+    /// Where the step did not run because its result had been found earlier: whether its key is the last build's (`last-build`), or came after it (`now`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<&'static str>,
+    /// Every field that is hashed into the key, in canonical order.
+    pub fields: Vec<(String, String)>,
+}
+
+/// The explanation as a document.
+pub fn document(explanation: &Explanation) -> Document {
+    let (standing, reason) = match &explanation.standing {
+        Standing::WillRun => ("will-run", None),
+        Standing::MayRun => ("may-run", None),
+        Standing::Fresh => ("fresh", None),
+        Standing::Unavailable(missing) => ("unavailable", Some(missing.clone())),
+        Standing::Skipped(root) => ("skipped", Some(root.clone())),
+    };
+    Document {
+        format_version: kforge_types::record::FORMAT_VERSION,
+        id: explanation.id.clone(),
+        standing,
+        reason,
+        product: explanation.product.clone(),
+        evidence: explanation.evidence.clone(),
+        because: explanation.because.iter().map(|b| Link { what: b.what.clone(), why: b.why.clone() }).collect(),
+        earlier: explanation.earlier.map(|earlier| match earlier {
+            Earlier::LastBuild => "last-build",
+            Earlier::Now => "now",
+        }),
+        fields: explanation.fields.clone(),
+    }
+}
+
+/// The explanation with ANSI styles: the chain, and with `fields` all that is hashed. `full` leaves digests whole.
+pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{BOLD}{}{BOLD:#}", explanation.id);
+    let _ = writeln!(out, "  {}", explanation.standing);
+    if let Some(EvidenceSeen { origin, measured_at, device_class, .. }) = &explanation.evidence {
+        let _ = writeln!(out, "  answered by {device_class}, observed {measured_at}, from {origin}");
+    } else if let Some(product) = &explanation.product {
+        let _ = writeln!(out, "  asks {product}");
+    }
+    let past = explanation.standing == Standing::Fresh;
+    // The first answer to a step needs no other reason than that it came.
+    let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
+    if only {
+        let _ = writeln!(out, "  it has not run here: its result came with evidence");
+    }
+    let earlier = explanation.earlier.filter(|_| !explanation.brought);
+    let found = match earlier {
+        Some(Earlier::LastBuild) => "  it did not run in the last build: its result was found earlier\n",
+        Some(Earlier::Now) => "  it need not run: its result was found earlier\n",
+        None => "",
+    };
+    out.push_str(found);
+    for (depth, because) in explanation.because.iter().enumerate().filter(|_| !only) {
+        let lead = match (depth, past) {
+            (0, true) if explanation.brought => "it has not run here, and another result came with evidence because ",
+            (0, true) if earlier == Some(Earlier::Now) => "since the last build ",
+            (0, true) if earlier.is_some() => "it was looked for because ",
+            (0, true) => "it last ran because ",
+            _ => "because ",
+        };
+        link(&mut out, because, depth, lead, &explanation.id, full);
+    }
+    if explanation.because.is_empty() && past && !only {
+        let _ = writeln!(out, "  {DIM}why it last ran is not remembered here: its result came from a cache{DIM:#}");
+    }
+    if fields {
+        let _ = writeln!(out, "  hashed into its key:");
+        for (path, value) in &explanation.fields {
+            let _ = writeln!(out, "    {DIM}{path} ={DIM:#} {}", shown(value, full));
+        }
+    }
+    out
+}
+
+fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str, full: bool) {
+    let Why { code, field, before, after } = &because.why;
+    let pad = " ".repeat(2 + 2 * depth);
+    let what = if because.what == id { "it".to_string() } else { format!("`{}`", because.what) };
+    let owner = if because.what == id { "its".to_string() } else { format!("`{}`'s", because.what) };
+    let file = because.what.starts_with("inputs.");
+    let line = match (code.as_str(), field) {
+        ("new", _) => format!("{what} had no result before"),
+        ("not-cached", _) => format!("no cache has {} result any more", owner),
+        ("forgotten", _) => format!("{owner} last result was not of the kind that is kept"),
+        ("remeasure", _) => format!("{what} was asked for again"),
+        ("input-pending", Some(field)) => format!("{what} reads `{field}`, which is still to be made"),
+        ("changed", Some(name)) if file => format!("file `{name}` changed"),
+        ("added", Some(name)) if file => format!("file `{name}` is new"),
+        ("removed", Some(name)) if file => format!("file `{name}` is gone"),
+        ("changed", Some(field)) => format!("{owner} `{field}` changed"),
+        (code, _) => format!("{what} was {code}"),
+    };
+    let _ = writeln!(out, "{pad}{lead}{line}");
+    for (name, value, style) in [("before", before, OLD), ("after", after, NEW)] {
+        if let Some(value) = value {
+            let _ = writeln!(out, "{pad}    {name:<6} {style}{}{style:#}", shown(value, full));
+        } else if before.is_some() || after.is_some() {
+            let _ = writeln!(out, "{pad}    {name:<6} {DIM}nothing{DIM:#}");
+        }
+    }
+}
+
+/// A value, its digest shortened unless all of it is wanted: `blake3:0123456789ab… (1204 B)`.
+pub fn shown(value: &str, full: bool) -> String {
+    let parts: Vec<&str> = value.split(':').collect();
+    match parts.as_slice() {
+        [function, hash, size] if !full && hash.len() == 64 && size.parse::<u64>().is_ok() => {
+            format!("{function}:{}… ({size} B)", &hash[..12])
+        }
+        _ => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn because(what: &str, code: &str, field: Option<&str>, change: Option<(&str, &str)>) -> Because {
+        let why = Why {
+            code: code.into(),
+            field: field.map(Into::into),
+            before: change.map(|c| c.0.into()),
+            after: change.map(|c| c.1.into()),
+        };
+        Because { what: what.into(), why }
+    }
+
+    #[test]
+    fn a_chain_goes_from_the_step_to_the_file_that_changed() {
+        let (old, new) = (format!("blake3:{}:7", "a".repeat(64)), format!("blake3:{}:8", "b".repeat(64)));
+        let explanation = Explanation {
+            id: "p/k/cpu/compile".into(),
+            standing: Standing::WillRun,
+            product: None,
+            evidence: None,
+            brought: false,
+            earlier: None,
+            because: vec![
+                because("p/k/cpu/compile", "changed", Some("inputs.tree:source"), Some((&old, &new))),
+                because("p/k/generate", "changed", Some("inputs.file:k.cu"), Some((&old, &new))),
+            ],
+            fields: vec![("kind".into(), "compile".into())],
+        };
+        let plain = anstream::adapter::strip_str(&text(&explanation, true, false)).to_string();
+        let expected = "p/k/cpu/compile\n  would run now\n  because its `inputs.tree:source` changed\n      before blake3:aaaaaaaaaaaa… (7 B)\n      after  blake3:bbbbbbbbbbbb… (8 B)\n    because `p/k/generate`'s `inputs.file:k.cu` changed\n        before blake3:aaaaaaaaaaaa… (7 B)\n        after  blake3:bbbbbbbbbbbb… (8 B)\n  hashed into its key:\n    kind = compile\n";
+        assert_eq!(plain, expected);
+        assert!(text(&explanation, false, true).contains(&old), "-v shows whole digests");
+        let json = serde_json::to_value(document(&explanation)).unwrap();
+        assert_eq!(json["standing"], "will-run");
+        assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
+        // What a bundle answers has not run here, whatever it asks.
+        let first = vec![because("p/k/cpu/compile", "new", None, None)];
+        let brought = Explanation { standing: Standing::Fresh, brought: true, because: first, ..explanation.clone() };
+        let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
+        assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came with evidence\n");
+        let brought = Explanation { standing: Standing::Fresh, brought: true, ..explanation };
+        let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
+        let says =
+            "it has not run here, and another result came with evidence because its `inputs.tree:source` changed";
+        assert!(plain.contains(says), "{plain}");
+    }
+}

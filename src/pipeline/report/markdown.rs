@@ -1,0 +1,229 @@
+//! A report as markdown: tables for pull requests and documents. Knows the document.
+
+use std::fmt::Write;
+
+use super::document::Report;
+use super::text::{ACCEPTED, facts, host_launched};
+use super::told_rounds;
+use kforge_types::record::params::Shown;
+
+/// The report as markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut out = String::from("# kforge report\n");
+    for package in &report.packages {
+        let _ = writeln!(out, "\n## {}\n", package.name);
+        for operator in &package.operators {
+            let _ = writeln!(out, "* operator `{}`: {}", operator.name, operator.verdict);
+        }
+        let targets = || package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t)));
+        for (kernel, target) in targets().filter(|(_, t)| !t.observed_on.is_empty()) {
+            let _ = writeln!(
+                out,
+                "* `{}` on `{}`: observed on {}",
+                kernel.name,
+                target.target,
+                target.observed_on.join("; ")
+            );
+        }
+        for (kernel, target) in targets().filter(|(_, t)| t.accepted) {
+            let _ = writeln!(out, "* `{}` on `{}`: {ACCEPTED}", kernel.name, target.target);
+        }
+        for (kernel, target) in targets() {
+            if let Some(host) = &target.host {
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, host_launched(host));
+            }
+        }
+        for (kernel, target) in targets() {
+            if let Some(search) = &target.search {
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line(target));
+            }
+        }
+        table(&mut out, "kernel | target | champion | standing | why");
+        for (kernel, target) in targets() {
+            for champion in &target.champions {
+                let name = match champion.variant.as_deref() {
+                    Some("") => "the only variant".into(),
+                    Some(v) => format!("`{v}`"),
+                    None => "none".to_string(),
+                };
+                let standing = if champion.provisional { "provisional" } else { "champion" };
+                let standing = format!("{standing}{}", target.stands_for(&champion.class));
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {name} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&standing),
+                    cell(&champion.because)
+                );
+            }
+        }
+        table(&mut out, "kernel | target | shape | variant | verdict");
+        for (kernel, target) in targets() {
+            for shape in &target.shapes {
+                let emulated = match (shape.emulated, shape.unconfined.is_empty()) {
+                    (true, true) => " (emulated)",
+                    (true, false) => " (emulated, unconfined)",
+                    (false, true) => "",
+                    (false, false) => " (unconfined)",
+                };
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {}{emulated} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&shape.shape),
+                    cell(&shape.variant),
+                    cell(&shape.verdict.to_string())
+                );
+            }
+        }
+        if targets().any(|(_, t)| !t.machine.is_empty()) {
+            table(&mut out, "kernel | target | function | architectures | machine code");
+        }
+        for (kernel, target) in targets() {
+            for machine in &target.machine {
+                for function in &machine.functions {
+                    let _ = writeln!(
+                        out,
+                        "| {} | {} | `{}` | {} | {} |",
+                        cell(&kernel.name),
+                        cell(&target.target),
+                        function.entry,
+                        machine.architectures.join(", "),
+                        facts(function)
+                    );
+                }
+            }
+        }
+        if targets().any(|(_, t)| !t.methods.is_empty()) {
+            table(&mut out, "kernel | target | method | machine code | effect");
+        }
+        for (kernel, target) in targets() {
+            for method in &target.methods {
+                let shown = match method.matched.as_ref().map(|m| &m.shown) {
+                    Some(Shown::Shown) => "shown".to_string(),
+                    Some(Shown::NotShown) => "not shown".to_string(),
+                    Some(Shown::Unknown(why)) => format!("unknown: {why}"),
+                    None => "unknown".to_string(),
+                };
+                let effect = method.attribution.as_ref().map(|a| a.because.clone()).unwrap_or_default();
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&method.method),
+                    cell(&shown),
+                    cell(&effect)
+                );
+            }
+        }
+        if targets().any(|(_, t)| !t.rooflines.is_empty()) {
+            table(&mut out, "kernel | target | variant | shape | what bounds it");
+        }
+        for (kernel, target) in targets() {
+            for found in &target.rooflines {
+                let _ = writeln!(
+                    out,
+                    "| {} | {} | {} | {} | {} |",
+                    cell(&kernel.name),
+                    cell(&target.target),
+                    cell(&found.variant),
+                    cell(found.shape.as_deref().unwrap_or("unknown")),
+                    cell(&found.roofline.summary())
+                );
+            }
+        }
+        if targets().any(|(_, t)| t.rooflines.iter().any(|r| !r.achieved.is_empty())) {
+            table(&mut out, "kernel | target | variant | shape | time | reaches");
+        }
+        for (kernel, target) in targets() {
+            for found in &target.rooflines {
+                for (shape, reached) in &found.achieved {
+                    let _ = writeln!(
+                        out,
+                        "| {} | {} | {} | {} | {} | {} |",
+                        cell(&kernel.name),
+                        cell(&target.target),
+                        cell(&found.variant),
+                        cell(shape),
+                        told_rounds::duration(reached.time_ns),
+                        reached.line()
+                    );
+                }
+            }
+        }
+        for (kernel, target) in targets() {
+            if let Some(rounds) = &target.rounds {
+                let types = if target.types.is_empty() { String::new() } else { format!(" ({})", target.types) };
+                let name = format!("`{}`{types} on `{}`", kernel.name, target.target);
+                told_rounds::markdown(&mut out, &name, rounds);
+            }
+        }
+        for (kernel, target) in targets() {
+            for (kind, count, why) in &target.unavailable {
+                let steps = kforge_foundation::base::count(*count, &format!("{kind} step"));
+                let _ = writeln!(out, "\n{} on {}: {steps} unavailable: {why}", kernel.name, target.target);
+            }
+        }
+    }
+    out
+}
+
+/// Begins a table with these columns, as a blank line before them lets it be one: without it markdown reads on in what stands there.
+pub(super) fn table(out: &mut String, columns: &str) {
+    let blank = if out.ends_with("\n\n") { "" } else { "\n" };
+    let rule = "|---".repeat(columns.split(" | ").count());
+    let _ = writeln!(out, "{blank}| {columns} |\n{rule}|");
+}
+
+/// Text that stays in its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{ChampionReport, KernelReport, PackageReport, RooflineReport, TargetReport};
+    use super::*;
+    use kforge_types::record::profile::Roofline;
+
+    #[test]
+    fn a_blank_line_stands_before_every_table() {
+        let roofline =
+            RooflineReport { variant: "A=1".into(), shape: None, roofline: Roofline::default(), achieved: [].into() };
+        let bare = TargetReport { target: "cpu".into(), ..TargetReport::default() };
+        let listed = TargetReport { observed_on: vec!["a device".into()], ..bare.clone() };
+        let told = TargetReport { accepted: true, rooflines: vec![roofline], ..bare.clone() };
+        let of = |target: &TargetReport| {
+            let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target.clone()] };
+            PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }
+        };
+        let packages = [bare, listed, told].iter().map(of).collect();
+        let text = markdown(&Report { format_version: 1, packages });
+        let lines: Vec<&str> = text.lines().collect();
+        let heads: Vec<usize> = (1..lines.len()).filter(|at| lines[*at].starts_with("|---")).map(|at| at - 1).collect();
+        assert_eq!(heads.len(), 7, "{text}");
+        for head in heads {
+            assert_eq!(lines[head - 1], "", "before line {head} of\n{text}");
+        }
+    }
+
+    #[test]
+    fn bars_and_newlines_do_not_break_tables() {
+        let champion = ChampionReport {
+            class: "all".into(),
+            variant: Some("A=1".into()),
+            provisional: true,
+            because: "a|b\nc".into(),
+        };
+        let target = TargetReport { target: "cpu".into(), champions: vec![champion], ..TargetReport::default() };
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
+        let report = Report {
+            format_version: 1,
+            packages: vec![PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }],
+        };
+        assert!(markdown(&report).contains("| k | cpu | `A=1` | provisional | a\\|b c |\n"), "{}", markdown(&report));
+    }
+}

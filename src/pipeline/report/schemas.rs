@@ -1,0 +1,63 @@
+//! The JSON Schemas of everything that kforge reads from people and writes for programs. Knows the types; writes no file.
+
+use serde_json::Value;
+
+use super::{Report, candidates, explanation, metadata, method, score};
+use crate::optimize::agents::Expected;
+use kforge_engine::evidence::Record;
+use kforge_project::workspace::lockfile;
+use kforge_types::model;
+use kforge_types::record::event::Event;
+
+/// The names of the schemas, sorted.
+pub const NAMES: [&str; 13] = [
+    "candidate",
+    "correction",
+    "diagnosis",
+    "events",
+    "evidence",
+    "explanation",
+    "lockfile",
+    "manifest",
+    "metadata",
+    "method",
+    "proposal",
+    "report",
+    "scores",
+];
+
+/// The schema of that name; none if there is none.
+pub fn schema(name: &str) -> Option<Value> {
+    let schema = match name {
+        "manifest" => return Some(model::schema()),
+        "correction" => return Some(Expected::Correction.schema().clone()),
+        "diagnosis" => return Some(Expected::Diagnosis.schema().clone()),
+        "proposal" => return Some(Expected::Proposal.schema().clone()),
+        "candidate" => schemars::schema_for!(candidates::Remembered),
+        "events" => schemars::schema_for!(Event),
+        "evidence" => schemars::schema_for!(Record),
+        "explanation" => schemars::schema_for!(explanation::Document),
+        "lockfile" => lockfile::schema(),
+        "metadata" => schemars::schema_for!(metadata::Metadata),
+        "method" => schemars::schema_for!(method::MethodDocument),
+        "report" => schemars::schema_for!(Report),
+        "scores" => schemars::schema_for!(score::Scores),
+        _ => return None,
+    };
+    Some(schema.to_value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_schema() {
+        assert!(NAMES.is_sorted());
+        for name in NAMES {
+            let schema = schema(name).unwrap_or_else(|| panic!("{name}"));
+            assert!(schema.get("$schema").is_some(), "{name} says which draft it is of");
+        }
+        assert_eq!(schema("nothing"), None);
+    }
+}

@@ -1,0 +1,379 @@
+//! Scores of the kernels of a report against a baseline, as values, text and markdown. Knows the report's document; how a score is made of verdict and time is
+//! [`kforge_numerics::measure::score`]'s to say.
+//!
+//! A candidate is a kernel on a target that can be timed, by its champions. It is right where the champion of each class of shapes passes at every shape of the class,
+//! wrong where one fails or where every variant is wrong. Its speed-up is the geometric mean, over the bench shapes at which both were timed, of the baseline's
+//! median time over its champion's, hot or cold as the kernel selects. The baseline itself is no candidate.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+use serde::{Deserialize, Serialize};
+
+use super::document::{KernelReport, PackageReport, Report, TargetReport};
+use super::text::variant;
+use kforge_foundation::base::diag::closest;
+use kforge_numerics::measure::score::{Candidate, Form, STEEPNESS, Score, Suite, score, suite};
+use kforge_numerics::measure::stats::geometric_mean;
+use kforge_types::record::Verdict;
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const OPEN: Style = AnsiColor::Yellow.on_default();
+
+/// The most names of one sort that are shown of those that could be a baseline.
+const MOST_NAMES: usize = 8;
+
+/// The baseline that is each kernel's own variant that is declared first.
+pub const DECLARED: &str = "declared";
+
+/// Scores of what a build found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Scores {
+    /// Version of this format.
+    pub format_version: u32,
+    /// Which score.
+    pub form: Form,
+    /// The constant k of the logistic score.
+    pub steepness: f64,
+    /// What was compared with, as it was named.
+    pub baseline: String,
+    /// Every candidate, in the order of the report.
+    pub candidates: Vec<CandidateScore>,
+    /// All of them together.
+    pub suite: Suite,
+}
+
+/// The score of a kernel on a target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CandidateScore {
+    /// Its package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// Its operator.
+    pub operator: String,
+    /// The target.
+    pub target: String,
+    /// Types, where the operator has a choice.
+    pub types: String,
+    /// Whether it is right; none where that is not known.
+    pub correct: Option<bool>,
+    /// The bench shapes at which both were timed.
+    pub shapes: Vec<ShapeSpeedup>,
+    /// The geometric mean of their speed-ups; none where there are none.
+    pub speedup: Option<f64>,
+    /// The share of its time that is spent in code of its own; none where that is not known.
+    pub ratio: Option<f64>,
+    /// Its score.
+    pub score: Score,
+    /// Why something of it is unknown, if it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown: Vec<String>,
+}
+
+/// A bench shape at which candidate and baseline were timed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ShapeSpeedup {
+    /// The shape.
+    pub shape: String,
+    /// The champion.
+    pub variant: String,
+    /// Its median time in nanoseconds.
+    pub ns: f64,
+    /// The baseline's.
+    pub baseline_ns: f64,
+    /// The latter over the former.
+    pub speedup: f64,
+}
+
+/// A baseline, found for one candidate: the kernel's report on the same target, and the variant, or none for its champions.
+type Against<'r> = (&'r TargetReport, Option<&'r str>);
+
+/// The scores of all candidates of a report.
+///
+/// # Errors
+/// There is no candidate, or no kernel and no variant goes by the baseline's name.
+pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result<Scores, String> {
+    let mut candidates = vec![];
+    let mut known = baseline == DECLARED;
+    for package in &report.packages {
+        for kernel in &package.kernels {
+            for target in &kernel.targets {
+                let Some(basis) = &target.basis else { continue };
+                let against = against(package, kernel, target, &basis.declared, baseline);
+                known |= against.is_ok();
+                if kernel.name != baseline {
+                    candidates.push(candidate(package, kernel, target, against, form));
+                }
+            }
+        }
+    }
+    if !known {
+        return Err(unknown_baseline(report, baseline));
+    }
+    if candidates.is_empty() {
+        return Err("there is nothing to score: no kernel but the baseline is for a target that can be timed".into());
+    }
+    let of: Vec<Candidate> = candidates.iter().map(CandidateScore::known).collect();
+    Ok(Scores {
+        format_version: kforge_types::record::FORMAT_VERSION,
+        form,
+        steepness: STEEPNESS,
+        baseline: baseline.into(),
+        suite: suite(form, &of, ps),
+        candidates,
+    })
+}
+
+impl CandidateScore {
+    fn known(&self) -> Candidate {
+        Candidate { correct: self.correct, speedup: self.speedup, ratio: self.ratio }
+    }
+}
+
+/// What is said of a baseline that is none, with those that there are.
+fn unknown_baseline(report: &Report, baseline: &str) -> String {
+    let kernels: Vec<&KernelReport> = report.packages.iter().flat_map(|package| &package.kernels).collect();
+    let scored = |kernel: &&&KernelReport| kernel.targets.iter().any(|target| target.basis.is_some());
+    let names: BTreeSet<&str> = kernels.iter().filter(scored).map(|kernel| kernel.name.as_str()).collect();
+    let times = kernels.iter().flat_map(|kernel| &kernel.targets).filter(|target| target.basis.is_some());
+    let variants = times.flat_map(|target| &target.times).map(|time| time.variant.as_str());
+    let variants: BTreeSet<&str> = variants.filter(|variant| !variant.is_empty()).collect();
+    let all = names.iter().chain(&variants).copied().chain([DECLARED]);
+    let meant = closest(baseline, all).map(|best| format!("; did you mean `{best}`?")).unwrap_or_default();
+    format!(
+        "no kernel and no variant of what is selected is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{meant}",
+        listed(&names),
+        listed(&variants)
+    )
+}
+
+/// The first of some names, and how many more there are.
+fn listed(names: &BTreeSet<&str>) -> String {
+    let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => "there is none".into(),
+        all if all > MOST_NAMES => format!("{} and {} more", shown.join(", "), all - MOST_NAMES),
+        _ => shown.join(", "),
+    }
+}
+
+/// The baseline of a candidate; else why there is none.
+fn against<'r>(
+    package: &'r PackageReport,
+    kernel: &'r KernelReport,
+    target: &'r TargetReport,
+    declared: &'r str,
+    baseline: &'r str,
+) -> Result<Against<'r>, String> {
+    if baseline == DECLARED {
+        return Ok((target, Some(declared)));
+    }
+    let other = package.kernels.iter().find(|k| k.name == baseline && k.operator == kernel.operator);
+    if let Some(other) = other {
+        let same = |t: &&TargetReport| t.target == target.target && t.types == target.types;
+        let found = other.targets.iter().find(same).map(|t| (t, None));
+        return found.ok_or_else(|| format!("`{baseline}` is not for `{}`", target.target));
+    }
+    match target.times.iter().any(|t| t.variant == baseline) {
+        true => Ok((target, Some(baseline))),
+        false => Err(format!("neither a kernel of `{}` nor a variant that was timed is `{baseline}`", kernel.operator)),
+    }
+}
+
+fn candidate(
+    package: &PackageReport,
+    kernel: &KernelReport,
+    target: &TargetReport,
+    against: Result<Against<'_>, String>,
+    form: Form,
+) -> CandidateScore {
+    let mut unknown = vec![];
+    let correct = correct(target);
+    if correct.is_none() {
+        unknown.push("it is not verified at every shape".to_string());
+    }
+    let hot = target.basis.as_ref().is_some_and(|b| b.hot);
+    let mut shapes = vec![];
+    match against {
+        Err(why) => unknown.push(why),
+        Ok((base, fixed)) => {
+            for time in &target.times {
+                let Some(variant) = champion(target, &time.shape).filter(|v| *v == time.variant) else { continue };
+                let Some(base_variant) = fixed.or_else(|| champion(base, &time.shape)) else { continue };
+                let times = ns(target, &time.shape, variant, hot).zip(ns(base, &time.shape, base_variant, hot));
+                let Some((ns, baseline_ns)) = times else { continue };
+                if fails(base, base_variant) {
+                    unknown.push(format!("the baseline is wrong, so its time at {} does not count", time.shape));
+                    continue;
+                }
+                let (shape, variant) = (time.shape.clone(), variant.to_string());
+                shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: baseline_ns / ns });
+            }
+            if shapes.is_empty() && correct != Some(false) {
+                unknown.push("no bench shape has a time of both that counts".into());
+            }
+        }
+    }
+    let speedups: Vec<f64> = shapes.iter().map(|s| s.speedup).collect();
+    let speedup = (!speedups.is_empty()).then(|| geometric_mean(&speedups));
+    let ratio = target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0);
+    if ratio.is_none() && form == Form::Weighted {
+        unknown.push("what its fills take of its time is not measured apart".into());
+    }
+    let known = Candidate { correct, speedup, ratio };
+    CandidateScore {
+        package: package.name.clone(),
+        kernel: kernel.name.clone(),
+        operator: kernel.operator.clone(),
+        target: target.target.clone(),
+        types: target.types.clone(),
+        correct,
+        shapes,
+        speedup,
+        ratio,
+        score: score(form, &known),
+        unknown,
+    }
+}
+
+/// The champion at a shape: that of its class. Of several rounds the last.
+fn champion<'r>(target: &'r TargetReport, shape: &str) -> Option<&'r str> {
+    let class = target.basis.as_ref()?.classes.get(shape)?;
+    target.champions.iter().rev().find(|c| c.class == *class)?.variant.as_deref()
+}
+
+/// Whether a kernel is right.
+fn correct(target: &TargetReport) -> Option<bool> {
+    let of_champion = |s: &&super::document::ShapeReport| champion(target, &s.shape) == Some(&s.variant);
+    let verdicts: Vec<&Verdict> = target.shapes.iter().filter(of_champion).map(|s| &s.verdict).collect();
+    let (all, _, wrong) = target.variants;
+    let none = target.champions.iter().any(|c| c.variant.is_none());
+    if verdicts.iter().any(|v| matches!(v, Verdict::Fail(_))) || all > 0 && wrong == all {
+        return Some(false);
+    }
+    let pass = !none && !verdicts.is_empty() && verdicts.iter().all(|v| **v == Verdict::Pass);
+    pass.then_some(true)
+}
+
+/// Whether a variant is known to be wrong anywhere.
+fn fails(target: &TargetReport, variant: &str) -> bool {
+    target.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
+}
+
+/// The time of a variant at a shape.
+fn ns(target: &TargetReport, shape: &str, variant: &str, hot: bool) -> Option<f64> {
+    let time = target.times.iter().find(|t| t.shape == shape && t.variant == variant)?;
+    if hot { time.hot_ns } else { time.cold_ns }
+}
+
+/// What a score is called, with the constant that it has.
+fn title(scores: &Scores) -> String {
+    let baseline = match scores.baseline.as_str() {
+        DECLARED => "the variant declared first".to_string(),
+        other => format!("`{other}`"),
+    };
+    match scores.form {
+        Form::Speedup => format!("speed-up over {baseline}"),
+        Form::Logistic => format!("logistic score against {baseline} (k = {})", scores.steepness),
+        Form::Weighted => format!("weighted score against {baseline} (0.5 right, 0.5 faster, 0.25 code of its own)"),
+    }
+}
+
+/// A score, or its bounds.
+fn shown(score: &Score) -> String {
+    match (score.value(), score.at_most) {
+        (Some(value), _) => format!("{value:.3}"),
+        (None, Some(most)) => format!("{:.3} to {most:.3}", score.at_least),
+        (None, None) => format!("at least {:.3}", score.at_least),
+    }
+}
+
+fn share((low, high): (f64, f64)) -> String {
+    if low == high { format!("{:.1} %", low * 100.0) } else { format!("{:.1} to {:.1} %", low * 100.0, high * 100.0) }
+}
+
+fn standing(correct: Option<bool>) -> &'static str {
+    match correct {
+        Some(true) => "right",
+        Some(false) => "wrong",
+        None => "unknown",
+    }
+}
+
+fn factor(value: Option<f64>) -> String {
+    value.map_or("unknown".into(), |v| format!("{v:.3}"))
+}
+
+/// The figures of a suite, each with its name.
+fn figures(suite: &Suite) -> Vec<(String, String)> {
+    let mut all = vec![
+        ("correctness".to_string(), suite.correctness.map_or("unknown".into(), share)),
+        ("mean score".into(), suite.mean.as_ref().map_or("unknown".into(), shown)),
+        ("median speed-up".into(), factor(suite.median)),
+        ("geometric mean".into(), factor(suite.geometric_mean)),
+        ("75th percentile".into(), factor(suite.percentile_75)),
+    ];
+    all.extend(suite.fast.iter().map(|f| (format!("fast_{}", f.p), share((f.at_least, f.at_most)))));
+    all
+}
+
+/// How many there are, and what of them is not known.
+fn counted(suite: &Suite) -> String {
+    let mut text = format!("{} scored: {} right, {} wrong", suite.candidates, suite.correct, suite.wrong);
+    if suite.unverified > 0 {
+        let _ = write!(text, ", {} unknown", suite.unverified);
+    }
+    if suite.untimed > 0 {
+        let _ = write!(text, "; {} right without a speed-up, left out of median, mean and percentile", suite.untimed);
+    }
+    text
+}
+
+/// The scores with ANSI styles.
+pub fn text(scores: &Scores) -> String {
+    let mut out = format!("{BOLD}{}{BOLD:#}\n", title(scores));
+    for of in &scores.candidates {
+        let types = if of.types.is_empty() { String::new() } else { format!(" [{}]", of.types) };
+        let _ = write!(out, "  {BOLD}{}{BOLD:#}{types} on {}: {}", of.kernel, of.target, shown(&of.score));
+        let speedup = of.speedup.map_or(String::new(), |s| format!(", {s:.3} times as fast"));
+        let _ = writeln!(out, "  {DIM}({}{speedup}){DIM:#}", standing(of.correct));
+        for at in &of.shapes {
+            let times = format!("{:.0} ns, baseline {:.0} ns", at.ns, at.baseline_ns);
+            let _ = writeln!(out, "    {}  {:.3}  {DIM}{times}  {}{DIM:#}", at.shape, at.speedup, variant(&at.variant));
+        }
+        for why in &of.unknown {
+            let _ = writeln!(out, "    {OPEN}unknown{OPEN:#}: {why}");
+        }
+    }
+    let _ = writeln!(out, "{BOLD}all{BOLD:#}  {}", counted(&scores.suite));
+    for (name, value) in figures(&scores.suite) {
+        let _ = writeln!(out, "  {name:>15}  {value}");
+    }
+    out
+}
+
+/// The scores as markdown.
+pub fn markdown(scores: &Scores) -> String {
+    let mut out = format!("# kforge scores\n\n{}\n\n", title(scores));
+    out.push_str("| kernel | target | verdict | speed-up | score | unknown |\n|---|---|---|---|---|---|\n");
+    for of in &scores.candidates {
+        let types = if of.types.is_empty() { String::new() } else { format!(" ({})", of.types) };
+        let cells = [
+            format!("{}{types}", of.kernel),
+            of.target.clone(),
+            standing(of.correct).into(),
+            factor(of.speedup),
+            shown(&of.score),
+            of.unknown.join("; "),
+        ];
+        let _ = writeln!(out, "| {} |", cells.map(|c| c.replace('|', "\\|").replace('\n', " ")).join(" | "));
+    }
+    let _ = writeln!(out, "\n{}\n\n| figure | value |\n|---|---|", counted(&scores.suite));
+    for (name, value) in figures(&scores.suite) {
+        let _ = writeln!(out, "| {name} | {value} |");
+    }
+    out
+}

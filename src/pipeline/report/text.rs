@@ -1,0 +1,475 @@
+//! A report as people read it on a terminal. Knows the document; the caller strips colours where there is no terminal.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use anstyle::{AnsiColor, Style};
+
+use super::document::{
+    KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
+    TimeReport,
+};
+use super::told_rounds;
+use kforge_foundation::base::count;
+use kforge_types::record::params::{Fate, Shown};
+use kforge_types::record::{FunctionFacts, Verdict};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const OPEN: Style = AnsiColor::Yellow.on_default();
+
+fn paint(style: Style, text: &str) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// How much of a failure is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failures {
+    /// What failed, and why.
+    Why,
+    /// What failed: why was told when it did.
+    Told,
+}
+
+/// The report with ANSI styles.
+pub fn text(report: &Report, failures: Failures) -> String {
+    let mut out = String::new();
+    // After a failure nothing is known of much that comes after it: headings alone would look as if all were well there.
+    let begun = report.has_failed().then(|| report.clone().begun());
+    let report = begun.as_ref().unwrap_or(report);
+    for package in &report.packages {
+        write_package(&mut out, package, failures);
+    }
+    let shapes = || report.packages.iter().flat_map(|p| &p.kernels).flat_map(|k| &k.targets).flat_map(|t| &t.shapes);
+    if shapes().next().is_some() && shapes().all(|s| matches!(s.verdict, Verdict::Unknown(_))) {
+        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: what every kernel comes to is unknown"));
+    }
+    out
+}
+
+fn write_package(out: &mut String, package: &PackageReport, failures: Failures) {
+    let _ = writeln!(out, "{}", paint(BOLD, &package.name));
+    for operator in package.operators.iter().filter(|o| o.verdict != Verdict::Pass) {
+        let _ = writeln!(out, "  operator {}: {}", operator.name, verdict(&operator.verdict, failures));
+    }
+    for kernel in &package.kernels {
+        write_kernel(out, kernel, failures);
+    }
+}
+
+fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
+    for target in &kernel.targets {
+        let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
+        let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
+        let (all, _, wrong) = target.variants;
+        if wrong > 0 {
+            let are = if wrong == 1 { "is" } else { "are" };
+            let _ = write!(out, ": {wrong} of {} {are} {}", count(all, "variant"), paint(BAD, "wrong"));
+        }
+        out.push('\n');
+        write_target(out, target, failures);
+    }
+}
+
+/// What is said of a kernel whose champion was accepted.
+pub(super) const ACCEPTED: &str =
+    "accepted: only what kforge.lock pins is built; `kforge accept KERNEL --undo` frees it";
+
+/// What is said of a kernel with a launcher of its own.
+pub(super) fn host_launched(host: &str) -> String {
+    format!(
+        "host-launched by `{host}`: its times are unknown, since its own host code would share the process that takes them"
+    )
+}
+
+fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
+    if !target.observed_on.is_empty() {
+        let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
+    }
+    if let Some(search) = &target.search {
+        let _ = writeln!(out, "    {}", paint(DIM, &search.line(target)));
+    }
+    if target.accepted {
+        let _ = writeln!(out, "    {}", paint(DIM, ACCEPTED));
+    }
+    if let Some(host) = &target.host {
+        let _ = writeln!(out, "    {}", paint(OPEN, &host_launched(host)));
+    }
+    for champion in &target.champions {
+        let class = target.stands_for(&champion.class);
+        let name = match &champion.variant {
+            Some(v) => variant(v).to_string(),
+            None => paint(BAD, "none"),
+        };
+        let standing = if champion.provisional && champion.variant.is_some() {
+            paint(OPEN, "provisional")
+        } else {
+            "champion".into()
+        };
+        let _ = writeln!(out, "    {standing}{class}: {name}  {}", paint(DIM, &format!("({})", champion.because)));
+    }
+    let width = target.shapes.iter().map(|s| s.shape.len()).max().unwrap_or(0);
+    let unknown: Vec<&ShapeReport> =
+        target.shapes.iter().filter(|s| matches!(s.verdict, Verdict::Unknown(_))).collect();
+    for shape in target.shapes.iter().filter(|s| !matches!(s.verdict, Verdict::Unknown(_))) {
+        write_shape(out, shape, width, target, failures);
+    }
+    for (why, shapes) in group(&unknown) {
+        let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unknown"), shapes.join(", "));
+    }
+    for machine in &target.machine {
+        write_machine(out, machine);
+    }
+    for method in target.methods.iter().filter(|_| target.rounds.is_none() || failures == Failures::Told) {
+        write_method(out, method);
+    }
+    for found in &target.rooflines {
+        write_roofline(out, found, target);
+    }
+    write_times(out, target);
+    if let Some(rounds) = &target.rounds {
+        told_rounds::write(out, rounds, failures);
+    }
+    write_failed(out, &target.failed, failures);
+    let mut reasons: Vec<&str> = target.unavailable.iter().map(|u| u.2.as_str()).collect();
+    reasons.dedup();
+    for why in reasons {
+        let what: Vec<String> =
+            target.unavailable.iter().filter(|u| u.2 == why).map(|(kind, n, _)| format!("{n} {kind}")).collect();
+        let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unavailable"), what.join(", "));
+    }
+}
+
+/// How many steps that failed for one reason are named; the others are counted.
+const NAMED: usize = 3;
+
+/// Steps that failed without a result, those with one reason together.
+fn write_failed(out: &mut String, failed: &[(String, String)], failures: Failures) {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (step, why) in failed {
+        match reasons.iter_mut().find(|(known, _)| known == why) {
+            Some((_, steps)) => steps.push(step),
+            None => reasons.push((why, vec![step])),
+        }
+    }
+    for (why, steps) in reasons {
+        let named = steps.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = steps.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let why = if failures == Failures::Why { format!(": {why}") } else { String::new() };
+        let _ = match steps.len() {
+            1 => writeln!(out, "    {} {named}{why}", paint(BAD, "failed")),
+            n => writeln!(out, "    {} {n} steps{why}: {named}{more}", paint(BAD, "failed")),
+        };
+    }
+}
+
+/// An error over what is allowed, for people: `2 % of what is allowed`, with `decimals` of the per cent; from ten times on `520,000 times what is allowed`, in two digits.
+pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
+    if worst < 10.0 {
+        return format!("{:.decimals$} % of what is allowed", worst * 100.0);
+    }
+    let rounded: f64 = format!("{worst:.1e}").parse().unwrap_or(worst);
+    let times = match format!("{rounded:.0}") {
+        _ if rounded >= 1e12 || !rounded.is_finite() => format!("{rounded:e}"),
+        digits => {
+            let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|g| str::from_utf8(g).ok()).collect();
+            groups.join(",")
+        }
+    };
+    format!("{times} times what is allowed")
+}
+
+/// A variant as people call it.
+pub(super) fn variant(label: &str) -> &str {
+    if label.is_empty() { "the only variant" } else { label }
+}
+
+/// Shapes by the reason for which nothing is known of them.
+fn group<'a>(shapes: &[&'a ShapeReport]) -> Vec<(String, Vec<&'a str>)> {
+    let mut out: Vec<(String, Vec<&str>)> = Vec::new();
+    for shape in shapes {
+        let why = match &shape.verdict {
+            Verdict::Unknown(why) => why.to_string(),
+            other => other.to_string(),
+        };
+        match out.iter_mut().find(|(w, _)| *w == why) {
+            Some((_, names)) => {
+                if !names.contains(&shape.shape.as_str()) {
+                    names.push(&shape.shape);
+                }
+            }
+            None => out.push((why, vec![&shape.shape])),
+        }
+    }
+    out
+}
+
+fn verdict(verdict: &Verdict, failures: Failures) -> String {
+    match verdict {
+        Verdict::Pass => paint(GOOD, "pass"),
+        Verdict::Fail(_) if failures == Failures::Told => paint(BAD, "fail"),
+        Verdict::Fail(why) => format!("{}: {why}", paint(BAD, "fail")),
+        Verdict::Unknown(why) => format!("{}: {why}", paint(OPEN, "unknown")),
+    }
+}
+
+fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport, failures: Failures) {
+    let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict, failures));
+    if shape.emulated {
+        let _ = write!(out, "  {}", paint(DIM, "emulated"));
+    }
+    if !shape.unconfined.is_empty() {
+        let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
+    }
+    if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
+        let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
+    }
+    // Of one champion alone it goes without saying.
+    let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
+    if champions.len() != 1 || !champions.contains(shape.variant.as_str()) {
+        let _ = write!(out, "  ({})", variant(&shape.variant));
+    }
+    out.push('\n');
+}
+
+fn write_machine(out: &mut String, machine: &MachineReport) {
+    for function in &machine.functions {
+        let _ = writeln!(
+            out,
+            "    {}  {}  {}",
+            machine.architectures.join(", "),
+            function.entry,
+            paint(DIM, &facts(function))
+        );
+    }
+}
+
+/// Facts of a function in one line: `32 registers, 0 B spilled, 1040 B shared`.
+pub fn facts(function: &FunctionFacts) -> String {
+    let mut parts = Vec::new();
+    if let Some(n) = function.registers {
+        parts.push(count(n, "register"));
+    }
+    parts.push(spills(function.spill_stores, function.spill_loads));
+    if let Some(n) = function.shared {
+        parts.push(format!("{n} B shared"));
+    }
+    if let Some(n) = function.stack {
+        parts.push(format!("{n} B stack"));
+    }
+    parts.join(", ")
+}
+
+/// Bytes of spills a thread, stored and loaded.
+pub(super) fn spills(stores: Option<u64>, loads: Option<u64>) -> String {
+    match (stores, loads) {
+        (Some(0), Some(0)) => "no spills".into(),
+        (Some(stores), Some(loads)) => format!("spills {stores} B stored, {loads} B loaded"),
+        _ => "spills unknown".into(),
+    }
+}
+
+/// Whether machine code shows a method, and the counts by which that is told.
+pub(super) fn seen(method: &MethodReport) -> (String, String) {
+    let shown = match method.matched.as_ref().map(|m| &m.shown) {
+        Some(Shown::Shown) => paint(GOOD, "shown"),
+        Some(Shown::NotShown) => paint(BAD, "not shown"),
+        Some(Shown::Unknown(why)) => format!("{} ({why})", paint(OPEN, "unknown")),
+        None => paint(OPEN, "unknown"),
+    };
+    let counts: Vec<String> = method
+        .matched
+        .iter()
+        .flat_map(|m| &m.counts)
+        .map(|(p, with, without)| format!("{p} {with} times, {without} without it"))
+        .collect();
+    (shown, counts.join("; "))
+}
+
+/// What became of a method, in a word.
+pub(super) fn fate(fate: Fate) -> String {
+    match fate {
+        Fate::Effective => paint(GOOD, "effective"),
+        Fate::Ineffective => "ineffective".into(),
+        Fate::ImplementationFailed => paint(BAD, "implementation failed"),
+        Fate::Inconclusive => paint(OPEN, "inconclusive"),
+    }
+}
+
+fn write_method(out: &mut String, method: &MethodReport) {
+    let (shown, counts) = seen(method);
+    let _ = write!(out, "    {}  {shown}", method.method);
+    if !counts.is_empty() {
+        let _ = write!(out, "  {}", paint(DIM, &counts));
+    }
+    if let Some(attribution) = &method.attribution {
+        let _ = write!(out, "  {}: {}", fate(attribution.fate), attribution.because);
+    }
+    out.push('\n');
+}
+
+/// What bounds a champion, and what it reaches at each shape: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
+fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
+    let _ = write!(out, "    {}", found.roofline.summary());
+    if let Some(shape) = &found.shape {
+        let _ = write!(out, "  {}", paint(DIM, &format!("at {shape}")));
+    }
+    if target.rooflines.len() > 1 {
+        let _ = write!(out, "  ({})", variant(&found.variant));
+    }
+    out.push('\n');
+    let width = found.achieved.keys().map(String::len).max().unwrap_or(0);
+    for (shape, reached) in &found.achieved {
+        let _ = writeln!(
+            out,
+            "    {shape:width$}  {}  {}",
+            told_rounds::duration(reached.time_ns),
+            paint(DIM, &reached.line())
+        );
+    }
+}
+
+/// Times of who stands that no roofline tells: of one that is provisional, for a shape was added that no device has seen, or whose profile was not taken.
+fn write_times(out: &mut String, target: &TargetReport) {
+    let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
+    let stands = |variant: &str| target.champions.iter().any(|c| c.variant.as_deref() == Some(variant));
+    let is_told = |time: &TimeReport| {
+        target.rooflines.iter().any(|found| found.variant == time.variant && found.achieved.contains_key(&time.shape))
+    };
+    let times: Vec<(&TimeReport, f64)> = target
+        .times
+        .iter()
+        .filter(|time| stands(&time.variant) && !is_told(time))
+        .filter_map(|time| Some((time, if hot { time.hot_ns } else { time.cold_ns }?)))
+        .collect();
+    let width = times.iter().map(|(time, _)| time.shape.len()).max().unwrap_or(0);
+    for (time, ns) in times {
+        let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
+        let few = if time.few { format!("  {}", paint(DIM, "of few samples")) } else { String::new() };
+        let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, told_rounds::duration(ns));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::{BasisReport, ChampionReport};
+    use super::*;
+
+    fn told(target: TargetReport) -> String {
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
+        let report = Report { format_version: 1, packages: vec![package] };
+        anstream::adapter::strip_str(&text(&report, Failures::Why)).to_string()
+    }
+
+    fn champion(class: &str, label: &str) -> ChampionReport {
+        let (class, variant) = (class.into(), Some(label.into()));
+        ChampionReport { class, variant, provisional: false, because: "of one".into() }
+    }
+
+    fn right(label: &str) -> ShapeReport {
+        ShapeReport {
+            shape: "short".into(),
+            variant: label.into(),
+            verdict: Verdict::Pass,
+            emulated: false,
+            unconfined: vec![],
+            worst: Some(0.02),
+            explanation: String::new(),
+        }
+    }
+
+    #[test]
+    fn errors_far_beyond_what_is_allowed_are_told_as_multiples_in_two_digits() {
+        let told = [0.0217, 1.5, 9.999, 10.0, 12.34, 999.0, 521_774.833_17, 3.14e13].map(|worst| of_allowed(worst, 1));
+        let per_cent = ["2.2 %", "150.0 %", "999.9 %"].map(|share| format!("{share} of what is allowed"));
+        let times = ["10", "12", "1,000", "520,000", "3.1e13"].map(|n| format!("{n} times what is allowed"));
+        assert_eq!(told.to_vec(), [per_cent.as_slice(), times.as_slice()].concat());
+    }
+
+    #[test]
+    fn what_an_interrupted_build_did_not_get_to_is_not_listed() {
+        let kernel = |name: &str, target: TargetReport| KernelReport {
+            name: name.into(),
+            targets: vec![target],
+            ..KernelReport::default()
+        };
+        let begun = TargetReport { champions: vec![champion("all", "A=1")], ..TargetReport::default() };
+        let package = |kernels| PackageReport { name: "p".into(), kernels, ..PackageReport::default() };
+        let of = |packages| Report { packages, ..Report::default() }.begun();
+        let report = of(vec![
+            package(vec![kernel("a", TargetReport::default()), kernel("b", begun)]),
+            package(vec![kernel("c", TargetReport::default())]),
+        ]);
+        let names: Vec<&str> = report.packages.iter().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect();
+        assert_eq!((report.packages.len(), names), (1, vec!["b"]));
+    }
+
+    #[test]
+    fn a_class_is_told_with_what_it_is_a_value_of() {
+        let told = |per: Option<&str>, class: &str| {
+            let per = per.map(String::from);
+            told(TargetReport {
+                target: "cpu".into(),
+                per,
+                champions: vec![champion(class, "A=1")],
+                ..Default::default()
+            })
+        };
+        assert!(told(None, "all").contains("    champion: A=1"));
+        assert!(told(None, "short").contains("    champion for short: A=1"));
+        assert!(told(Some("r"), "2").contains("    champion for r = 2: A=1"));
+        assert!(told(Some("r"), "all").contains("    champion for r = all: A=1"));
+        let long = told(Some("1 if cols <= 128 else 2"), "2");
+        assert!(long.contains("    champion for `1 if cols <= 128 else 2` = 2: A=1"), "{long}");
+    }
+
+    #[test]
+    fn verdicts_of_several_champions_say_whose_they_are() {
+        let told = |champions: Vec<ChampionReport>, shapes: Vec<ShapeReport>| {
+            told(TargetReport { target: "cpu".into(), champions, shapes, ..TargetReport::default() })
+        };
+        let alone = told(vec![champion("1", "A=1"), champion("2", "A=1")], vec![right("A=1")]);
+        assert!(alone.contains("    short  pass  largest error 2 % of what is allowed\n"), "{alone}");
+        let two = told(vec![champion("1", "A=1"), champion("2", "A=2")], vec![right("A=1"), right("A=2")]);
+        for label in ["A=1", "A=2"] {
+            assert!(two.contains(&format!("short  pass  largest error 2 % of what is allowed  ({label})\n")), "{two}");
+        }
+    }
+
+    #[test]
+    fn times_are_told_of_whoever_stands_where_no_roofline_tells_them() {
+        let time = |variant: &str, ns: f64| TimeReport {
+            shape: "big".into(),
+            variant: variant.into(),
+            cold_ns: Some(ns),
+            hot_ns: Some(ns / 2.0),
+            few: false,
+        };
+        let target = |hot: bool| TargetReport {
+            champions: vec![champion("all", "A=1")],
+            times: vec![time("A=1", 7900.0), time("A=2", 8100.0)],
+            basis: Some(BasisReport { hot, ..BasisReport::default() }),
+            ..TargetReport::default()
+        };
+        let cold = told(target(false));
+        assert!(cold.contains("    big  7.90 us\n") && !cold.contains("8.10"), "{cold}");
+        assert!(told(target(true)).contains("    big  3.95 us\n"));
+    }
+
+    #[test]
+    fn what_failed_for_one_reason_is_told_once_and_nothing_of_what_was_not_begun() {
+        let failed = |n: usize| (0..n).map(|i| (format!("p/k/A={i}/cpu/compile"), "cannot compile".to_string()));
+        let target = TargetReport { target: "cpu".into(), failed: failed(12).collect(), ..TargetReport::default() };
+        let other = TargetReport { target: "h200".into(), ..TargetReport::default() };
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target, other] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
+        let report = Report { format_version: 1, packages: vec![package] };
+        let told = anstream::adapter::strip_str(&text(&report, Failures::Why)).to_string();
+        let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";
+        assert_eq!(told, format!("p\n  k on cpu\n    failed 12 steps: cannot compile: {named}\n"));
+    }
+}

@@ -1,0 +1,210 @@
+//! Rounds as text and as markdown. Knows the document.
+
+use std::fmt::Write;
+
+use super::markdown::table;
+use super::rounds::{Became, CandidateReport, FateReport, RoundReport, RoundsReport};
+use super::text::{self, Failures, variant};
+use kforge_foundation::base::count;
+use kforge_types::model::Axis;
+use kforge_types::record::profile::Gaps;
+
+/// Nanoseconds for people.
+pub(super) fn duration(ns: f64) -> String {
+    match ns {
+        ns if ns < 1e3 => format!("{ns:.0} ns"),
+        ns if ns < 1e6 => format!("{:.2} us", ns / 1e3),
+        ns => format!("{:.2} ms", ns / 1e6),
+    }
+}
+
+/// `compute 0.92, memory 0.57, latency unknown; bound by memory`.
+fn gaps(round: &RoundReport) -> String {
+    let known = |gaps: &&Gaps| Axis::ALL.into_iter().any(|axis| gaps.of(axis).is_some());
+    let Some(gaps) = round.gaps.as_ref().filter(known) else { return "gaps unknown".into() };
+    let one = |axis: Axis| match gaps.of(axis) {
+        Some(gap) => format!("{} {gap:.2}", axis.name()),
+        None => format!("{} unknown", axis.name()),
+    };
+    let bound = round.bound.map(|axis| format!("; bound by {}", axis.name())).unwrap_or_default();
+    format!("gaps {}{bound}", Axis::ALL.map(one).join(", "))
+}
+
+fn tried(round: &RoundReport) -> String {
+    match round.methods.is_empty() {
+        true => "no method in particular".into(),
+        false => round.methods.join(", "),
+    }
+}
+
+/// `2 right, 1 wrong, 1 refused, 1 repair`.
+fn counts(round: &RoundReport) -> String {
+    let (right, wrong, refused) = round.counts;
+    let mut parts = vec![format!("{right} right")];
+    for (n, what) in [(wrong, "wrong"), (refused, "refused")] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    if round.repairs > 0 {
+        parts.push(count(round.repairs as usize, "repair"));
+    }
+    parts.join(", ")
+}
+
+/// `BLOCK=32,V=4 3.00 us, 2.67 times as fast`.
+fn champion(round: &RoundReport, before: Option<&RoundReport>) -> String {
+    let Some(label) = &round.champion else { return "none".into() };
+    let mut line = variant(label).to_string();
+    if let Some(ns) = round.time_ns {
+        line += &format!(" {}", duration(ns));
+    }
+    match (before.is_some_and(|b| b.champion.as_ref() == Some(label)), round.gain) {
+        (true, _) => line += ", as before",
+        (false, Some(gain)) => line += &format!(", {gain:.2} times as fast"),
+        (false, None) => {}
+    }
+    line
+}
+
+fn fate(method: &FateReport) -> String {
+    let rounds: Vec<String> = method.tried.iter().map(|r| format!("{r}")).collect();
+    let tried =
+        if rounds.is_empty() { "from the start".into() } else { format!("tried in round {}", rounds.join(", ")) };
+    match method.fate {
+        Some(fate) => format!("{tried}: {}: {}", text::fate(fate), method.because),
+        None => format!("{tried}: {}", method.because),
+    }
+}
+
+/// The first line of a text that may be long.
+fn first(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
+}
+
+fn candidate(of: &CandidateReport) -> String {
+    let name = of.variant.as_deref().map_or("no candidate", variant);
+    // What an agent wrote has its round in its name.
+    let said = of.round == 0 || name.contains(&format!("r{}", of.round));
+    let round = if said { String::new() } else { format!("r{}  ", of.round) };
+    let mut line = format!("{round}{name}  {}", of.became.word());
+    if let Some(ns) = of.time_ns {
+        line += &format!("  {}", duration(ns));
+    }
+    if of.became != Became::Right && !of.because.is_empty() {
+        line += &format!(": {}", first(&of.because));
+    }
+    if let (Some(from), Some(to)) = (of.champion_after.first(), of.champion_after.last()) {
+        line += &match from == to {
+            true => format!("  champion after round {from}"),
+            false => format!("  champion after rounds {from} to {to}"),
+        };
+    }
+    line
+}
+
+/// Rounds on a terminal: in a line or two after a build, whole in a report.
+pub(super) fn write(out: &mut String, found: &RoundsReport, failures: Failures) {
+    let RoundsReport { rounds, candidates, methods, spent, over, shape } = found;
+    let at = shape.as_ref().map(|shape| format!(" (times at {shape})")).unwrap_or_default();
+    let tried = candidates.iter().filter(|c| c.round > 0).count();
+    let number = rounds.len().saturating_sub(1);
+    if failures == Failures::Told {
+        let first = rounds.iter().find_map(|r| r.time_ns);
+        let gain = first.zip(rounds.last().and_then(|r| r.time_ns)).map(|(first, last)| first / last);
+        let gain = gain.map(|gain| format!("; {gain:.2} times as fast as the start")).unwrap_or_default();
+        let _ = writeln!(
+            out,
+            "    {}: {}{gain}; `kforge report` shows them",
+            count(number, "round"),
+            count(tried, "candidate")
+        );
+        return;
+    }
+    let _ = writeln!(out, "    {}{at}", count(number, "round"));
+    let mut before: Option<&RoundReport> = None;
+    for round in rounds {
+        match round.round {
+            0 => drop(writeln!(out, "      start: {}", champion(round, None))),
+            n => {
+                let _ = writeln!(out, "      round {n}: {}", gaps(round));
+                let _ = writeln!(out, "        tried {}: {}", self::tried(round), counts(round));
+                let _ = writeln!(out, "        champion: {}", champion(round, before));
+            }
+        }
+        before = Some(round);
+    }
+    if let Some(why) = over {
+        let _ = writeln!(out, "      no further round: {why}");
+    }
+    let _ = writeln!(out, "    candidates");
+    tree(out, candidates, None, "      ");
+    for method in methods {
+        let _ = writeln!(out, "    {}  {}", method.method, fate(method));
+    }
+    for agent in spent {
+        let _ = writeln!(out, "    spent {}", agent.line());
+    }
+}
+
+/// Candidates below the one that they descend from.
+fn tree(out: &mut String, all: &[CandidateReport], parent: Option<&str>, indent: &str) {
+    let mut told: Option<(u32, u32)> = None;
+    for of in all.iter().filter(|c| c.parent.as_deref() == parent) {
+        if of.attempt > 0 && told != Some((of.round, of.attempt)) {
+            let _ = writeln!(out, "{indent}repair {} of round {}", of.attempt, of.round);
+        }
+        told = Some((of.round, of.attempt));
+        let _ = writeln!(out, "{indent}{}", candidate(of));
+        if let Some(label) = &of.variant
+            && all.iter().any(|c| c.parent.as_deref() == Some(label) && c.round > of.round)
+        {
+            tree(out, all, Some(label), &format!("{indent}  "));
+        }
+    }
+}
+
+/// Rounds as markdown tables.
+pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
+    let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
+    let at = found.shape.as_ref().map(|shape| format!(", times at `{shape}`")).unwrap_or_default();
+    let _ = writeln!(out, "\n### Rounds of {name}{at}\n");
+    table(out, "round | before it | tried | candidates | champion after it");
+    let mut before: Option<&RoundReport> = None;
+    for round in &found.rounds {
+        let (gaps, tried, counts) = match round.round {
+            0 => ("".into(), "".into(), "".into()),
+            _ => (gaps(round), tried(round), counts(round)),
+        };
+        let champion = cell(&champion(round, before));
+        let _ = writeln!(out, "| {} | {gaps} | {} | {counts} | {champion} |", round.round, cell(&tried));
+        before = Some(round);
+    }
+    let _ = writeln!(out, "\n```text");
+    tree(out, &found.candidates, None, "");
+    let _ = writeln!(out, "```");
+    if !found.methods.is_empty() {
+        table(out, "method | tried in | became | why");
+    }
+    for method in &found.methods {
+        let rounds: Vec<String> = method.tried.iter().map(u32::to_string).collect();
+        let fate = method.fate.map_or("", word);
+        let _ = writeln!(out, "| {} | {} | {fate} | {} |", method.method, rounds.join(", "), cell(&method.because));
+    }
+    for agent in &found.spent {
+        let _ = writeln!(out, "\n* spent {}", cell(&agent.line()));
+    }
+    if let Some(why) = &found.over {
+        let _ = writeln!(out, "\n* no further round: {}", cell(why));
+    }
+}
+
+fn word(fate: kforge_types::record::params::Fate) -> &'static str {
+    use kforge_types::record::params::Fate;
+    match fate {
+        Fate::Effective => "effective",
+        Fate::Ineffective => "ineffective",
+        Fate::ImplementationFailed => "implementation failed",
+        Fate::Inconclusive => "inconclusive",
+    }
+}

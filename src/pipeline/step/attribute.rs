@@ -1,0 +1,29 @@
+//! attribute: what a method buys.
+
+use kforge_engine::{Job, Ran, RunError};
+use kforge_numerics::measure::attribute::attribute;
+use kforge_types::record::params::{AttributeParams, Judgement, Matched};
+use kforge_types::record::timing::PairsObserved;
+
+use super::io;
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+    let params: AttributeParams = io::params(job)?;
+    let matched: Option<Matched> = io::document(job, "match")?;
+    let mut pairs: Vec<Option<PairsObserved>> = vec![];
+    let mut without = vec![];
+    for name in job.spec.inputs.keys() {
+        match name.split_once(':').map_or(name.as_str(), |(kind, _)| kind) {
+            "pairs" => pairs.push(io::document(job, name)?),
+            "judgement" => without.push(io::document::<Judgement>(job, name)?.map(|j| j.verdict)),
+            "match" => {}
+            _ => return Err(io::failed(format!("BUG: attribute does not know input `{name}`"))),
+        }
+    }
+    let found = attribute(matched.as_ref(), &pairs, &without, params.threshold);
+    let fate =
+        serde_json::to_value(found.fate).ok().and_then(|v| v.as_str().map(|s| s.replace('-', " "))).unwrap_or_default();
+    let summary = format!("{fate}: {}", found.because);
+    io::one(job, "attribution", &found, summary)
+}

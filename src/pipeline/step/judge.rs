@@ -1,0 +1,53 @@
+//! judge: a verification under a tolerance.
+
+use kforge_engine::{Job, Ran, RunError};
+use kforge_foundation::base::Severity;
+use kforge_numerics::measure::judge::judge;
+use kforge_numerics::measure::tolerate::tolerated;
+use kforge_types::record::params::{JudgeParams, Judgement};
+use kforge_types::record::{Unknown, Verdict, VerifyObservation};
+
+use super::io;
+
+/// What is said of a kernel that is right though threads of it never come to a barrier.
+const DOUBTFUL: &str = "\nthe barrier waits for the others alone, from compute capability 7.0 on; a mistake where those that left had to write what the others read";
+
+/// The code of a note on the tolerance that would have let a kernel pass. It is no part of the judgement, which those read who write kernels.
+pub const TOLERATED: &str = "verify.tolerated";
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+    let params: JudgeParams = io::params(job)?;
+    let (mut doubtful, mut would) = (false, vec![]);
+    let judgement = match io::document::<VerifyObservation>(job, "observation")? {
+        Some(observation) => {
+            doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
+            would = tolerated(&observation, &params.tolerance);
+            judge(&observation, &params.tolerance)
+        }
+        None => {
+            let why = params.absent.unwrap_or_else(|| Unknown::Missing("verify gave no result".into()));
+            Judgement::bare(Verdict::Unknown(why))
+        }
+    };
+    let summary = match (&judgement.verdict, judgement.worst) {
+        (Verdict::Pass, Some(worst)) => format!("worst error is {:.2} of what is allowed", worst),
+        _ => String::new(),
+    };
+    let mut ran = io::one(job, "judgement", &judgement, summary)?;
+    if !judgement.explanation.is_empty() {
+        let (severity, about) = match judgement.verdict {
+            Verdict::Pass if doubtful => (Severity::Warning, DOUBTFUL),
+            Verdict::Pass => (Severity::Note, ""),
+            _ => (Severity::Error, ""),
+        };
+        let text = format!("{}{about}", judgement.explanation.trim_end());
+        ran.notes.push(io::note(severity, "verify.judged", text));
+    }
+    ran.notes.extend(would.into_iter().map(|text| io::note(Severity::Note, TOLERATED, text)));
+    if !judgement.unconfined.is_empty() {
+        let message = format!("the kernel ran unconfined: {}", judgement.unconfined.join("; "));
+        ran.notes.push(io::note(Severity::Warning, "verify.unconfined", &message));
+    }
+    Ok(io::judged(ran, judgement.verdict))
+}

@@ -1,0 +1,23 @@
+//! match: does machine code show a method, compared with the variant without it?
+
+use kforge_engine::{Job, Ran, RunError};
+use kforge_numerics::measure::signature::matched;
+use kforge_types::record::Inspection;
+use kforge_types::record::params::MatchParams;
+
+use super::io;
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+    let params: MatchParams = io::params(job)?;
+    let (on, off): (Inspection, Inspection) = (io::required(job, "on")?, io::required(job, "off")?);
+    let absent = params
+        .absent
+        .as_deref()
+        .unwrap_or("neither the manifest nor the registry has a signature for this architecture");
+    let found = matched(params.signature.as_ref().ok_or(absent), &on, &off);
+    let counts: Vec<String> =
+        found.counts.iter().map(|(p, with, without)| format!("{p} {with} times, {without} without it")).collect();
+    // What it finds is no verdict on a kernel: code need not show a method to be right.
+    io::one(job, "match", &found, counts.join("; "))
+}

@@ -1,0 +1,57 @@
+//! select: which variant stands for each class of shapes, or first, who is near enough to the best to be timed in full, or for pairs to decide.
+
+use kforge_engine::{Job, Ran, RunError};
+use kforge_foundation::base::Severity;
+use kforge_numerics::measure::select::{Known, finalists, nominate, select};
+use kforge_types::record::Verdict;
+use kforge_types::record::inspection::Inspection;
+use kforge_types::record::params::SelectParams;
+
+use super::io;
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+    let params: SelectParams = io::params(job)?;
+    let mut known = Known::default();
+    for name in job.spec.inputs.keys() {
+        let (kind, numbers) = io::numbered(name);
+        match (kind, &numbers[..]) {
+            ("built", [v]) => {
+                let inspection: Option<Inspection> = io::document(job, name)?;
+                if inspection.is_none_or(|seen| !seen.refused.is_empty()) {
+                    known.unbuilt.insert(*v);
+                }
+            }
+            ("judgement", [v, s]) => drop(io::document(job, name)?.map(|d| known.judgements.insert((*v, *s), d))),
+            ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
+            ("bench", [v, s]) => drop(io::document(job, name)?.map(|d| known.benches.insert((*v, *s), d))),
+            ("few", [v, s]) => drop(io::document(job, name)?.map(|d| known.few.insert((*v, *s), d))),
+            ("pairs", [a, b, s]) => drop(io::document(job, name)?.map(|d| known.pairs.insert((*a, *b, *s), d))),
+            _ => return Err(io::failed(format!("BUG: select does not know input `{name}`"))),
+        }
+    }
+    if let Some(finals) = &params.finals {
+        let nomination = finalists(&params, finals, &known);
+        let near: usize = nomination.classes.iter().map(|c| c.near.len()).sum();
+        return io::one(job, "nomination", &nomination, format!("{near} to be timed in full"));
+    }
+    if let Some(shortlist) = &params.shortlist {
+        let nomination = nominate(&params, shortlist, &known);
+        let near: usize = nomination.classes.iter().map(|c| c.near.len()).sum();
+        return io::one(job, "nomination", &nomination, format!("{near} to be paired with the best"));
+    }
+    let selection = select(&params, &known);
+    let lines: Vec<String> = selection.champions.iter().map(|c| format!("{}: {}", c.class, c.because)).collect();
+    let mut ran = io::one(job, "selection", &selection, lines.join("; "))?;
+    for champion in selection.champions.iter().filter(|c| c.variant.is_none()) {
+        let text = format!("no champion: {}", champion.because);
+        // One that is unknown may be right; one that could not be built here may be elsewhere.
+        let all_wrong =
+            !selection.wrong.is_empty() && selection.wrong.len() + known.unbuilt.len() >= params.candidates.len();
+        if params.answers && all_wrong {
+            ran.verdict.get_or_insert_with(|| Verdict::Fail(text.clone()));
+        }
+        ran.notes.push(io::note(Severity::Error, "select.none", text));
+    }
+    Ok(ran)
+}

@@ -1,0 +1,16 @@
+// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+
+/// Code that enters keys.
+pub(crate) const PARTS: &[Part] = &[
+    Part { name: "project/paths", files: &["workspace/find.rs"], packages: &[] },
+    Part { name: "project/includes", files: &["workspace/includes.rs"], packages: &[] },
+    Part { name: "project/c++", files: &["toolchain/cxx.rs"], packages: &[] },
+    Part { name: "project/python", files: &["toolchain/python.rs"], packages: &[] },
+];
+
+/// Code that no key holds, and why.
+#[cfg(test)]
+pub(crate) const APART: &[(&str, &str)] = &[
+    ("workspace", "what it finds enters as inputs; what steps use of it is listed"),
+    ("toolchain", "what it finds enters as inputs; what steps use of it is listed"),
+];

@@ -1,0 +1,159 @@
+//! Which CUDA, and which part of it a step needs. Ties the two sources (wheels, an installed CUDA) to one face.
+
+use std::path::{Path, PathBuf};
+
+use super::install::{Progress, Source, folder_of, install_wheels};
+use super::places::Installed;
+use super::{local, wheels};
+use crate::toolchain::DigestFile;
+use crate::workspace::lockfile::LockedWheel;
+use kforge_types::record::params::{Compiler, HOST, Toolchain};
+
+/// The part of CUDA that one kind of work needs, installed together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Group {
+    /// NVRTC and the headers of runtime, crt and cccl: enough to compile device code.
+    Compile,
+    /// nvcc with its compiler and assembler, and the same headers.
+    Nvcc,
+    /// nvdisasm, and cuobjdump for people.
+    Disassemble,
+}
+
+impl Group {
+    /// Every group.
+    pub const ALL: [Group; 3] = [Group::Compile, Group::Nvcc, Group::Disassemble];
+
+    /// The name in messages: `cuda-compile`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Compile => "cuda-compile",
+            Group::Nvcc => "cuda-nvcc",
+            Group::Disassemble => "cuda-disassemble",
+        }
+    }
+}
+
+/// Which CUDA a workspace asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CudaSpec {
+    /// Wheels of this release: `13.0`.
+    Wheels(String),
+    /// A CUDA installed in this folder.
+    Path(PathBuf),
+    /// The CUDA that is installed, wherever it is.
+    System,
+}
+
+/// A CUDA whose contents are known, installed or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cuda {
+    /// Pinned wheels.
+    Wheels(Vec<LockedWheel>),
+    /// An installed CUDA.
+    Local(PathBuf),
+}
+
+impl Cuda {
+    /// What enters the keys of steps that use this group: for wheels their locked digests, so that keys exist before anything is installed; for an
+    /// installed CUDA the contents of what the group runs and includes.
+    ///
+    /// # Errors
+    /// The lockfile lacks a wheel of the group, or the installed CUDA lacks a part of it.
+    pub fn fingerprint(&self, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, String> {
+        match self {
+            Cuda::Wheels(locked) => wheels::fingerprint(locked, group),
+            Cuda::Local(root) => local::fingerprint(root, group, digest),
+        }
+    }
+
+    /// What enters the keys of compile steps: what that compiler can use. `auto` may turn to nvcc, so it counts NVRTC and nvcc; nvcc's preprocessor is the
+    /// host's C++ compiler, so that counts with it. An installed CUDA without nvcc serves `auto` with NVRTC alone.
+    ///
+    /// # Errors
+    /// As [`Cuda::fingerprint`].
+    pub fn for_compiler(
+        &self,
+        compiler: Compiler,
+        host: Option<&Toolchain>,
+        digest: DigestFile<'_>,
+    ) -> Result<Toolchain, String> {
+        let mut all = Toolchain::default();
+        if compiler != Compiler::Nvcc {
+            all.tools.extend(self.fingerprint(Group::Compile, digest)?.tools);
+        }
+        if compiler != Compiler::Nvrtc {
+            match self.fingerprint(Group::Nvcc, digest) {
+                Ok(nvcc) => {
+                    all.tools.extend(nvcc.tools);
+                    let host = host.into_iter().flat_map(|h| &h.tools);
+                    all.tools.extend(host.map(|(name, digest)| (format!("{HOST}{name}"), *digest)));
+                }
+                Err(_) if compiler == Compiler::Auto && matches!(self, Cuda::Local(_)) => {}
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Where the group's tools are, if they are installed. Reads a folder or two; starts nothing.
+    ///
+    /// # Errors
+    /// The lockfile lacks a wheel of the group, or what is installed lacks a part.
+    pub fn installed(&self, group: Group, toolchains: &Path) -> Result<Option<Installed>, String> {
+        match self {
+            Cuda::Wheels(locked) => {
+                let folder = folder_of(&wheels::select(locked, group)?, toolchains);
+                if folder.is_dir() { Installed::of_wheels(&folder, group).map(Some) } else { Ok(None) }
+            }
+            Cuda::Local(root) => Installed::of_local(root, group).map(Some),
+        }
+    }
+
+    /// Where the group's tools are, installing them below `toolchains` if they are not. Several processes at once install once.
+    ///
+    /// # Errors
+    /// A wheel is not locked, cannot be had, or is not what was locked; or `source` is offline.
+    pub fn install(
+        &self,
+        group: Group,
+        toolchains: &Path,
+        source: Source<'_>,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<Installed, String> {
+        match self {
+            Cuda::Wheels(locked) => {
+                let folder = install_wheels(&wheels::select(locked, group)?, toolchains, source, progress)?;
+                Installed::of_wheels(&folder, group)
+            }
+            Cuda::Local(root) => Installed::of_local(root, group),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::lockfile::WheelDigest;
+    use kforge_foundation::base::Digest;
+
+    #[test]
+    fn each_compilers_key_holds_what_it_can_use_and_no_more() {
+        let wheel = |name: &str| LockedWheel {
+            name: name.into(),
+            version: "13.0.1".into(),
+            file: format!("{name}.whl"),
+            digest: WheelDigest { sha256: "ab".repeat(32), size: 1 },
+        };
+        let names = ["nvrtc", "runtime", "crt", "cccl", "nvcc"].map(|n| format!("nvidia-cuda-{n}"));
+        let locked = names.iter().map(String::as_str).chain(["nvidia-nvvm"]).map(wheel).collect();
+        let host = Toolchain { tools: [("c++".to_string(), Digest::of(b"g++"))].into(), ..Toolchain::default() };
+        let of = |compiler| {
+            let toolchain = Cuda::Wheels(Vec::clone(&locked)).for_compiler(compiler, Some(&host), &|_| unreachable!());
+            toolchain.unwrap().tools.into_keys().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(of(Compiler::Nvrtc), "cuda-cccl cuda-crt cuda-runtime nvrtc");
+        assert_eq!(of(Compiler::Nvcc), "cuda-cccl cuda-crt cuda-runtime host:c++ nvcc nvvm");
+        assert_eq!(of(Compiler::Auto), "cuda-cccl cuda-crt cuda-runtime host:c++ nvcc nvrtc nvvm");
+    }
+}

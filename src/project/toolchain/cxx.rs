@@ -1,0 +1,254 @@
+//! The host's C++ compiler: which it is, and all of it that can change what it makes. Knows how g++ and clang++ are found; what they consist of is asked in
+//! [`survey`]; does not know what is compiled with it.
+//!
+//! # What the fingerprint holds, and why
+//!
+//! | entry | what | why |
+//! |---|---|---|
+//! | `c++` | the driver's file, a wrapper script like any other | a wrapper adds flags or picks another compiler |
+//! | `driver` | the driver's file, where the one above is a wrapper that starts another (g++ says so) | it is the driver |
+//! | `version` | what `--version` says | names the build |
+//! | `cc1plus`, `as`, `ld`, `collect2`, `lto-wrapper`, `strip` | the sub-tools the driver names | they make the code; the driver is a few hundred lines |
+//! | `lib:NAME` | the shared libraries that driver and sub-tools are loaded with | an assembler is a library with a front end, and constants are folded by another |
+//! | `crt:NAME` | start-up objects, libraries linked in, linker scripts, specs | their bytes are in the result, or decide it |
+//! | `run:NAME` | the shared libraries that what is linked is loaded with: the C library, libm, libstdc++ | they compute |
+//! | `headers` | every system header that the prelude and the standard library's own list reach, in order of inclusion, without paths | they are compiled |
+//!
+//! Besides, as a set, the contents of all these headers and of whatever else lies in the compiler's own folders: what a compilation may read beyond its sources.
+//!
+//! Asking costs processes (half a second), so the answer is a [`Survey`]: a value that can be kept ([`recall`]). It stays true while every file it names is what it
+//! was, which is seen through the digest function that is given, and while nothing has come to where the compiler looks first: folders of programs, of libraries,
+//! of headers, and headers that others ask for with `__has_include`.
+//!
+//! The compiler is asked, and later run, with one and the same environment: `PATH` from [`search_path`], which depends on the compiler alone, and messages in English.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::DigestFile;
+use super::run::{self, ask, compiler_environment, find as find_program};
+use kforge_foundation::base::Digest;
+use kforge_types::record::params::Toolchain;
+
+pub mod survey;
+
+pub use survey::Survey;
+
+const WHAT: &str = "C++ compiler";
+
+/// Drivers that are looked for, in order.
+const NAMES: [&str; 3] = ["g++", "c++", "clang++"];
+
+/// A C++ compiler found on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cxx {
+    /// The driver, absolute.
+    pub path: PathBuf,
+    /// The first line of `--version`.
+    pub version: String,
+    /// All that `--version` says.
+    pub version_text: String,
+    /// The `PATH` with which it finds its sub-tools: [`search_path`]. Its children get no other environment.
+    pub path_var: String,
+}
+
+/// A survey and what it came to, for keeping between builds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What the compiler consists of.
+    pub survey: Survey,
+    /// By content.
+    pub fingerprint: Toolchain,
+}
+
+/// The `PATH` with which a compiler is asked and run, whatever the user's: its own folder, then the system's.
+pub fn search_path(compiler: &Path) -> String {
+    format!("{}:/usr/local/bin:/usr/bin:/bin", compiler.parent().unwrap_or(Path::new("/usr/bin")).display())
+}
+
+/// A program beside a compiler or in the system's folders, as the compiler finds its own.
+pub fn beside(compiler: &Path, name: &str) -> Option<PathBuf> {
+    run::on_path(name, &search_path(compiler))
+}
+
+/// The compiler that [`find`] finds, surveyed: what was kept if all of it is as it was, else anew; and whether anew. Starts no process in the first case.
+///
+/// # Errors
+/// As [`find`] and [`Cxx::survey`]; or a file cannot be read.
+pub fn recall(
+    kept: Option<Kept>,
+    explicit: Option<&Path>,
+    path_var: &str,
+    prelude: &str,
+    digest: DigestFile<'_>,
+) -> Result<(Kept, bool), String> {
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
+    if let Some(kept) = kept
+        && kept.survey.compiler.path == path
+        && kept.survey.compiler.path_var == search_path(&path)
+        && kept.survey.prelude == Digest::of(prelude.as_bytes())
+        && kept.survey.unobstructed()
+        && kept.survey.fingerprint(digest).is_ok_and(|now| now == kept.fingerprint)
+    {
+        return Ok((kept, false));
+    }
+    let survey = find(explicit, path_var)?.survey(prelude)?;
+    let fingerprint =
+        survey.fingerprint(digest).map_err(|e| format!("could not read `{}`'s files: {e}", path.display()))?;
+    Ok((Kept { survey, fingerprint }, true))
+}
+
+/// Where [`find`] looks in vain before it finds what it finds.
+pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
+    run::passed_over(explicit, &NAMES, path_var)
+}
+
+/// The C++ compiler the user named, else the first of `g++`, `c++`, `clang++` in the folders of `path_var`, by absolute path.
+///
+/// # Errors
+/// There is none, or it does not answer `--version`.
+pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, String> {
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
+    let path_var = search_path(&path);
+    let said = ask(&path, &["--version"], &compiler_environment(&path_var), "")?;
+    let version = said.out.lines().next().unwrap_or_default().trim().to_string();
+    if !said.success || version.is_empty() {
+        return Err(format!("`{} --version` failed: {}", path.display(), said.err.trim()));
+    }
+    Ok(Cxx { path, version, version_text: said.out, path_var })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn path_var() -> &'static str {
+        "/usr/local/bin:/usr/bin:/bin"
+    }
+
+    fn of_file(path: &Path) -> io::Result<Digest> {
+        Digest::of_file(path)
+    }
+
+    fn wrapper(dir: &Path, name: &str, body: &str) -> PathBuf {
+        let path = dir.join(name);
+        std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    #[test]
+    fn the_compiler_on_path_is_surveyed_with_tools_and_headers() {
+        let cxx = find(None, path_var()).unwrap();
+        assert!(cxx.path.is_absolute() && !cxx.version.is_empty(), "{cxx:?}");
+        let survey = cxx.survey("#include <stdint.h>").unwrap();
+        assert!(survey.tools.contains_key("as") && survey.tools.contains_key("ld"), "{:?}", survey.tools);
+        assert!(survey.headers.iter().any(|p| p.ends_with("vector")), "the standard library counts");
+        let kept: Survey = serde_json::from_str(&serde_json::to_string(&survey).unwrap()).unwrap();
+        assert_eq!(kept.fingerprint(&of_file).unwrap(), survey.fingerprint(&of_file).unwrap());
+    }
+
+    #[test]
+    fn a_wrapper_script_is_another_compiler_and_editing_it_yet_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = find(None, path_var()).unwrap();
+        let fingerprint = |body: &str| {
+            let path = wrapper(dir.path(), "g++", body);
+            find(Some(&path), path_var()).unwrap().survey("").unwrap().fingerprint(&of_file).unwrap()
+        };
+        let exec = format!("exec {} \"$@\"", real.path.display());
+        let (one, two) = (fingerprint(&exec), fingerprint(&format!("# changed\n{exec}")));
+        let bare = real.survey("").unwrap().fingerprint(&of_file).unwrap();
+        assert_ne!(one.tools["c++"], two.tools["c++"]);
+        assert_ne!(one.tools["c++"], bare.tools["c++"]);
+        assert_eq!(one.tools["headers"], bare.tools["headers"]);
+    }
+
+    #[test]
+    fn a_changed_header_or_sub_tool_changes_the_fingerprint() {
+        let survey = find(None, path_var()).unwrap().survey("").unwrap();
+        let before = survey.fingerprint(&of_file).unwrap();
+        for changed in [survey.headers[3].clone(), survey.tools["as"].clone()] {
+            let after = survey
+                .fingerprint(&|p| if p == changed { Ok(Digest::of(b"another")) } else { Digest::of_file(p) })
+                .unwrap();
+            assert_ne!(before, after, "{}", changed.display());
+        }
+    }
+
+    #[test]
+    fn a_kept_survey_is_taken_while_nothing_changed_and_no_longer() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = find(None, path_var()).unwrap();
+        let body = format!("echo x >> {}/asked\nexec {} \"$@\"", dir.path().display(), real.path.display());
+        let path = wrapper(dir.path(), "g++", &body);
+        let asked = || std::fs::read_to_string(dir.path().join("asked")).unwrap_or_default().len();
+        let ask = |kept, prelude| recall(kept, Some(&path), path_var(), prelude, &of_file).unwrap();
+        let (kept, anew) = ask(None, "");
+        assert!(anew);
+        let before = asked();
+        assert_eq!(ask(Some(kept.clone()), ""), (kept.clone(), false));
+        assert_eq!(asked(), before, "no process");
+        ask(Some(kept.clone()), "#include <stdint.h>");
+        assert!(asked() > before, "another prelude");
+        wrapper(dir.path(), "g++", &format!("{body} # changed"));
+        let (now, anew) = ask(Some(kept.clone()), "");
+        assert!(anew && now.fingerprint != kept.fingerprint);
+    }
+
+    #[test]
+    fn no_compiler_says_what_was_looked_for() {
+        let error = find(None, "/nowhere").unwrap_err();
+        assert!(error.contains("`g++`, `c++`, `clang++`"), "{error}");
+        assert!(find(Some(Path::new("/nowhere/g++")), path_var()).unwrap_err().contains("/nowhere/g++"));
+        assert!(find(Some(Path::new("no-such-compiler")), path_var()).unwrap_err().contains("is not on PATH"));
+    }
+
+    #[test]
+    fn what_is_linked_and_loaded_counts_with_assembler_linker_and_strip() {
+        let survey = find(None, path_var()).unwrap().survey("").unwrap();
+        let tools = survey.fingerprint(&of_file).unwrap().tools;
+        for name in ["as", "ld", "strip", "crt:libm.so", "crt:libstdc++.so"] {
+            assert!(tools.contains_key(name), "{name} in {:?}", tools.keys());
+        }
+        for start in ["run:libm.", "run:libc.", "run:libstdc++.", "run:ld-", "lib:"] {
+            assert!(tools.keys().any(|name| name.starts_with(start)), "{start} in {:?}", tools.keys());
+        }
+        let libm = survey.runtime.iter().find(|p| p.to_string_lossy().contains("libm.")).unwrap().clone();
+        let other = |p: &Path| if *p == libm { Ok(Digest::of(b"another libm")) } else { Digest::of_file(p) };
+        assert_ne!(survey.loaded(&other).unwrap(), survey.loaded(&of_file).unwrap());
+    }
+
+    #[test]
+    fn a_tool_or_header_that_comes_before_another_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = find(None, path_var()).unwrap();
+        let path = wrapper(dir.path(), "g++", &format!("exec {} \"$@\"", real.path.display()));
+        let (mut kept, _) = recall(None, Some(&path), path_var(), "", &of_file).unwrap();
+        // In the driver's folder, which comes first in its PATH.
+        assert!(kept.survey.absent.contains(&dir.path().join("as")), "{:?}", kept.survey.absent);
+        assert!(kept.survey.absent.iter().any(|p| p.ends_with("include/vector") || p.ends_with("include/stdio.h")));
+        assert!(kept.survey.unobstructed());
+        wrapper(dir.path(), "as", "exec /usr/bin/as \"$@\"");
+        assert!(!kept.survey.unobstructed());
+        let (now, _) = recall(Some(kept.clone()), Some(&path), path_var(), "", &of_file).unwrap();
+        assert_ne!(now.fingerprint.tools["as"], kept.fingerprint.tools["as"]);
+        // A header in front of another, where the compiler would look first.
+        kept = now;
+        kept.survey.absent.push(dir.path().join("include/stdio.h"));
+        assert!(kept.survey.unobstructed());
+        std::fs::create_dir(dir.path().join("include")).unwrap();
+        std::fs::write(dir.path().join("include/stdio.h"), "").unwrap();
+        assert!(!kept.survey.unobstructed());
+    }
+
+    #[test]
+    fn another_path_of_the_user_is_no_other_compiler() {
+        let one = find(Some(Path::new("/usr/bin/g++")), "/usr/bin:/bin").unwrap();
+        assert_eq!(find(Some(Path::new("/usr/bin/g++")), "/opt/bin:/usr/bin").unwrap(), one);
+        assert_eq!(one.path_var, "/usr/bin:/usr/local/bin:/usr/bin:/bin");
+    }
+}

@@ -1,0 +1,360 @@
+//! What a C++ compiler consists of: asks the driver, the loader and the folders. Knows how drivers answer; the table of what enters and why is in the module above.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::Cxx;
+use crate::toolchain::run::{Said, ask, compiler_environment, on_path};
+use crate::toolchain::{DigestFile, digest_of_sequence, loader};
+use kforge_foundation::base::Digest;
+use kforge_types::record::params::Toolchain;
+
+/// Sub-tools that a driver names with `-print-prog-name`.
+const SUB_TOOLS: [&str; 6] = ["cc1plus", "as", "ld", "collect2", "lto-wrapper", "strip"];
+
+/// The driver behind a wrapper.
+const DRIVER: &str = "driver";
+
+/// Files that drivers read or link in: asked for with `-print-file-name`.
+const RUNTIME: [&str; 13] = [
+    "specs",
+    "crt1.o",
+    "Scrt1.o",
+    "crti.o",
+    "crtn.o",
+    "crtbeginS.o",
+    "crtendS.o",
+    "libgcc.a",
+    "liblto_plugin.so",
+    "libstdc++.so",
+    "libm.so",
+    "libc.so",
+    "libc_nonshared.a",
+];
+
+/// Standards whose headers are asked for: which headers reach which others depends on it.
+const STANDARDS: [&str; 2] = ["-std=c++20", "-std=c++17"];
+
+/// Names of folders below which only a compiler's own headers lie.
+const OWN: [&str; 3] = ["c++", "gcc", "clang"];
+
+/// What a compiler consists of, by path: dear to ask, cheap to check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survey {
+    /// The compiler it is about.
+    pub compiler: Cxx,
+    /// What the survey was made for; another prelude needs another survey.
+    pub prelude: Digest,
+    /// Driver, sub-tools, their libraries and runtime files by the name they have in the fingerprint.
+    pub tools: BTreeMap<String, PathBuf>,
+    /// System headers, in order of first inclusion.
+    #[serde(with = "lines")]
+    pub headers: Vec<PathBuf>,
+    /// The compiler's own further headers, in order of names.
+    #[serde(with = "lines")]
+    pub own: Vec<PathBuf>,
+    /// Where it looks for system headers.
+    pub searched: Vec<PathBuf>,
+    /// The shared libraries that a program it links is loaded with.
+    pub runtime: BTreeSet<PathBuf>,
+    /// Where a tool, a library or a header would be taken from before the one that is, if something were there. In order, none twice.
+    #[serde(with = "lines")]
+    pub absent: Vec<PathBuf>,
+}
+
+impl Cxx {
+    fn ask(&self, args: &[&str], stdin: &str) -> Result<Said, String> {
+        ask(&self.path, args, &compiler_environment(&self.path_var), stdin)
+    }
+
+    /// Asks the compiler what it consists of. `prelude` is C++ text whose includes are the system headers wanted besides the standard
+    /// library's own.
+    ///
+    /// # Errors
+    /// The compiler cannot be run, cannot preprocess the prelude or cannot link a program: its own words.
+    pub fn survey(&self, prelude: &str) -> Result<Survey, String> {
+        let mut survey = Survey {
+            compiler: self.clone(),
+            prelude: Digest::of(prelude.as_bytes()),
+            tools: [("c++".to_string(), self.path.clone())].into(),
+            headers: vec![],
+            own: vec![],
+            searched: vec![],
+            runtime: BTreeSet::new(),
+            absent: vec![],
+        };
+        self.survey_tools(&mut survey)?;
+        self.survey_headers(&mut survey, prelude)?;
+        survey.runtime = self.linked_with()?.into_iter().collect();
+        let programs = survey.tools.iter().filter(|(name, _)| SUB_TOOLS.contains(&name.as_str()) || *name == "c++");
+        let mut libraries = Vec::new();
+        for (_, program) in programs {
+            libraries.extend(loader::libraries(program)?);
+        }
+        for library in libraries {
+            let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            survey.tools.insert(format!("lib:{name}"), library);
+        }
+        survey.absent.sort_unstable();
+        survey.absent.dedup();
+        Ok(survey)
+    }
+
+    fn survey_tools(&self, survey: &mut Survey) -> Result<(), String> {
+        let said = self.ask(&["-print-search-dirs"], "")?;
+        let folders = |word: &str| -> Vec<PathBuf> {
+            let line = said.out.lines().find_map(|l| l.strip_prefix(word)).unwrap_or_default();
+            line.trim_start_matches([':', ' ', '='])
+                .split(':')
+                .filter(|f| f.starts_with('/'))
+                .map(PathBuf::from)
+                .collect()
+        };
+        let mut programs = folders("programs");
+        programs.extend(self.path_var.split(':').map(PathBuf::from));
+        let libraries = folders("libraries");
+        for name in SUB_TOOLS {
+            let said = self.ask(&[&format!("-print-prog-name={name}")], "")?;
+            let answer = Path::new(said.out.trim());
+            // A driver echoes a bare name where it will search PATH itself, or where it has no such tool (clang and `cc1plus`).
+            let found = if answer.is_absolute() {
+                Some(answer.to_path_buf())
+            } else {
+                on_path(&answer.to_string_lossy(), &self.path_var)
+            };
+            survey.passes_over(&programs, Path::new(name));
+            if let Some(path) = found.filter(|p| p.is_file()) {
+                survey.tools.insert(name.to_string(), path);
+            }
+        }
+        for name in RUNTIME {
+            let said = self.ask(&[&format!("-print-file-name={name}")], "")?;
+            let path = Path::new(said.out.trim());
+            survey.passes_over(&libraries, Path::new(name));
+            if path.is_absolute() && path.is_file() {
+                survey.tools.insert(format!("crt:{name}"), path.to_path_buf());
+            }
+        }
+        Ok(())
+    }
+
+    fn survey_headers(&self, survey: &mut Survey, prelude: &str) -> Result<(), String> {
+        let text = format!("#if __has_include(<bits/stdc++.h>)\n#include <bits/stdc++.h>\n#endif\n{prelude}\n");
+        let cannot =
+            |said: &Said| format!("`{}` cannot read the standard headers: {}", self.path.display(), said.err.trim());
+        let mut seen = BTreeSet::new();
+        for standard in STANDARDS {
+            let said = self.ask(&[standard, "-O2", "-M", "-x", "c++", "-"], &text)?;
+            if !said.success {
+                return Err(cannot(&said));
+            }
+            let all = make_prerequisites(&said.out).into_iter().filter(|p| p.is_absolute());
+            survey.headers.extend(all.filter(|p| seen.insert(p.clone())));
+        }
+        let said = self.ask(&["-v", "-E", "-x", "c++", "-"], "")?;
+        let (folders, nowhere) = search_list(&said.err);
+        survey.absent.extend(nowhere);
+        survey.searched.clone_from(&folders);
+        if let Some(driver) = driver(&said.err, &self.path_var).filter(|driver| *driver != self.path) {
+            survey.tools.insert(DRIVER.to_string(), driver);
+        }
+        for folder in folders.iter().filter(|f| f.iter().any(|part| OWN.iter().any(|own| part == *own))) {
+            let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
+            let files = walk.into_iter().filter_map(Result::ok).filter(|e| e.file_type().is_file());
+            survey.own.extend(files.map(walkdir::DirEntry::into_path).filter(|p| seen.insert(p.clone())));
+        }
+        let mut asked = BTreeSet::new();
+        for header in survey.headers.clone().iter().chain(&survey.own.clone()) {
+            for (at, folder) in folders.iter().enumerate() {
+                if let Ok(name) = header.strip_prefix(folder) {
+                    survey.passes_over(&folders[..at], name);
+                }
+            }
+            let bytes = std::fs::read(header).map_err(|e| format!("could not read `{}`: {e}", header.display()))?;
+            asked.extend(asked_for(&String::from_utf8_lossy(&bytes)));
+        }
+        asked.iter().for_each(|name| survey.passes_over(&folders, Path::new(name)));
+        Ok(())
+    }
+
+    /// The libraries that a program is loaded with, found by linking one.
+    fn linked_with(&self) -> Result<Vec<PathBuf>, String> {
+        let folder = tempfile::tempdir().map_err(|e| format!("could not make a temporary folder: {e}"))?;
+        let program = folder.path().join("program");
+        let place = program.to_string_lossy();
+        let said = self.ask(&["-x", "c++", "-", "-Wl,--no-as-needed", "-lm", "-o", &place], "int main() {}\n")?;
+        if !said.success {
+            return Err(format!("`{}` cannot link a program: {}", self.path.display(), said.err.trim()));
+        }
+        loader::libraries(&program)
+    }
+}
+
+impl Survey {
+    /// Takes down where a file of that name would be found before it is found, if it is.
+    fn passes_over(&mut self, folders: &[PathBuf], name: &Path) {
+        let places = folders.iter().map(|folder| folder.join(name));
+        self.absent.extend(places.take_while(|place| !place.exists()));
+    }
+
+    /// Whether there still is nothing where something would be taken first.
+    pub fn unobstructed(&self) -> bool {
+        self.absent.iter().all(|place| !place.exists())
+    }
+
+    /// The files of programs, and the folders of libraries and headers, that the compiler has to be let read; of folders in folders the outer one.
+    pub fn folders(&self) -> Vec<PathBuf> {
+        let program = |name: &str| SUB_TOOLS.contains(&name) || ["c++", DRIVER].contains(&name);
+        let (programs, files): (Vec<_>, Vec<_>) = self.tools.iter().partition(|(name, _)| program(name));
+        let files = files.into_iter().map(|(_, path)| path).chain(&self.headers).chain(&self.own).chain(&self.runtime);
+        let mut folders: Vec<PathBuf> = files.filter_map(|path| path.parent()).map(Path::to_path_buf).collect();
+        folders.extend(programs.into_iter().map(|(_, path)| path.clone()));
+        folders.extend(self.searched.iter().cloned());
+        folders.sort();
+        let mut outer: Vec<PathBuf> = vec![];
+        for folder in folders {
+            if outer.last().is_none_or(|last| !folder.starts_with(last)) {
+                outer.push(folder);
+            }
+        }
+        outer
+    }
+
+    /// The compiler by content. Holds no path, so that the same compiler elsewhere has the same fingerprint.
+    ///
+    /// # Errors
+    /// A file it names cannot be read any more: survey again.
+    pub fn fingerprint(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
+        let mut tools = self.loaded(digest)?.tools;
+        for (name, path) in &self.tools {
+            tools.insert(name.clone(), digest(path)?);
+        }
+        tools.insert("version".into(), Digest::of(self.compiler.version_text.as_bytes()));
+        let headers: Vec<Digest> = self.headers.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
+        tools.insert("headers".into(), digest_of_sequence(&headers));
+        let own: Vec<Digest> = self.own.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
+        Ok(Toolchain { tools, headers: headers.into_iter().chain(own).collect() })
+    }
+
+    /// What a program that the compiler makes is loaded with, by content: part of the compiler, and of whatever runs such a program.
+    ///
+    /// # Errors
+    /// A library cannot be read any more: survey again.
+    pub fn loaded(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
+        let mut out = Toolchain::default();
+        for path in &self.runtime {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            out.tools.insert(format!("run:{name}"), digest(path)?);
+        }
+        Ok(out)
+    }
+}
+
+/// Thousands of paths as one text, a line each: every build reads them, and a list of so many texts takes several times as long to decode.
+mod lines {
+    use std::path::{Path, PathBuf};
+
+    use serde::de::{Deserialize, Deserializer};
+    use serde::ser::{Error, Serializer};
+
+    /// # Errors
+    /// A path that is no text, or that holds the end of a line: such a survey is not kept.
+    pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::new();
+        for path in paths {
+            let line = path.to_str().filter(|path| !path.contains('\n'));
+            text += line.ok_or_else(|| S::Error::custom(format!("`{}` is no line of text", path.display())))?;
+            text.push('\n');
+        }
+        serializer.serialize_str(&text)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Ok(text.split_terminator('\n').map(|line| Path::new(line).to_path_buf()).collect())
+    }
+}
+
+/// The folders in which a compiler looks for headers in angle brackets, in order, and those in which it would if they were there.
+fn search_list(words: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    let lines = words.lines().map(str::trim);
+    let list = lines.clone().skip_while(|l| !l.starts_with("#include <...>")).skip(1);
+    let folders = list.take_while(|l| l.starts_with('/')).map(PathBuf::from).collect();
+    let nowhere = lines.filter_map(|l| l.strip_prefix("ignoring nonexistent directory \"")?.strip_suffix('"'));
+    (folders, nowhere.map(PathBuf::from).filter(|p| p.is_absolute()).collect())
+}
+
+/// The driver that answered, by its own words: behind a wrapper it is another file. clang++ does not say.
+fn driver(words: &str, path_var: &str) -> Option<PathBuf> {
+    let named = words.lines().find_map(|line| line.strip_prefix("COLLECT_GCC="))?;
+    match Path::new(named).is_absolute() {
+        true => Some(PathBuf::from(named)),
+        false => on_path(named, path_var),
+    }
+}
+
+/// Names in angle brackets for which a header asks whether they are there.
+fn asked_for(text: &str) -> Vec<String> {
+    let operands = text.split("__has_include").skip(1).filter_map(|rest| {
+        let rest = rest.strip_prefix("_next").unwrap_or(rest).trim_start().strip_prefix('(')?.trim_start();
+        rest.strip_prefix('<')?.split_once('>')
+    });
+    operands.map(|(name, _)| name.to_string()).collect()
+}
+
+/// The prerequisites of a rule as `-M` prints it: continued lines, spaces and `#` escaped by a backslash, `$` doubled.
+fn make_prerequisites(rule: &str) -> Vec<PathBuf> {
+    let Some((_, list)) = rule.split_once(": ").or_else(|| rule.split_once(":\\")) else { return vec![] };
+    let mut names = vec![];
+    let mut name = String::new();
+    let mut chars = list.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\\', Some('\n')) => drop(chars.next()),
+            ('\\', Some(' ' | '#')) | ('$', Some('$')) => name.extend(chars.next()),
+            (c, _) if c.is_whitespace() => names.extend((!name.is_empty()).then(|| std::mem::take(&mut name))),
+            (c, _) => name.push(c),
+        }
+    }
+    names.extend((!name.is_empty()).then_some(name));
+    names.into_iter().map(PathBuf::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_of_make_are_read_with_their_escapes() {
+        let rule = "-: /a/b.h \\\n /c\\ d/e.h /f$$g.h\n";
+        assert_eq!(make_prerequisites(rule), ["/a/b.h", "/c d/e.h", "/f$g.h"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn the_search_list_is_read_with_folders_that_are_not_there() {
+        let words = "ignoring nonexistent directory \"/usr/local/include/x86\"\n#include \"...\" search starts here:\n#include <...> search starts here:\n /usr/include/c++/12\n /usr/include\nEnd of search list.\n";
+        let (folders, nowhere) = search_list(words);
+        assert_eq!(folders, ["/usr/include/c++/12", "/usr/include"].map(PathBuf::from));
+        assert_eq!(nowhere, [PathBuf::from("/usr/local/include/x86")]);
+    }
+
+    #[test]
+    fn lists_of_paths_are_kept_as_lines_and_those_that_are_none_refused() {
+        #[derive(Debug, PartialEq, Serialize, Deserialize)]
+        struct Paths(#[serde(with = "lines")] Vec<PathBuf>);
+        for paths in [vec![], vec![""], vec!["/a b/c.h", "/d/\u{e9}\"\\.h"]] {
+            let paths = Paths(paths.into_iter().map(PathBuf::from).collect());
+            assert_eq!(serde_json::from_str::<Paths>(&serde_json::to_string(&paths).unwrap()).unwrap(), paths);
+        }
+        assert!(serde_json::to_string(&Paths(vec!["/a\nb".into()])).is_err());
+    }
+
+    #[test]
+    fn headers_that_are_asked_for_are_found() {
+        let text = "#if __has_include(<tbb/tbb.h>) && __has_include ( \"no.h\" ) || __has_include_next(<y.h>)\n";
+        assert_eq!(asked_for(text), ["tbb/tbb.h", "y.h"]);
+    }
+}

@@ -1,0 +1,19 @@
+//! How fingerprints are put together. Knows digests; does not know tools.
+
+use std::io;
+use std::path::Path;
+
+use kforge_foundation::base::Digest;
+
+/// The digest of a file's contents, from a cache by its stat where the caller has one.
+pub type DigestFile<'a> = &'a dyn Fn(&Path) -> io::Result<Digest>;
+
+/// One digest for several, in order.
+pub(crate) fn digest_of_sequence(digests: &[Digest]) -> Digest {
+    let mut bytes = Vec::with_capacity(40 * digests.len());
+    for digest in digests {
+        bytes.extend(digest.hash());
+        bytes.extend(digest.size().to_le_bytes());
+    }
+    Digest::of(&bytes)
+}

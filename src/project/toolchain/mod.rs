@@ -1,0 +1,25 @@
+//! Find, install and fingerprint tools: the C++ compiler, Python, CUDA. Knows where tools come from and what they are by content; does not know
+//! what is compiled with them, nor the environment: search paths and variables are passed in.
+
+pub mod cuda;
+pub mod cxx;
+mod digests;
+mod loader;
+pub mod nsight;
+pub mod pip;
+pub mod probe;
+pub mod processor;
+pub mod python;
+mod refused;
+mod run;
+
+pub use cuda::{Cuda, CudaSpec, Group};
+pub use cxx::Cxx;
+pub use digests::DigestFile;
+pub use nsight::Nsight;
+pub use pip::Pip;
+pub use python::Python;
+
+pub use run::{is_executable, on_path};
+
+use digests::digest_of_sequence;

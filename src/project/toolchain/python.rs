@@ -1,0 +1,310 @@
+//! The Python interpreter that runs references, its standard library, and its numpy. Knows how to ask one what it is; does not know what it runs.
+//!
+//! | entry | what | why |
+//! |---|---|---|
+//! | `python` | the program, and every shared library that it and numpy have loaded | they compute |
+//! | `version` | what it says of its build | names it |
+//! | `stdlib` | the modules of its own library, by name and content | a reference may import any of them |
+//! | `numpy` | its version, and its modules and libraries by name and content | the same |
+//!
+//! A reference can import nothing else but files of its package ([`LEFT_OUT`] and other installed packages are refused when it runs), so nothing else counts.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::DigestFile;
+use super::run::{self, ask, compiler_environment, find as find_program};
+use kforge_foundation::base::Digest;
+use kforge_types::record::params::Toolchain;
+
+const WHAT: &str = "Python interpreter";
+
+/// Interpreters that are looked for, in order.
+const NAMES: [&str; 2] = ["python3", "python"];
+
+/// numpy, as an interpreter imports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Numpy {
+    /// Its version.
+    pub version: String,
+    /// Its folder.
+    pub folder: PathBuf,
+}
+
+/// Folders within Python's own library and numpy that no reference can import from: packages installed by people, and what tests these libraries. The driver of
+/// references is told so.
+pub const LEFT_OUT: [&str; 6] = ["site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"];
+
+/// An interpreter found on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Python {
+    /// What was named or found on `PATH`; a version manager's wrapper where there is one.
+    pub asked: PathBuf,
+    /// The executable as it names itself, absolute: behind version managers' wrappers, but before links, for a virtual environment is known by it.
+    pub path: PathBuf,
+    /// The file behind it, links followed, and the shared libraries that it and numpy load.
+    pub files: Vec<PathBuf>,
+    /// The folders of its own library.
+    pub library: Vec<PathBuf>,
+    /// `3.11.7`.
+    pub version: String,
+    /// All that it says of its build.
+    pub version_text: String,
+    /// numpy, if it can be imported.
+    pub numpy: Option<Numpy>,
+}
+
+/// What the question prints.
+#[derive(Deserialize)]
+struct Answer {
+    executable: PathBuf,
+    files: Vec<PathBuf>,
+    library: Vec<PathBuf>,
+    version: String,
+    text: String,
+    numpy: Option<Numpy>,
+}
+
+/// Isolated (`-I`) so that neither the user's environment nor the current folder adds modules.
+const QUESTION: &str = r#"
+import json, os, platform, sys, sysconfig
+numpy = None
+try:
+    import numpy as found
+    numpy = {"version": found.__version__, "folder": os.path.dirname(os.path.abspath(found.__file__))}
+except ImportError:
+    pass
+program = os.path.realpath(sys.executable)
+loaded = set()
+with open("/proc/self/maps") as maps:
+    for line in maps:
+        path = line.rstrip("\n").split(None, 5)[5:]
+        if path and path[0].startswith("/") and ".so" in os.path.basename(path[0]):
+            loaded.add(path[0])
+paths = sysconfig.get_paths()
+library = sorted(set(os.path.abspath(paths[name]) for name in ("stdlib", "platstdlib")))
+print(json.dumps({"executable": os.path.abspath(sys.executable), "files": [program] + sorted(loaded - {program}), "library": library, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
+"#;
+
+/// Where [`find`] looks in vain before it finds what it finds.
+pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
+    run::passed_over(explicit, &NAMES, path_var)
+}
+
+/// The interpreter the user named, else `python3`, else `python` in the folders of `path_var`.
+///
+/// # Errors
+/// There is none, it does not answer, or it is older than 3.8.
+pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
+    let mut environment = compiler_environment(path_var);
+    // It only imports numpy, whose library of matrix products would start a thread for each processor and have it spin.
+    environment.insert("OPENBLAS_NUM_THREADS".into(), "1".into());
+    let said = ask(&path, &["-I", "-c", QUESTION], &environment, "")?;
+    if !said.success {
+        return Err(format!("`{}` does not answer: {}", path.display(), said.err.trim()));
+    }
+    let answer: Answer = serde_json::from_str(said.out.trim())
+        .map_err(|e| format!("`{}` does not answer as Python 3.8 or later does: {e}", path.display()))?;
+    Ok(Python {
+        asked: path,
+        path: answer.executable,
+        files: answer.files,
+        library: answer.library,
+        version: answer.version,
+        version_text: answer.text,
+        numpy: answer.numpy,
+    })
+}
+
+/// The interpreter that [`find`] finds: what was kept with its fingerprint if all of it is as it was, else anew. It is asked every time where a
+/// change would not show: behind a wrapper, which may choose another one tomorrow, and without an installed numpy, which may come.
+///
+/// # Errors
+/// As [`find`]; or a file cannot be read.
+pub fn recall(
+    kept: Option<(Python, Toolchain)>,
+    explicit: Option<&Path>,
+    path_var: &str,
+    digest: DigestFile<'_>,
+) -> Result<(Python, Toolchain), String> {
+    let path = find_program(explicit, &NAMES, path_var, WHAT)?;
+    if let Some((python, fingerprint)) = kept
+        && python.asked == path
+        && python.steady()
+        && python.fingerprint(digest).is_ok_and(|now| now == fingerprint)
+    {
+        return Ok((python, fingerprint));
+    }
+    let python = find(explicit, path_var)?;
+    let fingerprint =
+        python.fingerprint(digest).map_err(|e| format!("could not read `{}`: {e}", python.path.display()))?;
+    Ok((python, fingerprint))
+}
+
+impl Python {
+    /// Whether it is the same as long as its files are: not behind a wrapper, which may choose another one tomorrow, and with numpy, which could come.
+    pub fn steady(&self) -> bool {
+        self.numpy.is_some() && self.asked.canonicalize().is_ok_and(|real| self.files.first() == Some(&real))
+    }
+
+    /// Its own library and numpy as files by name, and the folders that were listed to find them.
+    fn modules(&self) -> io::Result<(Modules, Vec<PathBuf>)> {
+        let (mut all, mut folders) = (BTreeMap::new(), Vec::new());
+        for folder in &self.library {
+            all.entry("stdlib".to_string()).or_insert_with(Vec::new).extend(modules_below(folder, &mut folders)?);
+        }
+        if let Some(numpy) = &self.numpy {
+            let found: &mut Vec<Module> = all.entry("numpy".to_string()).or_default();
+            found.extend(modules_below(&numpy.folder, &mut folders)?);
+            let libraries = numpy.folder.with_file_name("numpy.libs");
+            if libraries.is_dir() {
+                found.extend(modules_below(&libraries, &mut folders)?);
+            }
+        }
+        Ok((all, folders))
+    }
+
+    /// The folders whose entries count.
+    ///
+    /// # Errors
+    /// One of them cannot be read any more: find again.
+    pub fn folders(&self) -> io::Result<Vec<PathBuf>> {
+        Ok(self.modules()?.1)
+    }
+
+    /// The interpreter by content, without paths: the table above.
+    ///
+    /// # Errors
+    /// A file cannot be read any more: find again.
+    pub fn fingerprint(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
+        let mut tools = BTreeMap::new();
+        let files: Vec<Digest> = self.files.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
+        tools.insert("python".to_string(), super::digest_of_sequence(&files));
+        tools.insert("version".to_string(), Digest::of(self.version_text.as_bytes()));
+        for (name, modules) in self.modules()?.0 {
+            let mut parts = Vec::new();
+            if let Some(numpy) = self.numpy.as_ref().filter(|_| name == "numpy") {
+                parts.push(Digest::of(numpy.version.as_bytes()));
+            }
+            for module in modules {
+                parts.extend([Digest::of(module.name.as_bytes()), digest(&module.path)?]);
+            }
+            tools.insert(name, super::digest_of_sequence(&parts));
+        }
+        Ok(Toolchain { tools, ..Toolchain::default() })
+    }
+}
+
+/// What can be imported, by what it is a part of: `stdlib` or `numpy`.
+type Modules = BTreeMap<String, Vec<Module>>;
+
+/// A file that can be imported or loaded.
+struct Module {
+    name: String,
+    path: PathBuf,
+}
+
+/// Files below a folder that can be imported or loaded, in order of names; `listed` gets every folder that was looked through.
+fn modules_below(folder: &Path, listed: &mut Vec<PathBuf>) -> io::Result<Vec<Module>> {
+    let left_out = |e: &walkdir::DirEntry| {
+        e.depth() > 0 && e.file_type().is_dir() && e.file_name().to_str().is_none_or(|n| LEFT_OUT.contains(&n))
+    };
+    let mut found = Vec::new();
+    let walk = walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name();
+    for entry in walk.into_iter().filter_entry(|e| !left_out(e)) {
+        let entry = entry.map_err(io::Error::from)?;
+        let name = entry.file_name().to_string_lossy();
+        if entry.file_type().is_dir() {
+            listed.push(entry.path().to_path_buf());
+        } else if name.ends_with(".py") || name.ends_with(".so") || name.contains(".so.") {
+            let below = entry.path().strip_prefix(folder).unwrap_or(entry.path());
+            found.push(Module { name: below.to_string_lossy().into_owned(), path: entry.path().to_path_buf() });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn stand_in(dir: &Path, numpy: &str) -> PathBuf {
+        let path = dir.join("python3");
+        std::fs::create_dir_all(dir.join("lib")).unwrap();
+        let answer = format!(
+            r#"{{"executable":"{0}","files":["{0}"],"library":["{1}"],"version":"3.12.1","text":"3.12.1 (x)","numpy":{numpy}}}"#,
+            path.display(),
+            dir.join("lib").display()
+        );
+        std::fs::write(&path, format!("#!/bin/sh\necho '{answer}'\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn of(python: &Python) -> Toolchain {
+        python.fingerprint(&|p: &Path| Digest::of_file(p)).unwrap()
+    }
+
+    #[test]
+    fn every_module_that_a_reference_can_import_counts_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("numpy");
+        std::fs::create_dir_all(folder.join("tests")).unwrap();
+        std::fs::create_dir_all(dir.path().join("numpy.libs")).unwrap();
+        let python = find(Some(&stand_in(dir.path(), "null")), "/usr/bin:/bin").unwrap();
+        assert_eq!((python.version.as_str(), &python.numpy), ("3.12.1", &None));
+        let python = Python { numpy: Some(Numpy { version: "2.0".into(), folder: folder.clone() }), ..python };
+        let mut last = of(&python);
+        for (file, entry) in [
+            (folder.join("__init__.py"), "numpy"),
+            (folder.join("core.so"), "numpy"),
+            (dir.path().join("numpy.libs/libopenblas.so.0"), "numpy"),
+            (dir.path().join("lib/random.py"), "stdlib"),
+        ] {
+            for text in ["", "one", "two"] {
+                std::fs::write(&file, text).unwrap();
+                let now = of(&python);
+                assert_ne!(now.tools[entry], last.tools[entry], "{}: {text}", file.display());
+                last = now;
+            }
+        }
+        std::fs::write(folder.join("tests/test_core.py"), "").unwrap();
+        std::fs::create_dir_all(dir.path().join("lib/site-packages")).unwrap();
+        std::fs::write(dir.path().join("lib/site-packages/scipy.py"), "").unwrap();
+        assert_eq!(of(&python), last);
+        let other = Python { numpy: Some(Numpy { version: "2.1".into(), folder }), ..python };
+        assert_ne!(of(&other).tools["numpy"], last.tools["numpy"]);
+    }
+
+    #[test]
+    fn a_kept_answer_is_taken_while_nothing_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("numpy");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("core.py"), "x").unwrap();
+        let numpy = format!(r#"{{"version":"2.0","folder":"{}"}}"#, folder.display());
+        let named = stand_in(dir.path(), &numpy).canonicalize().unwrap();
+        let ask = |kept| recall(kept, Some(&named), "/usr/bin:/bin", &|p: &Path| Digest::of_file(p)).unwrap();
+        let mut kept = ask(None);
+        kept.0.version = "kept".into();
+        assert_eq!(ask(Some(kept.clone())).0.version, "kept");
+        std::fs::write(folder.join("core.py"), "y").unwrap();
+        assert_eq!(ask(Some(kept)).0.version, "3.12.1", "numpy changed");
+        stand_in(dir.path(), "null");
+        let mut without = ask(None);
+        without.0.version = "kept".into();
+        assert_eq!(ask(Some(without)).0.version, "3.12.1", "numpy may have come");
+    }
+
+    #[test]
+    fn a_program_that_is_no_interpreter_is_refused() {
+        let error = find(Some(Path::new("/bin/echo")), "/usr/bin:/bin").unwrap_err();
+        assert!(error.contains("/bin/echo"), "{error}");
+        assert!(find(None, "/nowhere").unwrap_err().contains("`python3`, `python`"));
+    }
+}

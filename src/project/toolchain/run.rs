@@ -1,0 +1,97 @@
+//! Asks a tool a question: runs it to its end and captures what it says. Knows child processes; does not know which tools there are.
+//!
+//! Children see a spelt-out environment and nothing else, so that `CPATH`, `NVCC_APPEND_FLAGS` and the like never reach a compiler.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What a tool said.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    /// Whether it exited with 0.
+    pub(crate) success: bool,
+    /// Its standard output.
+    pub(crate) out: String,
+    /// Its standard error.
+    pub(crate) err: String,
+}
+
+/// The environment of a compiler: where its sub-tools are found, and messages in English.
+pub(crate) fn compiler_environment(path_var: &str) -> BTreeMap<String, String> {
+    [("PATH", path_var), ("LC_ALL", "C")].map(|(k, v)| (k.to_string(), v.to_string())).into()
+}
+
+/// Runs `program` with exactly this environment, `stdin` on its standard input, and waits.
+pub(crate) fn ask(
+    program: &Path,
+    args: &[&str],
+    environment: &BTreeMap<String, String>,
+    stdin: &str,
+) -> Result<Said, String> {
+    let cannot = |e: std::io::Error| format!("could not run `{}`: {e}", program.display());
+    let mut child = Command::new(program)
+        .args(args)
+        .env_clear()
+        .envs(environment)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(cannot)?;
+    if let Some(mut pipe) = child.stdin.take() {
+        // What is asked is far below a pipe's capacity; a child that does not read it closes the pipe, which is no error of ours.
+        drop(pipe.write_all(stdin.as_bytes()));
+    }
+    let output = child.wait_with_output().map_err(cannot)?;
+    Ok(Said {
+        success: output.status.success(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}
+
+/// The first executable file of that name in the folders of a `PATH`, by absolute path.
+pub fn on_path(name: &str, path_var: &str) -> Option<PathBuf> {
+    path_var
+        .split(':')
+        .filter(|folder| folder.starts_with('/'))
+        .map(|folder| Path::new(folder).join(name))
+        .find(|file| is_executable(file))
+}
+
+/// Where [`find`] looks before it finds what it finds, in vain: an executable that comes there is another answer.
+pub(crate) fn passed_over(explicit: Option<&Path>, names: &[&str], path_var: &str) -> Vec<PathBuf> {
+    let named = explicit.map(|p| p.to_string_lossy());
+    let names: Vec<&str> = match (explicit, &named) {
+        (Some(path), Some(name)) if path.components().count() == 1 => vec![name],
+        (Some(_), _) => return vec![],
+        (None, _) => names.to_vec(),
+    };
+    let folders = || path_var.split(':').filter(|folder| folder.starts_with('/')).map(Path::new);
+    let looked = names.iter().flat_map(|name| folders().map(move |folder| folder.join(name)));
+    looked.take_while(|file| !is_executable(file)).collect()
+}
+
+/// Whether it is a file that may be run.
+pub fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// The executable the user named (a path, or a name on `PATH`), else the first of `names` on `PATH`.
+pub(crate) fn find(explicit: Option<&Path>, names: &[&str], path_var: &str, what: &str) -> Result<PathBuf, String> {
+    match explicit {
+        Some(path) if path.components().count() == 1 => on_path(&path.to_string_lossy(), path_var)
+            .ok_or_else(|| format!("{what} `{}` is not on PATH", path.display())),
+        Some(path) if is_executable(path) => {
+            std::path::absolute(path).map_err(|e| format!("{what} `{}`: {e}", path.display()))
+        }
+        Some(path) => Err(format!("{what} `{}` is not an executable file", path.display())),
+        None => names.iter().find_map(|name| on_path(name, path_var)).ok_or_else(|| {
+            let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+            format!("no {what} on PATH: looked for {}", names.join(", "))
+        }),
+    }
+}

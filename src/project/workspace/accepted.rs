@@ -1,0 +1,262 @@
+//! A manifest in which a kernel that a template or an agent made is one of the package's own: its source, and its declaration in place of what made it. Knows
+//! texts; whether they make sense is for `edit::check` to say.
+
+use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
+
+use super::declaration::block;
+
+/// What a declaration says of a kernel, and takes the place of all that the manifest says of it.
+const DECLARED: [&str; 7] = ["requires", "tune", "methods", "launch", "flags", "defines", "workspace"];
+
+/// How a search goes, which stands among the tunables.
+const SEARCH: [&str; 3] = ["strategy", "budget", "seed"];
+
+/// How a kernel was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    /// By an agent: its declaration takes the place of what the manifest says.
+    ByAgent,
+    /// By a template: what the manifest says goes before what the template does.
+    ByTemplate,
+}
+
+/// What becomes of a kernel's table.
+#[derive(Debug, Clone, Copy)]
+pub struct Accepted<'a> {
+    /// The kernel.
+    pub kernel: &'a str,
+    /// A new kernel beside it that is to have all this instead, and the only target that it is for.
+    pub anew: Option<(&'a str, &'a str)>,
+    /// Its source, relative to the package.
+    pub source: &'a str,
+    /// Its declaration, in the form of a template's `template.toml`.
+    pub declaration: &'a str,
+    /// How it was made.
+    pub made: Made,
+}
+
+/// The manifest's text with a kernel of that source and declaration. All else keeps its form.
+///
+/// # Errors
+/// One of the texts is no TOML, or there is no such kernel, or the new one is there already.
+pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, String> {
+    let parse = |text: &str, what: &str| -> Result<DocumentMut, String> {
+        text.parse().map_err(|e: toml_edit::TomlError| format!("{what} is not TOML: {}", e.message()))
+    };
+    let mut document = parse(manifest, "the manifest")?;
+    let declared = parse(of.declaration, "the declaration")?;
+    let missing = || format!("there is no kernel `{}`", of.kernel);
+    let kernels = document.get_mut("kernel").and_then(Item::as_table_like_mut).ok_or_else(missing)?;
+    let own = kernels.get(of.kernel).cloned().ok_or_else(missing)?;
+    let table = own.into_table().map_err(|_| format!("kernel `{}` is no table", of.kernel))?;
+    let table = match of.anew {
+        None => rewritten(table, declared, of)?,
+        Some((name, target)) => {
+            if kernels.contains_key(name) {
+                return Err(format!("kernel `{name}` is there already"));
+            }
+            let mut table = rewritten(unplaced(table), declared, of)?;
+            table.insert("targets", Item::Value(Value::Array(Array::from_iter([target]))));
+            table.decor_mut().set_prefix("\n");
+            kernels.insert(name, Item::Table(table));
+            return Ok(document.to_string());
+        }
+    };
+    if let Some(there) = kernels.get_mut(of.kernel) {
+        *there = Item::Table(table);
+    }
+    Ok(document.to_string())
+}
+
+fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> Result<Table, String> {
+    if of.made == Made::ByTemplate {
+        let wrong = || "the declaration is not that of a template".to_string();
+        stated_first(&table, declared.as_table_mut()).ok_or_else(wrong)?;
+    }
+    // What made it gives its place to what was made.
+    for key in DECLARED {
+        table.remove(key);
+    }
+    table.remove("generate");
+    set(&mut table, "source", Item::Value(Value::from(of.source)));
+    for key in DECLARED.into_iter().chain(["std"]) {
+        if let Some(item) = declared.remove(key) {
+            set(&mut table, key, block(item));
+        }
+    }
+    if of.made == Made::ByTemplate
+        && !table.contains_key("compiler")
+        && let Some(item) = declared.remove("compiler")
+    {
+        table.insert("compiler", item);
+    }
+    table.set_implicit(false);
+    Ok(table)
+}
+
+/// Sets a value that may be there, and keeps the comments around it.
+fn set(table: &mut Table, key: &str, item: Item) {
+    match table.get_mut(key) {
+        Some(Item::Value(old)) if item.is_value() => {
+            let decor = old.decor().clone();
+            if let Ok(mut new) = item.into_value() {
+                *new.decor_mut() = decor;
+                *old = new;
+            }
+        }
+        _ => {
+            table.remove(key);
+            table.insert(key, item);
+        }
+    }
+}
+
+/// Lays what a manifest says of a kernel over what its template declares, as `Kernel::generated` does.
+fn stated_first(stated: &Table, declared: &mut Table) -> Option<()> {
+    for key in ["requires", "flags"] {
+        joined(declared.entry(key), stated.get(key))?;
+    }
+    for key in ["methods", "defines"] {
+        over(declared, stated, key)?;
+    }
+    if let Some(std) = stated.get("std") {
+        declared.insert("std", std.clone());
+    }
+    let Some(own) = stated.get("tune").and_then(Item::as_table_like) else { return Some(()) };
+    let searched = SEARCH.iter().any(|key| own.contains_key(key));
+    let tune = declared.entry("tune").or_insert_with(|| Item::Table(Table::new())).as_table_like_mut()?;
+    if searched {
+        SEARCH.iter().for_each(|key| drop(tune.remove(key)));
+    }
+    for (name, item) in own.iter() {
+        match (name, tune.get_mut(name)) {
+            ("where", Some(there)) => append(there, item)?,
+            (_, Some(there)) => *there = item.clone(),
+            (_, None) => drop(tune.insert(name, item.clone())),
+        }
+    }
+    Some(())
+}
+
+/// A list of both.
+fn joined(declared: toml_edit::Entry<'_>, stated: Option<&Item>) -> Option<()> {
+    let Some(stated) = stated else { return Some(()) };
+    match declared {
+        toml_edit::Entry::Occupied(mut there) => append(there.get_mut(), stated),
+        toml_edit::Entry::Vacant(there) => {
+            there.insert(stated.clone());
+            Some(())
+        }
+    }
+}
+
+fn append(list: &mut Item, more: &Item) -> Option<()> {
+    let (list, more) = (list.as_array_mut()?, more.as_array()?);
+    more.iter().for_each(|value| list.push(value.clone()));
+    Some(())
+}
+
+/// A table of both, in which those of the manifest stand for those of the same name.
+fn over(declared: &mut Table, stated: &Table, key: &str) -> Option<()> {
+    let Some(own) = stated.get(key).and_then(Item::as_table_like) else { return Some(()) };
+    let there: &mut dyn TableLike =
+        declared.entry(key).or_insert_with(|| Item::Table(Table::new())).as_table_like_mut()?;
+    for (name, item) in own.iter() {
+        there.insert(name, item.clone());
+    }
+    Some(())
+}
+
+/// A copy of a table that goes where it is put, not where the one it is a copy of stands.
+fn unplaced(table: Table) -> Table {
+    block(Item::Table(table)).into_table().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use kforge_foundation::base::SourceFile;
+    use kforge_types::model::{Manifest, parse};
+
+    const MANIFEST: &str = "# head\n[package]\nname = \"p\" # mine\n\n[targets.cpu]\n[targets.h]\narch = \"sm_90a\"\n\n[agents.a]\ncommand = [\"./a\"]\n\n\
+        [operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\n\
+        reference = { builtin = \"elementwise\", y = \"x\" }\nshapes.s = { n = 8 }\n\n\
+        # of agents\n[kernel.k]\noperator = \"o\" # what\ngenerate = { agent = \"a\" }\nselect.metric = \"hot\"\n\n# the other\n[kernel.other]\noperator = \"o\"\nsource = \"o.cu\" # hand-written\n\
+        launch = [{ entry = \"o\", grid = [1], block = [1], args = [] }]\n";
+
+    const DECLARATION: &str = "requires = [\"n % 2 == 0\"]\ntune.BLOCK = [32, 64] # wide\n[[launch]]\nentry = \"k<BLOCK>\"\ngrid = [1]\nblock = [\"BLOCK\"]\nargs = [\"x\", \"y\"]\n\n\
+        [methods.\"memory.vectorized_access\"]\noff = { BLOCK = 32 }\n";
+
+    fn read(text: &str) -> Manifest {
+        let (manifest, wrong) = parse(&Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() }));
+        assert_eq!(wrong, [], "{text}");
+        manifest.unwrap()
+    }
+
+    fn of(made: Made) -> Accepted<'static> {
+        Accepted { kernel: "k", anew: None, source: "k.cu", declaration: DECLARATION, made }
+    }
+
+    #[test]
+    fn what_an_agent_declared_takes_the_place_of_the_agent_and_all_else_stays() {
+        let text = accepted(MANIFEST, &of(Made::ByAgent)).unwrap();
+        let manifest = read(&text);
+        let kernel = &manifest.kernels[0];
+        assert_eq!((kernel.source.as_str(), kernel.rounds.is_none(), kernel.launches.len()), ("k.cu", true, 1));
+        assert_eq!((kernel.tune[0].1.len(), kernel.methods.len(), kernel.requires.len()), (2, 1, 1));
+        for kept in [
+            "# head\n",
+            "name = \"p\" # mine",
+            "# of agents\n[kernel.k]\noperator = \"o\" # what\n",
+            "select.metric = \"hot\"",
+        ] {
+            assert!(text.contains(kept), "{kept} in {text}");
+        }
+        assert!(
+            text.contains("\n# the other\n[kernel.other]\noperator = \"o\"\nsource = \"o.cu\" # hand-written\n"),
+            "{text}"
+        );
+        assert!(!text.contains("generate") && text.contains("tune.BLOCK = [32, 64] # wide"), "{text}");
+        assert!(text.find("[[kernel.k.launch]]").unwrap() < text.find("# the other").unwrap(), "{text}");
+        assert_eq!(accepted(&text, &of(Made::ByAgent)).unwrap(), text, "it is so already");
+    }
+
+    #[test]
+    fn a_kernel_of_its_own_leaves_the_first_as_it_is() {
+        let own = Accepted { anew: Some(("fast", "h")), source: "fast.cu", ..of(Made::ByAgent) };
+        let text = accepted(MANIFEST, &own).unwrap();
+        let manifest = read(&text);
+        let [k, fast] = ["k", "fast"].map(|name| manifest.kernels.iter().find(|k| k.name == name).unwrap());
+        assert!(k.rounds.is_some() && fast.rounds.is_none() && text.contains("generate = { agent = \"a\" }"), "{text}");
+        assert_eq!((fast.targets.as_slice(), fast.source.as_str()), (&["h".to_string()][..], "fast.cu"));
+        let twice = accepted(&text, &own).unwrap_err();
+        assert_eq!(twice, "kernel `fast` is there already");
+    }
+
+    #[test]
+    fn what_the_manifest_states_goes_before_what_a_template_declares() {
+        let stated = "generate = { template = \"t\" }\nrequires = [\"n > 2\"]\nmethods.\"memory.vectorized_access\" = { off = { BLOCK = 64 } }\ntune = { BLOCK = [64], where = [\"BLOCK > 1\"] }";
+        let manifest = MANIFEST.replace("generate = { agent = \"a\" }", stated);
+        let declaration = DECLARATION.replace(
+            "tune.BLOCK = [32, 64] # wide",
+            "tune.BLOCK = [32, 64]\ntune.V = [1]\ntune.where = [\"BLOCK < 99\"]",
+        );
+        let text = accepted(&manifest, &Accepted { declaration: &declaration, ..of(Made::ByTemplate) }).unwrap();
+        let kernel = read(&text).kernels[0].clone();
+        assert_eq!(
+            kernel.tune.iter().map(|(name, of)| (name.as_str(), of.len())).collect::<Vec<_>>(),
+            [("BLOCK", 1), ("V", 1)]
+        );
+        assert_eq!((kernel.requires.len(), kernel.conditions.len(), kernel.methods.len()), (2, 2, 1), "{text}");
+        assert!(text.contains("off = { BLOCK = 64 }"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_said() {
+        let error = |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Made::ByAgent) }).unwrap_err();
+        assert_eq!(error(MANIFEST, "none"), "there is no kernel `none`");
+        assert!(error("[", "k").starts_with("the manifest is not TOML"));
+    }
+}

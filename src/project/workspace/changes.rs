@@ -1,0 +1,189 @@
+//! Several files changed together: all of them or none, whatever happens meanwhile. Knows texts and paths; does not know what they say.
+//!
+//! What is to be written stands in one file of the home before the first file is touched: never in the workspace, which may be somebody else's. Whoever opens the
+//! workspace and finds that file carries out what it says, so that a process that was killed between two files leaves nothing half done. It says what each file held before: where somebody else has changed
+//! one since, the rest is given up.
+
+use std::io;
+use std::path::{Component, Path};
+
+use serde::{Deserialize, Serialize};
+
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::{write_atomically, write_if_changed};
+
+/// A file and what it is to hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Relative to the workspace, with `/`.
+    pub path: String,
+    /// The digest of what it holds before; none where there is no such file.
+    pub before: Option<Digest>,
+    /// What it is to hold.
+    pub text: String,
+}
+
+impl Change {
+    /// A change of a file as it is now.
+    ///
+    /// # Errors
+    /// The file is there and cannot be read.
+    pub fn of(root: &Path, path: &str, text: String) -> io::Result<Self> {
+        Ok(Change { path: path.into(), before: digest(&root.join(path))?, text })
+    }
+
+    /// Whether the file holds something else now.
+    pub fn changes(&self) -> bool {
+        self.before != Some(Digest::of(self.text.as_bytes()))
+    }
+}
+
+/// Writes them, in order. `pending` is the file that says what is being written.
+///
+/// # Errors
+/// Nothing was written if what is to be written could not be; else the next one to open the workspace goes on.
+pub fn write(root: &Path, pending: &Path, changes: &[Change]) -> io::Result<()> {
+    if changes.iter().any(Change::changes) {
+        if let Some(folder) = pending.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        write_atomically(pending, &serde_json::to_vec_pretty(changes)?, true)?;
+        finish(root, pending)?;
+    }
+    Ok(())
+}
+
+/// Whether somebody began to write and did not end.
+pub fn is_pending(pending: &Path) -> bool {
+    pending.exists()
+}
+
+/// Carries out what somebody began and did not end. Gives the files that were changed by others meanwhile, for which it was given up.
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn finish(root: &Path, pending: &Path) -> io::Result<Vec<String>> {
+    let bytes = match std::fs::read(pending) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
+        Err(e) => return Err(e),
+    };
+    let changes: Vec<Change> = serde_json::from_slice(&bytes)?;
+    if let Some(change) = changes.iter().find(|change| !is_inside(root, &change.path)) {
+        let why =
+            format!("`{}` names `{}`, which leads out of the workspace; remove it", pending.display(), change.path);
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    let mut foreign = vec![];
+    for change in &changes {
+        let now = digest(&root.join(&change.path))?;
+        if now != change.before && now != Some(Digest::of(change.text.as_bytes())) {
+            foreign.push(change.path.clone());
+        }
+    }
+    if foreign.is_empty() {
+        for change in &changes {
+            write_if_changed(&root.join(&change.path), change.text.as_bytes())?;
+        }
+    }
+    match std::fs::remove_file(pending) {
+        // Another process was as quick.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(foreign),
+        done => done.map(|()| foreign),
+    }
+}
+
+/// Whether a path stays in the workspace, links included.
+fn is_inside(root: &Path, path: &str) -> bool {
+    let mut at = root.to_path_buf();
+    Path::new(path).components().all(|part| {
+        at.push(part);
+        matches!(part, Component::Normal(_)) && !at.is_symlink()
+    })
+}
+
+fn digest(path: &Path) -> io::Result<Option<Digest>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(Some(Digest::of(&bytes))),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(root: &Path) -> Vec<Change> {
+        std::fs::write(root.join("b"), "old b").unwrap();
+        let of = |path: &str, text: &str| Change::of(root, path, text.into()).unwrap();
+        vec![of("a", "new a"), of("b", "new b"), of("c/d", "new d")]
+    }
+
+    fn pending(root: &Path) -> std::path::PathBuf {
+        root.join("pending.json")
+    }
+
+    fn read(root: &Path, path: &str) -> Option<String> {
+        std::fs::read_to_string(root.join(path)).ok()
+    }
+
+    #[test]
+    fn a_process_that_was_killed_after_any_file_leaves_nothing_half_done() {
+        for done in 0..=3 {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path();
+            let changes = changes(root);
+            // As a process leaves it that is killed after so many files.
+            write_atomically(&pending(root), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
+            changes[..done]
+                .iter()
+                .for_each(|c| assert!(write_if_changed(&root.join(&c.path), c.text.as_bytes()).is_ok()));
+            assert_eq!(finish(root, &pending(root)).unwrap(), Vec::<String>::new());
+            for change in &changes {
+                assert_eq!(read(root, &change.path).as_ref(), Some(&change.text));
+            }
+            assert!(!pending(root).exists());
+        }
+    }
+
+    #[test]
+    fn what_others_changed_meanwhile_is_theirs() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let changes = changes(root);
+        write_atomically(&pending(root), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
+        std::fs::write(root.join("b"), "theirs").unwrap();
+        assert_eq!(finish(root, &pending(root)).unwrap(), ["b"]);
+        assert_eq!((read(root, "a"), read(root, "b")), (None, Some("theirs".into())));
+        assert_eq!(finish(root, &pending(root)).unwrap(), Vec::<String>::new(), "given up once and for all");
+    }
+
+    #[test]
+    fn nothing_is_written_outside_the_workspace() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("work");
+        std::fs::create_dir(&root).unwrap();
+        std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), root.join("link")).unwrap();
+        for path in ["../out", "/tmp/out", "a/../../out", "link/out"] {
+            let change = Change { path: path.into(), before: None, text: String::new() };
+            std::fs::write(pending(&root), serde_json::to_vec(&[change]).unwrap()).unwrap();
+            assert!(
+                finish(&root, &pending(&root)).unwrap_err().to_string().contains("leads out of the workspace"),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_so_already_writes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(root, &pending(root), &changes(root)).unwrap();
+        let again: Vec<Change> = ["a", "b"].map(|p| Change::of(root, p, format!("new {p}")).unwrap()).into();
+        assert!(!again.iter().any(Change::changes));
+        write(root, &pending(root), &again).unwrap();
+        assert_eq!(read(root, "b").as_deref(), Some("new b"));
+    }
+}

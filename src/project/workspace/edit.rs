@@ -1,0 +1,241 @@
+//! Adds things to a manifest's text and takes them out, keeping its formatting. Knows where each kind of thing stands; whether the result makes sense is for
+//! [`check`] to say.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
+
+use super::find::MANIFEST;
+use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
+use kforge_types::model;
+
+/// What a manifest holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thing {
+    /// `[targets.NAME]`.
+    Target,
+    /// `[operator.OPERATOR.shapes] NAME`.
+    Shape,
+    /// `[dependencies] NAME`.
+    Dependency,
+    /// `[kernel.NAME]`.
+    Kernel,
+    /// `[operator.NAME]`.
+    Operator,
+}
+
+impl Thing {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Thing::Target => "target",
+            Thing::Shape => "shape",
+            Thing::Dependency => "dependency",
+            Thing::Kernel => "kernel",
+            Thing::Operator => "operator",
+        }
+    }
+
+    /// The tables that lead to it, and its key in the last.
+    fn path(self, name: &str) -> Result<(Vec<&str>, &str), String> {
+        Ok(match self {
+            Thing::Target => (vec!["targets"], name),
+            Thing::Dependency => (vec!["dependencies"], name),
+            Thing::Kernel => (vec!["kernel"], name),
+            Thing::Operator => (vec!["operator"], name),
+            Thing::Shape => {
+                let (operator, shape) = name
+                    .split_once('.')
+                    .filter(|(o, s)| !o.is_empty() && !s.is_empty())
+                    .ok_or_else(|| format!("`{name}` names no shape: expected OPERATOR.SHAPE"))?;
+                (vec!["operator", operator, "shapes"], shape)
+            }
+        })
+    }
+
+    /// Whether it stands in one line rather than under a header of its own.
+    fn inline(self) -> bool {
+        matches!(self, Thing::Shape | Thing::Dependency)
+    }
+}
+
+/// The text with a thing of that name added. Each field is `KEY=VALUE`: the key may be dotted, the value is TOML, or text where it is none.
+///
+/// # Errors
+/// The text is no TOML, the thing is there already, or a field is none.
+pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<String, String> {
+    let mut document = parse(text)?;
+    let (path, key) = thing.path(name)?;
+    if thing == Thing::Shape && lookup(document.as_table(), &path[..2]).is_none() {
+        return Err(format!("there is no operator `{}`", path[1]));
+    }
+    let parent = descend(document.as_table_mut(), &path)?;
+    if parent.contains_key(key) {
+        return Err(format!("{} `{name}` is there already", thing.word()));
+    }
+    if thing.inline() {
+        let mut table = InlineTable::new();
+        for field in fields {
+            set(&mut table, field, true)?;
+        }
+        table.fmt();
+        parent.insert(key, Item::Value(Value::InlineTable(table)));
+    } else {
+        let mut table = Table::new();
+        for field in fields {
+            set(&mut table, field, false)?;
+        }
+        parent.insert(key, Item::Table(table));
+    }
+    Ok(document.to_string())
+}
+
+/// The text without the thing of that name.
+///
+/// # Errors
+/// The text is no TOML, or there is no such thing; the second part lists those there are.
+pub fn remove(text: &str, thing: Thing, name: &str) -> Result<String, (String, Vec<String>)> {
+    let plain = |why: String| (why, vec![]);
+    let mut document = parse(text).map_err(plain)?;
+    let (path, key) = thing.path(name).map_err(plain)?;
+    let there: Vec<String> = lookup(document.as_table(), &path)
+        .map(|table| table.iter().map(|(name, _)| name.to_string()).collect())
+        .unwrap_or_default();
+    if !there.iter().any(|n| n == key) {
+        let prefix = if thing == Thing::Shape { format!("{}.", path[1]) } else { String::new() };
+        let there = there.iter().map(|n| format!("{prefix}{n}")).collect();
+        return Err((format!("there is no {} `{name}`", thing.word()), there));
+    }
+    let parent = descend(document.as_table_mut(), &path).map_err(plain)?;
+    parent.remove(key);
+    let empty = parent.is_empty();
+    // A header over nothing says nothing; but that of an operator's shapes stays, since an operator without shapes is an error worth seeing.
+    if empty && path.len() == 1 {
+        document.as_table_mut().remove(path[0]);
+    }
+    Ok(document.to_string())
+}
+
+fn parse(text: &str) -> Result<DocumentMut, String> {
+    text.parse().map_err(|e: toml_edit::TomlError| format!("the manifest is not TOML: {}", e.message()))
+}
+
+fn lookup<'t>(root: &'t Table, path: &[&str]) -> Option<&'t dyn TableLike> {
+    let mut at: &dyn TableLike = root;
+    for part in path {
+        at = at.get(part)?.as_table_like()?;
+    }
+    Some(at)
+}
+
+/// The table at a path, made where it is not there; tables made on the way get no header of their own unless they hold values.
+fn descend<'t>(root: &'t mut Table, path: &[&str]) -> Result<&'t mut dyn TableLike, String> {
+    let mut at: &mut dyn TableLike = root;
+    for part in path {
+        let item = at.entry(part).or_insert_with(|| {
+            let mut table = Table::new();
+            table.set_implicit(true);
+            Item::Table(table)
+        });
+        at = item.as_table_like_mut().ok_or_else(|| format!("`{part}` is no table"))?;
+    }
+    Ok(at)
+}
+
+/// Sets one `KEY=VALUE`. Dotted keys stay dotted.
+fn set(table: &mut dyn TableLike, field: &str, inline: bool) -> Result<(), String> {
+    let wrong = || format!("`{field}` is no field: expected KEY=VALUE");
+    let (key, value) = field.split_once('=').ok_or_else(wrong)?;
+    let (key, value) = (key.trim(), value.trim());
+    let keys = toml_edit::Key::parse(key).map_err(|_| wrong())?;
+    let Some((last, path)) = keys.split_last() else { return Err(wrong()) };
+    // What a shell has taken the quotes off is text: `arch=sm_90a`.
+    let value: Value = value.parse().unwrap_or_else(|_| Value::from(value));
+    let mut at = table;
+    for part in path {
+        let item = at.entry(part.get()).or_insert_with(|| {
+            if inline {
+                let mut table = InlineTable::new();
+                table.set_dotted(true);
+                return Item::Value(Value::InlineTable(table));
+            }
+            let mut table = Table::new();
+            table.set_dotted(true);
+            Item::Table(table)
+        });
+        at = item.as_table_like_mut().ok_or_else(wrong)?;
+    }
+    if at.insert(last.get(), Item::Value(value)).is_some() {
+        return Err(format!("`{key}` is given twice"));
+    }
+    Ok(())
+}
+
+/// What is wrong with `text` as the manifest of a package, taken together with its workspace's root.
+pub fn check(manifest: &Path, root: &Path, text: String) -> Vec<Diagnostic> {
+    let read = |name: String, text: String| model::parse(&Arc::new(SourceFile { name, text }));
+    let (own, mut found) = read(MANIFEST.into(), text);
+    let Some(own) = own.filter(|_| !is_wrong(&found)) else { return found };
+    let root_manifest = root.join(MANIFEST);
+    let root = if own.workspace.is_some() || root_manifest == manifest {
+        Some(own.clone()).filter(|m| m.workspace.is_some())
+    } else {
+        std::fs::read_to_string(&root_manifest).ok().and_then(|text| read(root_manifest.display().to_string(), text).0)
+    };
+    found.extend(model::inherit(&own, root.as_ref()).1);
+    found
+}
+
+/// Whether anything among these is an error.
+pub fn is_wrong(found: &[Diagnostic]) -> bool {
+    found.iter().any(|d| d.severity == Severity::Error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "# head\n[targets.cpu] # here\n\n[operator.sum.shapes]\nsmall = { n = 4 }   # tiny\n";
+
+    fn added(thing: Thing, name: &str, fields: &[&str]) -> String {
+        let fields: Vec<String> = fields.iter().map(|f| (*f).to_string()).collect();
+        add(TEXT, thing, name, &fields).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn what_is_added_stands_with_its_kind_and_the_rest_stays() {
+        let text = added(Thing::Target, "h200", &["arch=sm_90a", "device=\"NVIDIA H200\""]);
+        assert!(text.starts_with("# head\n[targets.cpu] # here\n"), "{text}");
+        assert!(text.contains("[targets.h200]\narch = \"sm_90a\"\ndevice = \"NVIDIA H200\"\n"), "{text}");
+        let text = added(Thing::Shape, "sum.big", &["n=4096", "role=bench"]);
+        assert!(text.ends_with("small = { n = 4 }   # tiny\nbig = { n = 4096, role = \"bench\" }\n"), "{text}");
+        let text = added(Thing::Dependency, "common", &["path=../common", "include=."]);
+        assert!(text.contains("[dependencies]\ncommon = { path = \"../common\", include = \".\" }"), "{text}");
+        let text = added(Thing::Operator, "max", &["dims=[\"n\"]", "inputs.x={ dtype = \"f32\", shape = [\"n\"] }"]);
+        assert!(
+            text.contains("[operator.max]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }"),
+            "{text}"
+        );
+        assert!(!text.contains("[operator]\n"), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_added_is_said() {
+        let fail = |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err();
+        assert_eq!(fail(Thing::Target, "cpu", "x=1"), "target `cpu` is there already");
+        assert_eq!(fail(Thing::Shape, "small", "n=1"), "`small` names no shape: expected OPERATOR.SHAPE");
+        assert_eq!(fail(Thing::Shape, "mean.s", "n=1"), "there is no operator `mean`");
+        assert_eq!(fail(Thing::Target, "gpu", "arch"), "`arch` is no field: expected KEY=VALUE");
+    }
+
+    #[test]
+    fn what_is_removed_leaves_the_rest_and_what_is_not_there_is_listed() {
+        let text = remove(TEXT, Thing::Target, "cpu").unwrap_or_else(|e| panic!("{e:?}"));
+        assert!(!text.contains("targets") && text.contains("small = { n = 4 }   # tiny"), "{text}");
+        let text = remove(TEXT, Thing::Shape, "sum.small").unwrap_or_else(|e| panic!("{e:?}"));
+        assert!(text.contains("[operator.sum.shapes]") && !text.contains("small"), "{text}");
+        let (why, there) = remove(TEXT, Thing::Shape, "sum.smal").unwrap_err();
+        assert_eq!((why.as_str(), there), ("there is no shape `sum.smal`", vec!["sum.small".to_string()]));
+    }
+}

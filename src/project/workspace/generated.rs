@@ -1,0 +1,94 @@
+//! Completes kernels that templates make, before anything across a manifest's tables is checked. Knows where templates of a package are; what a template makes
+//! of an operator is for [`Templates`] to say.
+
+use std::path::Path;
+
+use kforge_foundation::base::{Diagnostic, Witness};
+use kforge_types::model::{Kernel, Manifest, Operator, TemplateText};
+
+/// The declaration of a template, in its folder.
+pub const DECLARATION: &str = "template.toml";
+
+/// The source of a template, in its folder.
+pub const SOURCE: &str = "kernel.cu.j2";
+
+/// What templates there are, and what they make.
+#[derive(Debug, Clone, Copy)]
+pub struct Templates {
+    /// The built-in template of a name.
+    pub builtin: fn(&str) -> Option<TemplateText>,
+    /// The names of all built-in templates.
+    pub names: fn() -> Vec<&'static str>,
+    /// A kernel complete, made by a template from its operator.
+    pub make: fn(&Operator, &Kernel, &TemplateText) -> Result<Kernel, Vec<Diagnostic>>,
+}
+
+/// No templates: what tests of other things need.
+#[cfg(test)]
+pub(crate) const NONE: Templates =
+    Templates { builtin: |_| None, names: Vec::new, make: |_, kernel, _| Ok(kernel.clone()) };
+
+/// Makes every kernel of `manifest` that a template is to make. `folder` is the package's. What was asked of the file system goes to `witness`.
+pub(super) fn complete(
+    manifest: &mut Manifest,
+    folder: &Path,
+    templates: &Templates,
+    witness: &mut Witness,
+) -> Vec<Diagnostic> {
+    let mut found = vec![];
+    for kernel in &mut manifest.kernels {
+        let Some(operator) = manifest.operators.iter().find(|o| o.name == kernel.operator) else { continue };
+        if !kernel.is_ungenerated() || kernel.broken || operator.broken || operator.partial {
+            continue;
+        }
+        let made = text_of(kernel, folder, templates, witness)
+            .map_err(|error| vec![error])
+            .and_then(|text| (templates.make)(operator, kernel, &text));
+        match made {
+            Ok(made) => *kernel = made,
+            Err(errors) => found.extend(errors),
+        }
+    }
+    found
+}
+
+/// The files of the template that a kernel names.
+fn text_of(
+    kernel: &Kernel,
+    folder: &Path,
+    templates: &Templates,
+    witness: &mut Witness,
+) -> Result<TemplateText, Diagnostic> {
+    let Some(generate) = &kernel.generate else {
+        return Err(kernel.place.error("template.none", format!("kernel `{}` names no template", kernel.name)));
+    };
+    let name = &generate.template;
+    if let Some(text) = (templates.builtin)(&name.value) {
+        return Ok(text);
+    }
+    let own = folder.join(&name.value);
+    let mut read = |file: &str| {
+        let path = own.join(file);
+        let text = std::fs::read_to_string(&path);
+        witness.saw(&path, text.is_ok());
+        text
+    };
+    match (read(DECLARATION), read(SOURCE)) {
+        (Ok(declaration), Ok(source)) => Ok(TemplateText { name: name.value.clone(), declaration, source }),
+        (declaration, source) => {
+            let known = (templates.names)();
+            let files = [(DECLARATION, declaration.err()), (SOURCE, source.err())];
+            let missing = files.into_iter().filter_map(|(file, error)| Some((file, error?)));
+            let notes: Vec<String> =
+                missing.map(|(file, error)| format!("cannot read `{}/{file}`: {error}", name.value)).collect();
+            let mut error = name.place.error("template.unknown", format!("there is no template `{name}`"));
+            error.notes = notes;
+            Err(error
+                .expected(format!(
+                    "one of {}, or a folder of the package that holds `{DECLARATION}` and `{SOURCE}`",
+                    known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+                ))
+                .suggest(&name.value, known))
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What the command line selects: packages, kernels, operators, shapes, targets, by name or glob. A word that matches nothing is an error.
+
+use std::collections::BTreeSet;
+
+use globset::{Glob, GlobMatcher};
+
+use super::load::Workspace;
+use kforge_foundation::base::Diagnostic;
+
+/// The words of the command line; empty lists select everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words {
+    /// `-p`.
+    pub packages: Vec<String>,
+    /// `--workspace`.
+    pub workspace: bool,
+    /// `--exclude`.
+    pub exclude: Vec<String>,
+    /// `--kernel`.
+    pub kernels: Vec<String>,
+    /// `--operator`.
+    pub operators: Vec<String>,
+    /// `--shape`.
+    pub shapes: Vec<String>,
+    /// `--target`.
+    pub targets: Vec<String>,
+}
+
+/// What was selected: positions of members and names. Empty lists of names select everything.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selected {
+    /// Positions of the members.
+    pub members: Vec<usize>,
+    /// Kernels.
+    pub kernels: Vec<String>,
+    /// Operators.
+    pub operators: Vec<String>,
+    /// Shapes.
+    pub shapes: Vec<String>,
+    /// Targets.
+    pub targets: Vec<String>,
+}
+
+/// Resolves words against a workspace.
+pub fn select(workspace: &Workspace, words: &Words) -> Result<Selected, Vec<Diagnostic>> {
+    let mut wrong = Vec::new();
+    let names: Vec<&str> = workspace.members.iter().map(|m| m.package.name.as_str()).collect();
+    let at_hand = workspace.members.iter().position(|m| Some(m.folder.as_path()) == workspace.manifest.parent());
+    let mut members: Vec<usize> = if !words.packages.is_empty() {
+        let chosen = matching(&words.packages, &names, "package", &mut wrong);
+        (0..names.len()).filter(|i| chosen.contains(names[*i])).collect()
+    } else if words.workspace {
+        (0..names.len()).collect()
+    } else {
+        at_hand.map_or_else(|| workspace.default.clone(), |i| vec![i])
+    };
+    let excluded = matching(&words.exclude, &names, "package", &mut wrong);
+    members.retain(|i| !excluded.contains(names[*i]));
+    let packages = || members.iter().map(|i| &workspace.members[*i].package);
+    let pick = |patterns: &[String], known: BTreeSet<&str>, what: &str, wrong: &mut Vec<Diagnostic>| -> Vec<String> {
+        let known: Vec<&str> = known.into_iter().collect();
+        matching(patterns, &known, what, wrong).into_iter().map(String::from).collect()
+    };
+    let kernels = pick(
+        &words.kernels,
+        packages().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect(),
+        "kernel",
+        &mut wrong,
+    );
+    let operators = pick(
+        &words.operators,
+        packages().flat_map(|p| &p.operators).map(|o| o.name.as_str()).collect(),
+        "operator",
+        &mut wrong,
+    );
+    let shapes = packages().flat_map(|p| &p.operators).flat_map(|o| &o.shapes).map(|s| s.name.as_str()).collect();
+    let shapes = pick(&words.shapes, shapes, "shape", &mut wrong);
+    let targets = pick(
+        &words.targets,
+        packages().flat_map(|p| p.targets.keys()).map(String::as_str).collect(),
+        "target",
+        &mut wrong,
+    );
+    if wrong.is_empty() && members.is_empty() {
+        wrong.push(Diagnostic::error("select.nothing", "the selection matches no package").hint(if names.is_empty() {
+            "add a member to `workspace.members`"
+        } else {
+            "leave out `--exclude`, or name a package with `-p`"
+        }));
+    }
+    if wrong.is_empty() { Ok(Selected { members, kernels, operators, shapes, targets }) } else { Err(wrong) }
+}
+
+/// The known names that any pattern matches; a pattern that matches none is an error with a suggestion.
+fn matching<'k>(patterns: &[String], known: &[&'k str], what: &str, wrong: &mut Vec<Diagnostic>) -> BTreeSet<&'k str> {
+    let mut out = BTreeSet::new();
+    for pattern in patterns {
+        let matcher: Option<GlobMatcher> = Glob::new(pattern).ok().map(|g| g.compile_matcher());
+        let before = out.len();
+        out.extend(known.iter().filter(|n| **n == pattern || matcher.as_ref().is_some_and(|m| m.is_match(n))));
+        if out.len() == before
+            && !known
+                .iter()
+                .any(|n| out.contains(n) && (*n == pattern || matcher.as_ref().is_some_and(|m| m.is_match(n))))
+        {
+            let listed = known.iter().take(12).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+            wrong.push(
+                Diagnostic::error("select.nothing", format!("no {what} matches `{pattern}`"))
+                    .expected(if known.is_empty() {
+                        format!("a {what}, and there is none")
+                    } else {
+                        format!("one of {listed}")
+                    })
+                    .suggest(pattern, known.iter().copied()),
+            );
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_names_and_globs_and_misses_are_named() {
+        let mut wrong = vec![];
+        let known = ["rms_norm", "layer_norm", "softmax"];
+        assert_eq!(matching(&["*_norm".into(), "softmax".into()], &known, "kernel", &mut wrong).len(), 3);
+        assert!(wrong.is_empty());
+        matching(&["sofmax".into()], &known, "kernel", &mut wrong);
+        assert_eq!(wrong[0].message, "no kernel matches `sofmax`");
+        assert_eq!(wrong[0].hints, ["did you mean `softmax`?"]);
+    }
+
+    #[test]
+    fn two_patterns_may_match_the_same_name() {
+        let mut wrong = vec![];
+        assert_eq!(matching(&["a*".into(), "abc".into()], &["abc"], "kernel", &mut wrong).len(), 1);
+        assert!(wrong.is_empty());
+    }
+}

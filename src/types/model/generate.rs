@@ -1,0 +1,139 @@
+//! Kernels whose declaration and source a template makes. Knows how what a template declares and what the manifest states become one kernel; does not know
+//! where templates are or how they are rendered.
+
+use std::sync::Arc;
+
+use super::Text;
+use super::expr::list;
+use super::kernel::{Compiler, Kernel};
+use super::search::Search;
+use kforge_foundation::base::Diagnostic;
+
+/// The folder, in a package's tree of sources, under which generated ones stand. No file of the package is there.
+pub const GENERATED: &str = "kforge-generated";
+
+/// What makes a kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Generate {
+    /// The template: a built-in one by name, or a folder of the package.
+    pub template: Text,
+    /// What it made; none before it was asked.
+    pub made: Option<Made>,
+}
+
+/// What was made of an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Made {
+    /// The source.
+    pub source: Arc<str>,
+    /// What goes with it, in the form of a template's `template.toml`.
+    pub declaration: Arc<str>,
+}
+
+/// The two files of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateText {
+    /// What it is called in messages: its name, or its folder.
+    pub name: String,
+    /// `template.toml`: what it declares.
+    pub declaration: String,
+    /// `kernel.cu.j2`: the source.
+    pub source: String,
+}
+
+impl Kernel {
+    /// Whether a template is to make this kernel and has not yet.
+    pub fn is_ungenerated(&self) -> bool {
+        self.generate.as_ref().is_some_and(|generate| generate.made.is_none())
+    }
+
+    /// Whether an agent is to write this kernel from nothing: it has no variant of its own.
+    pub fn is_unstarted(&self) -> bool {
+        self.rounds.is_some() && self.generate.is_none() && self.launches.is_empty()
+    }
+
+    /// The kernel of this declaration that an agent wrote: `made` is what its declaration says, `texts` what it is made of; its source stands at `source` in the
+    /// package's tree. What the manifest says of operator, targets, compilers, headers and selection stays.
+    pub fn written(&self, made: Kernel, texts: Made, source: String) -> Kernel {
+        let template = self.rounds.as_ref().map_or_else(
+            || Text { value: source.clone(), place: self.place.clone() },
+            |rounds| Text { value: source.clone(), place: rounds.agent.place.clone() },
+        );
+        Kernel {
+            source_place: template.place.clone(),
+            generate: Some(Generate { template, made: Some(texts) }),
+            source,
+            tune: made.tune,
+            conditions: made.conditions,
+            requires: made.requires,
+            methods: made.methods,
+            launches: made.launches,
+            workspace: made.workspace,
+            flags: made.flags,
+            defines: made.defines,
+            std: made.std.or_else(|| self.std.clone()),
+            type_uses: made.type_uses,
+            ..self.clone()
+        }
+    }
+
+    /// The source that was made for it, if one was.
+    pub fn made(&self) -> Option<&Made> {
+        self.generate.as_ref()?.made.as_ref()
+    }
+
+    /// This kernel with what a template declared for it, which is made of `texts`. What the manifest states goes before what the template does: values of tunables,
+    /// how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
+    ///
+    /// Errors: tunables of the manifest that the template does not have, or whose values are of another kind.
+    pub fn generated(&self, made: Kernel, texts: Made) -> Result<Kernel, Vec<Diagnostic>> {
+        let Some(generate) = &self.generate else { return Ok(self.clone()) };
+        let mut found = vec![];
+        for (name, values) in &self.tune {
+            match made.tune.iter().find(|(known, _)| known.value == name.value) {
+                None => {
+                    let known: Vec<&str> = made.tune.iter().map(|t| t.0.as_str()).collect();
+                    let message = format!("template `{}` has no tunable `{name}`", generate.template);
+                    let error = name.place.error("manifest.unknown-tunable", message);
+                    found.push(error.expected(format!("one of {}", list(&known))).suggest(&name.value, known));
+                }
+                Some((_, own)) if own.first().map(|v| v.kind()) != values.first().map(|v| v.kind()) => {
+                    let kind = own.first().map_or("a value", |v| v.kind());
+                    let message = format!("`{name}` of template `{}` is {kind}", generate.template);
+                    found.push(name.place.error("manifest.kind", message).expected(format!("values that are {kind}")));
+                }
+                Some(_) => {}
+            }
+        }
+        if !found.is_empty() {
+            return Err(found);
+        }
+        let mut kernel = self.clone();
+        kernel.source = format!("{GENERATED}/{}.cu", self.name);
+        kernel.source_place = generate.template.place.clone();
+        kernel.generate = Some(Generate { template: generate.template.clone(), made: Some(texts) });
+        let stated = |name: &Text| self.tune.iter().find(|(own, _)| own.value == name.value);
+        kernel.tune =
+            made.tune.into_iter().map(|(name, values)| stated(&name).cloned().unwrap_or((name, values))).collect();
+        kernel.conditions = made.conditions.into_iter().chain(self.conditions.iter().cloned()).collect();
+        kernel.requires = made.requires.into_iter().chain(self.requires.iter().cloned()).collect();
+        let own = |id: &str| self.methods.iter().find(|m| m.id == id).cloned();
+        let others = self.methods.iter().filter(|m| !made.methods.iter().any(|there| there.id == m.id)).cloned();
+        kernel.methods = made.methods.iter().map(|m| own(&m.id).unwrap_or_else(|| m.clone())).chain(others).collect();
+        if kernel.search == Search::default() {
+            kernel.search = made.search;
+        }
+        if kernel.compiler == Compiler::Auto {
+            kernel.compiler = made.compiler;
+        }
+        kernel.std = self.std.clone().or(made.std);
+        kernel.flags = made.flags.into_iter().chain(self.flags.iter().cloned()).collect();
+        let macros = made.defines.into_iter().filter(|(name, _)| !self.defines.iter().any(|(own, _)| own == name));
+        kernel.defines = macros.chain(self.defines.iter().cloned()).collect();
+        kernel.launches = made.launches;
+        kernel.workspace = made.workspace;
+        kernel.type_uses.extend(made.type_uses);
+        kernel.partial |= made.partial;
+        Ok(kernel)
+    }
+}

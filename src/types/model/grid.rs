@@ -1,0 +1,212 @@
+//! Grids that depend on the device: `sm_count * occupancy`. Knows the two names and how such a grid becomes numbers where a device is; knows no devices but the emulator.
+//!
+//! A step's key leaves the device out, so such a launch enters it as its expressions and the values of their other names: `grid` itself is 0, 0, 0, which nothing can be launched with. Whoever
+//! runs it puts the device's numbers in, on the device that is there; evidence of another product comes from another grid of the same expressions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::bound::{KernelLaunch, Launch};
+use super::expr::{Expr, Scope, Value, Want};
+use super::place::Place;
+use kforge_foundation::base::SourceFile;
+
+/// Multiprocessors of the device.
+pub const SM_COUNT: &str = "sm_count";
+/// Blocks of the launched entry, with its threads and shared memory, that a multiprocessor holds at once.
+pub const OCCUPANCY: &str = "occupancy";
+
+/// Blocks of a grid along x, y, z (CUDA C++ programming guide, compute capabilities).
+pub(crate) const GRID_LIMITS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
+
+/// What grids may depend on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// [`SM_COUNT`].
+    pub processors: u32,
+    /// [`OCCUPANCY`].
+    pub occupancy: u32,
+}
+
+/// What the emulator says of itself: few blocks, so that each has several tiles to work on, and more than one for a processor. A change of it changes what verifications on `cpu` observe, and needs a
+/// new version of their protocol.
+pub const EMULATED: Room = Room { processors: 8, occupancy: 2 };
+
+/// With what grids are tried when manifests are read: larger than most, so that what does not fit there fits nowhere.
+pub(crate) const TRIED: Room = Room { processors: 128, occupancy: 2 };
+
+/// A value of a name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum Known {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A string.
+    Str(String),
+}
+
+impl Known {
+    fn of(value: &Value) -> Self {
+        match value {
+            Value::Bool(b) => Known::Bool(*b),
+            Value::Int(i) => Known::Int(*i),
+            Value::Float(f) => Known::Float(*f),
+            Value::Str(s) => Known::Str(s.clone()),
+        }
+    }
+
+    fn value(&self) -> Value {
+        match self {
+            Known::Bool(b) => Value::Bool(*b),
+            Known::Int(i) => Value::Int(*i),
+            Known::Float(f) => Value::Float(*f),
+            Known::Str(s) => Value::Str(s.clone()),
+        }
+    }
+}
+
+/// A grid that is known where the device is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OpenGrid {
+    /// Blocks along x, y, z as the manifest says; one along axes that it leaves out.
+    pub extents: Vec<String>,
+    /// What their names stand for, but [`SM_COUNT`] and [`OCCUPANCY`].
+    pub names: BTreeMap<String, Known>,
+}
+
+impl OpenGrid {
+    /// The grid of these expressions; none where no device need be known for it.
+    pub(crate) fn of(extents: &[Expr], scope: &Scope) -> Option<Self> {
+        let names = || extents.iter().flat_map(Expr::names);
+        names().find(|name| is_of_device(name))?;
+        let known = |name: &str| Some((name.to_string(), Known::of(scope.get(name)?)));
+        let extents = extents.iter().map(|e| e.text().to_string()).collect();
+        Some(OpenGrid { extents, names: names().filter_map(known).collect() })
+    }
+
+    /// Its blocks in that room; else why there can be none.
+    fn blocks(&self, room: Room) -> Result<[u32; 3], String> {
+        let mut scope: Scope = self.names.iter().map(|(name, known)| (name.clone(), known.value())).collect();
+        scope.extend(room.names());
+        let mut blocks = [1; 3];
+        for (axis, text) in self.extents.iter().enumerate().take(3) {
+            // The place is in a text of its own: where the expression stands in the manifest is no part of a launch.
+            let file = Arc::new(SourceFile { name: "grid".into(), text: text.as_str().into() });
+            let place = Place::new(&file, 0..text.len());
+            let value = Expr::parse(text, Want::Int, place).and_then(|expr| expr.int(&scope));
+            let value = value.map_err(|error| format!("{}, {}", error.message, room.said()))?;
+            let fits = u32::try_from(value).ok().filter(|n| (1..=GRID_LIMITS[axis]).contains(n));
+            blocks[axis] = fits.ok_or_else(|| {
+                let (most, along) = (GRID_LIMITS[axis], ["x", "y", "z"][axis]);
+                format!("`{text}` is {value} blocks along {along}, {}: 1 to {most} are possible", room.said())
+            })?;
+        }
+        Ok(blocks)
+    }
+}
+
+/// Whether a name stands for something of the device.
+pub(crate) fn is_of_device(name: &str) -> bool {
+    matches!(name, SM_COUNT | OCCUPANCY)
+}
+
+impl Room {
+    /// The names and what they stand for.
+    pub(crate) fn names(self) -> [(String, Value); 2] {
+        let value = |n: u32| Value::Int(n.into());
+        [(SM_COUNT.into(), value(self.processors)), (OCCUPANCY.into(), value(self.occupancy))]
+    }
+
+    fn said(self) -> String {
+        format!("with {SM_COUNT} = {} and {OCCUPANCY} = {}", self.processors, self.occupancy)
+    }
+}
+
+impl KernelLaunch {
+    /// Its blocks where the device is: those that it states, or what its expressions give there. Else why it cannot be launched.
+    pub fn grid_in(&self, room: Room) -> Result<[u32; 3], String> {
+        let Some(open) = &self.open_grid else { return Ok(self.grid) };
+        let blocks = open.blocks(room)?;
+        let cluster = self.cluster.unwrap_or([1; 3]);
+        match (0..3).find(|axis| !blocks[*axis].is_multiple_of(cluster[*axis])) {
+            None => Ok(blocks),
+            Some(axis) => Err(format!(
+                "{} blocks along {} are no multiple of the cluster's {}, {}",
+                blocks[axis],
+                ["x", "y", "z"][axis],
+                cluster[axis],
+                room.said()
+            )),
+        }
+    }
+}
+
+/// Launches with their grids known, as the emulator runs them; else why one cannot be launched.
+pub fn emulated(launches: &[Launch]) -> Result<Vec<Launch>, String> {
+    launches
+        .iter()
+        .map(|launch| match launch {
+            Launch::Kernel(kernel) => {
+                let why = |why: String| format!("`{}` cannot be launched: {why}", kernel.entry);
+                let grid = kernel.grid_in(EMULATED).map_err(why)?;
+                Ok(Launch::Kernel(KernelLaunch { grid, open_grid: None, ..kernel.clone() }))
+            }
+            Launch::Memset { .. } => Ok(launch.clone()),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(extents: &[&str], names: &[(&str, Known)]) -> KernelLaunch {
+        let extents = extents.iter().map(ToString::to_string).collect();
+        let names = names.iter().map(|(name, known)| (name.to_string(), known.clone())).collect();
+        KernelLaunch { entry: "k".into(), open_grid: Some(OpenGrid { extents, names }), ..KernelLaunch::default() }
+    }
+
+    const H200: Room = Room { processors: 132, occupancy: 3 };
+
+    #[test]
+    fn a_grid_is_what_the_device_makes_of_it() {
+        let launch = open(
+            &["min(sm_count * occupancy, tiles)", "2 if T == \"f16\" else 1"],
+            &[("tiles", Known::Int(300)), ("T", Known::Str("f16".into()))],
+        );
+        assert_eq!(launch.grid_in(H200), Ok([300, 2, 1]));
+        assert_eq!(launch.grid_in(EMULATED), Ok([16, 2, 1]));
+        let text = serde_json::to_string(&launch).unwrap();
+        assert_eq!(serde_json::from_str::<KernelLaunch>(&text).unwrap(), launch);
+    }
+
+    #[test]
+    fn what_no_device_of_that_size_takes_is_said_with_its_numbers() {
+        let none = open(&["sm_count // 200"], &[]).grid_in(H200).unwrap_err();
+        let said = "`sm_count // 200` is 0 blocks along x, with sm_count = 132 and occupancy = 3: 1 to 2147483647 are possible";
+        assert_eq!(none, said);
+        let zero = open(&["64 // (sm_count - 132)"], &[]).grid_in(H200).unwrap_err();
+        assert!(zero.contains("zero") && zero.contains("sm_count = 132"), "{zero}");
+        let odd = KernelLaunch { cluster: Some([1, 2, 1]), ..open(&["1", "occupancy"], &[]) };
+        assert!(odd.grid_in(H200).unwrap_err().starts_with("3 blocks along y are no multiple of the cluster's 2"));
+    }
+
+    #[test]
+    fn the_emulator_is_a_small_device() {
+        let fixed = KernelLaunch { grid: [7, 1, 1], ..KernelLaunch::default() };
+        let memset = Launch::Memset { buffer: "y".into(), value: 0 };
+        let all = [Launch::Kernel(open(&["sm_count * occupancy"], &[])), memset.clone(), Launch::Kernel(fixed.clone())];
+        let known = emulated(&all).unwrap();
+        let Launch::Kernel(first) = &known[0] else { panic!("a kernel") };
+        assert_eq!((first.grid, &first.open_grid), ([16, 1, 1], &None));
+        assert_eq!(known[1..], [memset, Launch::Kernel(fixed)]);
+        let why = emulated(&[Launch::Kernel(open(&["sm_count - 8"], &[]))]).unwrap_err();
+        assert!(why.starts_with("`k` cannot be launched: `sm_count - 8` is 0 blocks"), "{why}");
+    }
+}

@@ -1,0 +1,298 @@
+//! Kernels as declared: one implementation of an operator, what may vary in it and what it launches. Variants are `variant`, bound launches `launch`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::agent::Rounds;
+use super::bound::{Constant, Fill};
+use super::expr::Expr;
+use super::generate::Generate;
+use super::method::Method;
+use super::operator::TypeRef;
+use super::search::Search;
+use super::tensor_map::MapDecl;
+use super::variant::TuneValue;
+use super::{Place, Text};
+
+/// What a kernel is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Language {
+    /// CUDA C++.
+    Cuda,
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Language::Cuda => "cuda",
+        })
+    }
+}
+
+/// Which compiler makes machine code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compiler {
+    /// NVRTC, and nvcc where NVRTC says that it must be.
+    #[default]
+    Auto,
+    /// NVRTC only.
+    Nvrtc,
+    /// nvcc only.
+    Nvcc,
+}
+
+/// What Compute Sanitizer watches a kernel for on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sanitizer {
+    /// Accesses out of bounds or misaligned.
+    Memcheck,
+    /// Accesses to shared memory that race.
+    Racecheck,
+    /// Reads of global memory that nothing wrote.
+    Initcheck,
+    /// Barriers that are used as they must not be.
+    Synccheck,
+}
+
+impl Sanitizer {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Sanitizer; 4] =
+        [Sanitizer::Memcheck, Sanitizer::Racecheck, Sanitizer::Initcheck, Sanitizer::Synccheck];
+
+    /// Its name in manifests, which is that of the tool.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sanitizer::Memcheck => "memcheck",
+            Sanitizer::Racecheck => "racecheck",
+            Sanitizer::Initcheck => "initcheck",
+            Sanitizer::Synccheck => "synccheck",
+        }
+    }
+}
+
+/// Which timing selects champions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// With flushed caches.
+    #[default]
+    Cold,
+    /// With warm caches.
+    Hot,
+}
+
+/// What shares a champion.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Per {
+    /// All shapes.
+    #[default]
+    All,
+    /// Each shape has its own.
+    Shape,
+    /// Shapes with the same value of an expression over dims.
+    Value(Expr),
+}
+
+/// How champions are selected.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Select {
+    /// What shares a champion.
+    pub per: Per,
+    /// Which timing decides.
+    pub metric: Metric,
+}
+
+/// The value of a declared macro.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DefineValue {
+    /// A number or truth value.
+    Plain(TuneValue),
+    /// A text in which tunables and types are replaced.
+    Text(String),
+}
+
+/// A workspace buffer before dims are numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BufferDecl {
+    /// Its name.
+    pub name: Text,
+    /// Its element type.
+    pub dtype: TypeRef,
+    /// Extents.
+    pub shape: Vec<Expr>,
+    /// What it holds before.
+    pub fill: Fill,
+}
+
+/// An argument before names are values.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArgDecl {
+    /// A tensor, workspace or param by name; else an expression of dtype i32.
+    Plain(Expr),
+    /// A scalar of a stated dtype; without one, as [`ArgDecl::Plain`].
+    Value {
+        /// Its value.
+        value: Expr,
+        /// Its type.
+        dtype: TypeRef,
+    },
+    /// The address of a tensor or workspace.
+    Ptr {
+        /// Its name.
+        buffer: Text,
+        /// Elements of it past its start.
+        offset: Option<Expr>,
+    },
+    /// A struct by value: each field's value and type, i32 (a param: its own) where none is stated.
+    Struct(Vec<(Expr, Option<TypeRef>)>),
+    /// A device array of addresses.
+    Pointers(Vec<Text>),
+    /// A tensor map by value.
+    TensorMap(MapDecl),
+}
+
+/// What a launch asks of the device beside its grid and blocks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Attributes {
+    /// Whether all blocks must be resident, for grid synchronisation.
+    pub cooperative: bool,
+    /// Blocks of a cluster along x, y, z; empty where blocks stand alone.
+    pub cluster: Vec<Expr>,
+    /// Where it says that it may begin before the kernel before it has ended, if it does.
+    pub pdl: Option<Place>,
+}
+
+/// What a launch does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LaunchAction {
+    /// Runs an entry.
+    Kernel {
+        /// A function, or a template instance over tunables and types.
+        entry: Text,
+        /// Blocks along x, y, z.
+        grid: Vec<Expr>,
+        /// Threads along x, y, z.
+        block: Vec<Expr>,
+        /// Bytes of dynamic shared memory.
+        shared: Option<Expr>,
+        /// Arguments in order.
+        args: Vec<ArgDecl>,
+        /// What else it asks for.
+        attributes: Attributes,
+    },
+    /// Fills a buffer with a byte.
+    Memset {
+        /// Its name.
+        buffer: Text,
+        /// The byte.
+        value: u8,
+    },
+}
+
+/// One `[[launch]]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LaunchDecl {
+    /// Where it is declared.
+    pub place: Place,
+    /// Left out where it is false.
+    pub when: Option<Expr>,
+    /// How often in a row; the name `iteration` counts from 0 in its expressions.
+    pub repeat: Option<Expr>,
+    /// Where its arguments are declared; none where it declares none.
+    pub args_place: Option<Place>,
+    /// Where each argument is declared, in order.
+    pub arg_places: Vec<Place>,
+    /// What it does.
+    pub action: LaunchAction,
+}
+
+/// `host`: a function of the kernel's own on the host's side launches what there is to launch, in place of `[[launch]]`. The file it is in is the kernel's source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostDecl {
+    /// The `extern "C"` function.
+    pub function: String,
+    /// Where it is declared.
+    pub place: Place,
+}
+
+/// The name that counts the iterations of `repeat`.
+pub const ITERATION: &str = "iteration";
+
+/// One implementation of an operator.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Where it is declared.
+    pub place: Place,
+    /// The operator it implements.
+    pub operator: String,
+    /// Where it says so.
+    pub operator_place: Place,
+    /// What it is written in.
+    pub language: Language,
+    /// Its source file, relative to the package.
+    pub source: String,
+    /// Where it says so, for errors about the file.
+    pub source_place: Place,
+    /// What makes its source, where that is not a file of the package.
+    pub generate: Option<Generate>,
+    /// What it asks of agents over its rounds; none where it has no rounds.
+    pub rounds: Option<Rounds>,
+    /// Its targets in declared order; all of the package's where it names none.
+    pub targets: Vec<String>,
+    /// Where it names them, in the same order; empty where it names none.
+    pub(crate) target_places: Vec<Place>,
+    /// Which shapes a variant serves.
+    pub requires: Vec<Expr>,
+    /// Tunables and their values in declared order.
+    pub tune: Vec<(Text, Vec<TuneValue>)>,
+    /// `where`: which variants exist.
+    pub conditions: Vec<Expr>,
+    /// How the space of its tunables is searched.
+    pub search: Search,
+    /// What runs, in order; nothing where `host` launches.
+    pub launches: Vec<LaunchDecl>,
+    /// What launches in their place, where the kernel keeps that to itself.
+    pub host: Option<HostDecl>,
+    /// Its methods in declared order.
+    pub methods: Vec<Method>,
+    /// How champions are selected.
+    pub select: Select,
+    /// What verification on a device watches it for besides, in order, each once.
+    pub sanitize: Vec<Sanitizer>,
+    /// Which compiler makes machine code.
+    pub compiler: Compiler,
+    /// The language standard: `c++20`.
+    pub std: Option<String>,
+    /// Include folders, relative to the package.
+    pub include: Vec<String>,
+    /// Flags before tunables are replaced.
+    pub(crate) flags: Vec<String>,
+    /// Declared macros.
+    pub(crate) defines: Vec<(String, DefineValue)>,
+    /// Workspace buffers.
+    pub workspace: Vec<BufferDecl>,
+    /// `__constant__` symbols and the inputs that fill them.
+    pub(crate) constants: Vec<(Text, Text)>,
+    /// Names that stand for types of the operator.
+    pub(crate) type_uses: Vec<Text>,
+    /// Whether names may be missing from it that a typo hides, so that unknown ones say nothing.
+    pub partial: bool,
+    /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
+    pub broken: bool,
+}
+
+impl Kernel {
+    /// The `__constant__` symbols and the inputs that fill them.
+    pub fn constants(&self) -> Vec<Constant> {
+        self.constants
+            .iter()
+            .map(|(symbol, buffer)| Constant { symbol: symbol.value.clone(), buffer: buffer.value.clone() })
+            .collect()
+    }
+}

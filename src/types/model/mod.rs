@@ -1,0 +1,49 @@
+//! `kernel.toml` as typed values: the manifest, and what becomes of it when names are bound to numbers. Pure: knows no files, clock or environment.
+
+pub mod agent;
+pub mod bound;
+pub mod coordinates;
+pub mod dtype;
+pub mod entry;
+pub mod expr;
+pub mod generate;
+pub mod grid;
+pub mod kernel;
+pub mod limits;
+pub mod manifest;
+pub mod method;
+pub mod operator;
+pub mod package;
+pub mod pattern;
+pub mod place;
+pub mod search;
+pub mod target;
+pub mod tensor_map;
+pub mod tolerance;
+pub mod variant;
+pub mod workspace;
+
+mod bind;
+mod launch;
+mod validate;
+
+pub use agent::{Agent, Rounds};
+pub use bound::{
+    Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
+};
+pub use dtype::DType;
+pub use generate::{Generate, Made, TemplateText};
+pub use kernel::{Compiler, Kernel, Language, Metric, Per, Sanitizer, Select};
+pub use manifest::{parse, parse_template, schema};
+pub use method::{Axis, Method, Off, SassPatterns, Signature};
+pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
+pub use package::UNNAMED;
+pub use package::{Inheritable, Manifest, Package, inherit, overlay};
+pub use pattern::Pattern;
+pub use place::{Place, Text};
+pub use search::{Budget, Search, Strategy};
+pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
+pub use tolerance::{Compare, Nonfinite, Tolerance};
+pub use validate::written as check_written;
+pub use variant::{TuneValue, Variant};
+pub use workspace::{PackageTable, WorkspaceTable};

@@ -1,0 +1,322 @@
+//! A manifest as parsed, and the package it becomes when what it takes from its workspace is filled in. Knows inheritance; validation of kernels is `validate`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::agent::Agent;
+use super::expr::list;
+use super::kernel::Kernel;
+use super::manifest::RawShape;
+use super::operator::Operator;
+use super::target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
+use super::validate;
+use super::workspace::{PackageTable, WorkspaceTable};
+use super::{Place, Text};
+use kforge_foundation::base::{Diagnostic, SourceFile};
+
+/// What a package is called that says no name, which is an error.
+pub const UNNAMED: &str = "unnamed";
+
+/// A value, or the workspace's.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Inheritable<T> {
+    /// This one.
+    Value(T),
+    /// `x.workspace = true`, and where it says so.
+    Workspace(Place),
+}
+
+/// One `kernel.toml` as written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    /// The file.
+    pub file: Arc<SourceFile>,
+    /// `[package]`.
+    pub package: Option<PackageTable>,
+    /// `[workspace]`.
+    pub workspace: Option<WorkspaceTable>,
+    /// `[toolchain]`.
+    pub cuda: Option<Inheritable<CudaSpec>>,
+    /// `[dependencies]` in declared order.
+    pub dependencies: Vec<(Text, Inheritable<Dependency>)>,
+    /// `[targets]` in declared order.
+    pub targets: Vec<(Text, Inheritable<Target>)>,
+    /// The agents that kernels may name, in declared order.
+    pub agents: Vec<Agent>,
+    /// Operators in declared order.
+    pub operators: Vec<Operator>,
+    /// Operators of which only shapes or seeds are declared: for overlays.
+    pub(crate) extensions: Vec<Extension>,
+    /// Kernels in declared order.
+    pub kernels: Vec<Kernel>,
+    /// Whether it has keys that are no keys, which may stand for what it lacks.
+    pub(crate) partial: bool,
+}
+
+/// What an overlay adds to an operator that stands elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Extension {
+    pub(crate) name: Text,
+    pub(crate) shapes: Vec<RawShape>,
+    pub(crate) seeds: Vec<u64>,
+}
+
+/// A package with everything it takes from its workspace.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Its license.
+    pub license: Option<String>,
+    /// The oldest kforge that can build it.
+    pub kforge: Option<String>,
+    /// The compilers it asks for.
+    pub toolchain: ToolchainSpec,
+    /// Header libraries.
+    pub dependencies: BTreeMap<String, Dependency>,
+    /// The names of what came from the workspace's root and may hold paths relative to it: dependencies by their name, and `toolchain.cuda`.
+    pub from_root: BTreeSet<String>,
+    /// Its targets; `cpu` alone where it declares none.
+    pub targets: BTreeMap<String, Target>,
+    /// The agents that its kernels may name, in declared order.
+    pub agents: Vec<Agent>,
+    /// Its operators in declared order.
+    pub operators: Vec<Operator>,
+    /// Its kernels in declared order.
+    pub kernels: Vec<Kernel>,
+    /// Its manifest.
+    pub file: Arc<SourceFile>,
+}
+
+impl Package {
+    /// The operator of that name.
+    pub fn operator(&self, name: &str) -> Option<&Operator> {
+        self.operators.iter().find(|o| o.name == name)
+    }
+
+    /// The agent of that name.
+    pub fn agent(&self, name: &str) -> Option<&Agent> {
+        self.agents.iter().find(|a| a.name == name)
+    }
+
+    /// The kernel of that name.
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        self.kernels.iter().find(|k| k.name == name)
+    }
+}
+
+/// Looks things up in the workspace and collects what is not there.
+struct Root<'a> {
+    table: Option<&'a WorkspaceTable>,
+    found: Vec<Diagnostic>,
+}
+
+impl Root<'_> {
+    /// The value itself or the workspace's; `from_root` says which.
+    fn resolve<T: Clone>(
+        &mut self,
+        value: &Inheritable<T>,
+        what: &str,
+        find: impl Fn(&WorkspaceTable) -> Option<T>,
+    ) -> Option<(T, bool)> {
+        let place = match value {
+            Inheritable::Value(value) => return Some((value.clone(), false)),
+            Inheritable::Workspace(place) => place,
+        };
+        let error = match self.table {
+            None => place
+                .error("manifest.no-workspace", format!("`{what}` is taken from the workspace, and there is none"))
+                .expected("a `[workspace]` in a manifest above")
+                .hint(format!("give `{what}` a value of its own")),
+            Some(table) => match find(table) {
+                Some(found) => return Some((found, true)),
+                None => place
+                    .error("manifest.not-inherited", format!("the workspace has no `{what}` to take"))
+                    .expected(format!("`workspace.{what}` in the root manifest"))
+                    .hint(format!("add it there, or give `{what}` a value of its own")),
+            },
+        };
+        self.found.push(error);
+        None
+    }
+
+    fn text(&mut self, value: Option<&Inheritable<Text>>, key: &'static str) -> Option<Text> {
+        self.resolve(value?, &format!("package.{key}"), |w| w.package.get(key).cloned()).map(|r| r.0)
+    }
+}
+
+/// The package of a member manifest: inheritance resolved, and everything checked that no single table shows.
+/// `root` is the workspace's root manifest, which may be the member itself. The package is there if there is no error, or if what is wrong leaves one to show.
+pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, Vec<Diagnostic>) {
+    let own = member.workspace.as_ref();
+    let mut root = Root { table: root.and_then(|r| r.workspace.as_ref()).or(own), found: vec![] };
+    let Some(table) = &member.package else {
+        let start = Place::new(&member.file, 0..0);
+        let error = start
+            .error("manifest.no-package", "this manifest has no `[package]`")
+            .expected("a `[package]` with a `name`");
+        return (None, vec![error]);
+    };
+    let version = root.text(table.version.as_ref(), "version");
+    let license = root.text(table.license.as_ref(), "license");
+    let kforge = root.text(table.kforge.as_ref(), "kforge");
+    if let Some(oldest) = &kforge
+        && newer(&oldest.value, env!("CARGO_PKG_VERSION"))
+    {
+        let error = oldest.place.error("manifest.kforge", format!("`{}` needs kforge {oldest} or later", table.name));
+        root.found.push(
+            error.expected(format!("at most {}, which this is", env!("CARGO_PKG_VERSION"))).hint("update kforge"),
+        );
+    }
+    let mut from_root = BTreeSet::new();
+    let cuda = member.cuda.as_ref().and_then(|c| root.resolve(c, "toolchain.cuda", |w| w.cuda.clone()));
+    if cuda.as_ref().is_some_and(|c| c.1) {
+        from_root.insert("toolchain.cuda".into());
+    }
+    let mut dependencies = BTreeMap::new();
+    for (name, value) in &member.dependencies {
+        let found = root.resolve(value, &format!("dependencies.{name}"), |w| w.dependencies.get(&name.value).cloned());
+        if let Some((dependency, inherited)) = found {
+            if inherited {
+                from_root.insert(name.value.clone());
+            }
+            dependencies.insert(name.value.clone(), dependency);
+        }
+    }
+    let mut targets = BTreeMap::new();
+    for (name, value) in &member.targets {
+        let found = root.resolve(value, &format!("targets.{name}"), |w| w.targets.get(&name.value).cloned());
+        // A target that could not be found is reported; its name stays known.
+        let target = found.map_or_else(|| Target { name: name.value.clone(), arch: Arch::Cpu, device: None }, |f| f.0);
+        targets.insert(name.value.clone(), target);
+    }
+    if targets.is_empty() {
+        targets.insert("cpu".into(), Target { name: "cpu".into(), arch: Arch::Cpu, device: None });
+    }
+    let mut package = Package {
+        name: table.name.value.clone(),
+        version: version.map_or_else(|| "0.0.0".into(), |v| v.value),
+        license: license.map(|l| l.value),
+        kforge: kforge.map(|k| k.value),
+        toolchain: ToolchainSpec { cuda: cuda.map(|c| c.0) },
+        dependencies,
+        from_root,
+        targets,
+        agents: member.agents.clone(),
+        operators: member.operators.clone(),
+        kernels: member.kernels.clone(),
+        file: Arc::clone(&member.file),
+    };
+    for kernel in package.kernels.iter_mut().filter(|k| k.targets.is_empty()) {
+        kernel.targets = package.targets.keys().cloned().collect();
+    }
+    let mut found = root.found;
+    for operator in member.operators.iter().filter(|operator| !operator.seeds.is_empty()) {
+        let message = format!("operator `{}` states seeds, which everybody could then read", operator.name);
+        let error = operator.place.error("manifest.overlay", message);
+        found
+            .push(error.expected("`seeds` in an overlay only").hint("without them the seeds follow from the operator"));
+    }
+    for Extension { name, .. } in member.extensions.iter().filter(|_| !member.partial) {
+        let error = name.place.error("manifest.missing-key", format!("`operator.{name}` lacks `reference`"));
+        found.push(
+            error
+                .expected("`reference`: where expected values come from")
+                .hint("only an overlay may add shapes or seeds alone"),
+        );
+    }
+    let elsewhere: Vec<&str> = member.extensions.iter().map(|e| e.name.as_str()).collect();
+    found.extend(validate::package(&package, member.partial, &elsewhere));
+    sort(&mut found);
+    (Some(package), found)
+}
+
+/// Adds what an overlay holds: operators, and shapes and seeds of operators that are there. The package is changed as far as nothing is wrong.
+pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
+    let mut found = vec![];
+    let start = Place::new(&overlay.file, 0..0);
+    if overlay.package.is_some()
+        || overlay.workspace.is_some()
+        || !overlay.kernels.is_empty()
+        || !overlay.targets.is_empty()
+        || !overlay.dependencies.is_empty()
+        || overlay.cuda.is_some()
+        || !overlay.agents.is_empty()
+    {
+        let place = overlay.kernels.first().map_or(&start, |k| &k.place);
+        found.push(
+            place
+                .error("manifest.overlay", "an overlay holds more than operators, shapes and seeds")
+                .expected("`[operator.*]` tables only"),
+        );
+    }
+    for operator in &overlay.operators {
+        match package.operator(&operator.name) {
+            Some(there) => found.push(
+                operator
+                    .place
+                    .error("manifest.duplicate-name", format!("operator `{}` is already there", operator.name))
+                    .see(&there.place.file, there.place.span.clone(), "declared here")
+                    .expected("an operator of another name, or its `shapes` alone"),
+            ),
+            None => package.operators.push(operator.clone()),
+        }
+    }
+    for Extension { name, shapes, seeds } in &overlay.extensions {
+        let names: Vec<String> = package.operators.iter().map(|o| o.name.clone()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let Some(operator) = package.operators.iter_mut().find(|o| o.name == name.value) else {
+            let error = name.place.error("manifest.unknown-operator", format!("unknown operator `{name}`"));
+            found.push(error.expected(format!("one of {}", list(&names))).suggest(&name.value, names.iter().copied()));
+            continue;
+        };
+        operator.seeds.extend(seeds);
+        for raw in shapes {
+            if let Some(there) = operator.shape(&raw.name.value) {
+                let error =
+                    raw.name.place.error("manifest.duplicate-name", format!("shape `{}` is already there", raw.name));
+                found.push(
+                    error
+                        .see(&there.place.file, there.place.span.clone(), "declared here")
+                        .expected("a shape of another name"),
+                );
+                continue;
+            }
+            let (shape, wrong) = raw.resolve(operator);
+            if wrong.is_empty() {
+                operator.shapes.push(shape);
+            }
+            found.extend(wrong);
+        }
+    }
+    if found.is_empty() {
+        found.extend(validate::package(package, false, &[]));
+    }
+    sort(&mut found);
+    found
+}
+
+/// Sorts by place and takes out repetitions.
+pub(crate) fn sort(found: &mut Vec<Diagnostic>) {
+    let key = |d: &Diagnostic| {
+        let place = d.labels.iter().find(|l| l.primary).map(|l| (l.file.name.clone(), l.span.start, l.span.end));
+        (place, d.code, d.message.clone())
+    };
+    found.sort_by_cached_key(key);
+    found.dedup_by(|a, b| key(a) == key(b));
+}
+
+/// Numbers of a version: `0.1` or `1.2.3`; none if it is not one.
+pub(crate) fn numbers(version: &str) -> Option<Vec<u64>> {
+    let core = version.split(['-', '+']).next()?;
+    core.split('.').map(|part| part.parse().ok()).collect()
+}
+
+fn newer(version: &str, than: &str) -> bool {
+    match (numbers(version), numbers(than)) {
+        (Some(a), Some(b)) => a > b,
+        _ => false,
+    }
+}

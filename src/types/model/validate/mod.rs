@@ -1,0 +1,19 @@
+//! What no single value shows: names across tables, and whether everything binds. Knows operators, kernels and targets; reads no TOML.
+
+mod kernel;
+mod operator;
+
+pub use kernel::written;
+pub(super) use operator::{identifier, operator};
+
+use super::kernel::Kernel;
+use super::package::Package;
+use kforge_foundation::base::Diagnostic;
+
+/// What is wrong across the tables of a package. Where `partial`, tables may be missing that a typo hides, and names of tables are not checked;
+/// `reported` are operators that something was said of already.
+pub(super) fn package(package: &Package, partial: bool, reported: &[&str]) -> Vec<Diagnostic> {
+    let named = |k: &&Kernel| !partial && !reported.contains(&k.operator.as_str());
+    let names = package.kernels.iter().filter(named).flat_map(|k| kernel::tables(package, k));
+    names.chain(package.kernels.iter().flat_map(|k| kernel::kernel(package, k))).collect()
+}

@@ -1,0 +1,273 @@
+//! Variants: a kernel with every tunable fixed. Knows which exist, which shapes they serve, and what their names become in entries and macros; does not bind launches.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::bind::in_shape;
+use super::expr::{Scope, Value, words};
+use super::kernel::{DefineValue, Kernel, LaunchAction, Per};
+use super::operator::{Operator, Shape, TypeChoice};
+use super::target::Target;
+use kforge_foundation::base::Diagnostic;
+
+/// The most variants one kernel may have before `where`.
+const MOST_VARIANTS: usize = 1_000_000;
+
+/// A tunable's value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum TuneValue {
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A string.
+    Str(String),
+}
+
+impl TuneValue {
+    /// As a macro's value: truth values are 1 and 0, strings stand as they are.
+    pub fn as_macro(&self) -> String {
+        match self {
+            TuneValue::Bool(b) => u8::from(*b).to_string(),
+            other => other.to_string(),
+        }
+    }
+
+    pub(crate) fn to_value(&self) -> Value {
+        match self {
+            TuneValue::Bool(b) => Value::Bool(*b),
+            TuneValue::Int(i) => Value::Int(*i),
+            TuneValue::Str(s) => Value::Str(s.clone()),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            TuneValue::Bool(_) => "a truth value",
+            TuneValue::Int(_) => "an integer",
+            TuneValue::Str(_) => "a string",
+        }
+    }
+}
+
+/// As in labels and entries: `256`, `true`, `row`.
+impl fmt::Display for TuneValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TuneValue::Bool(b) => b.fmt(f),
+            TuneValue::Int(i) => i.fmt(f),
+            TuneValue::Str(s) => f.write_str(s),
+        }
+    }
+}
+
+/// A kernel with every tunable fixed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Variant {
+    /// The tunables.
+    pub values: BTreeMap<String, TuneValue>,
+    /// `BLOCK=256,VEC=4` in declared order; empty for a kernel without tunables.
+    pub label: String,
+    /// Its number in declared order, the last tunable fastest, those that `where` leaves out not counted.
+    pub order: u32,
+}
+
+impl Kernel {
+    /// Adds what every expression of a variant sees: its tunables, and the dtypes' names of types.
+    pub(crate) fn tunables(&self, variant: &Variant, choice: &TypeChoice, scope: &mut Scope) {
+        scope.extend(choice.types.iter().map(|(name, dtype)| (name.clone(), Value::Str(dtype.name().into()))));
+        scope.extend(variant.values.iter().map(|(name, value)| (name.clone(), value.to_value())));
+    }
+
+    pub(crate) fn labelled(&self, values: BTreeMap<String, TuneValue>, order: u32) -> Variant {
+        let parts = self.tune.iter().filter_map(|(name, _)| values.get(&name.value).map(|v| format!("{name}={v}")));
+        Variant { label: parts.collect::<Vec<_>>().join(","), values, order }
+    }
+
+    /// The variants for a target and a choice of types, in declared order. Fails where `where` cannot be evaluated or the space is larger than a million.
+    pub fn variants(&self, target: &Target, choice: &TypeChoice) -> Result<Vec<Variant>, Diagnostic> {
+        self.space(target, choice)?.collect()
+    }
+
+    /// As [`Kernel::variants`], one at a time.
+    pub(crate) fn space(
+        &self,
+        target: &Target,
+        choice: &TypeChoice,
+    ) -> Result<impl Iterator<Item = Result<Variant, Diagnostic>>, Diagnostic> {
+        let bounded = |n: usize, values: &Vec<_>| n.checked_mul(values.len()).filter(|n| *n <= MOST_VARIANTS);
+        let Some(size) = self.tune.iter().try_fold(1usize, |n, (_, values)| bounded(n, values)) else {
+            let message = format!("kernel `{}` has more than {MOST_VARIANTS} variants", self.name);
+            let error = self.place.error("manifest.too-many-variants", message);
+            return Err(error.expected("fewer values of its tunables"));
+        };
+        let mut scope = Scope::new();
+        self.tunables(&Variant { values: BTreeMap::new(), label: String::new(), order: 0 }, choice, &mut scope);
+        scope.insert("target".into(), Value::Str(target.name.clone()));
+        scope.insert("arch".into(), Value::Str(target.arch.name().into()));
+        let mut order = 0;
+        Ok((0..size).filter_map(move |index| {
+            let mut rest = index;
+            let mut values = BTreeMap::new();
+            for (name, of) in self.tune.iter().rev() {
+                let value = &of[rest % of.len()];
+                rest /= of.len();
+                scope.insert(name.value.clone(), value.to_value());
+                values.insert(name.value.clone(), value.clone());
+            }
+            for condition in &self.conditions {
+                match condition.truth(&scope) {
+                    Ok(true) => {}
+                    Ok(false) => return None,
+                    Err(e) => {
+                        return Some(Err(e.note(format!("for variant `{}`", self.labelled(values, order).label))));
+                    }
+                }
+            }
+            order += 1;
+            Some(Ok(self.labelled(values, order - 1)))
+        }))
+    }
+
+    /// The variant that rounds start from: the first in declared order that has the tunables which `generate.start` names; none for a kernel that starts from
+    /// nothing. Fails where there is no such variant.
+    pub fn start(&self, target: &Target, choice: &TypeChoice) -> Result<Option<Variant>, Diagnostic> {
+        let Some(rounds) = self.rounds.as_ref().filter(|_| !self.is_unstarted()) else { return Ok(None) };
+        for variant in self.space(target, choice)? {
+            let variant = variant?;
+            if rounds.start.iter().all(|(name, (_, value))| variant.values.get(name) == Some(value)) {
+                return Ok(Some(variant));
+            }
+        }
+        let place = rounds.start.values().next().map_or(&rounds.agent.place, |(name, _)| &name.place);
+        let message = format!("kernel `{}` has no such variant to start from on target `{}`", self.name, target.name);
+        Err(place
+            .error("manifest.no-variant", message)
+            .expected("`start` that some variant has: `where` leaves it out"))
+    }
+
+    /// The variant with these tunables, where those that are not named have their first value; none where there is none: a value that is not listed, or one that
+    /// `where` leaves out. Its order counts for nothing.
+    pub fn variant(
+        &self,
+        target: &Target,
+        choice: &TypeChoice,
+        values: &BTreeMap<String, TuneValue>,
+    ) -> Result<Option<Variant>, Diagnostic> {
+        if values.keys().any(|name| !self.tune.iter().any(|(own, _)| own.value == *name)) {
+            return Ok(None);
+        }
+        let mut wanted = BTreeMap::new();
+        for (name, of) in &self.tune {
+            let Some(value) = values.get(&name.value).or(of.first()).filter(|v| of.contains(v)) else {
+                return Ok(None);
+            };
+            wanted.insert(name.value.clone(), value.clone());
+        }
+        let mut scope = Scope::new();
+        let variant = self.labelled(wanted, 0);
+        self.tunables(&variant, choice, &mut scope);
+        scope.insert("target".into(), Value::Str(target.name.clone()));
+        scope.insert("arch".into(), Value::Str(target.arch.name().into()));
+        for condition in &self.conditions {
+            if !condition.truth(&scope)? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(variant))
+    }
+
+    /// Whether a variant serves a shape: all of `requires`.
+    pub fn serves(
+        &self,
+        variant: &Variant,
+        operator: &Operator,
+        choice: &TypeChoice,
+        shape: &Shape,
+    ) -> Result<bool, Diagnostic> {
+        if self.requires.is_empty() {
+            return Ok(true);
+        }
+        let mut scope = operator.scope(choice, shape)?;
+        self.tunables(variant, choice, &mut scope);
+        for condition in &self.requires {
+            let holds = condition
+                .truth(&scope)
+                .map_err(|e| in_shape(e, shape).note(format!("for variant `{}`", variant.label)))?;
+            if !holds {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A text of the manifest with tunables and types by identifier in place of their names: `rms_norm<T, BLOCK>` becomes `rms_norm<__half, 256>`.
+    /// A name after `::` or `.` is a member of something else, and stays.
+    pub fn substitute(&self, text: &str, variant: &Variant, choice: &TypeChoice) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut copied = 0;
+        for at in words(text) {
+            let before = text[..at.start].trim_end();
+            if before.ends_with("::") || before.ends_with('.') {
+                continue;
+            }
+            let word = &text[at.clone()];
+            let value = match (variant.values.get(word), choice.types.get(word)) {
+                (Some(value), _) => value.to_string(),
+                (None, Some(dtype)) => dtype.cuda_name().to_string(),
+                (None, None) => continue,
+            };
+            out.push_str(&text[copied..at.start]);
+            out.push_str(&value);
+            copied = at.end;
+        }
+        out.push_str(&text[copied..]);
+        out
+    }
+
+    /// The entries that a variant launches, as C++ spells them, each once, in order of first use.
+    pub fn entries(&self, variant: &Variant, choice: &TypeChoice) -> Vec<String> {
+        let mut out: Vec<String> = vec![];
+        for launch in &self.launches {
+            if let LaunchAction::Kernel { entry, .. } = &launch.action {
+                let entry = self.substitute(&entry.value, variant, choice);
+                if !out.contains(&entry) {
+                    out.push(entry);
+                }
+            }
+        }
+        out
+    }
+
+    /// The macros of a variant: declared ones, with tunables and types in their strings replaced, and every tunable. Truth values are 1 and 0.
+    pub fn defines(&self, variant: &Variant, choice: &TypeChoice) -> BTreeMap<String, String> {
+        let declared = self.defines.iter().map(|(name, value)| {
+            let value = match value {
+                DefineValue::Plain(value) => value.as_macro(),
+                DefineValue::Text(text) => self.substitute(text, variant, choice),
+            };
+            (name.clone(), value)
+        });
+        declared.chain(variant.values.iter().map(|(name, value)| (name.clone(), value.as_macro()))).collect()
+    }
+
+    /// The compiler's flags of a variant, tunables and types in them replaced.
+    pub fn flags(&self, variant: &Variant, choice: &TypeChoice) -> Vec<String> {
+        self.flags.iter().map(|flag| self.substitute(flag, variant, choice)).collect()
+    }
+
+    /// The class of shapes a shape belongs to: `all`, the shape's name, or the value of `select.per`.
+    pub fn class_of(&self, operator: &Operator, choice: &TypeChoice, shape: &Shape) -> Result<String, Diagnostic> {
+        match &self.select.per {
+            Per::All => Ok("all".into()),
+            Per::Shape => Ok(shape.name.clone()),
+            Per::Value(expr) => {
+                let value = expr.value(&operator.scope(choice, shape)?).map_err(|e| in_shape(e, shape))?;
+                Ok(value.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The `[workspace]` table: members and what they can inherit. Knows globs as text; finds nothing.
+
+use std::collections::BTreeMap;
+
+use super::Text;
+use super::package::Inheritable;
+use super::target::{CudaSpec, Dependency, Target};
+
+/// The root manifest's `[workspace]`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WorkspaceTable {
+    /// Globs of the members' folders.
+    pub members: Vec<String>,
+    /// Globs of folders that are no members.
+    pub exclude: Vec<String>,
+    /// Globs of the members that commands in the root act on; all where it is empty.
+    pub default_members: Vec<String>,
+    /// `[workspace.package]`.
+    pub package: BTreeMap<&'static str, Text>,
+    /// `[workspace.targets]`.
+    pub targets: BTreeMap<String, Target>,
+    /// `[workspace.toolchain]`.
+    pub cuda: Option<CudaSpec>,
+    /// `[workspace.dependencies]`; paths are relative to the root.
+    pub dependencies: BTreeMap<String, Dependency>,
+}
+
+/// `[package]` as written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PackageTable {
+    /// Its name.
+    pub name: Text,
+    /// Its version.
+    pub version: Option<Inheritable<Text>>,
+    /// Its license.
+    pub license: Option<Inheritable<Text>>,
+    /// The oldest kforge that can build it.
+    pub kforge: Option<Inheritable<Text>>,
+}

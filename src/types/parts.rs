@@ -1,0 +1,48 @@
+// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+
+/// Code that enters keys.
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        name: "types/documents",
+        files: &[
+            "record/inspection.rs",
+            "record/observation.rs",
+            "record/params.rs",
+            "record/peaks.rs",
+            "record/profile.rs",
+            "record/result.rs",
+            "record/spec.rs",
+            "record/timing.rs",
+            "record/verdict.rs",
+        ],
+        packages: &["serde", "serde_json"],
+    },
+    Part {
+        name: "types/problems",
+        files: &[
+            "model/bound.rs",
+            "model/coordinates.rs",
+            "model/dtype.rs",
+            "model/grid.rs",
+            "model/operator.rs",
+            "model/tensor_map.rs",
+            "model/tolerance.rs",
+            "model/launch.rs",
+        ],
+        packages: &[],
+    },
+    Part { name: "types/methods", files: &["model/method.rs"], packages: &[] },
+    Part { name: "types/metrics", files: &["record/metric.rs"], packages: &[] },
+    Part { name: "types/limits", files: &["model/limits.rs"], packages: &[] },
+    Part { name: "types/search", files: &["model/search.rs", "record/search.rs"], packages: &[] },
+    Part { name: "types/rounds", files: &["record/round.rs"], packages: &[] },
+    // Grids that depend on the device are computed where they are launched.
+    Part { name: "types/expressions", files: &["model/expr"], packages: &["minijinja"] },
+];
+
+/// Code that no key holds, and why.
+#[cfg(test)]
+pub(crate) const APART: &[(&str, &str)] = &[
+    ("model", "what it makes of a manifest is in the parameters; what steps compute with is listed"),
+    ("record", "names, events and classes of devices; what is in documents is listed"),
+];

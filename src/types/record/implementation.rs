@@ -1,0 +1,90 @@
+//! kforge's own code as an input: what does a step enters its key by content, so that another kforge that would do it otherwise does it again, and one that
+//! would not, does not. Knows digests; does not know files.
+//!
+//! # What is digested, and why
+//!
+//! The build script of each package (`build/package.rs`) digests the parts of its code that its `parts.rs` lists; a table of the program says which parts do
+//! which steps. A file of Rust counts by its tokens without comments, documentation and unit tests; any other file by its bytes. Packages count by version and
+//! checksum, with all that they need, as `Cargo.lock` has them.
+//!
+//! | left out | why |
+//! |---|---|
+//! | steps that observe a device | an observation costs a device and has to outlive an upgrade: the protocol in its parameters is raised by hand, and its record names the kforge that made it |
+//! | code that only carries (`engine`, `process`), and what stands above the steps (`report`, `cli`) | they look into no result |
+//! | planning (`model`, `plan`) | all that it decides is in the parameters and inputs |
+//! | the Rust compiler | the language fixes what floating-point operations give |
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{Platform, StepKind};
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::encode::{FieldWriter, Hasher};
+
+/// A part of kforge's code: its name, its digest, and how many bytes were hashed.
+pub type Part = (&'static str, [u8; 32], u64);
+
+/// Which parts do the steps of a kind on a platform, by name.
+pub type Work = (StepKind, Platform, &'static [&'static str]);
+
+/// Separates these digests from every other use of blake3.
+const CONTEXT: &str = "kforge 2026-11 implementation v2";
+
+/// The code that does each step.
+#[derive(Debug, Clone, Default)]
+pub struct Implementations(BTreeMap<(StepKind, Platform), Digest>);
+
+impl Implementations {
+    /// Those of `work`, made of `parts`.
+    ///
+    /// # Panics
+    /// Work names a part that is not there, which is a bug of the table.
+    pub fn new(work: &[Work], parts: &[Part]) -> Self {
+        let part = |name: &&str| {
+            parts
+                .iter()
+                .find(|(known, ..)| known == name)
+                .unwrap_or_else(|| panic!("BUG: no part `{name}` of the code"))
+        };
+        let of = |names: &[&str]| {
+            let mut hasher = Hasher::new(CONTEXT);
+            for (name, hash, size) in names.iter().map(part) {
+                hasher.field(name, b'b', hash, &String::new);
+                hasher.field(name, b'i', &size.to_le_bytes(), &String::new);
+            }
+            hasher.finish()
+        };
+        Implementations(work.iter().map(|(kind, platform, names)| ((*kind, *platform), of(names))).collect())
+    }
+
+    /// The code that does a step of that kind with these parameters; none where a protocol in the parameters stands for it.
+    pub fn of(&self, kind: StepKind, params: &Value) -> Option<Digest> {
+        self.0.get(&(kind, Platform::of(params))).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_counts_for_the_work_that_names_it_and_for_no_other() {
+        let work: [Work; 3] = [
+            (StepKind::Judge, Platform::Any, &["a"]),
+            (StepKind::Compile, Platform::Cpu, &["a", "b"]),
+            (StepKind::Compile, Platform::Device, &["b"]),
+        ];
+        let with = |a: u8, b: u64| Implementations::new(&work, &[("a", [a; 32], 1), ("b", [9; 32], b)]);
+        let (plain, other_a, other_b) = (with(1, 1), with(2, 1), with(1, 2));
+        let of = |all: &Implementations, kind, arch: &str| all.of(kind, &serde_json::json!({ "arch": arch }));
+        let judge = |all: &Implementations| all.of(StepKind::Judge, &Value::Null);
+        assert_ne!(judge(&plain), judge(&other_a));
+        assert_eq!(judge(&plain), judge(&other_b));
+        for (arch, by_a) in [("cpu", true), ("sm_90a", false)] {
+            assert_eq!(of(&plain, StepKind::Compile, arch) != of(&other_a, StepKind::Compile, arch), by_a, "{arch}");
+            assert_ne!(of(&plain, StepKind::Compile, arch), of(&other_b, StepKind::Compile, arch), "{arch}");
+        }
+        assert_eq!(of(&plain, StepKind::Verify, "sm_90a"), None);
+    }
+}

@@ -1,0 +1,39 @@
+//! What is said and kept: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
+//! Values only: knows no files, clock or processes, and computes nothing but names.
+
+pub mod answer;
+pub mod candidate;
+pub mod class;
+pub mod event;
+#[cfg(test)]
+mod golden;
+pub mod implementation;
+pub mod inspection;
+pub mod kind;
+pub mod metric;
+pub mod observation;
+pub mod params;
+pub mod peaks;
+pub mod profile;
+pub mod result;
+pub mod round;
+pub mod search;
+pub mod spec;
+#[doc(hidden)]
+pub mod testing;
+pub mod timing;
+pub mod verdict;
+
+pub use class::{DeviceClass, Provenance};
+pub use implementation::Implementations;
+pub use inspection::{FunctionFacts, Inspection};
+pub use kind::{Platform, StepKind};
+pub use observation::{
+    Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
+};
+pub use result::{Note, StepResult};
+pub use spec::{Form, Input, Spec};
+pub use verdict::{Outcome, Unknown, Verdict};
+
+/// The version of the formats this program writes into events, evidence and reports.
+pub const FORMAT_VERSION: u32 = 1;

@@ -1,0 +1,37 @@
+//! What a step leaves behind: its outputs by content, its verdict, and what to tell people again whenever it is fresh.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Verdict;
+use kforge_foundation::base::{Digest, Severity};
+
+/// A message of a step: a compiler's warning, a finding. Shown again when the step is fresh.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Note {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable code: room, then kind.
+    pub code: String,
+    /// The message, possibly several lines; tools' own words verbatim.
+    pub message: String,
+}
+
+/// What a step leaves behind. The same for the same key, but for measurements.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StepResult {
+    /// Outputs by name. Only these are read by other steps.
+    pub outputs: BTreeMap<String, Digest>,
+    /// What it says, for the kinds that judge.
+    pub verdict: Option<Verdict>,
+    /// To be shown again.
+    #[serde(default)]
+    pub notes: Vec<Note>,
+    /// One line for people: `42 registers, 0 spills`.
+    #[serde(default)]
+    pub summary: String,
+    /// How long it took when it ran, in milliseconds. No step reads it.
+    #[serde(default)]
+    pub duration_ms: u64,
+}

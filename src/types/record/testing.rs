@@ -1,0 +1,30 @@
+//! Values that tests of several packages start from. Knows nothing that a kernel or a device gave.
+
+use std::collections::BTreeMap;
+
+use super::params::{Compiler, VerifyParams};
+use crate::model::Problem;
+
+/// A verification that launches nothing, of no trial.
+pub fn verification(arch: &str, problem: Problem) -> VerifyParams {
+    VerifyParams {
+        arch: arch.into(),
+        compiler: Compiler::Auto,
+        problem,
+        entries: vec![],
+        launches: vec![],
+        workspaces: vec![],
+        constants: vec![],
+        trials: vec![],
+        compare: BTreeMap::new(),
+        scaled: vec![],
+        count_beyond: BTreeMap::new(),
+        protocol: 1,
+        host: None,
+        sanitize: vec![],
+        samples: None,
+        only: None,
+        flops_min: None,
+        bytes: None,
+    }
+}

@@ -1,0 +1,370 @@
+//! The verify step on `cpu`: trial after trial into an observation. Knows the step's parameters and the order of things; reads no tolerance but those to
+//! count elements beyond.
+
+use std::collections::BTreeMap;
+
+use super::buffers::{self, Manner, Placed};
+use super::runs::{Candidate, run_candidate};
+use kforge_emulator::keeps_state;
+use kforge_foundation::base::{Severity, count};
+use kforge_harness::compare::spread;
+use kforge_harness::compilers;
+use kforge_harness::confine;
+use kforge_harness::layout::{After, POISONS};
+use kforge_harness::memory_file::MemoryFile;
+use kforge_harness::message::{Response, RunnerTrial, ThreadOrder};
+use kforge_harness::observer::{Against, Left, Observer};
+use kforge_harness::oracle::{Named, Source};
+use kforge_harness::reports::Heard;
+use kforge_harness::task::{Task, failed};
+use kforge_numerics::reference::float::gather_strided;
+use kforge_numerics::reference::oracle::OracleOutput;
+use kforge_types::model::bound::{Arg, Launch};
+use kforge_types::model::grid;
+use kforge_types::record::params::{Compiler, Expected, Trial, VerifyParams};
+use kforge_types::record::{Determinism, Finding, FindingKind, Note, TrialObserved, Verdict};
+
+/// Threads of a launch from which on more than one thread of the host is used.
+const WORTH_SHARING: u64 = 1 << 16;
+/// Most threads of the host for one candidate.
+const MOST_THREADS: usize = 8;
+/// What shared memory is filled with, by kind of poison.
+const SHARED_POISONS: [u8; 2] = [0xff, 0x5a];
+/// Bytes of printed text that are shown.
+const SHOWN: usize = 4096;
+
+/// Does a verify step on `cpu`.
+pub fn run(task: &Task) -> Response {
+    verify(task).unwrap_or_else(|response| response)
+}
+
+/// One way of running a trial.
+struct Run {
+    order: ThreadOrder,
+    manner: Manner,
+    /// What shared memory is filled with.
+    shared: u8,
+    /// What is added to the name of the distribution.
+    said: &'static str,
+}
+
+/// The runs of a trial. Sides of the guard page alternate, and over the trials each order meets each side.
+fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
+    let side = trial.trial.is_multiple_of(2);
+    let run = |order, set: usize, guard_after, said| {
+        let manner = Manner { poison: POISONS[set], guard_after };
+        Run { order, manner, shared: SHARED_POISONS[set], said }
+    };
+    [
+        run(ThreadOrder::Forward, 0, side, ""),
+        run(ThreadOrder::Reversed, 1, !side, ", threads reversed"),
+        run(ThreadOrder::Random(order_seed(trial.seed)), 0, side, ", threads shuffled"),
+    ]
+}
+
+/// The seed of the shuffled order. The runner is told it, and the trial's own seed must not follow from it: inputs and so expectations are made of that.
+fn order_seed(seed: u64) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"thread order").update(&seed.to_le_bytes());
+    let mut eight = [0; 8];
+    hasher.finalize_xof().fill(&mut eight);
+    u64::from_le_bytes(eight)
+}
+
+fn verify(task: &Task) -> Result<Response, Response> {
+    let params: VerifyParams = task.params()?;
+    let check = match params.compiler {
+        Compiler::EmulatorCheck => true,
+        Compiler::EmulatorPlain => false,
+        _ => return Err(failed("a verify step on `cpu` needs a binary built for the emulator")),
+    };
+    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(5);
+    if most > task.memory_limit {
+        let why = format!(
+            "its buffers take {most} bytes of memory, the limit is {} (setting `build.memory-limit`)",
+            task.memory_limit
+        );
+        return Err(Response::Unavailable { why });
+    }
+    compilers::permitted(task, "kernels")?;
+    let binary = task.read("binary")?;
+    let launches = grid::emulated(&params.launches);
+    let candidate = Candidate {
+        binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
+        bytes: &binary,
+        entries: &params.entries,
+        check,
+        launches: launches.as_deref().unwrap_or_default(),
+        constants: &params.constants,
+        threads: threads(launches.as_deref().unwrap_or_default()),
+        memory: task.memory_limit,
+    };
+    let mut judge = Judge::new(task, &params, candidate);
+    if let Some(what) = unemulated(&params.launches) {
+        judge.observer.seen.not_emulated = Some(what);
+        judge.stop = true;
+    }
+    if let Err(why) = &launches {
+        judge.observer.find(Finding::new(FindingKind::LaunchRefused, why.clone()));
+        judge.stop = true;
+    }
+    for trial in &params.trials {
+        if judge.stop {
+            break;
+        }
+        judge.trial(trial)?;
+    }
+    judge.finish()
+}
+
+/// What of the launches no emulator does, whatever the kernel's code is.
+fn unemulated(launches: &[Launch]) -> Option<String> {
+    launches.iter().find_map(|launch| match launch {
+        Launch::Kernel(k) => {
+            let at = k.args.iter().position(|arg| matches!(arg, Arg::TensorMap(_)))?;
+            Some(format!("a tensor map, argument {} of `{}`", at + 1, k.entry))
+        }
+        Launch::Memset { .. } => None,
+    })
+}
+
+fn threads(launches: &[Launch]) -> u32 {
+    let of = |launch: &Launch| match launch {
+        Launch::Kernel(k) => k.grid.iter().chain(&k.block).map(|n| u64::from(*n)).product(),
+        Launch::Memset { .. } => 0,
+    };
+    let most: u64 = launches.iter().map(of).max().unwrap_or(0);
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get()).min(MOST_THREADS);
+    if most < WORTH_SHARING { 1 } else { cores as u32 }
+}
+
+struct Judge<'a> {
+    task: &'a Task,
+    params: &'a VerifyParams,
+    candidate: Candidate<'a>,
+    /// Inputs of the trial before, until a kernel that can keep something between launches was launched on both.
+    before: Option<Named>,
+    observer: Observer<'a>,
+    notes: Vec<Note>,
+    /// A failure that may pass, such as a time-out.
+    passing: Option<String>,
+    /// Set when a crash or a refusal makes further trials pointless.
+    stop: bool,
+}
+
+impl<'a> Judge<'a> {
+    fn new(task: &'a Task, params: &'a VerifyParams, candidate: Candidate<'a>) -> Self {
+        let ran_as = if candidate.check { "check" } else { "plain" }.to_string();
+        let observer = Observer::new(task, params, true, ran_as, "the order of threads");
+        Judge { task, params, candidate, before: None, observer, notes: vec![], passing: None, stop: false }
+    }
+
+    fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
+        let problem = &self.params.problem;
+        let source = Source::new(self.task, problem);
+        let inputs = source.inputs(trial)?;
+        let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
+        let expected = source.recall(&expected, &inputs)?;
+        let runs = runs(trial);
+        let mut sealed = BTreeMap::new();
+        let make = |run: &Run, sealed: &mut _| {
+            buffers::make(problem, &self.params.workspaces, &inputs, run.manner, sealed)
+                .map_err(|e| failed(format!("cannot make buffers: {e}")))
+        };
+        let placed = runs.iter().map(|run| make(run, &mut sealed)).collect::<Result<Vec<_>, _>>()?;
+        let mut ended = vec![];
+        for (run, placed) in runs.iter().zip(&placed) {
+            let heard = self.run(&[(run, placed)])?;
+            self.hear(&heard);
+            self.damage(placed, heard.not_emulated.is_empty())?;
+            // Other runs than these left outputs half made: they say nothing.
+            if heard.is_whole() {
+                ended.push((run, placed));
+            }
+            if !heard.orderly {
+                break;
+            }
+        }
+        self.stop |= ended.len() < runs.len();
+        self.compare(trial, &inputs, &expected, &ended)?;
+        if !self.stop && keeps_state(self.candidate.bytes, self.params.entries.len()) {
+            match self.before.take() {
+                None if self.observer.seen.trials.iter().all(|seen| seen.trial == trial.trial) => {
+                    self.before = Some(inputs)
+                }
+                None => {}
+                Some(before) => self.again(trial, &before, (&inputs, &expected), ended[0])?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Launches the kernel on the inputs of the trial `before` and then, with its variables as that left them and buffers where they lay, on those of this
+    /// one. What comes must be what came alone, `alone`: a device launches a loaded kernel many times.
+    fn again(
+        &mut self,
+        trial: &Trial,
+        before: &Named,
+        (inputs, expected): (&Named, &OracleOutput),
+        (run, alone): (&Run, &Vec<Placed<'_>>),
+    ) -> Result<(), Response> {
+        let (problem, workspaces) = (&self.params.problem, &self.params.workspaces);
+        let make = |inputs| buffers::make(problem, workspaces, inputs, run.manner, &mut BTreeMap::new());
+        let made = make(before).and_then(|first| Ok((first, make(inputs)?)));
+        let (first, second) = made.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
+        let heard = self.run(&[(run, &first), (run, &second)])?;
+        self.hear(&heard);
+        self.damage(&second, heard.not_emulated.is_empty())?;
+        if !heard.is_whole() {
+            self.stop = true;
+            return Ok(());
+        }
+        let read = |one: &Placed<'_>| one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")));
+        for (alone, after) in alone.iter().zip(&second) {
+            let Some(tensor) = after.written() else { continue };
+            let (was, is) = (read(alone)?.bytes, read(after)?.bytes);
+            if was == is {
+                continue;
+            }
+            let (was, is) =
+                (gather_strided(tensor, &was).map_err(failed)?, gather_strided(tensor, &is).map_err(failed)?);
+            let outputs = vec![self.observer.observe(tensor, inputs, expected, &is)?];
+            let distribution = format!("{}, after another launch", trial.distribution);
+            self.observer.seen.trials.push(TrialObserved { trial: trial.trial, distribution, outputs });
+            if spread(tensor.dtype, &was, &is).1 && self.observer.by_element(tensor) {
+                let name = &tensor.name;
+                let message = format!(
+                    "`{name}` is something else after a launch on other inputs (trial {}): the kernel keeps something between launches",
+                    trial.trial
+                );
+                let finding = Finding::new(FindingKind::KeepsState, message);
+                self.observer.find(Finding { buffer: Some(name.clone()), ..finding });
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the candidate in a process that has these runs' buffers and no others: once, or a second time from where the first left it.
+    fn run(&self, runs: &[(&Run, &Vec<Placed<'_>>)]) -> Result<Heard, Response> {
+        let of = |(at, (run, placed)): (usize, &(&Run, &Vec<Placed<'_>>))| RunnerTrial {
+            buffers: placed.iter().map(|one| one.shared.clone()).collect(),
+            goes_on: at > 0,
+            order: run.order,
+            guard_after: run.manner.guard_after,
+            poison: run.shared,
+        };
+        let request: Vec<RunnerTrial> = runs.iter().enumerate().map(of).collect();
+        let files: Vec<MemoryFile> =
+            runs.iter().flat_map(|(_, placed)| placed.iter()).map(|one| one.file.clone()).collect();
+        // Its own time from the start of its own process: making inputs, expectations and comparing are not its doing.
+        let time = self.task.run_limit.saturating_mul(runs.len() as u32);
+        let ran = run_candidate(&self.candidate, request, &files, time).map_err(failed)?;
+        if let Some(why) = ran.heard.refused {
+            return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
+        }
+        if !ran.heard.unconfined.is_empty() && !self.task.allow_unconfined {
+            return Err(Response::Unavailable { why: confine::refusal("kernels", &ran.heard.unconfined) });
+        }
+        Ok(ran.heard)
+    }
+
+    /// Takes over what a runner said.
+    fn hear(&mut self, heard: &Heard) {
+        // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
+        heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
+        if let Some(what) = heard.not_emulated.first() {
+            self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
+        }
+        if self.notes.is_empty() {
+            self.notes.extend(text_note("verify.printed", &heard.printed));
+        }
+        if heard.passing.is_some() {
+            self.passing.clone_from(&heard.passing);
+        }
+        if self.observer.seen.unconfined.is_empty() {
+            self.observer.seen.unconfined.clone_from(&heard.unconfined);
+        }
+    }
+
+    /// What a run did around and to its buffers, whatever became of it. A workspace that must be zero again can be only if the run got to its end.
+    fn damage(&mut self, placed: &[Placed<'_>], ended: bool) -> Result<(), Response> {
+        for one in placed {
+            for finding in one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")))?.findings {
+                if ended || finding.kind != FindingKind::WorkspaceDirty {
+                    self.observer.find(finding);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every output of every run that ended well, and compares it whole.
+    fn compare(
+        &mut self,
+        trial: &Trial,
+        inputs: &Named,
+        expected: &OracleOutput,
+        ended: &[(&Run, &Vec<Placed<'_>>)],
+    ) -> Result<(), Response> {
+        let mut after: Vec<Vec<After>> = vec![];
+        for (_, placed) in ended {
+            let read = placed.iter().map(Placed::after).collect::<Result<Vec<_>, _>>();
+            after.push(read.map_err(|e| failed(format!("cannot read buffers back: {e}")))?);
+        }
+        let lefts: Vec<Left<'_>> = ended
+            .iter()
+            .zip(&after)
+            .map(|((run, placed), after)| {
+                let written = placed
+                    .iter()
+                    .zip(after)
+                    .filter_map(|(one, after)| Some((one.written()?, after.bytes.as_slice().into())));
+                Left { said: run.said, poison: run.manner.poison, outputs: written.collect() }
+            })
+            .collect();
+        self.observer.compare(trial, &Against::Made(inputs, expected), &lefts)
+    }
+
+    fn finish(mut self) -> Result<Response, Response> {
+        // Where anything failed, that repeated runs agree says nothing.
+        if self.stop && self.observer.seen.determinism == Determinism::Stable {
+            self.observer.seen.determinism = Determinism::Unknown;
+        }
+        self.task.write_document("observation", &self.observer.seen)?;
+        let (trials, found) = (self.params.trials.len(), self.observer.seen.findings.len());
+        let summary = match (&self.observer.seen.not_emulated, found) {
+            (_, 1..) => format!("{}, emulated ({})", count(found, "finding"), self.observer.seen.ran_as),
+            (Some(what), 0) => format!("not emulated: {what}"),
+            (None, 0) => {
+                format!("{} in 3 thread orders, emulated ({})", count(trials, "trial"), self.observer.seen.ran_as)
+            }
+        };
+        let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
+        Ok(Response::Done { verdict, notes: self.notes, summary, forget })
+    }
+}
+
+/// A note with some text, its beginning, if there is any.
+fn text_note(code: &str, text: &str) -> Vec<Note> {
+    let text = text.trim();
+    let end = (0..=text.len().min(SHOWN)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let message = text[..end].to_string();
+    let note = Note { severity: Severity::Note, code: code.to_string(), message };
+    if text.is_empty() { vec![] } else { vec![note] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_of_the_thread_order_does_not_give_the_trials_away() {
+        // A pinned value: a change of it changes what is run, and must be meant.
+        let hash = blake3::hash(b"thread order\x07\0\0\0\0\0\0\0");
+        assert_eq!(order_seed(7).to_le_bytes(), hash.as_bytes()[..8]);
+        let trial = Trial { trial: 0, seed: 7, distribution: "normal".into() };
+        let orders = runs(&trial).map(|run| run.order);
+        assert!(!orders.contains(&ThreadOrder::Random(7)));
+        assert!(orders.contains(&ThreadOrder::Random(order_seed(7))));
+    }
+}

@@ -1,0 +1,84 @@
+//! Which files a file uses, by following its paths through re-exports to where they are defined. Knows packages; does not know what may use what.
+//!
+//! A file goes by its name below `src`: `numerics/measure/judge.rs`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::packages::{PACKAGES, Package, src};
+use crate::paths::{mentions, module, tokens};
+
+/// The files that define what the code of a file names; its unit tests do not count.
+pub(crate) fn used(file: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(src().join(file)).unwrap();
+    let (own, inside) = file.split_once('/').unwrap();
+    // Unit tests stand at the end.
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    mentions(code, &module(Path::new(inside))).iter().flat_map(|(path, _)| leads_to(path, own, 4)).collect()
+}
+
+/// The package of a path and the path from its root; the path begins with `crate`, in the package of that name, or with a package.
+fn at<'p>(path: &'p [String], own: &str) -> Option<(&'static Package, &'p [String])> {
+    let package = PACKAGES.iter().find(|package| match path[0].as_str() {
+        "crate" => package.name == own,
+        other => package.crate_name == other,
+    });
+    package.map(|package| (package, &path[1..]))
+}
+
+/// The file of a module of a package, by its name below `src`, if there is one.
+fn file_of(package: &Package, path: &[String]) -> Option<String> {
+    let joined = path.join("/");
+    let names = [format!("{joined}.rs"), format!("{joined}/mod.rs"), "lib.rs".to_string()];
+    let name = names.into_iter().take(if path.is_empty() { 3 } else { 2 }).find(|f| package.folder().join(f).is_file());
+    name.map(|name| format!("{}/{name}", package.name))
+}
+
+/// Where the names of a module's `pub use` lead: `(name, path from the root)`.
+fn exports(text: &str, module: &[String]) -> Vec<(String, Vec<String>)> {
+    let tokens = tokens(text);
+    let words: Vec<&str> = tokens.iter().map(|t| t.0.as_str()).collect();
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        if words[at] != "use" || at == 0 || words[at - 1] != "pub" && words[at - 1] != ")" {
+            continue;
+        }
+        let end = at + words[at..].iter().position(|w| *w == ";").unwrap_or(0);
+        let mut path: Vec<String> = module.to_vec();
+        let mut next = at + 1;
+        while next + 1 < end && words[next + 1] == "::" {
+            match words[next] {
+                "self" => {}
+                "crate" => path.clear(),
+                part => path.push(part.to_string()),
+            }
+            next += 2;
+        }
+        for word in words[next..end].iter().filter(|w| w.chars().all(|c| c.is_alphanumeric() || c == '_')) {
+            found.push((word.to_string(), path.iter().cloned().chain([word.to_string()]).collect()));
+        }
+    }
+    found
+}
+
+/// The files in which what a path names is defined.
+fn leads_to(path: &[String], own: &str, depth: u8) -> Vec<String> {
+    let Some((package, path)) = at(path, own) else { return vec![] };
+    let found = (0..=path.len()).rev().find_map(|n| file_of(package, &path[..n]).map(|f| (n, f)));
+    let Some((length, file)) = found else { return vec![] };
+    let text = fs::read_to_string(src().join(&file)).unwrap();
+    match path.get(length) {
+        Some(name) if depth > 0 => {
+            let through = exports(&text, &path[..length]).into_iter().find(|(n, _)| n == name);
+            match through {
+                Some((_, to)) if to[..] != path[..] => {
+                    let from_root: Vec<String> = std::iter::once("crate".to_string()).chain(to).collect();
+                    leads_to(&from_root, package.name, depth - 1)
+                }
+                _ => vec![file],
+            }
+        }
+        _ => vec![file],
+    }
+}

@@ -1,0 +1,83 @@
+//! The packages of the workspace: where they lie, how code names them, and what of them does steps. Knows `parts.rs` of each; decides nothing.
+
+use std::path::{Path, PathBuf};
+
+#[path = "../../build/package.rs"]
+pub(crate) mod digest;
+
+use digest::Part;
+
+/// A package of the workspace.
+pub(crate) struct Package {
+    /// The folder below `src`; `cli` for the root package's own code.
+    pub(crate) name: &'static str,
+    /// What code of other packages calls it.
+    pub(crate) crate_name: &'static str,
+    /// Whether it has several rooms, each a folder.
+    pub(crate) rooms: bool,
+    /// What of it enters keys.
+    pub(crate) parts: &'static [Part],
+    /// What of it does not, and why.
+    pub(crate) apart: &'static [(&'static str, &'static str)],
+}
+
+/// The `parts.rs` of a package.
+macro_rules! parts {
+    ($($name:ident),*) => { $(mod $name {
+        use super::Part;
+        include!(concat!("../../src/", stringify!($name), "/parts.rs"));
+    })* };
+}
+
+parts!(foundation, types, numerics, project, harness, emulator, cuda, worker, pipeline);
+
+macro_rules! package {
+    ($name:ident, $rooms:literal) => {
+        Package {
+            name: stringify!($name),
+            crate_name: concat!("kforge_", stringify!($name)),
+            rooms: $rooms,
+            parts: $name::PARTS,
+            apart: $name::APART,
+        }
+    };
+}
+
+/// All but the root package, which does no step.
+pub(crate) const PACKAGES: &[Package] = &[
+    package!(foundation, true),
+    package!(types, true),
+    package!(numerics, true),
+    package!(project, true),
+    Package {
+        name: "engine",
+        crate_name: "kforge_engine",
+        rooms: false,
+        parts: &[],
+        apart: &[(".", "carries specs and results, and looks into neither")],
+    },
+    package!(harness, false),
+    package!(emulator, false),
+    package!(cuda, false),
+    package!(worker, false),
+    package!(pipeline, true),
+];
+
+impl Package {
+    /// Its folder.
+    pub(crate) fn folder(&self) -> PathBuf {
+        src().join(self.name)
+    }
+}
+
+/// Every file of Rust below a folder.
+pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
+    let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().map(Result::unwrap);
+    let files = walk.filter(|e| e.file_type().is_file()).map(walkdir::DirEntry::into_path);
+    files.filter(|path| path.extension().is_some_and(|e| e == "rs")).collect()
+}
+
+/// The folder of sources.
+pub(crate) fn src() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
