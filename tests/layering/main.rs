@@ -12,6 +12,7 @@ mod implementation;
 mod imports;
 mod packages;
 mod paths;
+mod protocols;
 
 use packages::{PACKAGES, Package, sources, src};
 use paths::{mentions, tokens};
