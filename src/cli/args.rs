@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use kforge_project::workspace::select::Words;
+
 mod build;
 mod improve;
 mod itself;
@@ -126,6 +128,21 @@ pub struct Select {
     /// Targets to act on: a name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub target: Vec<String>,
+}
+
+impl Select {
+    /// The words as operations take them.
+    pub fn words(&self) -> Words {
+        Words {
+            packages: self.package.clone(),
+            workspace: self.workspace,
+            exclude: self.exclude.clone(),
+            kernels: self.kernel.clone(),
+            operators: self.operator.clone(),
+            shapes: self.shape.clone(),
+            targets: self.target.clone(),
+        }
+    }
 }
 
 /// What to do.

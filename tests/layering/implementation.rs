@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
-use kforge::cli::session::implementation::{WORK, parts};
+use kforge::ops::implementation::{WORK, parts};
 use kforge::record::Platform;
 use kforge::record::implementation::Work;
 

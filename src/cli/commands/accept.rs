@@ -3,16 +3,16 @@
 
 mod file;
 
-use std::sync::atomic::AtomicBool;
-
-use super::count;
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::{AcceptArgs, Select};
-use crate::cli::exit::Exit;
-use crate::cli::session::build::{Packages, Ready};
-use crate::cli::session::open::make_target;
-use crate::cli::session::rounds::Seat;
-use crate::cli::session::standing::Stands;
-use crate::cli::session::{Context, Opened};
+use crate::cli::exit::{Exit, Failure};
+use kforge_foundation::base::count;
+use kforge_ops::session::Opened;
+use kforge_ops::session::build::{Packages, Ready};
+use kforge_ops::session::open::make_target;
+use kforge_ops::session::rounds::Seat;
+use kforge_ops::session::standing::Stands;
 use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::changes::{self, Change};
 use kforge_project::workspace::lockfile::{self, FILE_NAME, Lockfile, LockfileError, Pin};
@@ -34,7 +34,7 @@ struct Plan {
 const ACCEPTED: &str = "Accepted";
 
 /// Runs the command.
-pub fn run(context: &Context, args: &AcceptArgs) -> Result<Exit, Exit> {
+pub fn run(context: &Context, args: &AcceptArgs) -> Ran {
     let words = Select {
         package: args.package.clone(),
         kernel: vec![args.kernel.clone()],
@@ -45,20 +45,20 @@ pub fn run(context: &Context, args: &AcceptArgs) -> Result<Exit, Exit> {
     let _lock = match args.dry_run {
         true => vec![],
         false => {
-            let opened = context.open()?;
+            let opened = context.session.open()?;
             let target = &opened.target;
             make_target(target).map_err(|e| context.fail(&e.to_string()))?;
-            context.lock(&opened, &AtomicBool::new(false))?
+            context.session.lock(&opened)?
         }
     };
-    let looking = context.look(&words, Goal::Build)?;
+    let looking = context.session.look(&words.words(), Goal::Build)?;
     if args.undo {
         let plan = undone(context, &looking.opened.workspace, args)?;
         return write(context, &looking.opened.workspace, plan, args.dry_run);
     }
-    let (plan, workspace) = looking.plan_of(context, |opened, packages, ready| {
+    let (plan, workspace) = looking.plan_of(&context.session, |opened, packages, ready| {
         let plan = accepted(context, opened, packages, ready, args)?;
-        Ok((plan, opened.workspace.clone()))
+        Ok::<_, Failure>((plan, opened.workspace.clone()))
     })?;
     write(context, &workspace, plan, args.dry_run)
 }
@@ -70,10 +70,11 @@ fn accepted(
     packages: &Packages,
     ready: &Ready<'_>,
     args: &AcceptArgs,
-) -> Result<Plan, Exit> {
+) -> Result<Plan, Failure> {
     let (member, kernel) = named(context, packages, args)?;
-    let known = ready
-        .with_services(context, opened, |services| kforge_engine::known(ready.graph.clone(), &ready.options, services));
+    let known = ready.with_services(&context.session, opened, |services| {
+        kforge_engine::known(ready.graph.clone(), &ready.options, services)
+    });
     let standing = ready.standing(&known);
     let of_types = |types: &str| args.types.is_empty() || args.types.iter().any(|t| t == types);
     let mut all: Vec<Stands> = vec![];
@@ -83,7 +84,7 @@ fn accepted(
             match found {
                 Ok(stands) if stands.seat == seat => all.push(stands.clone()),
                 Err((of, why)) if *of == seat => {
-                    return Err(context.fail(&format!("nothing of {} can be accepted: {why}", name(&seat))));
+                    return Err(context.fail(&format!("nothing of {} can be accepted: {why}", name(&seat))).into());
                 }
                 _ => {}
             }
@@ -93,14 +94,14 @@ fn accepted(
             let exit = context.fail(&format!("who is champion of {} is not known{first}", name(&seat)));
             let optimize = kernel.rounds.as_ref().map(|_| format!(", or `kforge optimize {}`", kernel.name));
             context.console.err(&format!("help: run `kforge build`{} first\n", optimize.unwrap_or_default()));
-            return Err(exit);
+            return Err(exit.into());
         }
     }
     if all.is_empty() {
         let known = member.package.operator(&kernel.operator).map(|o| o.choices()).unwrap_or_default();
         let known: Vec<String> = known.iter().map(|c| format!("`{}`", c.label)).collect();
         context.console.error(&format!("kernel `{}` has no such types: expected {}", kernel.name, known.join(", ")));
-        return Err(Exit::NothingSelected);
+        return Err(Exit::NothingSelected.into());
     }
     for stands in &all {
         sound(context, member, stands)?;
@@ -117,7 +118,7 @@ fn accepted(
                 kernel.name, kernel.source
             ));
             context.console.err("help: without `--as` and `--name` it is pinned\n");
-            return Err(exit);
+            return Err(exit.into());
         }
         for stands in &all {
             told.push(line(stands, "in kforge.lock"));
@@ -134,7 +135,7 @@ fn accepted(
         context.console.err(
             "help: `--target` (or `--types`) takes that of one for all; with `--name NEW` besides, it becomes a kernel of its own for that target\n",
         );
-        return Err(exit);
+        return Err(exit.into());
     };
     let files = file::files(context, &opened.workspace, member, (kernel, ready), &all, args)?;
     let source = files.source.clone();
@@ -175,33 +176,37 @@ fn others(member: &Member, kernel: &Kernel, accepted: &Kernel, all: &[Stands], l
 }
 
 /// Refuses what stands without having been verified, or timed where times are taken.
-fn sound(context: &Context, member: &Member, stands: &Stands) -> Result<(), Exit> {
+fn sound(context: &Context, member: &Member, stands: &Stands) -> Result<(), Failure> {
     let who = format!("{}, champion of {}{},", variant(&stands.build.label), name(&stands.seat), stands.stands_for);
     if let Err(why) = &stands.verified {
-        return Err(context.fail(&format!("{who} is not verified: {why}")));
+        return Err(context.fail(&format!("{who} is not verified: {why}")).into());
     }
     let arch = member.package.targets.get(&stands.seat.target).map(|t| &t.arch);
     if stands.provisional && arch != Some(&Arch::Cpu) {
         let exit = context.fail(&format!("{who} is provisional: no device has timed it"));
         context.console.err("help: build where there is such a device, or import evidence of one\n");
-        return Err(exit);
+        return Err(exit.into());
     }
     Ok(())
 }
 
 /// The kernel that the command names.
-fn named<'p>(context: &Context, packages: &'p Packages, args: &AcceptArgs) -> Result<(&'p Member, &'p Kernel), Exit> {
+fn named<'p>(
+    context: &Context,
+    packages: &'p Packages,
+    args: &AcceptArgs,
+) -> Result<(&'p Member, &'p Kernel), Failure> {
     let members = packages.all().filter_map(|p| packages.member(&p.name));
     let mut found = members.filter_map(|m| Some((m, m.package.kernel(&args.kernel)?)));
     match (found.next(), found.next()) {
         (Some(one), None) => Ok(one),
         (Some(_), Some(_)) => {
             context.console.error(&format!("several packages have a kernel `{}`: choose with `-p`", args.kernel));
-            Err(Exit::Usage)
+            Err(Exit::Usage.into())
         }
         (None, _) => {
             context.console.error(&format!("`{}` is no kernel's name: expected the name of one kernel", args.kernel));
-            Err(Exit::NothingSelected)
+            Err(Exit::NothingSelected.into())
         }
     }
 }
@@ -221,7 +226,7 @@ fn seats(member: &Member, kernel: &Kernel, args: &AcceptArgs) -> Vec<Seat> {
 }
 
 /// The lockfile without what was accepted for a kernel.
-fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result<Plan, Exit> {
+fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result<Plan, Failure> {
     let mut lock = workspace.lock.clone();
     let takes = |list: &[String], name: &String| list.is_empty() || list.contains(name);
     let frees = |seat: &lockfile::Seat, pin: &Pin| {
@@ -233,7 +238,7 @@ fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result
     };
     lock.champions.retain(|seat, pin| !frees(seat, pin));
     if lock == workspace.lock {
-        return Err(context.fail(&format!("nothing of kernel `{}` was accepted", args.kernel)));
+        return Err(context.fail(&format!("nothing of kernel `{}` was accepted", args.kernel)).into());
     }
     Ok(Plan {
         files: vec![],
@@ -247,11 +252,11 @@ fn undone(context: &Context, workspace: &Workspace, args: &AcceptArgs) -> Result
 }
 
 /// Writes all of it, or says what would be written.
-fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) -> Result<Exit, Exit> {
+fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) -> Ran {
     let Plan { mut files, lock, told, verb } = plan;
     let pins = workspace.lock.changes(&lock);
-    if context.locked() && !pins.is_empty() {
-        return Err(context.fail(&LockfileError::Locked(pins).to_string()));
+    if context.session.options.locked && !pins.is_empty() {
+        return Err(context.fail(&LockfileError::Locked(pins).to_string()).into());
     }
     files.retain(Change::changes);
     for file in &files {
@@ -271,7 +276,7 @@ fn write(context: &Context, workspace: &Workspace, plan: Plan, dry_run: bool) ->
         let text = Change::of(&workspace.root, FILE_NAME, lock.to_text());
         files.push(text.map_err(|e| context.fail(&format!("cannot read `{FILE_NAME}`: {e}")))?);
     }
-    changes::write(&workspace.root, &context.pending(&workspace.root), &files)
+    changes::write(&workspace.root, &context.session.pending(&workspace.root), &files)
         .map_err(|e| context.fail(&format!("cannot write: {e}")))?;
     told.iter().for_each(|line| context.console.status(verb, line));
     if all == 0 {

@@ -4,24 +4,26 @@ use std::path::Path;
 
 use globset::Glob;
 
-use super::count;
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::{CandidatesArgs, MessageFormat};
-use crate::cli::exit::Exit;
-use crate::cli::session::candidates::source;
-use crate::cli::session::{Context, Opened};
+use crate::cli::exit::{Exit, Failure};
 use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::count;
+use kforge_ops::session::Opened;
+use kforge_ops::session::candidates::source;
 use kforge_pipeline::report::candidates::{Remembered, text};
 use kforge_types::record::FORMAT_VERSION;
 use kforge_types::record::candidate::{Became, Candidate};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &CandidatesArgs) -> Result<Exit, Exit> {
-    let opened = context.open()?;
-    let all = context.remembered(&opened)?;
+pub fn run(context: &Context, args: &CandidatesArgs) -> Ran {
+    let opened = context.session.open()?;
+    let all = context.session.remembered(&opened)?;
     if all.is_empty() {
         context.console.error("no candidate is remembered in this workspace");
         context.console.err("help: `kforge build` remembers champions, and `kforge optimize` what its rounds try\n");
-        return Err(Exit::NothingSelected);
+        return Err(Exit::NothingSelected.into());
     }
     if let Some(id) = &args.source {
         return print(context, &opened, &all, id);
@@ -56,7 +58,7 @@ fn remembered(opened: &Opened, candidate: &Candidate) -> Remembered {
 }
 
 /// Those that all filters take, in the order in which they were tried.
-fn search<'c>(context: &Context, args: &CandidatesArgs, all: &'c [Candidate]) -> Result<Vec<&'c Candidate>, Exit> {
+fn search<'c>(context: &Context, args: &CandidatesArgs, all: &'c [Candidate]) -> Result<Vec<&'c Candidate>, Failure> {
     type Of = fn(&Candidate) -> &str;
     let filters: [(&str, &[String], Of); 4] = [
         ("package", &args.package, |c| &c.package),
@@ -75,7 +77,7 @@ fn search<'c>(context: &Context, args: &CandidatesArgs, all: &'c [Candidate]) ->
                 context.console.diagnostic(
                     &error.expected(format!("one of {}", listed.join(", "))).suggest(word, known.iter().copied()),
                 );
-                return Err(Exit::NothingSelected);
+                return Err(Exit::NothingSelected.into());
             }
         }
         found.retain(|c| words.is_empty() || words.iter().any(|word| takes(word, of(c))));
@@ -88,7 +90,7 @@ fn search<'c>(context: &Context, args: &CandidatesArgs, all: &'c [Candidate]) ->
         context
             .console
             .error(&format!("none of the {} that are remembered is such a one", count(all.len() as u64, "candidate")));
-        return Err(Exit::NothingSelected);
+        return Err(Exit::NothingSelected.into());
     }
     Ok(found)
 }
@@ -99,7 +101,7 @@ fn takes(word: &str, name: &str) -> bool {
 }
 
 /// Prints the source of the candidate whose id begins so.
-fn print(context: &Context, opened: &Opened, all: &[Candidate], id: &str) -> Result<Exit, Exit> {
+fn print(context: &Context, opened: &Opened, all: &[Candidate], id: &str) -> Ran {
     let named: Vec<&Candidate> = all.iter().filter(|c| c.id().starts_with(id)).collect();
     let candidate = match named.as_slice() {
         [one] => one,
@@ -107,12 +109,12 @@ fn print(context: &Context, opened: &Opened, all: &[Candidate], id: &str) -> Res
             context
                 .console
                 .error(&format!("no candidate is called `{id}`: expected an id as `kforge candidates` lists them"));
-            return Err(Exit::NothingSelected);
+            return Err(Exit::NothingSelected.into());
         }
         several => {
             let n = several.len();
             context.console.error(&format!("{n} candidates have ids that begin with `{id}`: expected more of one"));
-            return Err(Exit::NothingSelected);
+            return Err(Exit::NothingSelected.into());
         }
     };
     match source(opened, candidate) {
@@ -123,11 +125,11 @@ fn print(context: &Context, opened: &Opened, all: &[Candidate], id: &str) -> Res
         }
         None if candidate.source.is_none() => {
             context.console.error(&format!("candidate `{id}` has no source: the answer held none"));
-            Err(Exit::NothingSelected)
+            Err(Exit::NothingSelected.into())
         }
         None => {
             context.console.error(&format!("the source of candidate `{id}` is gone: it was edited since"));
-            Err(Exit::NothingSelected)
+            Err(Exit::NothingSelected.into())
         }
     }
 }

@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use super::{bytes, count};
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::CleanArgs;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
+use crate::cli::words::bytes;
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_foundation::base::count;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &CleanArgs) -> Result<Exit, Exit> {
-    let workspace = context.workspace()?;
-    let target = context.target(&workspace);
+pub fn run(context: &Context, args: &CleanArgs) -> Ran {
+    let workspace = context.session.workspace()?;
+    let target = context.session.target(&workspace);
     let console = &context.console;
     if !target.is_dir() {
         console.status("Removed", &format!("nothing: `{}` is not there", target.display()));
@@ -27,7 +29,7 @@ pub fn run(context: &Context, args: &CleanArgs) -> Result<Exit, Exit> {
         return Ok(Exit::Done);
     }
     let mut blocked = || console.status("Blocking", "waiting for another kforge to finish with this workspace");
-    let wait = if context.global.no_wait { Wait::No } else { Wait::Forever(&mut blocked) };
+    let wait = if context.session.options.no_wait { Wait::No } else { Wait::Forever(&mut blocked) };
     let lock = Lock::acquire(&target.join(".lock"), Mode::Exclusive, wait).map_err(|e| match e {
         LockError::Busy(_) => {
             console.error("another kforge works in this workspace, and --no-wait was given");

@@ -6,14 +6,15 @@ use std::sync::atomic::AtomicBool;
 
 use anstyle::{AnsiColor, Style};
 
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::devices::{ask, driver_is_there};
-use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
 use kforge_cuda::device::counters;
 use kforge_cuda::device::facts::{DeviceFacts, Probed};
 use kforge_engine::home::Home;
 use kforge_harness::confine;
+use kforge_ops::session::devices::{ask, driver_is_there};
+use kforge_ops::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::toolchain::probe::{self, Probe};
 use kforge_project::toolchain::{Cuda, Nsight};
@@ -59,11 +60,11 @@ impl From<Probe> for Line {
 }
 
 /// Runs the command.
-pub fn run(context: &Context) -> Result<Exit, Exit> {
-    let manifest = context.global.manifest_path.as_ref().map(|p| context.cwd.join(p));
-    let manifest = manifest.or_else(|| find::manifest_at(&context.cwd).ok());
+pub fn run(context: &Context) -> Ran {
+    let manifest = context.session.options.manifest_path.as_ref().map(|p| context.session.cwd.join(p));
+    let manifest = manifest.or_else(|| find::manifest_at(&context.session.cwd).ok());
     let workspace = manifest.as_ref().and_then(|manifest| workspace::load(manifest, &TEMPLATES).0);
-    let home = &context.settings.home;
+    let home = &context.session.settings.home;
     let mut missing = 0;
     let mut say = |line: Line| {
         missing += u64::from(line.found.is_err());
@@ -96,8 +97,9 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
         }),
     }
     let cuda = workspace.as_ref().and_then(|w| cuda_of(context, w));
-    let (cxx, python) = (context.settings.path("toolchain.cxx"), context.settings.path("toolchain.python"));
-    let environment = context.environment.all();
+    let (cxx, python) =
+        (context.session.settings.path("toolchain.cxx"), context.session.settings.path("toolchain.python"));
+    let environment = context.session.environment.all();
     let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &home.join("toolchains"), environment);
     for probe in probes {
         let asked = workspace.is_some() || !probe.what.starts_with("CUDA");
@@ -107,7 +109,8 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
         }
         say(line);
     }
-    let probed = driver_is_there().then(|| ask(&context.environment, &AtomicBool::new(false)));
+    let probed = driver_is_there()
+        .then(|| ask(&context.session.environment, context.session.worker.program(), &AtomicBool::new(false)));
     let gpu = described(probed.as_ref(), probe::driver(), Path::new("/proc/driver/nvidia/gpus"));
     let has_gpu = gpu.is_ok();
     say(Line {
@@ -117,11 +120,11 @@ pub fn run(context: &Context) -> Result<Exit, Exit> {
         cost: "nothing is verified, timed or profiled on a GPU here: verdicts come from the emulator, times from evidence recorded elsewhere",
         mend: "build on a machine with a GPU, `kforge evidence export` there, and put the bundle into `evidence/` beside kernel.toml".into(),
     });
-    let nsight = |tool: Nsight| context.settings.path(tool.setting());
+    let nsight = |tool: Nsight| context.session.settings.path(tool.setting());
     if has_gpu {
-        probe::beside_a_gpu(context.environment.path(), &nsight).into_iter().map(Line::from).for_each(&mut say);
+        probe::beside_a_gpu(context.session.environment.path(), &nsight).into_iter().map(Line::from).for_each(&mut say);
     }
-    let ncu = Nsight::Compute.find(nsight(Nsight::Compute).as_deref(), context.environment.path());
+    let ncu = Nsight::Compute.find(nsight(Nsight::Compute).as_deref(), context.session.environment.path());
     // Without a device or a profiler there is nothing to ask, and both were said to be missing.
     if let (Some(probed), Ok(ncu)) = (probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
         say(Line {
@@ -172,7 +175,7 @@ fn cuda_of(context: &Context, workspace: &Workspace) -> Option<Cuda> {
     let on_device =
         workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != kforge_types::model::Arch::Cpu));
     let Some(member) = on_device else { return locked(&workspace.lock.wheels, DEFAULT_CUDA) };
-    match wanted(&member.package, &member.folder, context.environment.all()) {
+    match wanted(&member.package, &member.folder, context.session.environment.all()) {
         Wanted::Release(release) => locked(&workspace.lock.wheels, &release),
         Wanted::Local(cuda) => cuda.ok(),
     }

@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::build::view;
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::{ExportCommand, ExportTrajectories};
-use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::build::Ready;
-use crate::cli::session::rounds::Recorded;
+use crate::cli::exit::{Exit, Failure};
 use kforge_engine::{Blobs, Known};
 use kforge_foundation::base::files::write_if_changed;
+use kforge_ops::build::report::view;
+use kforge_ops::session::build::Ready;
+use kforge_ops::session::rounds::Recorded;
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::release::trajectory::{Found, Of, trajectory};
 use kforge_pipeline::report::{self, Report, StepView};
@@ -20,17 +21,17 @@ use kforge_types::record::StepKind;
 use kforge_types::record::params::Judgement;
 
 /// Runs the command.
-pub fn run(context: &Context, command: &ExportCommand) -> Result<Exit, Exit> {
+pub fn run(context: &Context, command: &ExportCommand) -> Ran {
     match command {
         ExportCommand::Trajectories(args) => trajectories(context, args),
     }
 }
 
-fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Exit> {
-    let looking = context.look(&args.select, Goal::Build)?;
-    let selected = context.select(&looking.opened.workspace, &args.select)?;
-    let (lines, count) = looking.plan_of(context, |opened, packages, ready| {
-        let known = ready.with_services(context, opened, |services| {
+fn trajectories(context: &Context, args: &ExportTrajectories) -> Ran {
+    let looking = context.session.look(&args.select.words(), Goal::Build)?;
+    let selected = context.session.select(&looking.opened.workspace, &args.select.words())?;
+    let (lines, count) = looking.plan_of(&context.session, |opened, packages, ready| {
+        let known = ready.with_services(&context.session, opened, |services| {
             kforge_engine::known(ready.graph.clone(), &ready.options, services)
         });
         let report = assembled(ready, &known);
@@ -62,20 +63,20 @@ fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Ex
                 count += 1;
             }
         }
-        Ok((lines, count))
+        Ok::<_, Failure>((lines, count))
     })?;
     if count == 0 {
         context.console.error("there are no trajectories: no attempt at a round is on record for what is selected");
         context.console.err("help: `kforge optimize` makes attempts, and records them\n");
-        return Err(Exit::NothingSelected);
+        return Err(Exit::NothingSelected.into());
     }
     match &args.output {
         None => context.console.out(&lines),
         Some(path) => {
-            let path = context.cwd.join(path);
+            let path = context.session.cwd.join(path);
             write_if_changed(&path, lines.as_bytes())
                 .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", path.display())))?;
-            let what = super::count(count, "attempt");
+            let what = kforge_foundation::base::count(count, "attempt");
             context.console.status("Exported", &format!("{what} to `{}`", path.display()));
         }
     }

@@ -2,35 +2,36 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Ran;
 use super::templates::{self, File};
+use crate::cli::Context;
 use crate::cli::args::{InitArgs, NewArgs, Template};
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::workspace::find::{MANIFEST, tidy};
 use kforge_project::workspace::join::{Around, Joined};
 
 /// Runs `kforge new`.
-pub fn new(context: &Context, args: &NewArgs) -> Result<Exit, Exit> {
-    let folder = tidy(&context.cwd.join(&args.path));
+pub fn new(context: &Context, args: &NewArgs) -> Ran {
+    let folder = tidy(&context.session.cwd.join(&args.path));
     if folder.exists() {
         let exit = context.fail(&format!("`{}` exists already", folder.display()));
         context.console.err("help: `kforge init` makes a package in a folder that is there\n");
-        return Err(exit);
+        return Err(exit.into());
     }
     make(context, &folder, args.name.as_deref(), args.template)
 }
 
 /// Runs `kforge init`.
-pub fn init(context: &Context, args: &InitArgs) -> Result<Exit, Exit> {
-    let folder = tidy(&std::path::absolute(&context.cwd).unwrap_or_else(|_| context.cwd.clone()));
+pub fn init(context: &Context, args: &InitArgs) -> Ran {
+    let folder = tidy(&std::path::absolute(&context.session.cwd).unwrap_or_else(|_| context.session.cwd.clone()));
     if folder.join(MANIFEST).exists() {
-        return Err(context.fail(&format!("`{}` is there already", folder.join(MANIFEST).display())));
+        return Err(context.fail(&format!("`{}` is there already", folder.join(MANIFEST).display())).into());
     }
     make(context, &folder, args.name.as_deref(), args.template)
 }
 
-fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template) -> Result<Exit, Exit> {
+fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template) -> Ran {
     let console = &context.console;
     let given = match name {
         Some(name) => name.to_string(),
@@ -41,21 +42,25 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
         if name.is_none() {
             console.err("help: give the package another name with `--name`\n");
         }
-        return Err(exit);
+        return Err(exit.into());
     }
     let around = Around::find(folder);
     if let Some(around) = around.as_ref().filter(|a| a.names(&TEMPLATES).contains(&given)) {
-        return Err(context.fail(&format!(
-            "the workspace of `{}` has a package `{given}` already: choose another name with `--name`",
-            around.manifest.display()
-        )));
+        return Err(context
+            .fail(&format!(
+                "the workspace of `{}` has a package `{given}` already: choose another name with `--name`",
+                around.manifest.display()
+            ))
+            .into());
     }
     let files = templates::of(template);
     let places: Vec<(PathBuf, &File)> =
         files.iter().map(|f| (folder.join(f.name.replace("{{name}}", &given)), f)).collect();
     // What is there stays: a README or .gitignore serves as it is, but a source would not fit the manifest.
     if let Some((path, _)) = places.iter().find(|(path, file)| path.exists() && !file.is_optional()) {
-        return Err(context.fail(&format!("`{}` is there already, and kforge overwrites nothing", path.display())));
+        return Err(context
+            .fail(&format!("`{}` is there already, and kforge overwrites nothing", path.display()))
+            .into());
     }
     for (path, file) in &places {
         if path.exists() {
@@ -78,7 +83,7 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
         }
     }
     console.status("Created", &format!("package `{given}` from template `{}`", templates::word(template)));
-    let there = folder.strip_prefix(&context.cwd).unwrap_or(folder);
+    let there = folder.strip_prefix(&context.session.cwd).unwrap_or(folder);
     let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
     if !console.quiet() {
         console.err(&format!("help: build it with `{change}kforge build`\n"));

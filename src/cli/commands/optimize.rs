@@ -17,12 +17,19 @@ use std::time::Instant;
 
 use self::found::Results;
 use self::remembered::Memory;
-use super::build::{Watch, assemble, execute, interrupts, plain_exit, summary};
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::OptimizeArgs;
-use crate::cli::exit::Exit;
-use crate::cli::session::build::{Asked, Packages};
-use crate::cli::session::rounds::{About, Recorded, Seat, agent_of};
-use crate::cli::session::{Context, Opened};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::words::summary;
+use kforge_ops::Error;
+use kforge_ops::build::Ended;
+use kforge_ops::build::report::{assemble, keep};
+use kforge_ops::build::steps::execute;
+use kforge_ops::event::Purpose;
+use kforge_ops::session::Opened;
+use kforge_ops::session::build::{Asked, Packages};
+use kforge_ops::session::rounds::{About, Recorded, Seat, agent_of};
 use kforge_pipeline::optimize::agents::ask::{Clock, Ledger, SystemClock};
 use kforge_pipeline::optimize::agents::briefing::Briefing;
 use kforge_pipeline::optimize::next::{Allowed, Found, Next, next};
@@ -46,17 +53,17 @@ struct Due {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
+pub fn run(context: &Context, args: &OptimizeArgs) -> Ran {
     let began = Instant::now();
-    let mut words = args.select.clone();
-    words.kernel.extend(args.kernels.iter().cloned());
-    let interrupted = interrupts(context)?;
+    let mut words = args.select.words();
+    words.kernels.extend(args.kernels.iter().cloned());
+    let interrupted = context.interrupts()?;
     let (clock, ledger) = (Arc::new(SystemClock::default()), Ledger::default());
     let (ended, asked) = (BTreeSet::new(), BTreeSet::new());
     let mut run = Run { began, interrupted, clock, ledger, ended, asked, failed: None };
     loop {
-        let mut opened = context.open()?;
-        let selected = context.select_over(&opened.workspace, &words, args.overlay.as_deref())?;
+        let mut opened = context.session.open()?;
+        let selected = context.session.select_over(&opened.workspace, &words, args.overlay.as_deref())?;
         let asked = Asked {
             selected,
             goal: Goal::Build,
@@ -67,12 +74,12 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Result<Exit, Exit> {
             write: true,
             looks: false,
         };
-        let mut packages = context.packages(&opened, &asked)?;
+        let mut packages = context.session.packages(&opened, &asked)?;
         packages.with_rounds(args.rounds);
         has_rounds(context, &packages, &asked)?;
         let due = match turn(context, &mut opened, &packages, &asked, &mut run)? {
             Turn::Over(exit) => {
-                super::cache::collect_sometimes(context, &opened.home);
+                super::collect(context);
                 return Ok(exit);
             }
             Turn::Due(due) => due,
@@ -127,19 +134,17 @@ fn turn(
     packages: &Packages,
     asked: &Asked,
     run: &mut Run,
-) -> Result<Turn, Exit> {
-    let mut ready = context.ready(opened, packages, asked, &run.interrupted)?;
-    super::build::announce(context, run.began);
-    let mut watch = Watch { goes_on: true, ..Watch::default() };
-    let outcome = execute(context, opened, &mut ready, packages, &mut watch);
-    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
+) -> Result<Turn, Failure> {
+    let mut ready = context.session.ready(opened, packages, asked)?;
+    let outcome = execute(&context.session, opened, &mut ready, packages, Purpose::Round, None);
+    ready.journal.flush().map_err(Error::from)?;
     if outcome.interrupted || run.interrupted.load(Ordering::Relaxed) {
         context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
         return Ok(Turn::Over(Exit::Interrupted));
     }
     let report = assemble(&ready, &outcome);
     if asked.selected.shapes.is_empty() {
-        context.remember(opened, packages, &ready, &report);
+        context.session.remember(opened, packages, &ready, &report);
     }
     let memory = Memory::new(context, opened)?;
     let mut due = Vec::new();
@@ -169,7 +174,7 @@ fn turn(
             }
         }
     }
-    let exit = match plain_exit(&outcome, false) {
+    let exit = match Exit::from(&Ended::plain(&outcome, false)) {
         // There is no kernel that could be one.
         Exit::Done if none => Exit::NotBuilt,
         exit => exit,
@@ -177,12 +182,12 @@ fn turn(
     let exit = run.failed.unwrap_or(exit);
     let told = summary(&outcome.counts, &outcome.verdicts, run.began);
     if due.is_empty() {
-        super::build::keep_report(context, opened, &report)?;
+        keep(opened, &report)?;
         let text = report::text::text(&report, Failures::Told);
         if !context.console.json() && !context.console.quiet() {
             context.console.fitted(&text);
         }
-        super::build::champions(context, &ready, &outcome);
+        super::build::say_champions(context, &kforge_ops::build::result::champions(&ready, &outcome));
         for (agent, spent) in run.ledger.all() {
             context.console.status("Spent", &format!("{agent}: {}", say::amounts(&spent)));
         }
@@ -219,7 +224,7 @@ fn selects(asked: &Asked, seat: &Seat) -> bool {
 }
 
 /// Refuses a selection in which nothing has rounds.
-fn has_rounds(context: &Context, packages: &Packages, asked: &Asked) -> Result<(), Exit> {
+fn has_rounds(context: &Context, packages: &Packages, asked: &Asked) -> Result<(), Failure> {
     let kernels =
         || packages.all().flat_map(|p| &p.kernels).filter(|k| Selection::takes(&asked.selected.kernels, &k.name));
     if kernels().any(|kernel| kernel.rounds.is_some()) {
@@ -230,7 +235,7 @@ fn has_rounds(context: &Context, packages: &Packages, asked: &Asked) -> Result<(
     context.console.err(
         "help: name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`\n",
     );
-    Err(Exit::NothingSelected)
+    Err(Exit::NothingSelected.into())
 }
 
 /// What comes next for one kernel; why nothing does.

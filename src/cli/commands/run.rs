@@ -2,33 +2,36 @@
 
 use std::collections::HashSet;
 
-use super::build::interrupts;
-use super::failures::{self, Teller};
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::{RunArgs, Select};
-use crate::cli::exit::Exit;
-use crate::cli::session::build::{Asked, Packages, Ready};
-use crate::cli::session::places::Places;
-use crate::cli::session::{Context, Opened};
+use crate::cli::exit::{Exit, Failure};
+use crate::cli::failures;
 use kforge_engine::{Blobs, Graph, Node};
 use kforge_foundation::base::Diagnostic;
+use kforge_ops::Error;
+use kforge_ops::build::steps::execute;
+use kforge_ops::event::Purpose;
+use kforge_ops::session::Opened;
+use kforge_ops::session::build::{Asked, Packages, Ready};
+use kforge_ops::session::places::Places;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::report::made::{compiled, inspected};
 use kforge_pipeline::report::single::{Single, text};
 use kforge_pipeline::step::judge::TOLERATED;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::{Arch, Package};
-use kforge_types::record::event::Event;
 use kforge_types::record::params::{Judgement, VerifyParams};
 use kforge_types::record::{Outcome, StepKind, StepResult, Verdict, VerifyObservation};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
+pub fn run(context: &Context, args: &RunArgs) -> Ran {
     if args.what.contains('/') { step(context, args) } else { kernel(context, args) }
 }
 
 /// One variant of a kernel on one shape.
-fn kernel(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
-    let opened = context.open()?;
+fn kernel(context: &Context, args: &RunArgs) -> Ran {
+    let opened = context.session.open()?;
     let words = Select {
         package: args.package.iter().cloned().collect(),
         // A kernel is looked for everywhere unless a package is named.
@@ -36,7 +39,7 @@ fn kernel(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
         kernel: vec![args.what.clone()],
         ..Select::default()
     };
-    let mut selected = context.select(&opened.workspace, &words)?;
+    let mut selected = context.session.select(&opened.workspace, &words.words())?;
     let having = |i: &usize| opened.workspace.members[*i].package.kernel(&args.what).is_some();
     selected.members.retain(having);
     let packages: Vec<&Package> = selected.members.iter().map(|i| &opened.workspace.members[*i].package).collect();
@@ -45,23 +48,24 @@ fn kernel(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
         [] => {
             let error = Diagnostic::error("run.kernel", format!("no kernel is called `{}`", args.what));
             context.console.diagnostic(&error.expected("the name of one kernel, or the id of a step"));
-            return Err(Exit::NothingSelected);
+            return Err(Exit::NothingSelected.into());
         }
         several => {
             let names: Vec<String> = several.iter().map(|p| format!("`{}`", p.name)).collect();
             let error = Diagnostic::error("run.package", format!("several packages have a kernel `{}`", args.what))
                 .expected(format!("`-p` with one of {}", names.join(", ")));
             context.console.diagnostic(&error);
-            return Err(Exit::NothingSelected);
+            return Err(Exit::NothingSelected.into());
         }
     };
     let Some(cpu) = package.targets.values().find(|t| t.arch == Arch::Cpu).map(|t| t.name.clone()) else {
         return Err(context
-            .fail(&format!("package `{}` has no `cpu` target, and this version runs on nothing else", package.name)));
+            .fail(&format!("package `{}` has no `cpu` target, and this version runs on nothing else", package.name))
+            .into());
     };
     selected.targets = vec![cpu];
     let asked = asked(selected, args, Goal::Verify);
-    let packages = context.packages(&opened, &asked)?;
+    let packages = context.session.packages(&opened, &asked)?;
     let shape = shape(context, args, &packages)?;
     let asked = Asked { selected: Selected { shapes: vec![shape.clone()], ..asked.selected }, ..asked };
     build(context, opened, &packages, &asked, |_, ready| {
@@ -71,7 +75,7 @@ fn kernel(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
 }
 
 /// The shape that was named, or the only one there is.
-fn shape(context: &Context, args: &RunArgs, packages: &Packages) -> Result<String, Exit> {
+fn shape(context: &Context, args: &RunArgs, packages: &Packages) -> Result<String, Failure> {
     let operators = || packages.all().filter_map(|p| p.operator(&p.kernel(&args.what)?.operator));
     let known: Vec<&str> = operators().flat_map(|o| &o.shapes).map(|s| s.name.as_str()).collect();
     let listed = known.iter().take(12).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
@@ -85,12 +89,12 @@ fn shape(context: &Context, args: &RunArgs, packages: &Packages) -> Result<Strin
         }
     };
     context.console.diagnostic(&error.expected(format!("`--shape` with one of {listed}")));
-    Err(if args.shape.is_some() { Exit::NothingSelected } else { Exit::Usage })
+    Err(if args.shape.is_some() { Exit::NothingSelected.into() } else { Exit::Usage.into() })
 }
 
 /// One step, whatever its kind and target, with what it needs.
-fn step(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
-    let opened = context.open()?;
+fn step(context: &Context, args: &RunArgs) -> Ran {
+    let opened = context.session.open()?;
     let first = args.what.split('/').next().unwrap_or_default();
     let named = opened.workspace.members.iter().any(|m| m.package.name == first);
     let words = Select {
@@ -98,19 +102,19 @@ fn step(context: &Context, args: &RunArgs) -> Result<Exit, Exit> {
         workspace: !named && args.package.is_none(),
         ..Select::default()
     };
-    let selected = context.select(&opened.workspace, &words)?;
+    let selected = context.session.select(&opened.workspace, &words.words())?;
     let asked = asked(selected, args, Goal::Build);
-    let packages = context.packages(&opened, &asked)?;
+    let packages = context.session.packages(&opened, &asked)?;
     build(context, opened, &packages, &asked, |opened, ready| {
-        let graph = ready.with_services(context, opened, |services| {
+        let graph = ready.with_services(&context.session, opened, |services| {
             kforge_engine::expanded(ready.graph.clone(), &ready.options, services)
         });
-        let id = super::explain::find(context, &args.what, graph.nodes().map(|n| n.id.as_str()))?;
+        let id = kforge_ops::explain::find(&args.what, graph.nodes().map(|n| n.id.as_str())).map_err(Error::from)?;
         // What a verification saw is shown with what was judged of it.
         let judge = id.strip_suffix("/verify").map(|owner| format!("{owner}/{}", StepKind::Judge));
         let id = judge.filter(|judge| graph.find(judge).is_some()).unwrap_or(id);
         let node = graph.find(&id).map(|i| graph.node(i).clone());
-        node.map(|node| (graph, node)).ok_or(Exit::NothingSelected)
+        node.map(|node| (graph, node)).ok_or(Failure::Said(Exit::NothingSelected))
     })
 }
 
@@ -125,36 +129,22 @@ fn build(
     mut opened: Opened,
     packages: &Packages,
     asked: &Asked,
-    choose: impl FnOnce(&Opened, &Ready<'_>) -> Result<(Graph, Node), Exit>,
-) -> Result<Exit, Exit> {
-    let interrupted = interrupts(context)?;
-    let mut ready = context.ready(&mut opened, packages, asked, &interrupted)?;
+    choose: impl FnOnce(&Opened, &Ready<'_>) -> Result<(Graph, Node), Failure>,
+) -> Ran {
+    context.interrupts()?;
+    let mut ready = context.session.ready(&mut opened, packages, asked)?;
     let (graph, wanted) = choose(&opened, &ready)?;
     ready.graph = alone(context, &graph, &wanted.id)?;
-    let outcome = {
-        let graph = ready.graph.clone();
-        let places = Places::new(&ready.graph, &ready.journal, &*ready.leaves);
-        let mut teller = Teller::new(context, packages.all());
-        let mut on_event = |event: Event| {
-            if let Event::StepFinished(step) = &places.event(event)
-                && matches!(step.outcome, Outcome::Failed(_))
-            {
-                teller.tell(step);
-            }
-        };
-        ready.with_services(context, &opened, |services| {
-            kforge_engine::build(graph, &ready.options, services, &mut on_event)
-        })
-    };
-    ready.journal.flush().map_err(|e| context.fail(&e.to_string()))?;
+    let outcome = execute(&context.session, &opened, &mut ready, packages, Purpose::Step, None);
+    ready.journal.flush().map_err(Error::from)?;
     if outcome.interrupted {
-        return Err(Exit::Interrupted);
+        return Err(Exit::Interrupted.into());
     }
     let exit = match wanted.kind {
         StepKind::Judge | StepKind::Verify => show(context, &ready, &outcome, &wanted),
         _ => Ok(ended(context, &ready, &outcome, &wanted)),
     }?;
-    super::cache::collect_sometimes(context, &opened.home);
+    super::collect(context);
     Ok(exit)
 }
 
@@ -208,7 +198,7 @@ fn made(ready: &Ready<'_>, result: &StepResult, wanted: &Node) -> Option<String>
 }
 
 /// The judge step that was asked for: of that variant, or of the first in declared order.
-fn choose(context: &Context, args: &RunArgs, shape: &str, graph: &Graph) -> Result<Node, Exit> {
+fn choose(context: &Context, args: &RunArgs, shape: &str, graph: &Graph) -> Result<Node, Failure> {
     let judges: Vec<&Node> = graph.nodes().filter(|n| n.kind == StepKind::Judge).collect();
     let labels: Vec<&str> = judges.iter().filter_map(|n| n.labels.variant.as_deref()).collect();
     let found = match &args.variant {
@@ -235,7 +225,7 @@ fn choose(context: &Context, args: &RunArgs, shape: &str, graph: &Graph) -> Resu
         }
     };
     context.console.diagnostic(&error);
-    Err(Exit::NothingSelected)
+    Err(Exit::NothingSelected.into())
 }
 
 /// Whether every `NAME=VALUE` of `wanted` is in the label.
@@ -245,7 +235,7 @@ fn means(wanted: &str, label: &str) -> bool {
 }
 
 /// The graph of one node and what it needs.
-fn alone(context: &Context, graph: &Graph, id: &str) -> Result<Graph, Exit> {
+fn alone(context: &Context, graph: &Graph, id: &str) -> Result<Graph, Failure> {
     let mut open: Vec<u32> = graph.find(id).into_iter().collect();
     let mut needed: HashSet<u32> = HashSet::new();
     while let Some(at) = open.pop() {
@@ -262,23 +252,16 @@ fn alone(context: &Context, graph: &Graph, id: &str) -> Result<Graph, Exit> {
         Node { expands: false, after, ..n.clone() }
     };
     let nodes = (0u32..).zip(graph.nodes()).filter(|(i, _)| needed.contains(i)).map(|(_, n)| bare(n)).collect();
-    Graph::new(nodes).map_err(|e| {
-        context.console.error(&format!("BUG: {e}"));
-        Exit::Bug
-    })
+    let _ = context;
+    Ok(Graph::new(nodes).map_err(Error::from)?)
 }
 
-fn show(
-    context: &Context,
-    ready: &Ready<'_>,
-    outcome: &kforge_engine::BuildOutcome,
-    judge: &Node,
-) -> Result<Exit, Exit> {
+fn show(context: &Context, ready: &Ready<'_>, outcome: &kforge_engine::BuildOutcome, judge: &Node) -> Ran {
     let output = |id: &str, name: &str| -> Option<Vec<u8>> {
         ready.leaves.get(outcome.step(id)?.result.as_ref()?.outputs.get(name)?).ok()?
     };
     if outcome.counts.failed > 0 {
-        return Err(Exit::NotBuilt);
+        return Err(Exit::NotBuilt.into());
     }
     let judgement = output(&judge.id, "judgement").and_then(|b| serde_json::from_slice::<Judgement>(&b).ok());
     let Some(mut judgement) = judgement else {
@@ -287,7 +270,7 @@ fn show(
             Some(Outcome::Skipped(root)) => format!("`{root}` gave nothing"),
             _ => "its result is gone from the store".into(),
         };
-        return Err(context.fail(&format!("`{}` gave nothing: {why}", judge.id)));
+        return Err(context.fail(&format!("`{}` gave nothing: {why}", judge.id)).into());
     };
     let verify = format!("{}/{}", judge.id.rsplit_once('/').map_or("", |(owner, _)| owner), StepKind::Verify);
     let mut observation =

@@ -21,7 +21,7 @@ impl File {
 /// Files of the template in a folder of `templates/`.
 macro_rules! files {
     ($folder:literal: $($name:literal),+) => {
-        &[$(File { name: $name, text: include_str!(concat!("../../../templates/", $folder, "/", $name)) }),+]
+        &[$(File { name: $name, text: include_str!(concat!("../../ops/templates/new/", $folder, "/", $name)) }),+]
     };
 }
 

@@ -1,20 +1,21 @@
 //! `kforge fetch` and `kforge toolchain`: installs what kforge.lock names, and lists what is installed.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use super::{bytes, count};
-use crate::cli::args::{FetchArgs, Select, ToolchainCommand};
+use super::Ran;
+use crate::cli::Context;
+use crate::cli::args::{FetchArgs, ToolchainCommand};
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::build::Asked;
-use crate::cli::session::tools::install;
+use crate::cli::words::bytes;
+use kforge_foundation::base::count;
+use kforge_ops::session::build::Asked;
+use kforge_ops::session::tools::install;
 use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{Cuda, Group};
+use kforge_project::workspace::select::Words;
 
 /// Runs `kforge toolchain`.
-pub fn run(context: &Context, command: &ToolchainCommand) -> Result<Exit, Exit> {
+pub fn run(context: &Context, command: &ToolchainCommand) -> Ran {
     match command {
         ToolchainCommand::Install(args) => fetch(context, args),
         ToolchainCommand::List => list(context),
@@ -22,9 +23,9 @@ pub fn run(context: &Context, command: &ToolchainCommand) -> Result<Exit, Exit> 
 }
 
 /// Runs `kforge fetch`.
-pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
-    let mut opened = context.open()?;
-    let selected = context.select(&opened.workspace, &Select { workspace: true, ..Select::default() })?;
+pub fn fetch(context: &Context, args: &FetchArgs) -> Ran {
+    let mut opened = context.session.open()?;
+    let selected = context.session.select(&opened.workspace, &Words { workspace: true, ..Words::default() })?;
     let asked = Asked {
         selected,
         goal: Goal::Check,
@@ -35,12 +36,12 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
         write: true,
         looks: false,
     };
-    let packages = context.packages(&opened, &asked)?;
+    let packages = context.session.packages(&opened, &asked)?;
     // kforge.lock may change: a build may not run meanwhile.
-    let _lock = context.lock(&opened, &Arc::new(AtomicBool::new(false)))?;
+    let _lock = context.session.lock(&opened)?;
     let mut cudas: Vec<Cuda> = Vec::new();
     let mut refused = false;
-    let found = context.cudas(&mut opened, &packages, &asked, &mut refused)?;
+    let found = context.session.cudas(&mut opened, &packages, &asked, &mut refused)?;
     for cuda in found.into_values() {
         // Why it cannot be resolved was said, with pip's words.
         let cuda = cuda.map_err(|why| if refused { Exit::NotBuilt } else { context.fail(&why) })?;
@@ -48,7 +49,7 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
             cudas.push(cuda);
         }
     }
-    let libraries = context.libraries(&mut opened, &packages, &asked)?;
+    let libraries = context.session.libraries(&mut opened, &packages, &asked)?;
     let toolchains = opened.home.toolchains();
     let mut groups = vec![Group::Compile, Group::Disassemble];
     if args.nvcc {
@@ -56,8 +57,15 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
     }
     for cuda in &cudas {
         for group in &groups {
-            install(cuda, *group, &toolchains, context.offline(), context.environment.all(), &context.console)
-                .map_err(|why| context.fail(&why))?;
+            install(
+                cuda,
+                *group,
+                &toolchains,
+                context.session.offline(),
+                context.session.environment.all(),
+                &context.session.reporter,
+            )
+            .map_err(|why| context.fail(&why))?;
         }
     }
     let several = |n: usize, one: &str, more: &str| match n {
@@ -76,8 +84,8 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
 }
 
 /// What is installed: a set of wheels a folder.
-fn list(context: &Context) -> Result<Exit, Exit> {
-    let home = context.home()?;
+fn list(context: &Context) -> Ran {
+    let home = context.session.home()?;
     let toolchains = home.toolchains();
     let fail = |e: std::io::Error| context.fail(&format!("cannot read `{}`: {e}", toolchains.display()));
     let mut folders: Vec<_> = std::fs::read_dir(&toolchains).map_err(fail)?.flatten().map(|e| e.path()).collect();

@@ -1,30 +1,30 @@
 //! `kforge update`: resolves toolchains and libraries anew, and pins champions.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use super::count;
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::UpdateArgs;
-use crate::cli::exit::Exit;
-use crate::cli::session::tools::{Wanted, lock_name, wanted};
-use crate::cli::session::{Context, Opened};
+use crate::cli::exit::{Exit, Failure};
+use kforge_foundation::base::count;
+use kforge_ops::session::Opened;
+use kforge_ops::session::tools::{Wanted, lock_name, wanted};
 use kforge_pipeline::report::Report;
 use kforge_project::toolchain::{Pip, cuda};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat, happens};
 use kforge_types::model::{Arch, Dependency};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
-    let opened = context.open()?;
-    let _lock = if args.dry_run { vec![] } else { context.lock(&opened, &Arc::new(AtomicBool::new(false)))? };
+pub fn run(context: &Context, args: &UpdateArgs) -> Ran {
+    let opened = context.session.open()?;
+    let _lock = if args.dry_run { vec![] } else { context.session.lock(&opened)? };
     let mut lock = opened.workspace.lock.clone();
     if args.champions {
-        let report = super::report::last(context, &opened.workspace)?;
+        let report = kforge_ops::build::report::last(&context.session, &opened.workspace)?;
         pin(&opened, &report, &mut lock);
     } else {
-        if context.offline() {
-            return Err(context.fail("to resolve anew takes a network, and --offline was given"));
+        if context.session.offline() {
+            return Err(context.fail("to resolve anew takes a network, and --offline was given").into());
         }
         resolve(context, &opened, &mut lock)?;
     }
@@ -42,19 +42,19 @@ pub fn run(context: &Context, args: &UpdateArgs) -> Result<Exit, Exit> {
         context.console.status("Summary", &format!("kforge.lock: {changes}, not written"));
         return Ok(Exit::Done);
     }
-    lock.write(&opened.workspace.root, context.locked()).map_err(|e| context.fail(&e.to_string()))?;
+    lock.write(&opened.workspace.root, context.session.options.locked).map_err(|e| context.fail(&e.to_string()))?;
     context.console.status("Updated", &format!("kforge.lock: {changes}"));
     Ok(Exit::Done)
 }
 
 /// What packages ask for, as the indexes have it today; what none asks for any more goes.
-fn resolve(context: &Context, opened: &Opened, lock: &mut Lockfile) -> Result<(), Exit> {
+fn resolve(context: &Context, opened: &Opened, lock: &mut Lockfile) -> Result<(), Failure> {
     let mut releases = BTreeSet::new();
     let mut libraries = Vec::new();
     for member in &opened.workspace.members {
         let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
         if let (true, Wanted::Release(release)) =
-            (on_device, wanted(&member.package, &member.folder, context.environment.all()))
+            (on_device, wanted(&member.package, &member.folder, context.session.environment.all()))
         {
             releases.insert(release);
         }
@@ -70,7 +70,7 @@ fn resolve(context: &Context, opened: &Opened, lock: &mut Lockfile) -> Result<()
     if releases.is_empty() && libraries.is_empty() {
         return Ok(());
     }
-    let pip = Pip::find(None, context.environment.all()).map_err(|e| context.fail(&e))?;
+    let pip = Pip::find(None, context.session.environment.all()).map_err(|e| context.fail(&e))?;
     for release in releases {
         context.console.status("Resolving", &format!("CUDA {release}"));
         let wheels = cuda::resolve(&release, &pip).map_err(|e| context.fail(&e))?;

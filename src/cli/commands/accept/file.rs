@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use crate::cli::Context;
 use crate::cli::args::AcceptArgs;
-use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::build::Ready;
-use crate::cli::session::standing::Stands;
+use crate::cli::exit::{Exit, Failure};
 use kforge_foundation::base::Digest;
+use kforge_ops::session::build::Ready;
+use kforge_ops::session::standing::Stands;
 use kforge_pipeline::release::provenance::{Champion, Provenance};
 use kforge_project::workspace::accepted::{Accepted, Made, accepted};
 use kforge_project::workspace::changes::Change;
@@ -35,10 +35,10 @@ pub(super) fn files(
     (kernel, ready): (&Kernel, &Ready<'_>),
     all: &[Stands],
     args: &AcceptArgs,
-) -> Result<Files, Exit> {
-    let Some(first) = all.first() else { return Err(Exit::Bug) };
+) -> Result<Files, Failure> {
+    let Some(first) = all.first() else { return Err(Exit::Bug.into()) };
     let written = first.build.written.as_ref();
-    let Some(made) = written.map_or(kernel.made(), |w| w.kernel.made()) else { return Err(Exit::Bug) };
+    let Some(made) = written.map_or(kernel.made(), |w| w.kernel.made()) else { return Err(Exit::Bug.into()) };
     let source = place(context, member, kernel, args)?;
     let recorded = ready.recorded.iter().find(|r| r.seat == first.seat);
     let answer = written.and(recorded).and_then(|recorded| {
@@ -61,7 +61,7 @@ pub(super) fn files(
         (Some(name), [target]) => Some((name.as_str(), target.as_str())),
         (Some(_), _) => {
             context.console.error("`--name` makes a kernel for one target: expected `--target` once beside it");
-            return Err(Exit::Usage);
+            return Err(Exit::Usage.into());
         }
     };
     let of = Accepted {
@@ -78,7 +78,7 @@ pub(super) fn files(
     let found = edit::check(&manifest, &workspace.root, after.clone());
     if edit::is_wrong(&found) {
         found.iter().for_each(|d| context.console.diagnostic(d));
-        return Err(context.fail(&format!("`{}` would be wrong; nothing is written", manifest.display())));
+        return Err(context.fail(&format!("`{}` would be wrong; nothing is written", manifest.display())).into());
     }
     let change = |path: &Path, text: String| {
         let inside = path.strip_prefix(&workspace.root).ok().and_then(Path::to_str);
@@ -104,17 +104,17 @@ fn champion(stands: &Stands) -> Champion {
 }
 
 /// The name of the source in the package.
-fn place(context: &Context, member: &Member, kernel: &Kernel, args: &AcceptArgs) -> Result<String, Exit> {
+fn place(context: &Context, member: &Member, kernel: &Kernel, args: &AcceptArgs) -> Result<String, Failure> {
     let name = args.name.as_ref().unwrap_or(&kernel.name);
     let Some(file) = &args.file else {
         let folder = if member.folder.join(FOLDER).is_dir() { format!("{FOLDER}/") } else { String::new() };
         return Ok(format!("{folder}{name}.cu"));
     };
-    let path = tidy(&context.cwd.join(file));
+    let path = tidy(&context.session.cwd.join(file));
     let inside = path.strip_prefix(&member.folder).ok().and_then(Path::to_str).filter(|path| !path.is_empty());
     inside.map(String::from).ok_or_else(|| {
         let folder = member.folder.display();
-        context.fail(&format!("`{}` is not in the package's folder `{folder}`", path.display()))
+        context.fail(&format!("`{}` is not in the package's folder `{folder}`", path.display())).into()
     })
 }
 
@@ -126,7 +126,7 @@ fn guard(
     source: &str,
     text: &str,
     args: &AcceptArgs,
-) -> Result<(), Exit> {
+) -> Result<(), Failure> {
     let path = member.folder.join(source);
     let same = std::fs::read(&path).is_ok_and(|bytes| Digest::of(&bytes) == Digest::of(text.as_bytes()));
     let others = member.package.kernels.iter().any(|k| k.source == source && k.name != kernel.name);
@@ -136,5 +136,5 @@ fn guard(
     }
     let exit = context.fail(&format!("`{source}` is there already and is not the source of `{}` alone", kernel.name));
     context.console.err("help: name another file with `--as`, or write over it with `--force`\n");
-    Err(exit)
+    Err(exit.into())
 }

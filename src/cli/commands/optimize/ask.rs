@@ -11,13 +11,14 @@ use std::time::Duration;
 use super::found::{Became, Results};
 use super::say::{self, Teller};
 use super::{Due, Run, name, tried};
-use crate::cli::exit::Exit;
-use crate::cli::session::build::Packages;
-use crate::cli::session::rounds::{Recorded, Seat};
-use crate::cli::session::{Context, Opened};
+use crate::cli::Context;
+use crate::cli::exit::{Exit, Failure};
 use kforge_engine::answers::Answers;
 use kforge_engine::home::Home;
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
+use kforge_ops::session::Opened;
+use kforge_ops::session::build::Packages;
+use kforge_ops::session::rounds::{Recorded, Seat};
 use kforge_pipeline::optimize::agents::ask::{AskError, AskEvent, Asking, Surroundings};
 use kforge_types::model::agent::RULES;
 use kforge_types::model::{Agent, Kernel, Package};
@@ -113,7 +114,7 @@ pub(super) fn answers(
     packages: &Packages,
     due: Vec<Due>,
     run: &Run,
-) -> Result<Vec<Asked>, Exit> {
+) -> Result<Vec<Asked>, Failure> {
     let store = Answers::new(&opened.home);
     let seats: Vec<Seat> = due.iter().map(|due| due.recorded.seat.clone()).collect();
     let about =
@@ -177,7 +178,7 @@ fn groups<'p>(
     store: &Answers,
     due: Vec<Due>,
     run: &'p Run,
-) -> Result<Vec<Group<'p>>, Exit> {
+) -> Result<Vec<Group<'p>>, Failure> {
     let mut groups: BTreeMap<Asker<'_>, Group<'p>> = BTreeMap::new();
     // By question: the group that it is in, and its place there.
     let mut places = BTreeMap::new();
@@ -191,8 +192,8 @@ fn groups<'p>(
             let asking = Asking::new(Surroundings {
                 answers: store.clone(),
                 agents: &package.agents,
-                environment: &context.environment,
-                offline: context.offline(),
+                environment: &context.session.environment,
+                offline: context.session.offline(),
                 interrupted: &run.interrupted,
                 folder: &member.folder,
                 clock: Arc::clone(&run.clock),

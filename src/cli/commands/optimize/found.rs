@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::cli::session::build::Ready;
-use crate::cli::session::places::Places;
-use crate::cli::session::rounds::Seat;
 use kforge_engine::{Blobs, BuildOutcome};
+use kforge_ops::session::build::Ready;
+use kforge_ops::session::places::Places;
+use kforge_ops::session::rounds::Seat;
 use kforge_pipeline::optimize::next::Found;
 use kforge_pipeline::plan::kernels::Selected;
 use kforge_pipeline::plan::variants::Build;

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::cli::exit::Exit;
-use crate::cli::session::candidates::source;
-use crate::cli::session::rounds::{About, Recorded};
-use crate::cli::session::{Context, Opened};
+use crate::cli::Context;
+use crate::cli::exit::Failure;
 use kforge_foundation::base::Digest;
+use kforge_ops::session::Opened;
+use kforge_ops::session::candidates::source;
+use kforge_ops::session::rounds::{About, Recorded};
 use kforge_pipeline::optimize::agents::briefing::{Briefing, Exemplar, LONGEST_EXEMPLAR, LONGEST_EXEMPLARS};
 use kforge_pipeline::optimize::held_back::HeldBack;
 use kforge_pipeline::optimize::kind::Kind;
@@ -24,9 +25,9 @@ pub(super) struct Memory<'o> {
 }
 
 impl<'o> Memory<'o> {
-    pub(super) fn new(context: &Context, opened: &'o Opened) -> Result<Self, Exit> {
+    pub(super) fn new(context: &Context, opened: &'o Opened) -> Result<Self, Failure> {
         let operators = opened.workspace.members.iter().flat_map(|m| &m.package.operators);
-        Ok(Memory { opened, candidates: context.remembered(opened)?, held_back: HeldBack::of(operators) })
+        Ok(Memory { opened, candidates: context.session.remembered(opened)?, held_back: HeldBack::of(operators) })
     }
 
     /// What of the user's own that agents are shown whole tells of what is held back.

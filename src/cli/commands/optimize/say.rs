@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::ask::{Ended, Told};
-use crate::cli::commands::count;
+use crate::cli::Context;
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
+use kforge_foundation::base::count;
 use kforge_pipeline::optimize::agents::ask::{AskEvent, Ledger, Spent};
 use kforge_types::record::answer::Role;
 

@@ -1,0 +1,75 @@
+//! Errors of operations as people read them: the message, its details, and what may help.
+
+use super::console::Console;
+use super::words::listed;
+use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_ops::Error;
+use kforge_ops::build::report::ReportError;
+use kforge_ops::compare::CompareError;
+use kforge_ops::edit::EditError;
+use kforge_ops::event::Blocked;
+use kforge_ops::evidence::EvidenceError;
+use kforge_ops::explain::NoStep;
+
+/// The most steps that are listed where several are meant.
+const LISTED: usize = 20;
+
+/// Prints it.
+pub(super) fn say(console: &Console, error: &Error) {
+    match error {
+        Error::Wrong(found) => {
+            found.iter().for_each(|d| console.diagnostic(d));
+            let wrong = found.iter().filter(|d| d.severity == Severity::Error).count();
+            if wrong > 1 {
+                console.error(&format!("{wrong} errors; nothing was done"));
+            }
+        }
+        Error::NoManifest(diagnostic) => console.diagnostic(diagnostic),
+        Error::Selection(found) => found.iter().for_each(|d| console.diagnostic(d)),
+        Error::Compare(CompareError::Of { error, .. }) => say(console, error),
+        Error::Edit(EditError::NotThere { name, why, there, .. }) => {
+            let mut error = Diagnostic::error("edit.not-there", why).suggest(name, there.iter().map(String::as_str));
+            if !there.is_empty() {
+                let listed: Vec<String> = there.iter().map(|n| format!("`{n}`")).collect();
+                error = error.expected(format!("one of {}", listed.join(", ")));
+            }
+            console.diagnostic(&error);
+        }
+        Error::Edit(EditError::Wrong { found, .. }) => {
+            found.iter().for_each(|d| console.diagnostic(d));
+            console.error(&error.to_string());
+        }
+        // Whoever interrupts knows why it ends.
+        Error::Interrupted => {}
+        Error::Busy(Blocked::Cache) => console.error("the shared cache is being collected, and --no-wait was given"),
+        error => console.error(&error.to_string()),
+    }
+    details(error).iter().for_each(|line| console.err(&format!("  {line}\n")));
+    helps(error).iter().for_each(|help| console.err(&format!("help: {help}\n")));
+}
+
+/// What is listed below a message.
+fn details(error: &Error) -> Vec<String> {
+    match error {
+        Error::Step(NoStep::Several { ids, .. }) => listed(ids, LISTED),
+        _ => vec![],
+    }
+}
+
+/// What may help.
+fn helps(error: &Error) -> Vec<String> {
+    match error {
+        Error::Compare(CompareError::Of { name, .. }) => vec![format!("this was said of `{name}`")],
+        Error::Evidence(EvidenceError::Open { .. }) => {
+            vec!["run `kforge build` with the same selection, then export".into()]
+        }
+        Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],
+        Error::Report(ReportError::NotBuilt(_)) => vec!["run `kforge build` first".into()],
+        Error::Report(ReportError::Malformed { .. }) => vec!["run `kforge build` to have it written anew".into()],
+        Error::Step(NoStep::Unknown { closest, .. }) => {
+            let meant = closest.iter().map(|best| format!("did you mean `{best}`?"));
+            meant.chain(["`kforge tree` lists every step, docs/methods.md every method".into()]).collect()
+        }
+        _ => vec![],
+    }
+}

@@ -1,0 +1,298 @@
+//! Which of kforge's own code does which step: parts of packages, by name. See [`kforge_types::record::implementation`].
+//!
+//! A test follows the imports of every file listed here and fails on one that leads to code that is neither listed for the same work nor said to be apart.
+
+use kforge_foundation::base::Digest;
+use kforge_pipeline::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
+use kforge_pipeline::plan::timed::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
+use kforge_pipeline::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_PROTOCOL};
+use kforge_types::record::FORMAT_VERSION;
+use kforge_types::record::Platform::{Any, Cpu, Device};
+use kforge_types::record::StepKind as Kind;
+use kforge_types::record::implementation::{Implementations, Part, Work};
+
+/// The parts that do each step.
+pub const WORK: &[Work] = &[
+    (Kind::Generate, Any, &["foundation/documents", "types/documents", "pipeline/documents", "pipeline/generate"]),
+    (
+        Kind::Compile,
+        Cpu,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "project/c++",
+            "project/includes",
+            "harness/tasks",
+            "harness/confinement",
+            "harness/system",
+            "emulator/compiler",
+            "worker/emulated",
+        ],
+    ),
+    (
+        Kind::Compile,
+        Device,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "types/limits",
+            "project/c++",
+            "harness/tasks",
+            "harness/confinement",
+            "cuda/compilers",
+            "worker/compiled",
+        ],
+    ),
+    (
+        Kind::Inspect,
+        Cpu,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "project/c++",
+            "project/includes",
+            "harness/tasks",
+            "harness/confinement",
+            "harness/system",
+            "emulator/compiler",
+            "worker/emulated",
+        ],
+    ),
+    (
+        Kind::Inspect,
+        Device,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "types/limits",
+            "project/c++",
+            "harness/tasks",
+            "harness/confinement",
+            "cuda/compilers",
+            "worker/compiled",
+        ],
+    ),
+    (
+        Kind::Oracle,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/references",
+            "numerics/comparison",
+            "project/c++",
+            "project/paths",
+            "project/python",
+            "harness/tasks",
+            "harness/confinement",
+            "harness/system",
+            "harness/references",
+            "harness/comparison",
+        ],
+    ),
+    (
+        Kind::Calibrate,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/comparison",
+            "numerics/tolerance",
+            "numerics/calibration",
+            "pipeline/documents",
+            "pipeline/judge",
+            "pipeline/calibrate",
+        ],
+    ),
+    (
+        Kind::Verify,
+        Cpu,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "types/expressions",
+            "numerics/references",
+            "numerics/comparison",
+            "project/c++",
+            "project/paths",
+            "project/python",
+            "harness/tasks",
+            "harness/confinement",
+            "harness/system",
+            "harness/references",
+            "harness/comparison",
+            "harness/verification",
+            "harness/arguments",
+            "emulator/runtime",
+            "worker/verifier",
+        ],
+    ),
+    (
+        Kind::Judge,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/comparison",
+            "numerics/tolerance",
+            "pipeline/documents",
+            "pipeline/judge",
+        ],
+    ),
+    (
+        Kind::Match,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/methods",
+            "numerics/signatures",
+            "pipeline/documents",
+            "pipeline/match",
+        ],
+    ),
+    (
+        Kind::Search,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "types/limits",
+            "types/search",
+            "numerics/search",
+            "numerics/statistics",
+            "pipeline/documents",
+            "pipeline/search",
+        ],
+    ),
+    (
+        Kind::Select,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/selection",
+            "numerics/statistics",
+            "pipeline/documents",
+            "pipeline/select",
+        ],
+    ),
+    (
+        Kind::Attribute,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/attribution",
+            "numerics/statistics",
+            "pipeline/documents",
+            "pipeline/attribute",
+        ],
+    ),
+    (
+        Kind::Roofline,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "types/methods",
+            "types/metrics",
+            "numerics/roofline",
+            "numerics/statistics",
+            "pipeline/documents",
+            "pipeline/roofline",
+        ],
+    ),
+    (
+        Kind::Round,
+        Any,
+        &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "types/methods",
+            "types/metrics",
+            "types/rounds",
+            "pipeline/documents",
+            "pipeline/round",
+        ],
+    ),
+];
+
+/// Every part of every package.
+pub fn parts() -> Vec<Part> {
+    let packages = [
+        kforge_foundation::IMPLEMENTATION,
+        kforge_types::IMPLEMENTATION,
+        kforge_numerics::IMPLEMENTATION,
+        kforge_project::IMPLEMENTATION,
+        kforge_harness::IMPLEMENTATION,
+        kforge_emulator::IMPLEMENTATION,
+        kforge_cuda::IMPLEMENTATION,
+        kforge_worker::IMPLEMENTATION,
+        kforge_pipeline::IMPLEMENTATION,
+    ];
+    packages.concat()
+}
+
+/// The code of this program.
+pub fn implementations() -> Implementations {
+    Implementations::new(WORK, &parts())
+}
+
+/// What this program says of its code, in a line: the version, and a digest of all code that does steps, with the numbers of the protocols that devices are asked
+/// by. Two programs that say the same do every step the same way.
+pub fn combined() -> String {
+    let protocols = [
+        HOST_PROTOCOL,
+        SANITIZE_PROTOCOL,
+        VERIFY_PROTOCOL,
+        BENCH_PROTOCOL,
+        PAIRS_PROTOCOL,
+        PROFILE_PROTOCOL,
+        PEAKS_PROTOCOL,
+        FORMAT_VERSION,
+    ];
+    let mut bytes: Vec<u8> = protocols.iter().flat_map(|number| number.to_le_bytes()).collect();
+    for (name, hash, size) in parts() {
+        bytes.extend(name.as_bytes());
+        bytes.extend(hash);
+        bytes.extend(size.to_le_bytes());
+    }
+    format!("kforge {} {}", env!("CARGO_PKG_VERSION"), Digest::of(&bytes).hex())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn what_is_done_here_has_an_implementation_and_what_a_device_observes_has_a_protocol() {
+        let all = implementations();
+        let of =
+            |kind, arch: Option<&str>| all.of(kind, &arch.map_or(Value::Null, |a| serde_json::json!({ "arch": a })));
+        for kind in Kind::ALL {
+            let arch = |a| match kind {
+                Kind::Compile | Kind::Inspect | Kind::Verify => Some(a),
+                _ => None,
+            };
+            assert_eq!(of(kind, arch("cpu")).is_some(), !kind.observes_device() || arch("cpu").is_some(), "{kind}");
+            if kind.observes_device() {
+                assert_eq!(of(kind, Some("sm_90a")), None, "{kind}");
+            }
+        }
+        assert_ne!(of(Kind::Compile, Some("cpu")), of(Kind::Compile, Some("sm_90a")));
+        assert_eq!(of(Kind::Compile, Some("sm_80")), of(Kind::Compile, Some("sm_90a")));
+    }
+}
