@@ -1,10 +1,12 @@
 //! Errors of operations as people read them: the message, its details, and what may help.
 
 use super::console::Console;
-use super::words::listed;
+use super::words::{champion, listed};
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_ops::Error;
+use kforge_ops::accept::AcceptError;
 use kforge_ops::build::report::ReportError;
+use kforge_ops::candidates::CandidatesError;
 use kforge_ops::compare::CompareError;
 use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
@@ -35,7 +37,13 @@ pub(super) fn say(console: &Console, error: &Error) {
             }
             console.diagnostic(&error);
         }
-        Error::Edit(EditError::Wrong { found, .. }) => {
+        Error::Candidates(CandidatesError::NoMatch { word, known, .. }) => {
+            let listed: Vec<String> = known.iter().take(12).map(|name| format!("`{name}`")).collect();
+            let error = Diagnostic::error("select.nothing", error.to_string());
+            let error = error.expected(format!("one of {}", listed.join(", ")));
+            console.diagnostic(&error.suggest(word, known.iter().map(String::as_str)));
+        }
+        Error::Edit(EditError::Wrong { found, .. }) | Error::Accept(AcceptError::Wrong { found, .. }) => {
             found.iter().for_each(|d| console.diagnostic(d));
             console.error(&error.to_string());
         }
@@ -51,6 +59,9 @@ pub(super) fn say(console: &Console, error: &Error) {
 /// What is listed below a message.
 fn details(error: &Error) -> Vec<String> {
     match error {
+        Error::Accept(AcceptError::DifferentSources { champions, .. }) => {
+            champions.iter().map(|(accepted, round)| champion(accepted, &format!("of round {round}"))).collect()
+        }
         Error::Step(NoStep::Several { ids, .. }) => listed(ids, LISTED),
         _ => vec![],
     }
@@ -59,6 +70,11 @@ fn details(error: &Error) -> Vec<String> {
 /// What may help.
 fn helps(error: &Error) -> Vec<String> {
     match error {
+        Error::Accept(error) => accepting(error).into_iter().collect(),
+        Error::Candidates(CandidatesError::None) => {
+            vec!["`kforge build` remembers champions, and `kforge optimize` what its rounds try".into()]
+        }
+        Error::NoTrajectories(_) => vec!["`kforge optimize` makes attempts, and records them".into()],
         Error::Compare(CompareError::Of { name, .. }) => vec![format!("this was said of `{name}`")],
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]
@@ -72,4 +88,21 @@ fn helps(error: &Error) -> Vec<String> {
         }
         _ => vec![],
     }
+}
+
+/// What may help where a champion is not accepted.
+fn accepting(error: &AcceptError) -> Option<String> {
+    Some(match error {
+        AcceptError::Unknown { seat, has_rounds, .. } => {
+            let optimize = if *has_rounds { format!(", or `kforge optimize {}`", seat.kernel) } else { String::new() };
+            format!("run `kforge build`{optimize} first")
+        }
+        AcceptError::NothingToWrite { .. } => "without `--as` and `--name` it is pinned".into(),
+        AcceptError::DifferentSources { .. } => {
+            "`--target` (or `--types`) takes that of one for all; with `--name NEW` besides, it becomes a kernel of its own for that target".into()
+        }
+        AcceptError::NotTimed { .. } => "build where there is such a device, or import evidence of one".into(),
+        AcceptError::Exists { .. } => "name another file with `--as`, or write over it with `--force`".into(),
+        _ => return None,
+    })
 }

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use kforge_ops::Error;
+use kforge_ops::accept::AcceptError;
 use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
@@ -43,6 +44,10 @@ impl From<&Error> for Exit {
         match error {
             Error::NoJobs => Exit::Usage,
             Error::Selection(_) | Error::NothingToDo { .. } | Error::Step(_) => Exit::NothingSelected,
+            Error::Accept(AcceptError::NoTypes { .. } | AcceptError::NoKernel(_)) => Exit::NothingSelected,
+            Error::Accept(AcceptError::SeveralPackages(_) | AcceptError::SeveralTargets) => Exit::Usage,
+            Error::Accept(AcceptError::NoSource(_)) => Exit::Bug,
+            Error::Candidates(_) | Error::NoTrajectories(_) => Exit::NothingSelected,
             Error::Compare(CompareError::SeveralKernels(_)) => Exit::Usage,
             Error::Compare(CompareError::Interrupted) => Exit::Interrupted,
             Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),

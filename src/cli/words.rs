@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use kforge_foundation::base::count;
+use kforge_ops::accept::AcceptedChampion;
 use kforge_pipeline::report::explanation;
 use kforge_types::record::event::{StepCounts, VerdictCounts, Why};
 
@@ -40,6 +41,12 @@ pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> Stri
 pub(super) fn listed(names: &[String], most: usize) -> Vec<String> {
     let more = names.len().saturating_sub(most);
     names.iter().take(most).cloned().chain((more > 0).then(|| format!("and {more} more"))).collect()
+}
+
+/// `p/k/cpu for rows = 2: r1,BLOCK=64, verified and not timed, in ...`.
+pub(super) fn champion(accepted: &AcceptedChampion, place: &str) -> String {
+    let standing = if accepted.provisional { ", verified and not timed," } else { "" };
+    format!("{}{}: {}{standing} {place}", accepted.seat.name(), accepted.stands_for, accepted.label())
 }
 
 /// Bytes for people: `4.5 MiB`.

@@ -3,12 +3,15 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::accept::AcceptError;
 use crate::build::report::ReportError;
+use crate::candidates::CandidatesError;
 use crate::compare::CompareError;
 use crate::edit::EditError;
 use crate::event::Blocked;
 use crate::evidence::EvidenceError;
 use crate::explain::NoStep;
+use crate::export::NoTrajectories;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
@@ -143,6 +146,15 @@ pub enum Error {
     /// There is no report to show.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// A champion cannot be accepted.
+    #[error(transparent)]
+    Accept(#[from] AcceptError),
+    /// No candidate is shown.
+    #[error(transparent)]
+    Candidates(#[from] CandidatesError),
+    /// There is nothing to export.
+    #[error(transparent)]
+    NoTrajectories(#[from] NoTrajectories),
     /// Two states cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
@@ -235,6 +247,12 @@ impl Error {
     pub(crate) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Write { what: "", path, source }
+    }
+
+    /// For a file that cannot be removed.
+    pub(crate) fn remove(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Remove { path, source }
     }
 
     /// For a lock that was not taken.

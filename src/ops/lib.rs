@@ -4,14 +4,19 @@
 //!
 //! A program that builds kernels opens a [`Session`], names an installed kforge as its [`Worker`], and calls [`build::build`]; `examples/embed.rs` shows it.
 
+pub mod accept;
 pub mod build;
 pub mod cache;
+pub mod candidates;
+pub mod clean;
 pub mod compare;
+pub mod doctor;
 pub mod edit;
 pub mod error;
 pub mod event;
 pub mod evidence;
 pub mod explain;
+pub mod export;
 pub mod implementation;
 pub mod session;
 

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use crate::cli::Context;
-use crate::cli::args::AcceptArgs;
-use crate::cli::exit::{Exit, Failure};
+use super::{AcceptError, AcceptRequest};
+use crate::session::build::Ready;
+use crate::session::standing::Stands;
+use crate::{Error, Session};
 use kforge_foundation::base::Digest;
-use kforge_ops::session::build::Ready;
-use kforge_ops::session::standing::Stands;
 use kforge_pipeline::release::provenance::{Champion, Provenance};
 use kforge_project::workspace::accepted::{Accepted, Made, accepted};
 use kforge_project::workspace::changes::Change;
@@ -29,17 +28,18 @@ pub(super) struct Files {
 
 /// The files for champions of one source.
 pub(super) fn files(
-    context: &Context,
+    session: &Session,
     workspace: &Workspace,
     member: &Member,
     (kernel, ready): (&Kernel, &Ready<'_>),
     all: &[Stands],
-    args: &AcceptArgs,
-) -> Result<Files, Failure> {
-    let Some(first) = all.first() else { return Err(Exit::Bug.into()) };
+    request: &AcceptRequest,
+) -> Result<Files, Error> {
+    let missing = || AcceptError::NoSource(kernel.name.clone());
+    let first = all.first().ok_or_else(missing)?;
     let written = first.build.written.as_ref();
-    let Some(made) = written.map_or(kernel.made(), |w| w.kernel.made()) else { return Err(Exit::Bug.into()) };
-    let source = place(context, member, kernel, args)?;
+    let made = written.map_or(kernel.made(), |w| w.kernel.made()).ok_or_else(missing)?;
+    let source = place(session, member, kernel, request)?;
     let recorded = ready.recorded.iter().find(|r| r.seat == first.seat);
     let answer = written.and(recorded).and_then(|recorded| {
         let same = |a: &kforge_pipeline::plan::input::Attempt| {
@@ -47,7 +47,7 @@ pub(super) fn files(
         };
         recorded.answers.get(recorded.attempts.iter().position(same)?).cloned()
     });
-    let name = args.name.as_ref().unwrap_or(&kernel.name);
+    let name = request.name.as_ref().unwrap_or(&kernel.name);
     let provenance = Provenance {
         of: (name.clone(), first.seat.target.clone(), first.seat.types.clone()),
         answer,
@@ -55,14 +55,11 @@ pub(super) fn files(
         champions: all.iter().map(champion).collect(),
     };
     let text = format!("{}{}", provenance.comment(), made.source);
-    guard(context, member, kernel, &source, &text, args)?;
-    let target = match (&args.name, &args.target[..]) {
+    guard(member, kernel, &source, &text, request)?;
+    let target = match (&request.name, &request.targets[..]) {
         (None, _) => None,
         (Some(name), [target]) => Some((name.as_str(), target.as_str())),
-        (Some(_), _) => {
-            context.console.error("`--name` makes a kernel for one target: expected `--target` once beside it");
-            return Err(Exit::Usage.into());
-        }
+        (Some(_), _) => return Err(AcceptError::SeveralTargets.into()),
     };
     let of = Accepted {
         kernel: &kernel.name,
@@ -72,21 +69,16 @@ pub(super) fn files(
         made: if written.is_some() { Made::ByAgent } else { Made::ByTemplate },
     };
     let manifest = member.folder.join(MANIFEST);
-    let before = std::fs::read_to_string(&manifest)
-        .map_err(|e| context.fail(&format!("cannot read `{}`: {e}", manifest.display())))?;
-    let after = accepted(&before, &of).map_err(|why| context.fail(&format!("`{}`: {why}", manifest.display())))?;
+    let before = std::fs::read_to_string(&manifest).map_err(Error::read(&manifest))?;
+    let after = accepted(&before, &of).map_err(|why| AcceptError::NotDeclared { manifest: manifest.clone(), why })?;
     let found = edit::check(&manifest, &workspace.root, after.clone());
     if edit::is_wrong(&found) {
-        found.iter().for_each(|d| context.console.diagnostic(d));
-        return Err(context.fail(&format!("`{}` would be wrong; nothing is written", manifest.display())).into());
+        return Err(AcceptError::Wrong { manifest, found }.into());
     }
-    let change = |path: &Path, text: String| {
+    let change = |path: &Path, text: String| -> Result<Change, Error> {
         let inside = path.strip_prefix(&workspace.root).ok().and_then(Path::to_str);
-        let inside = inside.ok_or_else(|| {
-            context.fail(&format!("`{}` has no name in the workspace's folder, and is not written", path.display()))
-        })?;
-        Change::of(&workspace.root, inside, text)
-            .map_err(|e| context.fail(&format!("cannot read `{}`: {e}", path.display())))
+        let inside = inside.ok_or_else(|| AcceptError::OutsideWorkspace(path.to_path_buf()))?;
+        Change::of(&workspace.root, inside, text).map_err(Error::read(path))
     };
     let changes = vec![change(&member.folder.join(&source), text)?, change(&manifest, after)?];
     Ok(Files { source, changes })
@@ -104,37 +96,32 @@ fn champion(stands: &Stands) -> Champion {
 }
 
 /// The name of the source in the package.
-fn place(context: &Context, member: &Member, kernel: &Kernel, args: &AcceptArgs) -> Result<String, Failure> {
-    let name = args.name.as_ref().unwrap_or(&kernel.name);
-    let Some(file) = &args.file else {
+fn place(session: &Session, member: &Member, kernel: &Kernel, request: &AcceptRequest) -> Result<String, AcceptError> {
+    let name = request.name.as_ref().unwrap_or(&kernel.name);
+    let Some(file) = &request.file else {
         let folder = if member.folder.join(FOLDER).is_dir() { format!("{FOLDER}/") } else { String::new() };
         return Ok(format!("{folder}{name}.cu"));
     };
-    let path = tidy(&context.session.cwd.join(file));
+    let path = tidy(&session.cwd.join(file));
     let inside = path.strip_prefix(&member.folder).ok().and_then(Path::to_str).filter(|path| !path.is_empty());
-    inside.map(String::from).ok_or_else(|| {
-        let folder = member.folder.display();
-        context.fail(&format!("`{}` is not in the package's folder `{folder}`", path.display())).into()
-    })
+    let inside = inside.map(String::from);
+    inside.ok_or_else(|| AcceptError::OutsidePackage { path, folder: member.folder.clone() })
 }
 
 /// Refuses to write over what is not the kernel's own.
 fn guard(
-    context: &Context,
     member: &Member,
     kernel: &Kernel,
     source: &str,
     text: &str,
-    args: &AcceptArgs,
-) -> Result<(), Failure> {
+    request: &AcceptRequest,
+) -> Result<(), AcceptError> {
     let path = member.folder.join(source);
     let same = std::fs::read(&path).is_ok_and(|bytes| Digest::of(&bytes) == Digest::of(text.as_bytes()));
     let others = member.package.kernels.iter().any(|k| k.source == source && k.name != kernel.name);
-    let own = kernel.source == source && args.name.is_none() && !others;
-    if args.force || own || same || !path.exists() {
-        return Ok(());
+    let own = kernel.source == source && request.name.is_none() && !others;
+    match request.force || own || same || !path.exists() {
+        true => Ok(()),
+        false => Err(AcceptError::Exists { source_file: source.into(), kernel: kernel.name.clone() }),
     }
-    let exit = context.fail(&format!("`{source}` is there already and is not the source of `{}` alone", kernel.name));
-    context.console.err("help: name another file with `--as`, or write over it with `--force`\n");
-    Err(exit.into())
 }
