@@ -187,7 +187,7 @@ fn turn(
         if !context.console.json() && !context.console.quiet() {
             context.console.fitted(&text);
         }
-        super::build::say_champions(context, &kforge_ops::build::result::champions(&ready, &outcome));
+        crate::cli::words::say_champions(&context.console, &kforge_ops::build::result::champions(&ready, &outcome));
         for (agent, spent) in run.ledger.all() {
             context.console.status("Spent", &format!("{agent}: {}", say::amounts(&spent)));
         }

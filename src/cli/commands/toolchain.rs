@@ -65,7 +65,7 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Ran {
                 context.session.environment.all(),
                 &context.session.reporter,
             )
-            .map_err(|why| context.fail(&why))?;
+            .map_err(|missing| context.fail(&missing.to_string()))?;
         }
     }
     let several = |n: usize, one: &str, more: &str| match n {
