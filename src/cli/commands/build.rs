@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use super::{Ran, collect};
+use super::{Ran, collect, collected};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::words::{reason, say_champions, summary};
 use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
+use kforge_ops::cache;
 use kforge_ops::event::Said;
 use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
@@ -50,11 +51,15 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     let exit = match build::build(&context.session, &request)? {
         Built::Unchanged(unchanged) => {
             answer(context, &unchanged, began);
+            collected(context, cache::collect_due(&context.session, &unchanged.home));
             Exit::Done
         }
-        Built::Finished(finished) => finish(context, &finished, ending, began)?,
+        Built::Finished(finished) => {
+            let exit = finish(context, &finished, ending, began)?;
+            collect(context);
+            exit
+        }
     };
-    collect(context);
     Ok(exit)
 }
 
