@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a command ended (docs/design.md, section 10).
+/// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// All that was asked for is done.
