@@ -99,7 +99,7 @@ impl Planner<'_> {
 }
 
 /// Whether a kernel is timed on a target. A launcher of its own shares the process, the context and the clock of whoever would take its times, so that none could be
-/// believed (design, section 5).
+/// believed (docs/design.md, section 5).
 pub fn is_timed(scope: Scope<'_>) -> bool {
     scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
 }
