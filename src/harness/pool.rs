@@ -12,28 +12,10 @@ use super::confine::Confinement;
 use super::message::{Request, Response};
 use super::turns::{Turn, Turns};
 use kforge_foundation::process::{Command, End, Talker};
-use kforge_types::record::StepKind;
+use kforge_types::record::Lane;
 
 /// What a worker gets beyond a step's time limit to answer that it ran out of time; then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
-
-/// Steps that share warm workers: one that has loaded a compiler does not judge, one that holds a device's context does not compile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Lane {
-    Compile,
-    Reference,
-    Judge,
-}
-
-impl Lane {
-    fn of(kind: StepKind) -> Lane {
-        match kind {
-            StepKind::Compile | StepKind::Inspect => Lane::Compile,
-            kind if kind.observes_device() => Lane::Judge,
-            _ => Lane::Reference,
-        }
-    }
-}
 
 /// A warm worker, and what it keeps; none where it is not confined as a whole.
 type Warm = (Option<Confinement>, Talker);
@@ -46,11 +28,16 @@ const AT_A_DEVICE: u32 = 2;
 /// a short one.
 pub const FOR_A_DEVICE: u32 = 2 * AT_A_DEVICE;
 
+/// The workers that a request is for. A kind that runs in the engine's process comes here in tests only.
+fn lane(request: &Request) -> Lane {
+    request.spec.kind.lane().unwrap_or(Lane::Reference)
+}
+
 /// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
     let own = Duration::from_secs(time_limit_s);
     // So many may take all of their time before the last has its turn.
-    if lane == Lane::Judge { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
+    if lane == Lane::Candidate { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
 }
 
 /// Warm workers.
@@ -95,7 +82,7 @@ impl Pool {
 
     /// What a worker has to keep to do a step.
     fn keeps(&self, request: &Request) -> Option<Confinement> {
-        let steps = self.steps.as_deref().filter(|_| Lane::of(request.spec.kind) == Lane::Compile)?;
+        let steps = self.steps.as_deref().filter(|_| lane(request) == Lane::Compiler)?;
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
@@ -106,7 +93,7 @@ impl Pool {
 
     /// Has a worker do a step. As many run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
-        let lane = (Lane::of(request.spec.kind), request.unit);
+        let lane = (lane(request), request.unit);
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
         let (keep, worker) = self.take(lane, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
         let limit = patience(lane.0, request.time_limit_s);
@@ -180,9 +167,9 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_device_is_not_given_up_before_its_turn() {
-        assert_eq!(patience(Lane::Compile, 60), Duration::from_secs(60) + GRACE);
-        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(120) + GRACE);
-        assert!(patience(Lane::Judge, u64::MAX) >= Duration::from_secs(u64::MAX));
+        assert_eq!(patience(Lane::Compiler, 60), Duration::from_secs(60) + GRACE);
+        assert_eq!(patience(Lane::Candidate, 60), Duration::from_secs(120) + GRACE);
+        assert!(patience(Lane::Candidate, u64::MAX) >= Duration::from_secs(u64::MAX));
     }
 
     #[test]

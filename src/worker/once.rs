@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::serve::dispatch::Row;
 use super::serve::perform;
+use super::steps::Dispatch;
 use kforge_foundation::process::family;
 use kforge_harness::compilers;
 use kforge_harness::confine;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
-use kforge_types::record::{Spec, StepKind};
+use kforge_types::record::{Lane, Spec};
 
 /// Limits of a step that is run by hand.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub struct OnceLimits {
 }
 
 /// Does the step whose spec, as JSON, is in the file `spec`, with the inputs in `input` (colons in names as `-`) and the outputs to `output`.
-pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, table: &[Row]) -> Response {
+pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, steps: Dispatch) -> Response {
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
     let spec = match parsed {
@@ -59,14 +59,14 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         started: Instant::now(),
         waiting_us: std::sync::Arc::default(),
     };
-    if let StepKind::Compile | StepKind::Inspect = task.spec.kind {
+    if task.spec.kind.lane() == Some(Lane::Compiler) {
         let mut keep = compilers::of_worker(&task.places, task.compiler_memory, &task.output);
         keep.read.push(task.input.clone());
         if let Err(e) = confine::confine_worker(&keep) {
             return failed(format!("cannot confine this process: {e}"));
         }
     }
-    let response = perform(&task, table);
+    let response = perform(&task, steps);
     family::kill_descendants(std::process::id());
     response
 }

@@ -14,8 +14,8 @@ use kforge::optimize::templates::TEMPLATES;
 use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
 use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
 use kforge::record::{Spec, StepKind};
-use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
+use kforge::worker::steps::handler;
 use kforge::workspace::{Workspace, load};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -88,7 +88,7 @@ fn nulls(node: &Node) -> NullsObserved {
         unit: 0,
         waiting_us: Default::default(),
     };
-    let response = perform(&task, TABLE);
+    let response = perform(&task, handler);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);
     serde_json::from_slice(&std::fs::read(dir.path().join("nulls")).unwrap()).unwrap()
 }

@@ -15,17 +15,19 @@ use kforge::harness::pool::{Pool, WorkerDied};
 use kforge::harness::task::{Task, done, failed};
 use kforge::process::{Command, End, Talker, family, run};
 use kforge::record::{Platform, Spec, StepKind};
-use kforge::worker::serve::dispatch::{self, Row};
-use kforge::worker::serve::perform;
+use kforge::worker::steps::{Handler, handler};
 
 use crate::{Test, compilers};
 
 /// Steps of the test's own.
-pub(crate) const TABLE: &[Row] = &[
-    Row { kind: StepKind::Bench, on: Platform::Any, run: act },
-    Row { kind: StepKind::Inspect, on: Platform::Cpu, run: compilers::reach },
-    Row { kind: StepKind::Compile, on: Platform::Cpu, run: |task| perform(task, dispatch::TABLE) },
-];
+pub(crate) fn steps(task: &Task) -> Option<Handler> {
+    match (task.spec.kind, Platform::of(&task.spec.params)) {
+        (StepKind::Bench, Platform::Any) => Some(act),
+        (StepKind::Inspect, Platform::Cpu) => Some(compilers::reach),
+        (StepKind::Compile, Platform::Cpu) => handler(task),
+        _ => None,
+    }
+}
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_worker_stays_warm_and_is_replaced_when_it_dies", warm),

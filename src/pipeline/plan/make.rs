@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::memory;
 use kforge_engine::{InputRef, Node, Rank, Resources, Source};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
@@ -44,8 +43,8 @@ impl Make {
             inputs: BTreeMap::new(),
             after: vec![],
             resources: Resources {
-                cpus: u32::from(!kind.is_pure() && kind != StepKind::Generate),
-                memory_mib: memory::of_kind(kind),
+                cpus: u32::from(kind.lane().is_some()),
+                memory_mib: kind.descriptor().memory_mib,
                 ..Resources::default()
             },
             product: None,

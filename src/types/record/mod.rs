@@ -27,7 +27,7 @@ pub mod verdict;
 pub use class::{DeviceClass, Provenance};
 pub use implementation::Implementations;
 pub use inspection::{FunctionFacts, Inspection};
-pub use kind::{Platform, StepKind};
+pub use kind::{Lane, Platform, Runs, StepKind, Validity};
 pub use observation::{
     Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
 };

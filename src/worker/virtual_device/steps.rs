@@ -97,7 +97,7 @@ impl At {
 }
 
 /// Does a verify step.
-pub(super) fn verify(task: &Task) -> Response {
+pub(crate) fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let at = At::new(task, params.protocol)?;
@@ -147,7 +147,7 @@ fn output(tensor: &Tensor, error: f64) -> OutputObserved {
 }
 
 /// Does a bench step.
-pub(super) fn bench(task: &Task) -> Response {
+pub(crate) fn bench(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let mut at = At::new(task, params.protocol)?;
@@ -184,7 +184,7 @@ pub(super) fn bench(task: &Task) -> Response {
 }
 
 /// Does a peaks step.
-pub(super) fn peaks(task: &Task) -> Response {
+pub(crate) fn peaks(task: &Task) -> Response {
     let run = || {
         let params: PeaksParams = task.params()?;
         let at = At::new(task, params.protocol)?;
@@ -195,7 +195,7 @@ pub(super) fn peaks(task: &Task) -> Response {
 }
 
 /// Does a pairs step.
-pub(super) fn pairs(task: &Task) -> Response {
+pub(crate) fn pairs(task: &Task) -> Response {
     let run = || {
         let params: PairsParams = task.params()?;
         let mut at = At::new(task, params.protocol)?;
@@ -220,7 +220,7 @@ pub(super) fn pairs(task: &Task) -> Response {
 }
 
 /// Does a profile step.
-pub(super) fn profile(task: &Task) -> Response {
+pub(crate) fn profile(task: &Task) -> Response {
     let run = || {
         let params: ProfileParams = task.params()?;
         let at = At::new(task, params.protocol)?;

@@ -7,12 +7,12 @@ use super::super::open::{Context, Opened};
 use super::super::workers::Workers;
 use super::Ready;
 use kforge_engine::action::asks_device;
-use kforge_engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
+use kforge_engine::evidence::{self, Brought, EvidenceCache, Index};
 use kforge_engine::journal::JournalCache;
 use kforge_engine::{Blobs, BuildOutcome, Cache, Runner, Services};
 use kforge_foundation::base::Diagnostic;
+use kforge_pipeline::step::Remote;
 use kforge_pipeline::step::Runners;
-use kforge_pipeline::step::runners::Remote;
 use kforge_types::record::event::CacheOrigin;
 use kforge_types::record::{Spec, StepKind};
 
@@ -76,7 +76,7 @@ impl Ready<'_> {
             Some(evidence::Wanted {
                 here: devices.for_arch(asks??, product).cloned(),
                 device: product.map(str::to_string),
-                validity: Validity::of(spec.kind),
+                validity: spec.kind.descriptor().observes.as_ref()?.validity,
             })
         };
         let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone(), self.about.clone());
