@@ -287,7 +287,7 @@ fn a_device_is_measured_by_one_step_at_a_time() {
     world.options.capacity = Capacity { cpus: 16, ..Capacity::default() };
     let bench = |i: usize| {
         let mut bench = node(&format!("b{i}"), StepKind::Bench, &[("in", world.store(&i.to_string()))]);
-        bench.resources = Resources { device: Some("h200".into()), exclusive: true, ..Resources::default() };
+        bench.resources = Resources { device: Some(["h200".into()].into()), exclusive: true, ..Resources::default() };
         bench
     };
     let plan: Vec<Node> = (0..30).map(bench).collect();

@@ -147,7 +147,7 @@ mod tests {
     fn graph() -> Graph {
         let compile = |id: &str| node(id, StepKind::Compile, &[]);
         let mut bench = node("bench", StepKind::Bench, &[("binary", output("b", true))]);
-        bench.resources.device = Some("h200".into());
+        bench.resources.device = Some(["h200".into()].into());
         Graph::new(vec![compile("e"), bench, compile("c"), compile("b"), compile("a")]).unwrap()
     }
 
@@ -179,7 +179,7 @@ mod tests {
         let inspect = |id: &str, of: &str| node(id, StepKind::Inspect, &[("binary", output(of, true))]);
         let reads = [("inspection", output("i", true)), ("binary", output("c", true))];
         let mut bench = node("bench", StepKind::Bench, &reads);
-        bench.resources.device = Some("h200".into());
+        bench.resources.device = Some(["h200".into()].into());
         let nodes = vec![
             node("c", StepKind::Compile, &[]),
             inspect("i", "c"),
@@ -199,7 +199,7 @@ mod tests {
     fn at_a_device_what_is_nearest_to_an_end_comes_first() {
         let at_device = |id: &str, kind, reads: &[_]| {
             let mut node = node(id, kind, reads);
-            node.resources.device = Some("h200".into());
+            node.resources.device = Some(["h200".into()].into());
             node
         };
         let begun = [("verify", output("v", true))];

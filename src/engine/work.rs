@@ -38,9 +38,8 @@ pub(super) struct Task {
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
     pub(super) product: Option<String>,
-    /// The device that it has, and which of those alike.
+    /// The UUID of the device that it has.
     pub(super) device: Option<String>,
-    pub(super) unit: u32,
     pub(super) time_limit_s: u64,
     /// It is to run although its result may be known.
     pub(super) again: bool,
@@ -123,9 +122,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         id: &task.id,
         spec: &task.spec,
         key: &task.key,
-        product: task.product.as_deref(),
         device: task.device.as_deref(),
-        unit: task.unit,
         time_limit_s: task.time_limit_s,
         blobs: tools.blobs,
         interrupted: tools.interrupted,

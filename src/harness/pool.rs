@@ -17,6 +17,9 @@ use kforge_types::record::Lane;
 /// What a worker gets beyond a step's time limit to answer that it ran out of time; then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
 
+/// A lane, and the UUID of the device that its workers observe, if they do.
+type Seat = (Lane, Option<String>);
+
 /// A warm worker, and what it keeps; none where it is not confined as a whole.
 type Warm = (Option<Confinement>, Talker);
 
@@ -44,8 +47,8 @@ fn patience(lane: Lane, time_limit_s: u64) -> Duration {
 pub struct Pool {
     worker: Command,
     steps: Option<PathBuf>,
-    /// By lane and, of devices alike, the one whose context a worker holds.
-    idle: Mutex<BTreeMap<(Lane, u32), Vec<Warm>>>,
+    /// By lane and the UUID of the device whose context a worker holds.
+    idle: Mutex<BTreeMap<Seat, Vec<Warm>>>,
     turns: Turns,
 }
 
@@ -86,17 +89,17 @@ impl Pool {
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
-    /// Waits for a place among those at work for a device, by its name and which of those alike it is; none where it is interrupted.
-    pub fn turn(&self, device: &str, unit: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
-        self.turns.take(device, unit, AT_A_DEVICE, interrupted)
+    /// Waits for a place among those at work for a device, by its UUID; none where it is interrupted.
+    pub fn turn(&self, device: &str, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+        self.turns.take(device, AT_A_DEVICE, interrupted)
     }
 
     /// Has a worker do a step. As many run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
-        let lane = (lane(request), request.unit);
+        let seat = (lane(request), request.device.clone());
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
-        let (keep, worker) = self.take(lane, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
-        let limit = patience(lane.0, request.time_limit_s);
+        let (keep, worker) = self.take(&seat, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
+        let limit = patience(seat.0, request.time_limit_s);
         let (worker, answer) = match worker.exchange(&line, limit, interrupted) {
             Err(e) => return Err(WorkerDied::system(&e)),
             Ok(Err(died)) => {
@@ -114,15 +117,15 @@ impl Pool {
             stderr: String::new(),
             interrupted: false,
         })?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(lane).or_default().push((keep, worker));
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(seat).or_default().push((keep, worker));
         Ok(response)
     }
 
     /// Of the workers that keep enough, the one used last, which is the warmest; or a new one.
-    fn take(&self, lane: (Lane, u32), keep: Option<Confinement>) -> io::Result<Warm> {
+    fn take(&self, seat: &Seat, keep: Option<Confinement>) -> io::Result<Warm> {
         let idle = || {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            let idle = idle.get_mut(&lane)?;
+            let idle = idle.get_mut(seat)?;
             let at = idle.iter().rposition(|(kept, _)| covers(kept.as_ref(), keep.as_ref()))?;
             Some(idle.remove(at))
         };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::serve::perform;
 use super::steps::Dispatch;
+use kforge_cuda::device;
 use kforge_foundation::process::family;
 use kforge_harness::compilers;
 use kforge_harness::confine;
@@ -44,13 +45,14 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         (Ok(input), Ok(output)) => (input, output),
         (Err(e), _) | (_, Err(e)) => return failed(format!("cannot prepare for the step: {e}")),
     };
+    let arch = spec.params.get("arch").and_then(|arch| arch.as_str());
+    let device = arch.filter(|_| spec.kind.observes_device()).and_then(|arch| device::resolve(&places, arch));
     let task = Task {
         spec,
         input,
         output,
         places,
-        product: None,
-        unit: 0,
+        device,
         time_limit: limits.time,
         run_limit: limits.run,
         memory_limit: limits.memory,

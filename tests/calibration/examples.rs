@@ -60,7 +60,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         emulator_limit: SMALL,
         oracle_limit: SMALL,
         time_limit_s: 60,
-        devices: vec![],
+        devices: kforge::record::Devices::default(),
         methods: kforge::optimize::methods::signatures(),
         facts: |_, _, _| BTreeMap::new(),
     });
@@ -84,8 +84,7 @@ fn nulls(node: &Node) -> NullsObserved {
         compiler_memory: 8 << 30,
         allow_unconfined: false,
         started: Instant::now(),
-        product: None,
-        unit: 0,
+        device: None,
         waiting_us: Default::default(),
     };
     let response = perform(&task, handler);

@@ -90,8 +90,7 @@ fn request(act: &str) -> Request {
         input: PathBuf::from("/nowhere"),
         output: PathBuf::from("/nowhere"),
         places: Places::default(),
-        product: None,
-        unit: 0,
+        device: None,
         time_limit_s: 60,
         run_limit_s: 60,
         memory_limit: 1 << 30,
@@ -207,9 +206,7 @@ impl Engine {
             id: "meet",
             spec: &Spec { params, ..of.spec },
             key: &Digest::of(b"meet"),
-            product: None,
             device,
-            unit: 0,
             time_limit_s: of.time_limit_s,
             blobs: &self.store,
             interrupted,
@@ -235,7 +232,7 @@ fn turns() {
 
 fn interrupted_in_line() {
     let engine = Engine::new();
-    let turns = [(); 2].map(|()| engine.pool.turn("gpu", 0, &GOING_ON).unwrap());
+    let turns = [(); 2].map(|()| engine.pool.turn("gpu", &GOING_ON).unwrap());
     let ended = engine.meet(Some("gpu"), 1000, &AtomicBool::new(true));
     assert!(matches!(ended, Err(RunError::Interrupted)), "{ended:?}");
     drop(turns);

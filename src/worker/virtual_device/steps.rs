@@ -2,7 +2,7 @@
 
 use super::TOOL;
 use super::clock::Clock;
-use super::scenario::{Behaviour, Device, Fault, Scenario};
+use super::scenario::{Behaviour, Fault, Scenario};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::compare::Comparison;
@@ -36,8 +36,10 @@ impl At {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
         let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e))?;
-        let asked = |d: &&Device| task.product.as_ref().is_none_or(|p| *p == d.product);
-        let device = scenario.devices.iter().find(asked);
+        // A step that is run by hand has no device of its own.
+        let present = scenario.present();
+        let at = task.device.as_ref().map_or(Some(0), |uuid| present.0.iter().position(|d| d.uuid == *uuid));
+        let device = at.and_then(|at| scenario.devices.get(at));
         let device = device.ok_or_else(|| none("the scenario has no such device"))?;
         let provenance = Provenance {
             device: device.class(),

@@ -70,11 +70,11 @@ impl Ready<'_> {
 
     /// What answers questions to devices: the home's index, with the bundles in the repository beside it.
     pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
-        let devices = self.devices.clone();
+        let devices = self.devices.present.clone();
         let wanted = move |spec: &Spec, product: Option<&str>| {
             let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
             Some(evidence::Wanted {
-                here: devices.for_arch(asks??, product).cloned(),
+                here: devices.resolve(asks??, product).map(|resolved| resolved.class.clone()),
                 device: product.map(str::to_string),
                 validity: spec.kind.descriptor().observes.as_ref()?.validity,
             })
