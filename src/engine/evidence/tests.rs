@@ -340,7 +340,7 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
         inputs: [].into(),
     };
     let wanted = |spec: &Spec, device: Option<&str>| {
-        let validity = spec.kind.descriptor().observes.as_ref().map_or(Validity::Timing, |seen| seen.validity);
+        let validity = spec.kind.descriptor().observes.as_ref().map_or(Timing, |seen| seen.validity);
         (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: device.map(str::to_string), validity })
     };
     let cache = EvidenceCache::new(index, wanted);
