@@ -253,3 +253,46 @@ fn what_listed_code_uses_is_listed_with_it_or_apart() {
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(followed > 1000, "{followed} edges were followed");
 }
+
+/// A package of empty files.
+struct Few(&'static [&'static str]);
+
+impl Source for Few {
+    fn name(&self) -> String {
+        "few".into()
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.0.iter().map(|file| file.to_string()).collect()
+    }
+
+    fn read(&self, _: &str) -> Vec<u8> {
+        vec![]
+    }
+
+    fn lock(&self) -> String {
+        String::new()
+    }
+}
+
+#[test]
+fn a_star_stands_for_each_file_and_each_folder() {
+    let few = Few(&["kind/a.rs", "kind/a/documents.rs", "step/a.rs", "step/b/c.rs", "step/b/mod.rs", "step/mod.rs"]);
+    let part = |name, files| Part { name, files, packages: &[] };
+    let each = |parts: &[Part]| digest::each(parts, &few);
+    let parts = [part("steps/*", &["step/*", "!step/mod.rs"]), part("kinds/*", &["kind/*/documents.rs"])];
+    let found: Vec<(&str, Vec<String>)> = each(&parts)
+        .unwrap()
+        .iter()
+        .map(|part| (part.name, digest::listed(part, &few).unwrap().into_iter().collect()))
+        .collect();
+    let of = |files: &[&str]| files.iter().map(|file| file.to_string()).collect::<Vec<_>>();
+    let expected = [
+        ("steps/a", of(&["step/a.rs"])),
+        ("steps/b", of(&["step/b/c.rs", "step/b/mod.rs"])),
+        ("kinds/a", of(&["kind/a/documents.rs"])),
+    ];
+    assert_eq!(found, expected);
+    let twice = each(&[parts[0], part("steps/a", &["kind/a.rs"])]).unwrap_err();
+    assert_eq!(twice, "two parts are named `steps/a`");
+}
