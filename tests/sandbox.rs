@@ -35,7 +35,7 @@ type Test = (&'static str, fn());
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "worker") {
-        let parts = Parts { table: pooled::TABLE, run: candidates::run };
+        let parts = Parts { steps: pooled::steps, run: candidates::run };
         let limits = OnceLimits {
             time: Duration::from_secs(60),
             run: Duration::from_secs(60),

@@ -17,7 +17,7 @@ use kforge::engine::{Job, Ran, RunError};
 use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
 use kforge::record::{Determinism, FunctionFacts, Inspection, StepKind, VerifyObservation};
-use kforge::step::runners::Remote;
+use kforge::step::Remote;
 use kforge::workspace::select::Selected;
 
 /// Gives small results and counts them.

@@ -286,3 +286,16 @@ fn the_page_of_agents_tells_of_every_key_of_an_answer() {
         assert!(missing.is_empty(), "docs/agents.md lacks {missing:?} of {name}");
     }
 }
+
+#[test]
+fn the_page_on_adding_a_kind_of_step_names_files_that_are_there() {
+    let page = page("adding-a-step-kind.md");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let quoted =
+        page.split('`').skip(1).step_by(2).filter(|text| text.starts_with("src/") || text.starts_with("tests/"));
+    // Files of the example are on no branch, and a `*` is no file.
+    let named: BTreeSet<&str> = quoted.filter(|text| !text.contains("audit") && !text.contains('*')).collect();
+    assert!(named.len() > 5, "{named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|file| !root.join(file).exists()).collect();
+    assert!(missing.is_empty(), "docs/adding-a-step-kind.md names {missing:?}");
+}

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use kforge::emulator;
 use kforge::harness::message::{Places, Response};
 use kforge::record::{Determinism, FindingKind, Provenance, Verdict};
-use kforge::worker::{OnceLimits, Parts, serve, worker_main};
+use kforge::worker::{OnceLimits, Parts, worker_main};
 
 use lab::{Lab, differing};
 
@@ -65,7 +65,7 @@ const TESTS: &[Test] = &[
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "worker") {
-        let parts = Parts { table: serve::dispatch::TABLE, run: emulator::run::run_trials };
+        let parts = Parts { steps: kforge::worker::steps::handler, run: emulator::run::run_trials };
         let limits = OnceLimits {
             time: Duration::from_secs(60),
             run: Duration::from_secs(60),

@@ -261,7 +261,7 @@ pub(super) fn execute(
                 *count += 1;
                 if console.verbose() {
                     console.status(kind.verb(), id);
-                } else if *count == 1 && !kind.is_pure() && *kind != StepKind::Generate {
+                } else if *count == 1 && kind.lane().is_some() {
                     console.status(kind.verb(), &what);
                 }
             }

@@ -8,11 +8,11 @@ use crate::cli::session::devices::Devices;
 use crate::cli::session::tools::read_by;
 use kforge_foundation::config::{Environment, Settings};
 use kforge_harness::message::Places;
-use kforge_worker::{OnceLimits, Parts, serve, worker_main};
+use kforge_worker::{OnceLimits, Parts, worker_main};
 
 /// Runs a worker with the words after `worker`.
 pub fn run(words: &[OsString]) -> ExitCode {
-    let parts = Parts { table: serve::dispatch::TABLE, run: kforge_emulator::run::run_trials };
+    let parts = Parts { steps: kforge_worker::steps::handler, run: kforge_emulator::run::run_trials };
     let environment = Environment::of_process();
     let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
     // `--once` finds tools by itself: a person runs it.

@@ -237,17 +237,9 @@ impl Context {
         if let Some(machine) = machine {
             machine.close();
         }
-        let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
-        let targets = || packages.members.iter().flat_map(|m| m.package.targets.values()).filter(selected);
         let devices = devices.end(&self.settings).map_err(|e| self.fail(&e))?;
-        // Targets that mean one device take turns at it.
-        let behind = |t: &model::Target| {
-            let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;
-            Some((t.name.clone(), device.to_string()))
-        };
-        let behind: BTreeMap<String, String> = targets().filter_map(behind).collect();
         // A device that is there may be gone next time, so nothing is certified beside it.
-        decided &= devices.classes.is_empty() && devices.tools.is_empty();
+        decided &= devices.present.is_empty() && devices.tools.is_empty();
         let mut planner = Planner::plan(PlanInput {
             packages: inputs,
             selection: Selection {
@@ -260,7 +252,7 @@ impl Context {
             emulator_limit: self.settings.number("emulator.max-work") as f64,
             oracle_limit: self.settings.number("oracle.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
-            devices: devices.classes.clone(),
+            devices: devices.present.clone(),
             methods: kforge_pipeline::optimize::methods::signatures(),
             facts: |operator, choice, kernel| Facts::of(operator, choice, kernel, None).named(),
         });
@@ -307,8 +299,6 @@ impl Context {
             capacity: Capacity {
                 cpus: jobs as u32,
                 memory_mib: super::memory::capacity_mib(&self.settings),
-                devices: behind,
-                alike: devices.alike(),
                 shared: FOR_A_DEVICE,
                 // Where locks hold nothing the steps of this build take turns all the same.
                 takes_turns: locks.iter().all(Lock::is_held),

@@ -55,7 +55,7 @@ impl Planner<'_> {
             .memory(memory::timing(&params))
             .after(after)
             .build("", &compile, &inspect)
-            .device(&scope.target.name, self.product(scope), true)
+            .device(self.observed(scope), true)
             .unless(self.no_device(scope))
             .done();
         Ok(Some(self.add(node)))
@@ -88,7 +88,7 @@ impl Planner<'_> {
             .phase(phase)
             .round(scope.round)
             .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
-            .device(&scope.target.name, self.product(scope), true)
+            .device(self.observed(scope), true)
             .unless(self.no_device(scope));
         for (side, build) in [(":a", a), (":b", b)] {
             let (compile, inspect) = self.compile(scope, build, compiler, phase);
