@@ -241,7 +241,7 @@ fn defines_reach_the_source_and_change_the_code() {
 fn an_error_comes_with_file_line_and_the_compilers_words() {
     let failure =
         |entries: &[&str], text: &str| match compile_with(&params(entries), &[("norms/main.cu", text)], tools()) {
-            Err(CudaCompileError::Failed { message, log }) => (message, log),
+            Err(CudaCompileError::Failed { message, log, .. }) => (message, log),
             other => panic!("{other:?}"),
         };
     let (message, log) = failure(&["k"], "__global__ void k(int* p) {\n  p[0] = oops;\n}\n");
@@ -311,7 +311,7 @@ fn a_launcher_of_a_kernels_own_becomes_a_library_whose_kernels_are_inspected() {
         (LAUNCHER.replace("sizes.size()", "sizes.large()"), "norms/main.cu:8"),
     ] {
         match make(&hosted, &text) {
-            Err(CudaCompileError::Failed { message, log }) => assert!(message.contains(says), "{message}\n{log}"),
+            Err(CudaCompileError::Failed { message, log, .. }) => assert!(message.contains(says), "{message}\n{log}"),
             other => panic!("{text}: {other:?}"),
         }
     }

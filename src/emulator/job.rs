@@ -9,7 +9,7 @@ use super::abi::Entry;
 use super::image::Image;
 use super::lines;
 use super::watch::Watch;
-use kforge_harness::message::ThreadOrder;
+use kforge_harness::message::{NotEmulated, ThreadOrder, Unemulated};
 use kforge_types::record::{Finding, FindingKind};
 
 /// Most different findings and bytes of printed text of a trial that are kept.
@@ -134,7 +134,7 @@ pub(super) struct Notebook {
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) findings: Vec<Finding>,
-    pub(super) not_emulated: Vec<String>,
+    pub(super) not_emulated: Vec<NotEmulated>,
     pub(super) printed: Vec<u8>,
 }
 
@@ -169,10 +169,11 @@ impl Notebook {
     }
 
     /// Keeps what is not emulated.
-    pub(super) fn not_emulated(&self, what: String) {
+    pub(super) fn not_emulated(&self, cause: Unemulated, what: String) {
+        let claim = NotEmulated { cause, what };
         let mut kept = self.lock();
-        if kept.not_emulated.len() < MOST_FINDINGS && !kept.not_emulated.contains(&what) {
-            kept.not_emulated.push(what);
+        if kept.not_emulated.len() < MOST_FINDINGS && !kept.not_emulated.contains(&claim) {
+            kept.not_emulated.push(claim);
         }
     }
 

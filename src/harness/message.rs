@@ -76,6 +76,13 @@ pub enum Response {
         /// What is missing.
         why: String,
     },
+    /// It needs a tool for which no place was given: whoever can get it may ask again.
+    NeedsTool {
+        /// The tool, by the name in [`Places::tools`].
+        tool: String,
+        /// What it needs it for.
+        why: String,
+    },
     /// It could not be done.
     Failed {
         /// One line.
@@ -83,6 +90,27 @@ pub enum Response {
         /// The tool's own words.
         notes: Vec<Note>,
     },
+}
+
+/// Something that a kernel asked for and the emulator does not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotEmulated {
+    /// Which kind of thing.
+    pub cause: Unemulated,
+    /// What and where, for people: `mma.sync at line 41`.
+    pub what: String,
+}
+
+/// Kinds of what the emulator does not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unemulated {
+    /// A construct, by the name that the binary holds.
+    Construct(String),
+    /// A thread that needs more stack than the emulator gives.
+    Stack,
+    /// More threads at once than there is room for.
+    Threads,
 }
 
 /// A buffer handed to a runner as an inherited file descriptor of a memory file.
@@ -176,10 +204,7 @@ pub enum RunnerReport {
         finding: Finding,
     },
     /// The kernel asked for something the emulator does not do.
-    NotEmulated {
-        /// What and where: `mma.sync at line 41`.
-        what: String,
-    },
+    NotEmulated(NotEmulated),
     /// The kernel printed this.
     Printed {
         /// The text, capped.

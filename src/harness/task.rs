@@ -71,8 +71,8 @@ pub fn file_name(input: &str) -> String {
 }
 
 /// A [`Response`] for what could not be done.
-pub fn failed(message: impl Into<String>) -> Response {
-    Response::Failed { message: message.into(), notes: vec![] }
+pub fn failed(message: impl ToString) -> Response {
+    Response::Failed { message: message.to_string(), notes: vec![] }
 }
 
 /// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.

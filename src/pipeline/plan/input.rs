@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kforge_foundation::base::Digest;
-use kforge_types::model::{Kernel, Operator, Package, Signature, TuneValue, TypeChoice};
+use kforge_types::model::{Kernel, Operator, Package, Trace, TuneValue, TypeChoice};
 use kforge_types::record::DeviceClass;
 use kforge_types::record::spec::Tree;
 
@@ -40,8 +40,14 @@ impl Selection {
     }
 }
 
-/// A tool by content, or why there is none. The digest is that of the serialised [`kforge_types::record::params::Toolchain`].
-pub type Tool = Result<Digest, String>;
+/// A tool by content, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tool {
+    /// The digest of the serialised [`kforge_types::record::params::Toolchain`].
+    Known(Digest),
+    /// There is none; why, for people.
+    Missing(String),
+}
 
 /// What runs steps, by content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +122,7 @@ pub struct Reach {
 }
 
 /// What the registry says of methods by id: their signature, or why machine code does not show them.
-pub type KnownMethods = BTreeMap<String, Result<Signature, String>>;
+pub type KnownMethods = BTreeMap<String, Trace>;
 
 /// Everything.
 #[derive(Debug, Clone)]

@@ -111,8 +111,8 @@ impl Make {
     #[must_use]
     pub fn tool(self, name: &str, tool: &super::Tool) -> Self {
         match tool {
-            Ok(digest) => self.blob(name, *digest),
-            Err(why) => self.unavailable(why),
+            super::Tool::Known(digest) => self.blob(name, *digest),
+            super::Tool::Missing(why) => self.unavailable(why),
         }
     }
 

@@ -35,7 +35,7 @@ struct At {
 impl At {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
-        let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e))?;
+        let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e.to_string()))?;
         let asked = |d: &&Device| task.product.as_ref().is_none_or(|p| *p == d.product);
         let device = scenario.devices.iter().find(asked);
         let device = device.ok_or_else(|| none("the scenario has no such device"))?;
