@@ -127,7 +127,7 @@ fn a_release_resolves_to_pinned_wheels_without_addresses() {
 
 #[test]
 fn a_release_that_is_not_there_is_an_error_in_pips_words() {
-    let error = resolve("13.99", pip()).unwrap_err();
+    let error = resolve("13.99", pip()).unwrap_err().to_string();
     assert!(error.contains("13.99") && error.contains("ERROR"), "{error}");
 }
 
@@ -136,7 +136,7 @@ fn offline_refuses_what_is_missing_and_takes_what_is_there() {
     tools();
     let cuda = Cuda::Wheels(locked().clone());
     let empty = tempfile::tempdir().unwrap();
-    let error = cuda.install(Group::Compile, empty.path(), Source::Offline, &mut |_| {}).unwrap_err();
+    let error = cuda.install(Group::Compile, empty.path(), Source::Offline, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("nvidia-cuda-nvrtc 13.0") && error.contains("kforge fetch"), "{error}");
     cuda.install(Group::Compile, &toolchains(), Source::Offline, &mut |_| {}).unwrap();
     assert_eq!(cuda.installed(Group::Compile, empty.path()).unwrap(), None);

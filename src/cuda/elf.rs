@@ -109,11 +109,7 @@ type Elf<'a> = ElfFile64<'a, Endianness>;
 fn parse(bytes: &[u8]) -> Result<Elf<'_>, ElfError> {
     let elf = Elf::parse(bytes).map_err(ElfError::NotElf)?;
     let machine = elf.elf_header().e_machine.get(elf.endian());
-    if machine == object::elf::EM_CUDA {
-        Ok(elf)
-    } else {
-        Err(ElfError::Machine(machine.0))
-    }
+    if machine == object::elf::EM_CUDA { Ok(elf) } else { Err(ElfError::Machine(machine.0)) }
 }
 
 /// The symbols of functions that have code.
@@ -147,7 +143,9 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
         let name = section.name().map_err(ElfError::Unnamed)?;
         let data = || section.data().map_err(|error| ElfError::Unreadable { section: name.to_string(), error });
         if name == ".nv.info" {
-            for (attribute, value) in attributes(data()?).map_err(|fault| ElfError::Section { section: name.to_string(), fault })? {
+            for (attribute, value) in
+                attributes(data()?).map_err(|fault| ElfError::Section { section: name.to_string(), fault })?
+            {
                 let (Some(symbol), Some(number)) = (word(value, 0), word(value, 4)) else { continue };
                 let Some(symbol) = symbol_name(&elf, symbol) else { continue };
                 let Some(function) = found.get_mut(&symbol) else { continue };
@@ -161,7 +159,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
                 }
             }
         } else if let Some(function) = name.strip_prefix(".nv.info.").and_then(|symbol| found.get_mut(symbol)) {
-            entry_attributes(data()?, function).map_err(|fault| ElfError::Section { section: name.to_string(), fault })?;
+            entry_attributes(data()?, function)
+                .map_err(|fault| ElfError::Section { section: name.to_string(), fault })?;
         } else if let Some(function) = name.strip_prefix(".nv.shared.").and_then(|symbol| found.get_mut(symbol)) {
             function.shared = section.size();
         } else if name == ".note.nv.tkinfo" {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::elf::{self, ElfError};
 use super::fatbin::{self, LibraryError};
+use kforge_foundation::process::End;
 use kforge_harness::compilers::{Within, ended};
 use kforge_types::record::params::{CompileFacts, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
@@ -66,9 +67,14 @@ pub enum DisassemblyError {
     /// It cannot be run, or its files cannot be written.
     #[error(transparent)]
     Io(io::Error),
-    /// It ended without success; how, and its own words.
-    #[error("{0}")]
-    Ended(String),
+    /// It ended without success.
+    #[error("{}", format!("{} {said}", ended("it", *.end)).trim_end())]
+    Ended {
+        /// How.
+        end: End,
+        /// Its own words.
+        said: String,
+    },
     /// It wrote too much.
     #[error("its output is longer than any may be")]
     TooLong,
@@ -198,15 +204,18 @@ fn disassemble(
     within: &Within<'_>,
 ) -> Result<BTreeMap<String, BTreeMap<String, u64>>, InspectError> {
     let cannot = |why| InspectError::Disassemble { program: nvdisasm.to_owned(), why };
-    let folder = tempfile::Builder::new().prefix(".inspect-").tempdir_in(within.scratch).map_err(|e| cannot(DisassemblyError::Io(e)))?;
+    let folder = tempfile::Builder::new()
+        .prefix(".inspect-")
+        .tempdir_in(within.scratch)
+        .map_err(|e| cannot(DisassemblyError::Io(e)))?;
     std::fs::write(folder.path().join("binary"), cubin).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     let command = within.command(nvdisasm, folder.path()).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     let command = command.args(["-json", "binary"]).capture(LISTING);
     let finished = within.run(&command).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     if !finished.end.success() {
         let said = finished.stderr.text();
-        let said = format!("{} {}", ended("it", finished.end), said.trim());
-        return Err(cannot(DisassemblyError::Ended(said.trim_end().to_string())));
+        let said = said.trim().to_string();
+        return Err(cannot(DisassemblyError::Ended { end: finished.end, said }));
     }
     let json = finished.stdout.whole().ok_or_else(|| cannot(DisassemblyError::TooLong))?;
     opcodes(&json).map_err(|e| cannot(DisassemblyError::Form(e)))
@@ -224,8 +233,7 @@ fn opcodes(json: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, serde
     struct Instruction {
         opcode: String,
     }
-    let (_, functions): (serde_json::Value, Vec<Function>) =
-        serde_json::from_slice(json)?;
+    let (_, functions): (serde_json::Value, Vec<Function>) = serde_json::from_slice(json)?;
     let mut all: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for function in functions {
         let counts = all.entry(function.function_name).or_default();

@@ -71,7 +71,10 @@ fn what_cannot_be_inspected_says_why() {
     let error = inspect(&params(false), SM_90A, &other, None).unwrap_err().to_string();
     assert!(error.contains("`gone`") && error.contains("entry `plain`"), "{error}");
     assert!(
-        inspect(&params(true), SM_90A, &facts(), Some(Path::new("/bin/false"))).unwrap_err().to_string().contains("/bin/false")
+        inspect(&params(true), SM_90A, &facts(), Some(Path::new("/bin/false")))
+            .unwrap_err()
+            .to_string()
+            .contains("/bin/false")
     );
     assert!(opcodes(b"[]").unwrap_err().to_string().contains("unknown form"));
 }

@@ -77,8 +77,16 @@ mod tests {
     fn arguments_must_match_in_count_size_and_kind() {
         let x = || Arg::Pointer { buffer: "x".into(), offset: 0 };
         assert_eq!(check("k", &[x(), int(DType::I32)], &[POINTER, INT]), Ok(()));
-        assert_eq!(check("k", &[x()], &[POINTER, INT]).unwrap_err().to_string(), "`k` takes 2 parameters, the launch passes 1");
-        assert!(check("k", &[int(DType::I64), int(DType::I32)], &[POINTER, INT]).unwrap_err().to_string().contains("argument 1"));
+        assert_eq!(
+            check("k", &[x()], &[POINTER, INT]).unwrap_err().to_string(),
+            "`k` takes 2 parameters, the launch passes 1"
+        );
+        assert!(
+            check("k", &[int(DType::I64), int(DType::I32)], &[POINTER, INT])
+                .unwrap_err()
+                .to_string()
+                .contains("argument 1")
+        );
         assert!(check("k", &[x(), int(DType::I64)], &[POINTER, INT]).unwrap_err().to_string().contains("8 bytes"));
         assert!(check("k", &[x(), int(DType::F32)], &[POINTER, INT]).is_err());
     }

@@ -167,7 +167,9 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
     log += &tool.run(what.cxx, &words(link))?;
     let linked = fs::read(cwd.join("lines")).map_err(|e| fail("read the binary", e))?;
-    if let Some((names, bytes)) = Image::parse(&linked, what.entries.len()).map_err(|e| e.to_string())?.too_much_shared() {
+    if let Some((names, bytes)) =
+        Image::parse(&linked, what.entries.len()).map_err(|e| e.to_string())?.too_much_shared()
+    {
         let log = format!(
             "`{}` declares {bytes} bytes of static shared memory in one function (`{}`): at most {MAX_STATIC_SHARED} are possible, and dynamic shared memory \
              (`extern __shared__`) where a target has more",
@@ -337,9 +339,7 @@ impl Tool<'_> {
         let said = finished.stderr.text() + &finished.stdout.text();
         match finished.end {
             end if end.success() => Ok(said),
-            End::Exited(_) if !said.is_empty() => {
-                Err((said.replace("source/", "") + advice(&said)).into())
-            }
+            End::Exited(_) if !said.is_empty() => Err((said.replace("source/", "") + advice(&said)).into()),
             end => {
                 let log = ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "");
                 Err(CompileFailed { log, ended: Some(end) })

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::error::ImageError;
 use super::abi::{MAX_DYNAMIC_SHARED, MAX_STATIC_SHARED};
+use super::error::ImageError;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// One parameter of an entry, as `kf_param` lays it out.

@@ -63,7 +63,12 @@ pub(super) struct Arena {
 
 impl Arena {
     /// Reserves room and maps every buffer, with `extra` bytes for arrays of addresses; at address `near`, where that is free.
-    pub(super) fn map(buffers: &[SharedBuffer], guard_after: bool, extra: usize, near: usize) -> Result<Arena, MapError> {
+    pub(super) fn map(
+        buffers: &[SharedBuffer],
+        guard_after: bool,
+        extra: usize,
+        near: usize,
+    ) -> Result<Arena, MapError> {
         let pages = |bytes: usize| bytes.div_ceil(PAGE as usize) * PAGE as usize;
         let files: usize = buffers.iter().map(|b| placement(b.bytes, guard_after).file as usize).sum();
         let bytes = files + gaps(buffers.len()) as usize + pages(extra) + PAGE as usize;

@@ -108,7 +108,12 @@ impl Done {
 
     /// The same where the step's result could not be expanded.
     pub(super) fn not_expanded(self, error: &ExpandError) -> Done {
-        Done { outcome: Outcome::Failed(error.to_string()), unexpanded: self.result.map(Box::new), result: None, ..self }
+        Done {
+            outcome: Outcome::Failed(error.to_string()),
+            unexpanded: self.result.map(Box::new),
+            result: None,
+            ..self
+        }
     }
 
     /// What another step with the same key becomes through this one.

@@ -189,7 +189,12 @@ fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
 pub(crate) struct FakeExpand(pub(crate) fn(&Node, &str) -> Vec<Node>);
 
 impl Expand for FakeExpand {
-    fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, ExpandError> {
+    fn expand(
+        &self,
+        node: &Node,
+        _: &StepResult,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Node>, ExpandError> {
         let text = read("out").ok_or(ExpandError::NotStored("the output"))?;
         Ok((self.0)(node, &String::from_utf8_lossy(&text)))
     }

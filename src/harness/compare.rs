@@ -196,7 +196,13 @@ fn forgive(got: Values, want: &Values, good: impl Fn(usize) -> bool) -> Values {
 
 /// Takes any index of an extreme value for the expected one. A NaN is more extreme than every number, as in numpy and PyTorch: in a row that holds one, the
 /// index of any NaN will do and no other. Zeros of either sign are equal, and so are infinities of one sign.
-fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values, along: Extreme) -> Result<Values, CompareError> {
+fn forgive_ties(
+    got: Values,
+    want: &Values,
+    input: &Tensor,
+    values: &Values,
+    along: Extreme,
+) -> Result<Values, CompareError> {
     let shape = logical_shape(input);
     let (row, stride) = match shape.get(along.axis..) {
         Some([row, rest @ ..]) => (*row, rest.iter().product::<usize>()),

@@ -394,10 +394,7 @@ fn room() {
         finished.end
     };
     assert_eq!(end("sleep 0.2"), End::Exited(0));
-    assert_eq!(
-        end("head -c 2000000 /dev/zero > big; sleep 1000"),
-        End::Misbehaved(Rule::FileBytes)
-    );
+    assert_eq!(end("head -c 2000000 /dev/zero > big; sleep 1000"), End::Misbehaved(Rule::FileBytes));
     assert_eq!(end("touch {1..60}; sleep 1000"), End::Misbehaved(Rule::Files));
     let many = "for n in {1..30}; do sleep 1000 & done; wait";
     assert_eq!(end(many), End::Misbehaved(Rule::Processes));

@@ -114,7 +114,7 @@ impl Devices {
         #[cfg(any(debug_assertions, feature = "virtual-device"))]
         if let Some(path) = scenario(environment) {
             use kforge_worker::virtual_device::{Scenario, TOOL};
-            let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();
+            let classes = Scenario::read(&path).map_err(|e| e.to_string())?.devices.iter().map(|d| d.class()).collect();
             return Ok(Devices { classes, tools: [(TOOL.to_string(), path)].into() });
         }
         let Some(probed) = probed.filter(|probed| !probed.devices.is_empty()) else { return Ok(Devices::default()) };

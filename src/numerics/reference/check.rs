@@ -1,8 +1,8 @@
 //! Whether a problem fits its built-in: every message names the tensor or setting, what was expected and what to do. Knows no arithmetic.
 
 use super::bind::Bound;
-use super::error::Misfits;
 use super::builtin::{Kind, SettingKind, Use};
+use super::error::Misfits;
 use super::registry::nearest;
 use kforge_types::model::{Problem, Reference, Role};
 

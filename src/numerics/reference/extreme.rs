@@ -16,13 +16,9 @@ pub struct Extreme {
 /// Along which axis, and at what, `output` points into `input`. Errors, naming the output: the reference is not `argmax` or `argmin` of that input, so that it
 /// does not say.
 pub fn extreme(problem: &Problem, output: &str, input: &str) -> Result<Extreme, Error> {
-    let refused = |why: NotExtreme| Error::NotExtreme {
-        output: output.to_owned(),
-        input: input.to_owned(),
-        why: Box::new(why),
-    };
-    let bound = Bound::new(problem)
-        .map_err(|_| refused(NotExtreme::NotBuiltin))?;
+    let refused =
+        |why: NotExtreme| Error::NotExtreme { output: output.to_owned(), input: input.to_owned(), why: Box::new(why) };
+    let bound = Bound::new(problem).map_err(|_| refused(NotExtreme::NotBuiltin))?;
     let largest = match bound.builtin.name {
         "argmax" => true,
         "argmin" => false,

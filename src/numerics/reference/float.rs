@@ -334,11 +334,7 @@ pub fn encode_strided(tensor: &kforge_types::model::Tensor, values: &Values) -> 
 /// The logical values of a tensor's buffer. Errors: the buffer is shorter than the tensor's span.
 pub fn gather_strided(tensor: &kforge_types::model::Tensor, bytes: &[u8]) -> Result<Values, Error> {
     if (bytes.len() as u64) < tensor.bytes() {
-        return Err(Error::ShortBuffer {
-            tensor: tensor.name.clone(),
-            found: bytes.len(),
-            expected: tensor.bytes(),
-        });
+        return Err(Error::ShortBuffer { tensor: tensor.name.clone(), found: bytes.len(), expected: tensor.bytes() });
     }
     if tensor.is_contiguous() {
         return Ok(decode(tensor.dtype, &bytes[..tensor.bytes() as usize]));

@@ -66,9 +66,7 @@ pub fn expected_with(
         }
     }
     match problem.written().find(|tensor| !output.outputs.contains_key(&tensor.name)) {
-        Some(tensor) => {
-            Err(Error::NotComputed { builtin: bound.builtin.name, tensor: tensor.name.clone() })
-        },
+        Some(tensor) => Err(Error::NotComputed { builtin: bound.builtin.name, tensor: tensor.name.clone() }),
         None => Ok(output),
     }
 }

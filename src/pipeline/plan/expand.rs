@@ -82,7 +82,12 @@ pub struct About {
 }
 
 impl Expand for Expander<'_> {
-    fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, ExpandError> {
+    fn expand(
+        &self,
+        node: &Node,
+        _: &StepResult,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Node>, ExpandError> {
         let mut planner = self.planner.lock().map_err(|_| ExpandError::Panicked)?;
         if let Some(searching) = planner.searching.get(&node.id).cloned() {
             let bytes = read("search").ok_or(ExpandError::NotStored("what the search decided"))?;
@@ -238,7 +243,9 @@ impl<'a> Planner<'a> {
             return MatchParams { signature: method.signature.for_arch(arch.name()).cloned(), absent: None };
         }
         match self.input.methods.get(&method.id) {
-            Some(Trace::Patterns(known)) => MatchParams { signature: known.for_arch(arch.name()).cloned(), absent: None },
+            Some(Trace::Patterns(known)) => {
+                MatchParams { signature: known.for_arch(arch.name()).cloned(), absent: None }
+            }
             Some(Trace::Unseen(why)) => MatchParams { signature: None, absent: Some(why.clone()) },
             None => MatchParams { signature: None, absent: None },
         }

@@ -1,6 +1,7 @@
 //! What the plan is made of: packages as values, what their sources can reach, what the toolchains are, what was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use kforge_foundation::base::Digest;
 use kforge_types::model::{Kernel, Operator, Package, Trace, TuneValue, TypeChoice};
@@ -47,6 +48,15 @@ pub enum Tool {
     Known(Digest),
     /// There is none; why, for people.
     Missing(String),
+}
+
+impl<E: Display> From<Result<Digest, E>> for Tool {
+    fn from(found: Result<Digest, E>) -> Self {
+        match found {
+            Ok(digest) => Tool::Known(digest),
+            Err(why) => Tool::Missing(why.to_string()),
+        }
+    }
 }
 
 /// What runs steps, by content.

@@ -40,8 +40,7 @@ pub enum NotPaired {
 /// They do not compute the same thing for the same architecture, or what one reads is not known.
 pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, NotPaired> {
     let read = |spec: &Spec| -> Result<VerifyParams, NotPaired> {
-        let timed: VerifyParams =
-            serde_json::from_value(spec.params.clone()).map_err(NotPaired::Read)?;
+        let timed: VerifyParams = serde_json::from_value(spec.params.clone()).map_err(NotPaired::Read)?;
         // A pair of a plan's own has none of what only a timing by itself takes, and may have answered already.
         Ok(VerifyParams { protocol: VERIFY_PROTOCOL, samples: None, only: None, flops_min: None, bytes: None, ..timed })
     };

@@ -104,8 +104,8 @@ impl Git<'_> {
         if let Some(index) = index {
             command = command.env("GIT_INDEX_FILE", index);
         }
-        let said =
-            run(&command, None, self.interrupted).map_err(|source| RevisionError::Run { line: command.line(), source })?;
+        let said = run(&command, None, self.interrupted)
+            .map_err(|source| RevisionError::Run { line: command.line(), source })?;
         match said.end.success() {
             true => Ok(said.stdout.text().trim_end().to_string()),
             false => Err(RevisionError::Git { words: words.join(" "), said: said.stderr.text().trim().to_string() }),
@@ -131,10 +131,10 @@ impl Git<'_> {
         self.say(&top, Some(&index), &["read-tree", &commit])?;
         let prefix = format!("--prefix={}/", tree.display());
         self.say(&top, Some(&index), &["checkout-index", "--all", &prefix])?;
-        let real = |path: &Path| path.canonicalize().map_err(|source| RevisionError::Find { path: path.to_owned(), source });
+        let real =
+            |path: &Path| path.canonicalize().map_err(|source| RevisionError::Find { path: path.to_owned(), source });
         let (at, top) = (real(at)?, real(&top)?);
-        let below =
-            at.strip_prefix(&top).map_err(|_| RevisionError::NotBelow { at: at.clone(), top: top.clone() })?;
+        let below = at.strip_prefix(&top).map_err(|_| RevisionError::NotBelow { at: at.clone(), top: top.clone() })?;
         let folder = tree.join(below);
         if !folder.is_dir() {
             return Err(RevisionError::NoFolder { revision: revision.to_string(), folder: below.to_owned() });

@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{DigestFile, Error};
 use super::run::{self, ask, compiler_environment, find as find_program};
+use super::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -94,8 +94,7 @@ pub fn recall(
         return Ok((kept, false));
     }
     let survey = find(explicit, path_var)?.survey(prelude)?;
-    let fingerprint =
-        survey.fingerprint(digest).map_err(|source| Error::ReadPart { program: path.clone(), source })?;
+    let fingerprint = survey.fingerprint(digest).map_err(|source| Error::ReadPart { program: path.clone(), source })?;
     Ok((Kept { survey, fingerprint }, true))
 }
 
@@ -204,7 +203,9 @@ mod tests {
         let error = find(None, "/nowhere").unwrap_err().to_string();
         assert!(error.contains("`g++`, `c++`, `clang++`"), "{error}");
         assert!(find(Some(Path::new("/nowhere/g++")), path_var()).unwrap_err().to_string().contains("/nowhere/g++"));
-        assert!(find(Some(Path::new("no-such-compiler")), path_var()).unwrap_err().to_string().contains("is not on PATH"));
+        assert!(
+            find(Some(Path::new("no-such-compiler")), path_var()).unwrap_err().to_string().contains("is not on PATH")
+        );
     }
 
     #[test]

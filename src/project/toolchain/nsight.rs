@@ -143,7 +143,13 @@ mod tests {
         let named = install(dir.path(), "ncu-wrapper");
         assert_eq!(Nsight::Compute.find(Some(&named), "/nowhere").unwrap(), named.clone());
         let gone = dir.path().join("gone");
-        assert!(Nsight::Compute.find(Some(&gone), "/usr/bin").unwrap_err().to_string().contains("is not an executable file"));
+        assert!(
+            Nsight::Compute
+                .find(Some(&gone), "/usr/bin")
+                .unwrap_err()
+                .to_string()
+                .contains("is not an executable file")
+        );
         assert_eq!(Nsight::Compute.version(&named, "/usr/bin:/bin").unwrap(), "2025.3.1.0");
     }
 

@@ -178,7 +178,8 @@ impl Pip {
             let dir = tempfile::tempdir().map_err(Error::Temporary)?;
             self.download(std::slice::from_ref(&wheel), dir.path(), &mut |_| {})?;
             let measured = std::fs::metadata(dir.path().join(&wheel.file));
-            wheel.digest.size = measured.map_err(|source| Error::NotDownloaded { file: wheel.file.clone(), source })?.len();
+            wheel.digest.size =
+                measured.map_err(|source| Error::NotDownloaded { file: wheel.file.clone(), source })?.len();
         }
         Ok(wheel)
     }

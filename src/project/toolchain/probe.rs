@@ -1,7 +1,7 @@
 //! What this machine has, for `kforge doctor`. Knows what each tool makes possible, what its absence costs and what to do then; prints nothing and installs nothing.
 
-use std::fmt::Display;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use super::{Cuda, Group, Nsight, Pip, cxx, python};

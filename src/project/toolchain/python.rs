@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{DigestFile, Error};
 use super::run::{self, ask, compiler_environment, find as find_program};
+use super::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -107,8 +107,8 @@ pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, Error> {
     if !said.success {
         return Err(Error::NoAnswer { program: path, said: said.err.trim().to_string() });
     }
-    let answer: Answer = serde_json::from_str(said.out.trim())
-        .map_err(|source| Error::NotPython { program: path.clone(), source })?;
+    let answer: Answer =
+        serde_json::from_str(said.out.trim()).map_err(|source| Error::NotPython { program: path.clone(), source })?;
     Ok(Python {
         asked: path,
         path: answer.executable,
@@ -140,8 +140,7 @@ pub fn recall(
         return Ok((python, fingerprint));
     }
     let python = find(explicit, path_var)?;
-    let fingerprint =
-        python.fingerprint(digest).map_err(|source| Error::Read { path: python.path.clone(), source })?;
+    let fingerprint = python.fingerprint(digest).map_err(|source| Error::Read { path: python.path.clone(), source })?;
     Ok((python, fingerprint))
 }
 

@@ -6,9 +6,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// There is no space left.
-    #[error(
-        "there is no space left where it is downloaded to: free some, or set `KFORGE_HOME` to a folder with more"
-    )]
+    #[error("there is no space left where it is downloaded to: free some, or set `KFORGE_HOME` to a folder with more")]
     Full,
     /// The index has other files than were locked.
     #[error(
@@ -81,8 +79,13 @@ impl PipFailure {
 impl fmt::Display for PipFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.cause)?;
-        self.said.lines().try_for_each(|line| write!(f, "
-  pip: {line}"))
+        self.said.lines().try_for_each(|line| {
+            write!(
+                f,
+                "
+  pip: {line}"
+            )
+        })
     }
 }
 

@@ -83,7 +83,12 @@ pub fn is_executable(file: &Path) -> bool {
 }
 
 /// The executable the user named (a path, or a name on `PATH`), else the first of `names` on `PATH`.
-pub(crate) fn find(explicit: Option<&Path>, names: &[&str], path_var: &str, what: &'static str) -> Result<PathBuf, Error> {
+pub(crate) fn find(
+    explicit: Option<&Path>,
+    names: &[&str],
+    path_var: &str,
+    what: &'static str,
+) -> Result<PathBuf, Error> {
     match explicit {
         Some(path) if path.components().count() == 1 => on_path(&path.to_string_lossy(), path_var)
             .ok_or_else(|| Error::NotOnPath { what, name: path.display().to_string() }),
@@ -91,9 +96,9 @@ pub(crate) fn find(explicit: Option<&Path>, names: &[&str], path_var: &str, what
             std::path::absolute(path).map_err(|source| Error::Path { what, path: path.to_owned(), source })
         }
         Some(path) => Err(Error::NotExecutable { what, path: path.to_owned() }),
-        None => names.iter().find_map(|name| on_path(name, path_var)).ok_or_else(|| Error::NoneOnPath {
-            what,
-            names: names.iter().map(ToString::to_string).collect(),
-        }),
+        None => names
+            .iter()
+            .find_map(|name| on_path(name, path_var))
+            .ok_or_else(|| Error::NoneOnPath { what, names: names.iter().map(ToString::to_string).collect() }),
     }
 }

@@ -275,7 +275,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let error = |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Made::ByAgent) }).unwrap_err().to_string();
+        let error =
+            |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Made::ByAgent) }).unwrap_err().to_string();
         assert_eq!(error(MANIFEST, "none"), "there is no kernel `none`");
         assert!(error("[", "k").starts_with("the manifest is not TOML"));
     }

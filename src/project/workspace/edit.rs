@@ -272,7 +272,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_added_is_said() {
-        let fail = |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err().to_string();
+        let fail =
+            |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err().to_string();
         assert_eq!(fail(Thing::Target, "cpu", "x=1"), "target `cpu` is there already");
         assert_eq!(fail(Thing::Shape, "small", "n=1"), "`small` names no shape: expected OPERATOR.SHAPE");
         assert_eq!(fail(Thing::Shape, "mean.s", "n=1"), "there is no operator `mean`");

@@ -195,12 +195,9 @@ impl KernelLaunch {
         let cluster = self.cluster.unwrap_or([1; 3]);
         match (0..3).find(|axis| !blocks[*axis].is_multiple_of(cluster[*axis])) {
             None => Ok(blocks),
-            Some(axis) => Err(GridError::Clusters {
-                blocks: blocks[axis],
-                along: AXES[axis],
-                cluster: cluster[axis],
-                room,
-            }),
+            Some(axis) => {
+                Err(GridError::Clusters { blocks: blocks[axis], along: AXES[axis], cluster: cluster[axis], room })
+            }
         }
     }
 }
@@ -252,7 +249,12 @@ mod tests {
         let zero = open(&["64 // (sm_count - 132)"], &[]).grid_in(H200).unwrap_err().to_string();
         assert!(zero.contains("zero") && zero.contains("sm_count = 132"), "{zero}");
         let odd = KernelLaunch { cluster: Some([1, 2, 1]), ..open(&["1", "occupancy"], &[]) };
-        assert!(odd.grid_in(H200).unwrap_err().to_string().starts_with("3 blocks along y are no multiple of the cluster's 2"));
+        assert!(
+            odd.grid_in(H200)
+                .unwrap_err()
+                .to_string()
+                .starts_with("3 blocks along y are no multiple of the cluster's 2")
+        );
     }
 
     #[test]

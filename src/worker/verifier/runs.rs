@@ -98,8 +98,7 @@ pub fn run_candidate(
         command = command.inherit(file.descriptor());
     }
     // The coordinator ends a worker that is interrupted, and its runner with it.
-    let finished =
-        run(&command, Some(time), &AtomicBool::new(false)).map_err(NotRun::Start)?;
+    let finished = run(&command, Some(time), &AtomicBool::new(false)).map_err(NotRun::Start)?;
     let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, count);
     doubt(&mut heard, candidate);
     Ok(Ran { heard, stderr: finished.stderr.text() })
@@ -113,7 +112,8 @@ fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
         threads: candidate.threads,
         memory: candidate.memory,
     };
-    let claims: Vec<_> = std::mem::take(&mut heard.not_emulated).into_iter().map(|c| (credible(&c.cause, &of), c)).collect();
+    let claims: Vec<_> =
+        std::mem::take(&mut heard.not_emulated).into_iter().map(|c| (credible(&c.cause, &of), c)).collect();
     let abrupt = claims.iter().any(|(found, _)| *found == Ok(Claim::Abrupt));
     let forged = claims.iter().any(|(found, _)| found.is_err());
     for (found, claim) in &claims {

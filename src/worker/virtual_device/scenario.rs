@@ -171,8 +171,8 @@ impl Scenario {
     /// # Errors
     /// The file cannot be read, or is no scenario.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
         toml::from_str(&text).map_err(|error| ScenarioError::Form { path: path.to_owned(), error })
     }
 
@@ -185,7 +185,8 @@ impl Scenario {
             let mut rules = self.rules.iter();
             let (rule, factor) = loop {
                 let rule = rules.next().ok_or_else(|| NoBehaviour::NoRule(text.clone()))?;
-                let regex = regex::Regex::new(&rule.matches).map_err(|error| NoBehaviour::Rule { matches: rule.matches.clone(), error })?;
+                let regex = regex::Regex::new(&rule.matches)
+                    .map_err(|error| NoBehaviour::Rule { matches: rule.matches.clone(), error })?;
                 if let Some(found) = regex.captures(&text) {
                     let of = |(group, by): (&String, &BTreeMap<String, f64>)| {
                         let text = found.get(group.parse().ok()?)?.as_str();

@@ -209,7 +209,10 @@ pub(super) mod tests {
         let log = log.unwrap();
         let of = |metric: &str| log.value(&log.launches[0], metric);
         assert_eq!(log.launches[0].kernel, "say \"x\"");
-        assert_eq!((of("a"), of("b")), (Err(ValueError::NotNumber { metric: "a".into(), text: "n/a".into() }), Ok(1500.0)));
+        assert_eq!(
+            (of("a"), of("b")),
+            (Err(ValueError::NotNumber { metric: "a".into(), text: "n/a".into() }), Ok(1500.0))
+        );
         assert!(of("c").unwrap_err().to_string().contains("is in `mile`"));
     }
 

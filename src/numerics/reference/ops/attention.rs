@@ -89,8 +89,7 @@ impl Dims {
         };
         let four = |slot: &str| {
             let shape = bound.dims(slot);
-            <[usize; 4]>::try_from(shape.as_slice())
-                .map_err(|_| rank(slot, shape.len(), "4"))
+            <[usize; 4]>::try_from(shape.as_slice()).map_err(|_| rank(slot, shape.len(), "4"))
         };
         let single = bound.dims("q").len() == 3;
         let [b, h, m, d] = match bound.dims("q").as_slice() {

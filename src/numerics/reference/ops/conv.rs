@@ -108,8 +108,10 @@ impl Windows {
         let mut out = [0; 2];
         for i in 0..2 {
             let span = dilation[i] * window[i].saturating_sub(1) + 1;
-            let room = (image[i] + 2 * padding[i]).checked_sub(span).ok_or_else(|| {
-                Error::WindowTooLarge { window: span, image: image[i], padding: padding[i] }
+            let room = (image[i] + 2 * padding[i]).checked_sub(span).ok_or_else(|| Error::WindowTooLarge {
+                window: span,
+                image: image[i],
+                padding: padding[i],
             })?;
             out[i] = room / stride[i] + 1;
         }

@@ -135,15 +135,12 @@ fn check_embedding(check: &mut Check<'_>) {
 
 /// An index that must lie below `extent`.
 fn within(name: &str, place: usize, index: i64, extent: usize) -> Result<usize, Error> {
-    usize::try_from(index)
-        .ok()
-        .filter(|i| *i < extent)
-        .ok_or_else(|| Error::OutOfRange {
-            tensor: name.to_owned(),
-            place: vec![place],
-            found: index,
-            expected: Range::UpTo(extent.saturating_sub(1)),
-        })
+    usize::try_from(index).ok().filter(|i| *i < extent).ok_or_else(|| Error::OutOfRange {
+        tensor: name.to_owned(),
+        place: vec![place],
+        found: index,
+        expected: Range::UpTo(extent.saturating_sub(1)),
+    })
 }
 
 fn run_gather(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {

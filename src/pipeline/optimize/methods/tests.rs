@@ -119,7 +119,10 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         assert!(wrong.0.iter().any(|w| w.to_string().contains(says)), "{to}: {wrong:?}");
     }
     let wrong = Registry::parse(&[GOOD, GOOD]).unwrap_err();
-    assert_eq!(wrong.0.iter().map(ToString::to_string).collect::<Vec<_>>(), ["`memory.a` is there twice", "`memory.a` has priority 1, which another of its axis has"]);
+    assert_eq!(
+        wrong.0.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["`memory.a` is there twice", "`memory.a` has priority 1, which another of its axis has"]
+    );
     let other =
         GOOD.replace("memory.a", "memory.b").replace("priority = 1", "priority = 2\nconflicts = [\"memory.a\"]");
     assert_eq!(

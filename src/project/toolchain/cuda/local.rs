@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Group, Installed};
-use crate::toolchain::{DigestFile, Error};
 use crate::toolchain::run::on_path;
+use crate::toolchain::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -30,7 +30,11 @@ pub fn find_root(environment: &BTreeMap<String, String>) -> Result<PathBuf, Erro
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(value) = environment.get(name).filter(|v| !v.is_empty()) {
             let root = PathBuf::from(value);
-            return if root.is_dir() { Ok(root) } else { Err(Error::NoFolder { variable: name, value: value.clone() }) };
+            return if root.is_dir() {
+                Ok(root)
+            } else {
+                Err(Error::NoFolder { variable: name, value: value.clone() })
+            };
         }
     }
     let path_var = environment.get("PATH").map_or("", String::as_str);

@@ -45,7 +45,8 @@ pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), Error> {
 pub(super) fn unpack(file: &Path, into: &Path) -> Result<(), Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let cannot = |why: UnpackError| Error::Unpack { file: name.clone(), why };
-    let mut archive = zip::ZipArchive::new(File::open(file).map_err(|e| cannot(e.into()))?).map_err(|e| cannot(e.into()))?;
+    let mut archive =
+        zip::ZipArchive::new(File::open(file).map_err(|e| cannot(e.into()))?).map_err(|e| cannot(e.into()))?;
     for index in 0..archive.len() {
         let mut entry = archive.by_index(index).map_err(|e| cannot(e.into()))?;
         let stated = entry.name().map_err(|e| cannot(e.into()))?.into_owned();

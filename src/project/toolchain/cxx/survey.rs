@@ -143,8 +143,7 @@ impl Cxx {
 
     fn survey_headers(&self, survey: &mut Survey, prelude: &str) -> Result<(), Error> {
         let text = format!("#if __has_include(<bits/stdc++.h>)\n#include <bits/stdc++.h>\n#endif\n{prelude}\n");
-        let cannot =
-            |said: &Said| Error::Headers { program: self.path.clone(), said: said.err.trim().to_string() };
+        let cannot = |said: &Said| Error::Headers { program: self.path.clone(), said: said.err.trim().to_string() };
         let mut seen = BTreeSet::new();
         for standard in STANDARDS {
             let said = self.ask(&[standard, "-O2", "-M", "-x", "c++", "-"], &text)?;
