@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::home::trouble;
 use super::{GraphError, Node};
-use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_foundation::base::{Diagnostic, Digest, worded};
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Spec, StepResult, Verdict};
 
@@ -120,7 +120,30 @@ pub enum RunError {
     Interrupted,
 }
 
+impl Ran {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub(crate) fn worded(self) -> Self {
+        let notes = self.notes.into_iter().map(Note::worded).collect();
+        Ran { verdict: self.verdict.map(Verdict::worded), notes, summary: worded(self.summary), ..self }
+    }
+}
+
 impl RunError {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub(crate) fn worded(self) -> Self {
+        match self {
+            RunError::Unavailable(why) => RunError::Unavailable(worded(why)),
+            RunError::NeedsTool { tool, why } => RunError::NeedsTool { tool, why: worded(why) },
+            RunError::Failed { message, notes, trouble } => {
+                let notes = notes.into_iter().map(Note::worded).collect();
+                RunError::Failed { message: worded(message), notes, trouble }
+            }
+            RunError::Interrupted => RunError::Interrupted,
+        }
+    }
+
     /// Whether it needs this tool.
     pub fn needs(&self, tool: &str) -> bool {
         matches!(self, RunError::NeedsTool { tool: needed, .. } if needed == tool)

@@ -131,7 +131,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         blobs: tools.blobs,
         interrupted: tools.interrupted,
     };
-    match runner.run(&job) {
+    match runner.run(&job).map(Ran::worded).map_err(RunError::worded) {
         Ok(Ran { outputs, verdict, notes, summary, forget }) => {
             let duration_ms = started.elapsed().as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };

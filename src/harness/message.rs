@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use kforge_foundation::base::worded;
 use kforge_types::model::bound::{Constant, Launch};
 use kforge_types::record::{Finding, Note, Spec, Verdict};
 
@@ -90,6 +91,25 @@ pub enum Response {
         /// The tool's own words.
         notes: Vec<Note>,
     },
+}
+
+impl Response {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub fn worded(self) -> Self {
+        let all = |notes: Vec<Note>| notes.into_iter().map(Note::worded).collect();
+        match self {
+            Response::Done { verdict, notes, summary, forget } => Response::Done {
+                verdict: verdict.map(Verdict::worded),
+                notes: all(notes),
+                summary: worded(summary),
+                forget,
+            },
+            Response::Unavailable { why } => Response::Unavailable { why: worded(why) },
+            Response::NeedsTool { tool, why } => Response::NeedsTool { tool, why: worded(why) },
+            Response::Failed { message, notes } => Response::Failed { message: worded(message), notes: all(notes) },
+        }
+    }
 }
 
 /// Something that a kernel asked for and the emulator does not do.

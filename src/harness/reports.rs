@@ -22,6 +22,7 @@ use std::fmt::Display;
 
 use crate::message::{NotEmulated, RunnerReport};
 use crate::runner::REFUSED;
+use kforge_foundation::base::worded;
 use kforge_foundation::process::{Captured, End};
 use kforge_types::record::{Finding, FindingKind};
 
@@ -125,7 +126,7 @@ impl Heard {
             RunnerReport::NotEmulated(_) if self.done => self.broken("a report after the last run had ended"),
             RunnerReport::NotEmulated(claim) => {
                 if self.not_emulated.len() < MOST {
-                    self.not_emulated.push(NotEmulated { what: plain(&claim.what), ..claim });
+                    self.not_emulated.push(NotEmulated { what: worded(plain(&claim.what)), ..claim });
                 }
             }
             RunnerReport::Printed { text } => {

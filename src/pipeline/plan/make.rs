@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::memory;
 use kforge_engine::{InputRef, Node, Rank, Resources, Source};
-use kforge_foundation::base::Digest;
+use kforge_foundation::base::{Digest, worded};
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Form, StepKind};
 
@@ -154,7 +154,7 @@ impl Make {
     /// Cannot run on this machine.
     #[must_use]
     pub fn unavailable(mut self, why: &str) -> Self {
-        self.0.unavailable.get_or_insert_with(|| why.into());
+        self.0.unavailable.get_or_insert_with(|| worded(why));
         self
     }
 
