@@ -228,7 +228,7 @@ fn rows(
                     nodes.push(pairs::whole(side, node));
                     nodes.len() - 1
                 })
-                .map_err(Decision::unknown)
+                .map_err(|why| Decision::unknown(why.to_string()))
         };
         asked.push((seat, question));
     }

@@ -6,7 +6,7 @@ use crate::cli::args::{AddArgs, Item, RemoveArgs};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use kforge_foundation::base::{Diagnostic, files};
-use kforge_project::workspace::edit::{self, Thing};
+use kforge_project::workspace::edit::{self, EditError, Thing};
 use kforge_project::workspace::find::{self, MANIFEST};
 use kforge_project::workspace::join::Around;
 
@@ -24,9 +24,10 @@ pub fn add(context: &Context, args: &AddArgs) -> Result<Exit, Exit> {
 pub fn remove(context: &Context, args: &RemoveArgs) -> Result<Exit, Exit> {
     let thing = thing(args.item);
     let (manifest, text) = read(context)?;
-    let edited = edit::remove(&text, thing, &args.name).map_err(|(why, there)| {
+    let edited = edit::remove(&text, thing, &args.name).map_err(|why| {
+        let there: &[String] = if let EditError::NotThere { there, .. } = &why { there } else { &[] };
         let names = there.iter().map(String::as_str);
-        let mut error = Diagnostic::error("edit.not-there", why).suggest(&args.name, names);
+        let mut error = Diagnostic::error("edit.not-there", why.to_string()).suggest(&args.name, names);
         if !there.is_empty() {
             let listed: Vec<String> = there.iter().map(|n| format!("`{n}`")).collect();
             error = error.expected(format!("one of {}", listed.join(", ")));

@@ -11,8 +11,6 @@ use regex::Regex;
 use self::held::{Held, ordered};
 use super::build::reason;
 use crate::cli::session::Context;
-use kforge_engine::INTERRUPTED;
-use kforge_engine::home::trouble;
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_types::model::{Kernel, Package, TuneValue, Variant};
 use kforge_types::record::event::{Labels, StepFinished};
@@ -97,7 +95,7 @@ impl<'a> Teller<'a> {
         }
         match (&step.outcome, &step.verdict) {
             (Outcome::Failed(message), _) => self.failure(step, &format!("{} failed: {message}", step.id), message),
-            (Outcome::Skipped(why), _) if why == INTERRUPTED => {}
+            (Outcome::Skipped(_), _) if step.interrupted => {}
             (_, Some(Verdict::Fail(why))) if !compared => self.failure(step, &format!("{}: {why}", step.id), why),
             _ => {
                 let loud = |severity: Severity| {
@@ -150,13 +148,12 @@ impl<'a> Teller<'a> {
         let owner = labels.kernel.as_ref().or(labels.operator.as_ref()).cloned().unwrap_or_default();
         let target = labels.target.clone().unwrap_or_default();
         // What the disk does to one step it does to all: that is no kernel's affair.
-        let trouble = matches!(step.outcome, Outcome::Failed(_)).then(|| trouble(why)).flatten();
-        let seat = match trouble {
+        let seat = match step.trouble {
             Some(_) => (String::new(), ""),
             None => (format!("{}/{owner}/{target}", labels.package), step.kind.name()),
         };
         let group = self.groups.entry(seat).or_default();
-        let reason = trouble.map_or_else(|| general(step, why), String::from);
+        let reason = step.trouble.map_or_else(|| general(step, why), |trouble| trouble.help().to_string());
         if let Some(known) = group.reasons.iter_mut().find(|r| r.0 == reason).filter(|_| !console.verbose()) {
             known.1 += 1;
             return;
@@ -279,6 +276,8 @@ mod tests {
             evidence: None,
             summary: String::new(),
             notes: vec![],
+            trouble: None,
+            interrupted: false,
             duration_ms: 0,
             started_ms: None,
         }

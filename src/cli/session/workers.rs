@@ -10,7 +10,7 @@ use kforge_harness::execute::Executor;
 use kforge_harness::message::Places;
 use kforge_harness::pool::Pool;
 use kforge_pipeline::step::Remote;
-use kforge_worker::compiled::NEEDS_NVCC;
+use kforge_worker::compiled::NVCC;
 
 /// The workers of a build.
 pub struct Workers<'a> {
@@ -62,9 +62,9 @@ impl Remote for Workers<'_> {
             places.extend(self.tools.places(&digest, self.console).map_err(RunError::Unavailable)?);
         }
         match (self.executor(places, &self.scratch).execute(job), toolchain) {
-            (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {
-                let places =
-                    self.tools.nvcc(&digest, self.console).map_err(|e| RunError::Unavailable(format!("{why}; {e}")))?;
+            (Err(needs @ RunError::NeedsTool { .. }), Some(digest)) if needs.needs(NVCC) => {
+                let places = self.tools.nvcc(&digest, self.console);
+                let places = places.map_err(|e| RunError::Unavailable(format!("{needs}; {e}")))?;
                 self.executor(places, &self.scratch).execute(job)
             }
             (result, _) => result,

@@ -134,10 +134,10 @@ fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result
     let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
     let room = Room { processors: context.processors()?, occupancy: function.resident(threads, kernel.shared)? };
     // No driver takes a grid without blocks or of broken clusters, and that is how it says so.
-    let grid = kernel.grid_in(room).map_err(|text| Fault {
+    let grid = kernel.grid_in(room).map_err(|why| Fault {
         code: 1,
         name: "CUDA_ERROR_INVALID_VALUE".into(),
-        text,
+        text: why.to_string(),
         during: format!("while launching `{}`", kernel.entry),
     })?;
     Ok(KernelLaunch { grid, open_grid: None, ..kernel.clone() })

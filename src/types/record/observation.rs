@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::DType;
+use kforge_foundation::base::worded;
 
 /// What kind of thing went wrong while a candidate ran, in the order in which people are told: what may have brought about others comes before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -110,7 +111,7 @@ impl Finding {
     pub fn new(kind: FindingKind, message: impl Into<String>) -> Self {
         Finding {
             kind,
-            message: message.into(),
+            message: worded(message),
             buffer: None,
             space: None,
             index: None,

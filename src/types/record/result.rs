@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::Verdict;
-use kforge_foundation::base::{Digest, Severity};
+use kforge_foundation::base::{Digest, Severity, worded};
 
 /// A message of a step: a compiler's warning, a finding. Shown again when the step is fresh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -16,6 +16,14 @@ pub struct Note {
     pub code: String,
     /// The message, possibly several lines; tools' own words verbatim.
     pub message: String,
+}
+
+impl Note {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub fn worded(self) -> Self {
+        Note { message: worded(self.message), ..self }
+    }
 }
 
 /// What a step leaves behind. The same for the same key, but for measurements.

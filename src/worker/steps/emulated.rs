@@ -35,7 +35,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     match emulator::compile(&what, &task.output) {
         Err(why) => {
             let response = refused(&params, format!("cannot compile `{}`", params.main), &why.log);
-            Err(remembered(response, &why.log))
+            Err(remembered(response, why.ended, &why.log))
         }
         Ok(made) => {
             only_of_toolchain(task, "toolchain", &params.main, &made.system).map_err(|why| match why {

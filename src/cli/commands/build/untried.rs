@@ -1,6 +1,6 @@
 //! Which steps a failure kept from being tried, in a line. Knows how a build ended; why a step failed is told elsewhere.
 
-use kforge_engine::{BuildOutcome, Done, INTERRUPTED};
+use kforge_engine::{BuildOutcome, Done};
 use kforge_types::record::Outcome;
 
 /// How many steps were not tried because something failed, and whether `--keep-going` would try some of them; none where there are no such steps, or where the
@@ -10,7 +10,7 @@ pub(super) fn untried(outcome: &BuildOutcome) -> Option<String> {
         return None;
     }
     let failed = |id: &str| outcome.step(id).is_some_and(|done| matches!(done.outcome, Outcome::Failed(_)));
-    let stopped = |done: &Done| done.stopped && matches!(&done.outcome, Outcome::Skipped(why) if why != INTERRUPTED);
+    let stopped = |done: &Done| done.stopped && !done.interrupted;
     let without = |done: &Done| !done.stopped && matches!(&done.outcome, Outcome::Skipped(root) if failed(root));
     let count = outcome.steps.iter().filter(|done| stopped(done) || without(done)).count() as u64;
     if count == 0 {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use minijinja::value::{Value as Dynamic, ValueKind};
 
-use super::functions::{detail, home};
+use super::functions::{Cause, failure, home, is_overflow};
 use super::lex::{Kind, Token, spell_division, tokens};
 use super::strict::{check_functions, check_operands, functions, is_number};
 use crate::model::place::Place;
@@ -317,38 +317,35 @@ impl Expr {
 
     fn failed(&self, error: &minijinja::Error) -> Diagnostic {
         let whole = 0..self.text.len();
-        match detail(error) {
-            Some((code, at, why)) => {
+        match failure(error) {
+            Some(failure) => {
+                let (at, why) = (failure.at, failure.to_string());
                 let operator = match self.text.get(at..) {
                     Some(rest) if at > 0 => at..at + if rest.starts_with("//") { 2 } else { 1 },
                     _ => whole,
                 };
                 let place = self.at(operator);
-                match code {
-                    "remainder" => place
+                match failure.cause {
+                    Cause::Remainder => place
                         .error("manifest.remainder", why)
                         .expected("a division without remainder")
                         .hint("`//` rounds down, `ceil_div(a, b)` up"),
-                    "division-by-zero" => place
+                    Cause::DivisionByZero => place
                         .error("manifest.division-by-zero", format!("{why} in `{}`", self.text))
                         .expected("a divisor other than zero"),
-                    "overflow" => place
+                    Cause::Overflow => place
                         .error("manifest.overflow", format!("{why} in `{}`", self.text))
                         .expected("a 64-bit integer"),
-                    "not-finite" => place.error("manifest.overflow", why).expected("a finite number"),
-                    "not-number" | "not-integer" => {
+                    Cause::NotFinite => place.error("manifest.overflow", why).expected("a finite number"),
+                    Cause::NotNumber | Cause::NotInteger => {
                         place.error("manifest.kind", format!("{why} in `{}`", self.text)).expected("a number")
                     }
-                    _ => place.error("manifest.expression", why).expected("a call with its arguments"),
+                    Cause::Arguments => place.error("manifest.expression", why).expected("a call with its arguments"),
                 }
             }
             None => {
                 let why = error.detail().map_or_else(|| error.kind().to_string(), str::to_string);
-                let code = if why.contains("overflow") || why.contains("unable to calculate") {
-                    "manifest.overflow"
-                } else {
-                    "manifest.kind"
-                };
+                let code = if is_overflow(error) { "manifest.overflow" } else { "manifest.kind" };
                 self.at(whole)
                     .error(code, format!("cannot evaluate `{}`: {why}", self.text))
                     .expected("operands of one kind and a result in 64 bits")
