@@ -31,7 +31,7 @@ pub use kind::{Platform, StepKind};
 pub use observation::{
     Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
 };
-pub use result::{Note, StepResult};
+pub use result::{LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};
 pub use verdict::{Outcome, Unknown, Verdict};
 
