@@ -322,14 +322,13 @@ impl Brought {
 fn told(ranked: &[(u64, Seen)]) -> Option<Note> {
     let ((about, first), rest) = ranked.split_first()?;
     let other: Vec<String> = rest.iter().map(|(about, seen)| format!("that of `{}` ({about})", seen.origin)).collect();
-    (!other.is_empty()).then(|| Note {
-        severity: Severity::Note,
-        code: "evidence.brought".into(),
-        message: format!(
+    (!other.is_empty()).then(|| {
+        let message = format!(
             "bundles bring different binaries of this: the one of `{}` is built upon, of which that holds {about} observations, and not {}",
             first.origin,
             other.join(", ")
-        ),
+        );
+        Note::new(Severity::Note, "evidence.brought", message)
     })
 }
 

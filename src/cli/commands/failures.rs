@@ -222,20 +222,15 @@ pub fn indented(text: &str) -> String {
 
 /// The place in the manifest that a failure is about: the argument or the arguments of the launch that the binary does not take.
 fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnostic> {
-    let refused = step.notes.iter().any(|n| n.code == "inspect.arguments");
-    let passes = why.contains("the launch passes") || why.starts_with("argument ");
-    if !(refused || step.kind == StepKind::Judge && passes) {
-        return None;
-    }
+    let part = step.notes.iter().find_map(|note| note.launch.as_ref())?;
     let kernel = package.kernel(step.labels.kernel.as_deref()?)?;
     let operator = package.operator(&kernel.operator)?;
     let label = step.labels.variant.as_deref().unwrap_or_default();
     let choice = operator.choices().into_iter().find(|c| c.label.is_empty() || label.starts_with(&c.label))?;
     let variant = labelled(kernel, label);
-    let entry = why.split('`').skip(1).step_by(2).find(|e| kernel.launch_of(e, &variant, &choice).is_some())?;
+    let entry = &part.entry;
     let launch = kernel.launch_of(entry, &variant, &choice)?;
-    let number = why.split("argument ").nth(1).and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
-    let argument = number.and_then(|n: usize| launch.arg_places.get(n.checked_sub(1)?));
+    let argument = part.argument.and_then(|n| launch.arg_places.get((n as usize).checked_sub(1)?));
     let place = argument.or(launch.args_place.as_ref()).unwrap_or(&launch.place);
     let takes = match argument {
         Some(_) => {
@@ -301,8 +296,7 @@ mod tests {
 
     #[test]
     fn what_was_said_is_not_said_again() {
-        let note =
-            |message: &str| Note { severity: Severity::Error, code: "verify.judged".into(), message: message.into() };
+        let note = |message: &str| Note::new(Severity::Error, "verify.judged", message);
         assert_eq!(unsaid(&note("wrong (3 times)"), "wrong"), "");
         assert_eq!(unsaid(&note("wrong\n  more"), "wrong"), "  more");
         assert_eq!(unsaid(&note("another\n  more"), "wrong"), "another\n  more");

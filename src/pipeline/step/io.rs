@@ -66,5 +66,5 @@ pub fn judged(ran: Ran, verdict: Verdict) -> Ran {
 
 /// A note.
 pub fn note(severity: Severity, code: &str, message: impl Into<String>) -> Note {
-    Note { severity, code: code.into(), message: message.into() }
+    Note::new(severity, code, message)
 }

@@ -231,7 +231,7 @@ impl Expr {
     pub fn int(&self, scope: &Scope) -> Result<i64, Diagnostic> {
         match self.value(scope)? {
             Value::Int(i) => Ok(i),
-            other => Err(self.wrong_kind(&other, "an integer")),
+            other => Err(self.wrong_kind(&other, "manifest.not-integer", "an integer")),
         }
     }
 
@@ -240,7 +240,7 @@ impl Expr {
         match self.value(scope)? {
             Value::Int(i) => Ok(i as f64),
             Value::Float(f) => Ok(f),
-            other => Err(self.wrong_kind(&other, "a number")),
+            other => Err(self.wrong_kind(&other, "manifest.kind", "a number")),
         }
     }
 
@@ -248,12 +248,11 @@ impl Expr {
     pub fn truth(&self, scope: &Scope) -> Result<bool, Diagnostic> {
         match self.value(scope)? {
             Value::Bool(b) => Ok(b),
-            other => Err(self.wrong_kind(&other, "a truth value")),
+            other => Err(self.wrong_kind(&other, "manifest.kind", "a truth value")),
         }
     }
 
-    fn wrong_kind(&self, got: &Value, want: &str) -> Diagnostic {
-        let code = if want == "an integer" { "manifest.not-integer" } else { "manifest.kind" };
+    fn wrong_kind(&self, got: &Value, code: &'static str, want: &str) -> Diagnostic {
         self.at(0..self.text.len())
             .error(code, format!("`{}` gives {got}, which is {}", self.text, got.kind()))
             .expected(want)
