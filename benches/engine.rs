@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
 use kforge::engine::{
-    Blobs, BuildOptions, Cache, Capacity, Expand, Graph, Hit, InputRef, Job, Last, Memory, NoLocks, Node, Ran, Rank,
-    Resources, Row, RunError, Runner, Services, Source, build, dry_run,
+    Blobs, BuildOptions, Cache, Capacity, Expand, ExpandError, Graph, Hit, InputRef, Job, Last, Memory, NoLocks, Node,
+    Ran, Rank, Resources, Row, RunError, Runner, Services, Source, build, dry_run,
 };
 use kforge::ops::implementation::implementations;
 use kforge::record::event::{CacheOrigin, Labels};
@@ -113,7 +113,7 @@ impl Runner for Instantly {
 }
 
 impl Expand for Instantly {
-    fn expand(&self, _: &Node, _: &StepResult, _: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
+    fn expand(&self, _: &Node, _: &StepResult, _: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, ExpandError> {
         Ok(vec![])
     }
 }

@@ -130,7 +130,7 @@ fn a_release_resolves_to_pinned_wheels_without_addresses() {
 #[test]
 #[ignore = "second tier: installs a toolchain from the network"]
 fn a_release_that_is_not_there_is_an_error_in_pips_words() {
-    let error = resolve("13.99", pip()).unwrap_err();
+    let error = resolve("13.99", pip()).unwrap_err().to_string();
     assert!(error.contains("13.99") && error.contains("ERROR"), "{error}");
 }
 
@@ -140,7 +140,7 @@ fn offline_refuses_what_is_missing_and_takes_what_is_there() {
     tools();
     let cuda = Cuda::Wheels(locked().clone());
     let empty = tempfile::tempdir().unwrap();
-    let error = cuda.install(Group::Compile, empty.path(), Source::Offline, &mut |_| {}).unwrap_err();
+    let error = cuda.install(Group::Compile, empty.path(), Source::Offline, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("nvidia-cuda-nvrtc 13.0") && error.contains("kforge fetch"), "{error}");
     cuda.install(Group::Compile, &toolchains(), Source::Offline, &mut |_| {}).unwrap();
     assert_eq!(cuda.installed(Group::Compile, empty.path()).unwrap(), None);
@@ -251,7 +251,7 @@ fn defines_reach_the_source_and_change_the_code() {
 fn an_error_comes_with_file_line_and_the_compilers_words() {
     let failure =
         |entries: &[&str], text: &str| match compile_with(&params(entries), &[("norms/main.cu", text)], tools()) {
-            Err(CudaCompileError::Failed { message, log }) => (message, log),
+            Err(CudaCompileError::Failed { message, log, .. }) => (message, log),
             other => panic!("{other:?}"),
         };
     let (message, log) = failure(&["k"], "__global__ void k(int* p) {\n  p[0] = oops;\n}\n");
@@ -324,7 +324,7 @@ fn a_launcher_of_a_kernels_own_becomes_a_library_whose_kernels_are_inspected() {
         (LAUNCHER.replace("sizes.size()", "sizes.large()"), "norms/main.cu:8"),
     ] {
         match make(&hosted, &text) {
-            Err(CudaCompileError::Failed { message, log }) => assert!(message.contains(says), "{message}\n{log}"),
+            Err(CudaCompileError::Failed { message, log, .. }) => assert!(message.contains(says), "{message}\n{log}"),
             other => panic!("{text}: {other:?}"),
         }
     }

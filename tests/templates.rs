@@ -163,7 +163,7 @@ fn shown(kernel: &str, arch: &str, like: &[&str]) -> BTreeSet<String> {
     let registry = signatures();
     let shows = |method: &kforge::model::Method, without: &String| {
         let own = (!method.signature.is_empty()).then_some(&method.signature);
-        let patterns = own.or_else(|| registry[&method.id].as_ref().ok()).and_then(|s| s.for_arch(arch)).unwrap();
+        let patterns = own.or_else(|| registry[&method.id].patterns()).and_then(|s| s.for_arch(arch)).unwrap();
         matched(Ok(patterns), &of(&entries[0]), &of(without)).shown == Shown::Shown
     };
     let found = off.iter().zip(&entries[1..]).filter(|((method, _), without)| shows(method, without));

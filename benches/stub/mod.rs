@@ -28,7 +28,7 @@ pub(crate) struct Stub {
 impl Remote for &Stub {
     fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
         self.ran.fetch_add(1, Ordering::Relaxed);
-        let failed = |e: String| RunError::Failed { message: e, notes: vec![] };
+        let failed = |e: String| RunError::failed(e);
         let key = job.key.to_string();
         let json = |value: serde_json::Value| value.to_string().into_bytes();
         let document =

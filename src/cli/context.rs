@@ -22,8 +22,8 @@ pub struct Context {
 
 impl Context {
     /// Prints an error in one line.
-    pub fn fail(&self, text: &str) -> Exit {
-        self.console.error(text);
+    pub fn fail<T: std::fmt::Display + ?Sized>(&self, text: &T) -> Exit {
+        self.console.error(&text.to_string());
         Exit::NotBuilt
     }
 

@@ -12,6 +12,7 @@ use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::explain::NoStep;
+use kforge_project::workspace::edit;
 
 /// The most steps that are listed where several are meant.
 const LISTED: usize = 20;
@@ -29,8 +30,9 @@ pub(super) fn say(console: &Console, error: &Error) {
         Error::NoManifest(diagnostic) => console.diagnostic(diagnostic),
         Error::Selection(found) => found.iter().for_each(|d| console.diagnostic(d)),
         Error::Compare(CompareError::Of { error, .. }) => say(console, error),
-        Error::Edit(EditError::NotThere { name, why, there, .. }) => {
-            let mut error = Diagnostic::error("edit.not-there", why).suggest(name, there.iter().map(String::as_str));
+        Error::Edit(EditError::NotEdited(why @ edit::EditError::NotThere { name, there, .. })) => {
+            let mut error =
+                Diagnostic::error("edit.not-there", why.to_string()).suggest(name, there.iter().map(String::as_str));
             if !there.is_empty() {
                 let listed: Vec<String> = there.iter().map(|n| format!("`{n}`")).collect();
                 error = error.expected(format!("one of {}", listed.join(", ")));

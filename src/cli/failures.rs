@@ -13,8 +13,6 @@ use super::args::Global;
 use super::console::Console;
 use super::context::command;
 use super::words::reason;
-use kforge_engine::INTERRUPTED;
-use kforge_engine::home::trouble;
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_ops::build::is_doubt;
 use kforge_types::model::{Kernel, Package, TuneValue, Variant};
@@ -99,7 +97,7 @@ impl<'a> Teller<'a> {
         }
         match (&step.outcome, &step.verdict) {
             (Outcome::Failed(message), _) => self.failure(step, &format!("{} failed: {message}", step.id), message),
-            (Outcome::Skipped(why), _) if why == INTERRUPTED => {}
+            (Outcome::Skipped(_), _) if step.interrupted => {}
             (_, Some(Verdict::Fail(why))) if !compared => self.failure(step, &format!("{}: {why}", step.id), why),
             _ => {
                 let loud = |severity: Severity| {
@@ -149,13 +147,12 @@ impl<'a> Teller<'a> {
         let owner = labels.kernel.as_ref().or(labels.operator.as_ref()).cloned().unwrap_or_default();
         let target = labels.target.clone().unwrap_or_default();
         // What the disk does to one step it does to all: that is no kernel's affair.
-        let trouble = matches!(step.outcome, Outcome::Failed(_)).then(|| trouble(why)).flatten();
-        let seat = match trouble {
+        let seat = match step.trouble {
             Some(_) => (String::new(), ""),
             None => (format!("{}/{owner}/{target}", labels.package), step.kind.name()),
         };
         let group = self.groups.entry(seat).or_default();
-        let reason = trouble.map_or_else(|| general(step, why), String::from);
+        let reason = step.trouble.map_or_else(|| general(step, why), |trouble| trouble.help().to_string());
         if let Some(known) = group.reasons.iter_mut().find(|r| r.0 == reason).filter(|_| !console.verbose()) {
             known.1 += 1;
             return;
@@ -224,20 +221,15 @@ pub(super) fn indented(text: &str) -> String {
 
 /// The place in the manifest that a failure is about: the argument or the arguments of the launch that the binary does not take.
 fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnostic> {
-    let refused = step.notes.iter().any(|n| n.code == "inspect.arguments");
-    let passes = why.contains("the launch passes") || why.starts_with("argument ");
-    if !(refused || step.kind == StepKind::Judge && passes) {
-        return None;
-    }
+    let part = step.notes.iter().find_map(|note| note.launch.as_ref())?;
     let kernel = package.kernel(step.labels.kernel.as_deref()?)?;
     let operator = package.operator(&kernel.operator)?;
     let label = step.labels.variant.as_deref().unwrap_or_default();
     let choice = operator.choices().into_iter().find(|c| c.label.is_empty() || label.starts_with(&c.label))?;
     let variant = labelled(kernel, label);
-    let entry = why.split('`').skip(1).step_by(2).find(|e| kernel.launch_of(e, &variant, &choice).is_some())?;
+    let entry = &part.entry;
     let launch = kernel.launch_of(entry, &variant, &choice)?;
-    let number = why.split("argument ").nth(1).and_then(|rest| rest.split(' ').next()).and_then(|n| n.parse().ok());
-    let argument = number.and_then(|n: usize| launch.arg_places.get(n.checked_sub(1)?));
+    let argument = part.argument.and_then(|n| launch.arg_places.get((n as usize).checked_sub(1)?));
     let place = argument.or(launch.args_place.as_ref()).unwrap_or(&launch.place);
     let takes = match argument {
         Some(_) => {
@@ -278,6 +270,8 @@ mod tests {
             evidence: None,
             summary: String::new(),
             notes: vec![],
+            trouble: None,
+            interrupted: false,
             duration_ms: 0,
             started_ms: None,
         }
@@ -301,8 +295,7 @@ mod tests {
 
     #[test]
     fn what_was_said_is_not_said_again() {
-        let note =
-            |message: &str| Note { severity: Severity::Error, code: "verify.judged".into(), message: message.into() };
+        let note = |message: &str| Note::new(Severity::Error, "verify.judged", message);
         assert_eq!(unsaid(&note("wrong (3 times)"), "wrong"), "");
         assert_eq!(unsaid(&note("wrong\n  more"), "wrong"), "  more");
         assert_eq!(unsaid(&note("another\n  more"), "wrong"), "another\n  more");

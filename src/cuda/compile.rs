@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::load::Made;
 use super::{elf, fatbin, log, nvcc, nvrtc};
+use kforge_foundation::process::End;
 use kforge_harness::compilers::Within;
 use kforge_types::model::target::capability;
 use kforge_types::record::Note;
@@ -34,6 +35,8 @@ pub enum CudaCompileError {
         message: String,
         /// All that the compiler said.
         log: String,
+        /// How it ended, where it did not end by itself.
+        ended: Option<End>,
     },
     /// Only nvcc can compile it, and no place of nvcc was given: install it and ask again.
     #[error("nvcc is needed: {why}")]
@@ -59,7 +62,7 @@ pub enum CudaCompileError {
 
 impl CudaCompileError {
     pub(super) fn failed(message: String) -> Self {
-        CudaCompileError::Failed { message, log: String::new() }
+        CudaCompileError::Failed { message, log: String::new(), ended: None }
     }
 }
 
@@ -93,9 +96,7 @@ pub fn compile_within(
     tools: &BTreeMap<String, PathBuf>,
     within: &Within<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
-    capability(&params.arch).map_err(|expected| {
-        CudaCompileError::failed(format!("`{}` is not an architecture: expected {expected}", params.arch))
-    })?;
+    capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
     if let Some(function) = &params.host {
         let Some(nvcc) = tools.get("nvcc") else {
             let why = "the kernel has a launcher of its own, which is host code".to_string();
@@ -116,11 +117,8 @@ pub fn compile_within(
             let made = by_nvrtc(params, source, shim, tools, within)?;
             let Some(why) = nvrtc::wants_nvcc(&made) else { return finish(params, made, "nvrtc", vec![]) };
             let by_nvcc = by_nvcc(params, source, tools, within, &why, &made.log)?;
-            let note = Note {
-                severity: kforge_foundation::base::Severity::Note,
-                code: "compile.nvcc".into(),
-                message: format!("compiled with nvcc: {why}"),
-            };
+            let severity = kforge_foundation::base::Severity::Note;
+            let note = Note::new(severity, "compile.nvcc", format!("compiled with nvcc: {why}"));
             finish(params, by_nvcc, "nvcc", vec![note])
         }
         Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
@@ -162,17 +160,17 @@ fn by_nvcc(
 /// Checks that the launcher is there and puts together what is told of the kernels beside it.
 fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<CudaCompiled, CudaCompileError> {
     let messages = log::messages(&made.log);
-    let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log) };
+    let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None };
     let Some((library, _)) = &made.result else {
         let message = log::first_error(&messages, &[]).or_else(|| log::linkers_error(&made.log));
         return Err(failed(message.unwrap_or_else(|| format!("`{}` does not compile", params.main))));
     };
-    if !fatbin::exports(library, function).map_err(CudaCompileError::failed)? {
+    if !fatbin::exports(library, function).map_err(|e| CudaCompileError::failed(e.to_string()))? {
         return Err(failed(format!("`{}` has no function `{function}`: is it `extern \"C\"`?", params.main)));
     }
     let mut symbols = vec![];
-    for cubin in fatbin::cubins(library).map_err(CudaCompileError::failed)? {
-        symbols.extend(elf::kernels(cubin).map_err(CudaCompileError::failed)?);
+    for cubin in fatbin::cubins(library).map_err(|e| CudaCompileError::failed(e.to_string()))? {
+        symbols.extend(elf::kernels(cubin).map_err(|e| CudaCompileError::failed(e.to_string()))?);
     }
     symbols.sort();
     let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log) };
@@ -192,10 +190,10 @@ fn finish(
     let Some((cubin, symbols)) = made.result else {
         let message = log::first_error(&messages, &params.entries)
             .unwrap_or_else(|| format!("`{}` does not compile", params.main));
-        return Err(CudaCompileError::Failed { message, log: log::timeless(&made.log) });
+        return Err(CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None });
     };
     // A template that nothing instantiates compiles to an empty success.
-    let there = elf::functions(&cubin).map_err(CudaCompileError::failed)?;
+    let there = elf::functions(&cubin).map_err(|e| CudaCompileError::failed(e.to_string()))?;
     if let Some((entry, symbol)) = params.entries.iter().zip(&symbols).find(|(_, symbol)| !there.contains(*symbol)) {
         return Err(CudaCompileError::Failed {
             message: format!(
@@ -203,6 +201,7 @@ fn finish(
                 params.main
             ),
             log: log::timeless(&made.log),
+            ended: None,
         });
     }
     let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills: log::spills(&made.log) };

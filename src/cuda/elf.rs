@@ -30,6 +30,66 @@ pub(super) struct Function {
     pub(super) max_threads: Option<u32>,
 }
 
+/// Why bytes cannot be read as a cubin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ElfError {
+    /// They are no ELF.
+    #[error("the binary is not a cubin: {0}")]
+    NotElf(object::Error),
+    /// They are for another machine than a GPU.
+    #[error("the binary is not a cubin: it is for machine {0}")]
+    Machine(u16),
+    /// A section has no name.
+    #[error("a section has no name: {0}")]
+    Unnamed(object::Error),
+    /// A section lies outside.
+    #[error("`{section}` cannot be read: {error}")]
+    Unreadable {
+        /// The section.
+        section: String,
+        /// What is wrong.
+        error: object::Error,
+    },
+    /// A section's attributes are damaged.
+    #[error("`{section}`: {fault}")]
+    Section {
+        /// The section.
+        section: String,
+        /// What is wrong.
+        fault: SectionFault,
+    },
+}
+
+/// What is wrong with the attributes of a section.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SectionFault {
+    /// A parameter lacks bytes.
+    #[error("a parameter is cut short")]
+    ParameterCut,
+    /// An attribute lacks bytes.
+    #[error("an attribute is cut short")]
+    AttributeCut,
+    /// The section lacks the end of an attribute.
+    #[error("it ends within an attribute")]
+    Ends,
+    /// An attribute has a format that is not known.
+    #[error("attribute {attribute:#04x} has the unknown format {format}")]
+    Format {
+        /// The attribute.
+        attribute: u8,
+        /// Its format.
+        format: u8,
+    },
+    /// Parameters take more bytes than there are.
+    #[error("parameters end at {end}, beyond their {bytes} bytes")]
+    Parameters {
+        /// Where the last ends.
+        end: u64,
+        /// The bytes of all.
+        bytes: u32,
+    },
+}
+
 /// A cubin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cubin {
@@ -46,18 +106,14 @@ pub(super) const RESERVED_SHARED: (u32, u64) = (90, 1024);
 
 type Elf<'a> = ElfFile64<'a, Endianness>;
 
-fn parse(bytes: &[u8]) -> Result<Elf<'_>, String> {
-    let elf = Elf::parse(bytes).map_err(|e| format!("the binary is not a cubin: {e}"))?;
+fn parse(bytes: &[u8]) -> Result<Elf<'_>, ElfError> {
+    let elf = Elf::parse(bytes).map_err(ElfError::NotElf)?;
     let machine = elf.elf_header().e_machine.get(elf.endian());
-    if machine == object::elf::EM_CUDA {
-        Ok(elf)
-    } else {
-        Err(format!("the binary is not a cubin: it is for machine {}", machine.0))
-    }
+    if machine == object::elf::EM_CUDA { Ok(elf) } else { Err(ElfError::Machine(machine.0)) }
 }
 
 /// The symbols of functions that have code.
-pub(super) fn functions(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
+pub(super) fn functions(bytes: &[u8]) -> Result<BTreeSet<String>, ElfError> {
     let elf = parse(bytes)?;
     let names = elf
         .sections()
@@ -70,7 +126,7 @@ pub(super) fn functions(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
 const ENTRY: u8 = 0x10;
 
 /// The symbols of kernels that have code, in order.
-pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
+pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeSet<String>, ElfError> {
     let elf = parse(bytes)?;
     let coded = functions(bytes)?;
     let kernels = elf.symbols().filter(|symbol| symbol.elf_symbol().st_other.0 & ENTRY != 0);
@@ -78,16 +134,18 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeSet<String>, String> {
 }
 
 /// All that the sections say.
-pub(super) fn read(bytes: &[u8]) -> Result<Cubin, String> {
+pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
     let elf = parse(bytes)?;
     let mut found: BTreeMap<String, Function> =
         functions(bytes)?.into_iter().map(|name| (name, Function::default())).collect();
     let mut note = None;
     for section in elf.sections() {
-        let name = section.name().map_err(|e| format!("a section has no name: {e}"))?;
-        let data = || section.data().map_err(|e| format!("`{name}` cannot be read: {e}"));
+        let name = section.name().map_err(ElfError::Unnamed)?;
+        let data = || section.data().map_err(|error| ElfError::Unreadable { section: name.to_string(), error });
         if name == ".nv.info" {
-            for (attribute, value) in attributes(data()?).map_err(|e| format!("`{name}`: {e}"))? {
+            for (attribute, value) in
+                attributes(data()?).map_err(|fault| ElfError::Section { section: name.to_string(), fault })?
+            {
                 let (Some(symbol), Some(number)) = (word(value, 0), word(value, 4)) else { continue };
                 let Some(symbol) = symbol_name(&elf, symbol) else { continue };
                 let Some(function) = found.get_mut(&symbol) else { continue };
@@ -101,7 +159,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin, String> {
                 }
             }
         } else if let Some(function) = name.strip_prefix(".nv.info.").and_then(|symbol| found.get_mut(symbol)) {
-            entry_attributes(data()?, function).map_err(|e| format!("`{name}`: {e}"))?;
+            entry_attributes(data()?, function)
+                .map_err(|fault| ElfError::Section { section: name.to_string(), fault })?;
         } else if let Some(function) = name.strip_prefix(".nv.shared.").and_then(|symbol| found.get_mut(symbol)) {
             function.shared = section.size();
         } else if name == ".note.nv.tkinfo" {
@@ -121,14 +180,14 @@ fn symbol_name(elf: &Elf<'_>, index: u32) -> Option<String> {
     Some(symbol.name().ok()?.to_string())
 }
 
-fn entry_attributes(data: &[u8], function: &mut Function) -> Result<(), String> {
+fn entry_attributes(data: &[u8], function: &mut Function) -> Result<(), SectionFault> {
     let mut params: BTreeMap<u16, (u32, u32)> = BTreeMap::new();
     let mut bytes = None;
     for (attribute, value) in attributes(data)? {
         match attribute {
             0x17 | 0x45 => {
                 let (Some(place), Some(size)) = (word(value, 4), word(value, 8)) else {
-                    return Err("a parameter is cut short".into());
+                    return Err(SectionFault::ParameterCut);
                 };
                 let size = if attribute == 0x17 { size >> 18 } else { size };
                 params.insert(place as u16, (place >> 16, size));
@@ -145,13 +204,13 @@ fn entry_attributes(data: &[u8], function: &mut Function) -> Result<(), String> 
     // In 64 bits, where what any bytes say cannot overflow.
     let end = function.params.last().map_or(0, |(offset, size)| u64::from(*offset) + u64::from(*size));
     match bytes {
-        Some(bytes) if end > u64::from(bytes) => Err(format!("parameters end at {end}, beyond their {bytes} bytes")),
+        Some(bytes) if end > u64::from(bytes) => Err(SectionFault::Parameters { end, bytes }),
         _ => Ok(()),
     }
 }
 
 /// Each attribute and its value.
-fn attributes(data: &[u8]) -> Result<Vec<(u8, &[u8])>, String> {
+fn attributes(data: &[u8]) -> Result<Vec<(u8, &[u8])>, SectionFault> {
     let mut found = vec![];
     let mut rest = data;
     while let [format, attribute, low, high, after @ ..] = rest {
@@ -162,14 +221,14 @@ fn attributes(data: &[u8]) -> Result<Vec<(u8, &[u8])>, String> {
                 rest = after;
             }
             4 => {
-                let (value, after) = after.split_at_checked(usize::from(value)).ok_or("an attribute is cut short")?;
+                let (value, after) = after.split_at_checked(usize::from(value)).ok_or(SectionFault::AttributeCut)?;
                 found.push((*attribute, value));
                 rest = after;
             }
-            other => return Err(format!("attribute {attribute:#04x} has the unknown format {other}")),
+            other => return Err(SectionFault::Format { attribute: *attribute, format: *other }),
         }
     }
-    if rest.is_empty() { Ok(found) } else { Err("it ends within an attribute".into()) }
+    if rest.is_empty() { Ok(found) } else { Err(SectionFault::Ends) }
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
@@ -212,8 +271,8 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        assert!(read(b"not an ELF").unwrap_err().contains("not a cubin"));
+        assert!(read(b"not an ELF").unwrap_err().to_string().contains("not a cubin"));
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-        assert!(read(&own).unwrap_err().contains("not a cubin"));
+        assert!(read(&own).unwrap_err().to_string().contains("not a cubin"));
     }
 }

@@ -15,14 +15,28 @@ const CODE: u16 = 2;
 /// How an ELF file begins.
 const ELF: &[u8] = b"\x7fELF";
 
+/// Why machine code cannot be found in a library.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LibraryError {
+    /// It is no shared library.
+    #[error("the binary is not a shared library: {0}")]
+    NotShared(object::Error),
+    /// The section of machine code lies outside.
+    #[error("`.nv_fatbin` cannot be read: {0}")]
+    Unreadable(object::Error),
+    /// The machine code has a form that is not known.
+    #[error("the machine code in the library has an unknown form")]
+    Form,
+}
+
 type Library<'a> = ElfFile64<'a, Endianness>;
 
-fn parse(bytes: &[u8]) -> Result<Library<'_>, String> {
-    Library::parse(bytes).map_err(|e| format!("the binary is not a shared library: {e}"))
+fn parse(bytes: &[u8]) -> Result<Library<'_>, LibraryError> {
+    Library::parse(bytes).map_err(LibraryError::NotShared)
 }
 
 /// Whether the library offers a function of this name.
-pub(super) fn exports(library: &[u8], function: &str) -> Result<bool, String> {
+pub(super) fn exports(library: &[u8], function: &str) -> Result<bool, LibraryError> {
     Ok(parse(library)?.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(function)))
 }
 
@@ -30,11 +44,11 @@ pub(super) fn exports(library: &[u8], function: &str) -> Result<bool, String> {
 ///
 /// # Errors
 /// The library is none, or a container is cut short, or holds what is compressed.
-pub(super) fn cubins(library: &[u8]) -> Result<Vec<&[u8]>, String> {
+pub(super) fn cubins(library: &[u8]) -> Result<Vec<&[u8]>, LibraryError> {
     let elf = parse(library)?;
     let Some(section) = elf.section_by_name(".nv_fatbin") else { return Ok(vec![]) };
-    let data = section.data().map_err(|e| format!("`.nv_fatbin` cannot be read: {e}"))?;
-    contained(data).ok_or_else(|| "the machine code in the library has an unknown form".to_string())
+    let data = section.data().map_err(LibraryError::Unreadable)?;
+    contained(data).ok_or(LibraryError::Form)
 }
 
 /// The machine code in the containers of a section; none where its form is unknown.
@@ -124,6 +138,6 @@ mod tests {
         let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         assert_eq!(exports(&own, "no_such_function"), Ok(false));
         assert_eq!(cubins(&own), Ok(vec![]));
-        assert!(exports(b"text", "f").unwrap_err().contains("not a shared library"));
+        assert!(exports(b"text", "f").unwrap_err().to_string().contains("not a shared library"));
     }
 }

@@ -3,10 +3,13 @@
 //! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::{elf, fatbin};
+use super::elf::{self, ElfError};
+use super::fatbin::{self, LibraryError};
+use kforge_foundation::process::End;
 use kforge_harness::compilers::{Within, ended};
 use kforge_types::record::params::{CompileFacts, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
@@ -15,6 +18,70 @@ use kforge_types::record::{FunctionFacts, Inspection};
 const LISTING: usize = 1 << 30;
 /// How long disassembling a binary of the caller's own may take.
 const LONGEST: Duration = Duration::from_secs(600);
+
+/// Why machine code cannot be inspected.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// There is no folder to work in.
+    #[error("could not make a working folder: {0}")]
+    Folder(io::Error),
+    /// It is no cubin.
+    #[error(transparent)]
+    Elf(#[from] ElfError),
+    /// It is no library with machine code.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// What the compile step recorded is not about these entries.
+    #[error("{symbols} symbols are recorded for {entries} entries")]
+    Symbols {
+        /// Symbols that are recorded.
+        symbols: usize,
+        /// Entries that are asked for.
+        entries: usize,
+    },
+    /// An entry has no code.
+    #[error("the binary has no function `{symbol}`, which is entry `{entry}`")]
+    NoFunction {
+        /// The symbol.
+        symbol: String,
+        /// The entry.
+        entry: String,
+    },
+    /// There is nothing to disassemble it with.
+    #[error("the toolchain has no nvdisasm here")]
+    NoDisassembler,
+    /// The disassembler fails.
+    #[error("could not disassemble with `{}`: {why}", .program.display())]
+    Disassemble {
+        /// The disassembler.
+        program: PathBuf,
+        /// Why.
+        #[source]
+        why: DisassemblyError,
+    },
+}
+
+/// Why a disassembler fails.
+#[derive(Debug, thiserror::Error)]
+pub enum DisassemblyError {
+    /// It cannot be run, or its files cannot be written.
+    #[error(transparent)]
+    Io(io::Error),
+    /// It ended without success.
+    #[error("{}", format!("{} {said}", ended("it", *.end)).trim_end())]
+    Ended {
+        /// How.
+        end: End,
+        /// Its own words.
+        said: String,
+    },
+    /// It wrote too much.
+    #[error("its output is longer than any may be")]
+    TooLong,
+    /// It wrote something else.
+    #[error("its output has an unknown form: {0}")]
+    Form(serde_json::Error),
+}
 
 /// Inspects a cubin of the caller's own, with an unconfined disassembler: see [`inspect_within`].
 ///
@@ -25,8 +92,8 @@ pub fn inspect(
     cubin: &[u8],
     facts: &CompileFacts,
     nvdisasm: Option<&Path>,
-) -> Result<Inspection, String> {
-    let scratch = tempfile::tempdir().map_err(|e| format!("could not make a working folder: {e}"))?;
+) -> Result<Inspection, InspectError> {
+    let scratch = tempfile::tempdir().map_err(InspectError::Folder)?;
     let within = Within { scratch: scratch.path(), bounds: None, deadline: Instant::now() + LONGEST };
     inspect_within(params, cubin, facts, nvdisasm, &within)
 }
@@ -44,25 +111,26 @@ pub fn inspect_within(
     facts: &CompileFacts,
     nvdisasm: Option<&Path>,
     within: &Within<'_>,
-) -> Result<Inspection, String> {
+) -> Result<Inspection, InspectError> {
     if params.host {
         return inspect_library(params, cubin, facts, nvdisasm, within);
     }
     let read = elf::read(cubin)?;
     if facts.symbols.len() != params.entries.len() {
-        return Err(format!("{} symbols are recorded for {} entries", facts.symbols.len(), params.entries.len()));
+        let (symbols, entries) = (facts.symbols.len(), params.entries.len());
+        return Err(InspectError::Symbols { symbols, entries });
     }
     let mut opcodes = match (params.disassemble, nvdisasm) {
         (false, _) => BTreeMap::new(),
         (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin, within)?,
-        (true, None) => return Err("the toolchain has no nvdisasm here".into()),
+        (true, None) => return Err(InspectError::NoDisassembler),
     };
     let mut functions = vec![];
     for (entry, symbol) in params.entries.iter().zip(&facts.symbols) {
         let opcodes = opcodes.remove(symbol).unwrap_or_default();
         let function = function(&read, symbol, facts, opcodes);
         let mut function =
-            function.ok_or_else(|| format!("the binary has no function `{symbol}`, which is entry `{entry}`"))?;
+            function.ok_or_else(|| InspectError::NoFunction { symbol: symbol.clone(), entry: entry.clone() })?;
         function.entry.clone_from(entry);
         functions.push(function);
     }
@@ -82,7 +150,7 @@ fn inspect_library(
     facts: &CompileFacts,
     nvdisasm: Option<&Path>,
     within: &Within<'_>,
-) -> Result<Inspection, String> {
+) -> Result<Inspection, InspectError> {
     let mut found = Inspection::default();
     for cubin in fatbin::cubins(library)? {
         let (read, kernels) = (elf::read(cubin)?, elf::kernels(cubin)?);
@@ -92,7 +160,7 @@ fn inspect_library(
         let mut opcodes = match (params.disassemble, nvdisasm) {
             (false, _) => BTreeMap::new(),
             (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin, within)?,
-            (true, None) => return Err("the toolchain has no nvdisasm here".into()),
+            (true, None) => return Err(InspectError::NoDisassembler),
         };
         found.disassembled = params.disassemble;
         if !found.architectures.contains(&read.architecture) {
@@ -134,23 +202,27 @@ fn disassemble(
     nvdisasm: &Path,
     cubin: &[u8],
     within: &Within<'_>,
-) -> Result<BTreeMap<String, BTreeMap<String, u64>>, String> {
-    let cannot = |e: &dyn std::fmt::Display| format!("could not disassemble with `{}`: {e}", nvdisasm.display());
-    let folder = tempfile::Builder::new().prefix(".inspect-").tempdir_in(within.scratch).map_err(|e| cannot(&e))?;
-    std::fs::write(folder.path().join("binary"), cubin).map_err(|e| cannot(&e))?;
-    let command = within.command(nvdisasm, folder.path()).map_err(|e| cannot(&e))?;
+) -> Result<BTreeMap<String, BTreeMap<String, u64>>, InspectError> {
+    let cannot = |why| InspectError::Disassemble { program: nvdisasm.to_owned(), why };
+    let folder = tempfile::Builder::new()
+        .prefix(".inspect-")
+        .tempdir_in(within.scratch)
+        .map_err(|e| cannot(DisassemblyError::Io(e)))?;
+    std::fs::write(folder.path().join("binary"), cubin).map_err(|e| cannot(DisassemblyError::Io(e)))?;
+    let command = within.command(nvdisasm, folder.path()).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     let command = command.args(["-json", "binary"]).capture(LISTING);
-    let finished = within.run(&command).map_err(|e| cannot(&e))?;
+    let finished = within.run(&command).map_err(|e| cannot(DisassemblyError::Io(e)))?;
     if !finished.end.success() {
         let said = finished.stderr.text();
-        return Err(cannot(&format!("{} {}", ended("it", finished.end), said.trim()).trim_end()));
+        let said = said.trim().to_string();
+        return Err(cannot(DisassemblyError::Ended { end: finished.end, said }));
     }
-    let json = finished.stdout.whole().ok_or_else(|| cannot(&"its output is longer than any may be"))?;
-    opcodes(&json).map_err(|e| cannot(&e))
+    let json = finished.stdout.whole().ok_or_else(|| cannot(DisassemblyError::TooLong))?;
+    opcodes(&json).map_err(|e| cannot(DisassemblyError::Form(e)))
 }
 
 /// Reads what `nvdisasm -json` prints: a header, then a list of functions with their instructions.
-fn opcodes(json: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, String> {
+fn opcodes(json: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, serde_json::Error> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "kebab-case")]
     struct Function {
@@ -161,8 +233,7 @@ fn opcodes(json: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, Strin
     struct Instruction {
         opcode: String,
     }
-    let (_, functions): (serde_json::Value, Vec<Function>) =
-        serde_json::from_slice(json).map_err(|e| format!("its output has an unknown form: {e}"))?;
+    let (_, functions): (serde_json::Value, Vec<Function>) = serde_json::from_slice(json)?;
     let mut all: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
     for function in functions {
         let counts = all.entry(function.function_name).or_default();

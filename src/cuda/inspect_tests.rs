@@ -64,16 +64,19 @@ fn opcodes_are_counted_by_entry_with_their_modifiers() {
 
 #[test]
 fn what_cannot_be_inspected_says_why() {
-    let error = inspect(&params(true), SM_90A, &facts(), None).unwrap_err();
+    let error = inspect(&params(true), SM_90A, &facts(), None).unwrap_err().to_string();
     assert!(error.contains("no nvdisasm"), "{error}");
     let mut other = facts();
     other.symbols[0] = "gone".into();
-    let error = inspect(&params(false), SM_90A, &other, None).unwrap_err();
+    let error = inspect(&params(false), SM_90A, &other, None).unwrap_err().to_string();
     assert!(error.contains("`gone`") && error.contains("entry `plain`"), "{error}");
     assert!(
-        inspect(&params(true), SM_90A, &facts(), Some(Path::new("/bin/false"))).unwrap_err().contains("/bin/false")
+        inspect(&params(true), SM_90A, &facts(), Some(Path::new("/bin/false")))
+            .unwrap_err()
+            .to_string()
+            .contains("/bin/false")
     );
-    assert!(opcodes(b"[]").unwrap_err().contains("unknown form"));
+    assert!(DisassemblyError::Form(opcodes(b"[]").unwrap_err()).to_string().contains("unknown form"));
 }
 
 #[test]

@@ -18,8 +18,10 @@ pub mod shim;
 mod stage;
 
 pub use compile::{CudaCompileError, CudaCompiled, compile, compile_within};
+pub use elf::{ElfError, SectionFault};
+pub use fatbin::LibraryError;
 pub use fresh::in_fresh_process;
-pub use inspect::{inspect, inspect_within};
+pub use inspect::{DisassemblyError, InspectError, inspect, inspect_within};
 pub use lined::compile_lined;
 pub use nvcc::HOST_HEADER;
 pub use shim::shim_headers;

@@ -112,7 +112,7 @@ impl<'a> Unit<'a> {
         match finished.end {
             End::Exited(0) => Ok((true, log)),
             End::Exited(_) => Ok((false, log.clone() + advice(&log))),
-            end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log }),
+            end => Err(CudaCompileError::Failed { message: ended("`nvcc`", end), log, ended: Some(end) }),
         }
     }
 
@@ -130,6 +130,7 @@ impl<'a> Unit<'a> {
         let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
             message: format!("nvcc does not say the symbols of the entries of `{}`", self.params.main),
             log: log.clone(),
+            ended: None,
         })?;
         self.lay_out(&host)?;
         let symbols = symbols.into_iter().map(forgotten).collect();

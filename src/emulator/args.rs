@@ -1,17 +1,17 @@
 //! Arguments of a launch against the parameters of its entry. Pure.
 
+use super::error::ArgumentError;
 use super::image::{Parameter, ParameterKind};
-use kforge_foundation::base::count;
 use kforge_harness::arguments::layout;
 use kforge_types::model::DType;
 use kforge_types::model::bound::Arg;
 use kforge_types::model::tensor_map;
 
 /// Checks count, sizes and kinds; says what is wrong, or nothing.
-pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Result<(), String> {
+pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Result<(), ArgumentError> {
     if args.len() != parameters.len() {
-        let takes = count(parameters.len(), "parameter");
-        return Err(format!("`{entry}` takes {takes}, the launch passes {}", args.len()));
+        let (takes, passed) = (parameters.len(), args.len());
+        return Err(ArgumentError::Count { entry: entry.to_owned(), takes, passed });
     }
     for (position, (arg, parameter)) in args.iter().zip(parameters).enumerate() {
         let (what, size, fits) = match arg {
@@ -38,12 +38,14 @@ pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Resu
                 ParameterKind::Float => "a float",
                 ParameterKind::Bool => "a truth value",
             };
-            return Err(format!(
-                "argument {} of `{entry}` is {what} ({}), the parameter {expected} of {}",
-                position + 1,
-                count(size, "byte"),
-                count(parameter.size, "byte")
-            ));
+            return Err(ArgumentError::Mismatch {
+                entry: entry.to_owned(),
+                number: position + 1,
+                what,
+                size,
+                expected,
+                parameter: parameter.size,
+            });
         }
     }
     Ok(())
@@ -75,9 +77,17 @@ mod tests {
     fn arguments_must_match_in_count_size_and_kind() {
         let x = || Arg::Pointer { buffer: "x".into(), offset: 0 };
         assert_eq!(check("k", &[x(), int(DType::I32)], &[POINTER, INT]), Ok(()));
-        assert_eq!(check("k", &[x()], &[POINTER, INT]).unwrap_err(), "`k` takes 2 parameters, the launch passes 1");
-        assert!(check("k", &[int(DType::I64), int(DType::I32)], &[POINTER, INT]).unwrap_err().contains("argument 1"));
-        assert!(check("k", &[x(), int(DType::I64)], &[POINTER, INT]).unwrap_err().contains("8 bytes"));
+        assert_eq!(
+            check("k", &[x()], &[POINTER, INT]).unwrap_err().to_string(),
+            "`k` takes 2 parameters, the launch passes 1"
+        );
+        assert!(
+            check("k", &[int(DType::I64), int(DType::I32)], &[POINTER, INT])
+                .unwrap_err()
+                .to_string()
+                .contains("argument 1")
+        );
+        assert!(check("k", &[x(), int(DType::I64)], &[POINTER, INT]).unwrap_err().to_string().contains("8 bytes"));
         assert!(check("k", &[x(), int(DType::F32)], &[POINTER, INT]).is_err());
     }
 }

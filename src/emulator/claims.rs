@@ -21,6 +21,7 @@ use super::abi::{HOOK, PTX};
 use super::hooks::operation;
 use super::run::most_fibers;
 use super::stack::mapping_limit;
+use kforge_harness::message::Unemulated;
 use kforge_types::model::bound::Launch;
 
 /// What is known of a candidate that makes a claim.
@@ -45,22 +46,40 @@ pub enum Claim {
     Abrupt,
 }
 
-/// Whether the claim `what` may be true, and how a run that makes it ends; else why it cannot.
-pub fn credible(what: &str, of: &Claimant<'_>) -> Result<Claim, String> {
-    if what.starts_with("a thread that needs more than ") {
-        let deep = Code::read(of.binary).is_some_and(|code| code.may_need(STACK_BYTES as u64));
-        return if deep { Ok(Claim::Abrupt) } else { Err("its functions do not take so much stack".into()) };
-    }
-    if what.starts_with("more than ") || what.starts_with("so many threads at once") {
-        let many = threads(of.launches);
-        let most = most_fibers(mapping_limit(), of.threads.max(1)) as u64;
-        let crowded = many > most / 2 || many.saturating_mul(STACK_BYTES as u64) > of.memory / 4;
-        return if crowded { Ok(Claim::Orderly) } else { Err(format!("no launch has more than {many} threads")) };
-    }
-    let name = what.rsplit_once(" at ").map_or(what, |(name, _)| name);
-    match has_construct(of.binary, name) {
-        true => Ok(Claim::Orderly),
-        false => Err("its binary holds no such construct".into()),
+/// Why a claim cannot be true.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Incredible {
+    /// A stack beyond [`STACK_BYTES`].
+    #[error("its functions do not take so much stack")]
+    Stack,
+    /// More threads at once than there is room for.
+    #[error("no launch has more than {0} threads")]
+    Threads(u64),
+    /// A construct.
+    #[error("its binary holds no such construct")]
+    Construct,
+}
+
+/// Whether a claim may be true, and how a run that makes it ends.
+///
+/// # Errors
+/// It cannot be true.
+pub fn credible(claim: &Unemulated, of: &Claimant<'_>) -> Result<Claim, Incredible> {
+    match claim {
+        Unemulated::Stack => match Code::read(of.binary).is_some_and(|code| code.may_need(STACK_BYTES as u64)) {
+            true => Ok(Claim::Abrupt),
+            false => Err(Incredible::Stack),
+        },
+        Unemulated::Threads => {
+            let many = threads(of.launches);
+            let most = most_fibers(mapping_limit(), of.threads.max(1)) as u64;
+            let crowded = many > most / 2 || many.saturating_mul(STACK_BYTES as u64) > of.memory / 4;
+            if crowded { Ok(Claim::Orderly) } else { Err(Incredible::Threads(many)) }
+        }
+        Unemulated::Construct(name) => match has_construct(of.binary, name) {
+            true => Ok(Claim::Orderly),
+            false => Err(Incredible::Construct),
+        },
     }
 }
 
@@ -162,11 +181,11 @@ mod tests {
     #[test]
     fn what_is_no_binary_supports_no_claim() {
         let of = Claimant { binary: b"\x7fELF", launches: &[], threads: 1, memory: 1 << 30 };
-        for what in ["mma.sync at line 41", "", "a thread that needs more than 131072 bytes of stack at x"] {
-            assert!(credible(what, &of).is_err(), "{what}");
+        let construct = |name: &str| Unemulated::Construct(name.into());
+        for claim in [construct("mma.sync"), construct(""), Unemulated::Stack] {
+            assert!(credible(&claim, &of).is_err(), "{claim:?}");
         }
-        let few = credible("so many threads at once that no stack is left for one: x", &of);
-        assert_eq!(few, Err("no launch has more than 0 threads".into()));
+        assert_eq!(credible(&Unemulated::Threads, &of), Err(Incredible::Threads(0)));
     }
 
     #[test]

@@ -74,17 +74,19 @@ pub struct Compiled {
 pub struct CompileFailed {
     /// Its words.
     pub log: String,
+    /// How it ended, where it did not end by itself or said nothing.
+    pub ended: Option<End>,
 }
 
 impl From<String> for CompileFailed {
     fn from(log: String) -> Self {
-        CompileFailed { log }
+        CompileFailed { log, ended: None }
     }
 }
 
 /// Compiles into the existing folder `out`: the files `binary` and `lines`. The folder it works in lies in that of [`EmulatorCompile::within`].
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
-    let fail = |doing: &str, e: std::io::Error| CompileFailed { log: format!("cannot {doing}: {e}") };
+    let fail = |doing: &str, e: std::io::Error| CompileFailed::from(format!("cannot {doing}: {e}"));
     let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
     let room = room.map_err(|e| fail("make a working folder", e))?;
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
@@ -132,7 +134,8 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let every = texts.iter().map(|(_, text)| text).chain(given).map(String::as_str);
     let left_out = left_out(every, |name| texts.iter().any(|(path, _)| path.ends_with(name)));
     let compile = || match compile_with(&left_out) {
-        Err(refused) if !left_out.is_empty() && !was_ended(&refused, what.cxx) => compile_with(&[]),
+        // Of what a limit or a signal ended nothing is known of the source, and it would come less far with more to read.
+        Err(refused) if !left_out.is_empty() && refused.ended.is_none() => compile_with(&[]),
         ran => ran,
     };
     let mut log = match compile() {
@@ -157,21 +160,23 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
              that a macro computes must name one of these too",
             what.main
         );
-        return Err(CompileFailed { log });
+        return Err(log.into());
     }
     write("entries.s", &if what.check { watched(&blank_lines(&assembly)) } else { assembly.clone() })?;
     write("stub.s", &abi::stub(&declared_only(&assembly), assembly.contains(HOOK)))?;
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
     log += &tool.run(what.cxx, &words(link))?;
     let linked = fs::read(cwd.join("lines")).map_err(|e| fail("read the binary", e))?;
-    if let Some((names, bytes)) = Image::parse(&linked, what.entries.len())?.too_much_shared() {
+    if let Some((names, bytes)) =
+        Image::parse(&linked, what.entries.len()).map_err(|e| e.to_string())?.too_much_shared()
+    {
         let log = format!(
             "`{}` declares {bytes} bytes of static shared memory in one function (`{}`): at most {MAX_STATIC_SHARED} are possible, and dynamic shared memory \
              (`extern __shared__`) where a target has more",
             what.main,
             names.join("`, `")
         );
-        return Err(CompileFailed { log });
+        return Err(log.into());
     }
     let strip = beside(what.cxx, "strip").ok_or_else(|| "no `strip` beside the compiler".to_string())?;
     log += &tool.run(&strip, &words("-g -o binary lines"))?;
@@ -293,11 +298,6 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
     args
 }
 
-/// Whether a limit or a signal ended the driver, in the words of [`ended`]: it has said nothing of the source, and would come less far with more to read.
-fn was_ended(failed: &CompileFailed, cxx: &Path) -> bool {
-    failed.log.starts_with(&format!("`{}`", cxx.display()))
-}
-
 /// Whether the driver is clang++, by its own name or by that of what it links to.
 fn is_clang(cxx: &Path) -> bool {
     let named = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("clang"));
@@ -332,17 +332,18 @@ impl Tool<'_> {
     /// Runs a tool to its end and gives its words; fails where it does, or when time is up.
     fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
         let name = program.display();
-        let fail = |e: std::io::Error| CompileFailed { log: format!("cannot run `{name}`: {e}") };
+        let fail = |e: std::io::Error| CompileFailed::from(format!("cannot run `{name}`: {e}"));
         let command = self.within.command(program, self.cwd).map_err(fail)?.args(args);
         let command = command.env("PATH", &self.path).env("LC_ALL", "C").env("TMPDIR", self.cwd);
         let finished = self.within.run(&command).map_err(fail)?;
         let said = finished.stderr.text() + &finished.stdout.text();
         match finished.end {
             end if end.success() => Ok(said),
-            End::Exited(_) if !said.is_empty() => {
-                Err(CompileFailed { log: said.replace("source/", "") + advice(&said) })
+            End::Exited(_) if !said.is_empty() => Err((said.replace("source/", "") + advice(&said)).into()),
+            end => {
+                let log = ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "");
+                Err(CompileFailed { log, ended: Some(end) })
             }
-            end => Err(CompileFailed { log: ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "") }),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::core::{self, Core};
 use super::hooks;
 use super::job::finding;
 use super::stack::STACK_BYTES;
+use kforge_harness::message::Unemulated;
 use kforge_types::model::coordinates::stored;
 use kforge_types::record::{FindingKind, Space};
 
@@ -135,8 +136,8 @@ unsafe extern "C" fn land(core: *mut Core) {
         // Places are return addresses: the instruction after.
         let pc = fault.pc + 1;
         if (*core).overflowed(fault.address) {
-            job.notebook
-                .not_emulated(format!("a thread that needs more than {STACK_BYTES} bytes of stack at {}", job.at(pc)));
+            let what = format!("a thread that needs more than {STACK_BYTES} bytes of stack at {}", job.at(pc));
+            job.notebook.not_emulated(Unemulated::Stack, what);
         } else {
             let name = match fault.signal {
                 libc::SIGSEGV | libc::SIGBUS => "access to a bad address",

@@ -16,37 +16,76 @@ const ALONE: &str = "; lanes of one warp may happen to run in step on hardware, 
 /// ... or one of several.
 const WITHIN: &str = "; `__syncthreads` orders the whole block, and threads of different warps were not seen to race here: lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
 
-/// What a message on a race of two threads of a block of so many ends with; nothing where one instruction races with itself,
+/// What is said of the order of two accesses that race.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hint {
+    /// Their threads are of different warps.
+    Across,
+    /// They are of one warp, which is the whole block.
+    Alone,
+    /// They are of one warp of several.
+    Within,
+}
+
+impl Hint {
+    /// How a message with it ends.
+    fn words(self) -> &'static str {
+        match self {
+            Hint::Across => ACROSS,
+            Hint::Alone => ALONE,
+            Hint::Within => WITHIN,
+        }
+    }
+}
+
+/// A finding before its message is whole.
+#[derive(Debug, Clone)]
+pub(super) struct Noted {
+    pub(super) finding: Finding,
+    /// What its message ends with, if anything.
+    pub(super) hint: Option<Hint>,
+}
+
+impl Noted {
+    /// The finding with its whole message.
+    pub(super) fn told(self) -> Finding {
+        let Noted { mut finding, hint } = self;
+        finding.message += hint.map_or("", Hint::words);
+        finding
+    }
+}
+
+/// What is said of a race of two threads of a block of so many; nothing where one instruction races with itself,
 /// for which a wrong index may be to blame as well as a barrier that a loop lacks.
-pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> &'static str {
+pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> Option<Hint> {
     match (one / WARP == other / WARP, threads <= WARP) {
-        _ if same_place => "",
-        (false, _) => ACROSS,
-        (true, true) => ALONE,
-        (true, false) => WITHIN,
+        _ if same_place => None,
+        (false, _) => Some(Hint::Across),
+        (true, true) => Some(Hint::Alone),
+        (true, false) => Some(Hint::Within),
     }
 }
 
 /// Whether of two findings of one race the second says more of what is missing: it is of two warps, and the first of one.
-pub(super) fn shows_more(known: &Finding, new: &Finding) -> bool {
-    known.message.ends_with(WITHIN) && new.message.ends_with(ACROSS)
+pub(super) fn shows_more(known: &Noted, new: &Noted) -> bool {
+    (known.hint, new.hint) == (Some(Hint::Within), Some(Hint::Across))
 }
 
 /// Takes the hint from races within a warp one of whose places races across warps elsewhere.
-pub(super) fn settle(findings: &mut [Finding]) {
+pub(super) fn settle(noted: &mut [Noted]) {
     let places = |f: &Finding| [f.line.clone(), f.other_line.clone()].into_iter().flatten().collect::<Vec<_>>();
-    let across: Vec<_> = findings
+    let across: Vec<_> = noted
         .iter()
-        .filter(|f| f.kind == FindingKind::Race && f.message.ends_with(ACROSS))
-        .map(|f| (f.buffer.clone(), places(f)))
+        .filter(|n| n.finding.kind == FindingKind::Race && n.hint == Some(Hint::Across))
+        .map(|n| (n.finding.buffer.clone(), places(&n.finding)))
         .collect();
-    for finding in findings.iter_mut() {
-        let own = places(finding);
-        let shared =
-            |(buffer, of): &(Option<String>, Vec<_>)| *buffer == finding.buffer && own.iter().any(|p| of.contains(p));
-        let without = finding.message.strip_suffix(WITHIN).map(str::len);
-        if let Some(length) = without.filter(|_| across.iter().any(shared)) {
-            finding.message.truncate(length);
+    for noted in noted.iter_mut().filter(|n| n.hint == Some(Hint::Within)) {
+        let own = places(&noted.finding);
+        let shared = |(buffer, of): &(Option<String>, Vec<_>)| {
+            *buffer == noted.finding.buffer && own.iter().any(|p| of.contains(p))
+        };
+        if across.iter().any(shared) {
+            noted.hint = None;
         }
     }
 }
@@ -55,23 +94,23 @@ pub(super) fn settle(findings: &mut [Finding]) {
 mod tests {
     use super::*;
 
-    fn race(buffer: &str, places: [u32; 2], hint: &str) -> Finding {
-        let mut finding = Finding::new(FindingKind::Race, format!("race{hint}"));
+    fn race(buffer: &str, places: [u32; 2], hint: Hint) -> Noted {
+        let mut finding = Finding::new(FindingKind::Race, "race");
         finding.buffer = Some(buffer.into());
         [finding.line, finding.other_line] = places.map(|at| Some(("@pc".to_string(), at)));
-        finding
+        Noted { finding, hint: Some(hint) }
     }
 
     #[test]
     fn a_race_within_a_warp_gives_no_hint_where_one_across_warps_shares_its_place() {
         let mut all = [
-            race("s", [1, 2], ACROSS),
-            race("s", [3, 2], WITHIN),
-            race("s", [4, 5], WITHIN),
-            race("t", [1, 2], WITHIN),
+            race("s", [1, 2], Hint::Across),
+            race("s", [3, 2], Hint::Within),
+            race("s", [4, 5], Hint::Within),
+            race("t", [1, 2], Hint::Within),
         ];
         settle(&mut all);
-        let left = all.map(|f| f.message);
+        let left = all.map(|noted| noted.told().message);
         assert_eq!(left, [format!("race{ACROSS}"), "race".into(), format!("race{WITHIN}"), format!("race{WITHIN}")]);
     }
 }

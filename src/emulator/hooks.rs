@@ -12,6 +12,7 @@ use super::core::{self, Core, POLLS, park};
 use super::job::{Job, finding};
 use super::warp::{COLLECT, Pending, lanes};
 use super::watch;
+use kforge_harness::message::Unemulated;
 use kforge_types::record::FindingKind;
 
 /// The table of calls, in the order of [`CALLS`].
@@ -231,7 +232,7 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
             Some(ptx) => operation(ptx),
             None => &what,
         };
-        job.notebook.not_emulated(format!("{name} at {}", job.at(pc)));
+        job.notebook.not_emulated(Unemulated::Construct(name.to_owned()), format!("{name} at {}", job.at(pc)));
         end(core, job, thread);
     }
     0

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::abi::{MAX_DYNAMIC_SHARED, MAX_STATIC_SHARED};
+use super::error::ImageError;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// One parameter of an entry, as `kf_param` lays it out.
@@ -63,8 +64,8 @@ pub(super) struct Image {
 
 impl Image {
     /// Reads a binary that was compiled with `entries` entries.
-    pub(super) fn parse(binary: &[u8], entries: usize) -> Result<Image, String> {
-        let file = object::File::parse(binary).map_err(|e| format!("the binary is no shared object: {e}"))?;
+    pub(super) fn parse(binary: &[u8], entries: usize) -> Result<Image, ImageError> {
+        let file = object::File::parse(binary).map_err(ImageError::NotShared)?;
         let mut image = Image { entries: vec![Vec::new(); entries], ..Image::default() };
         let mut found = vec![false; entries];
         let mut dynamic_names = 0;
@@ -82,7 +83,7 @@ impl Image {
             } else if let Some(index) = name.strip_prefix("kf_params_").and_then(|n| n.parse::<usize>().ok()) {
                 if let Some(slot) = image.entries.get_mut(index) {
                     let read =
-                        parameters(&file, symbol.address()).ok_or_else(|| format!("`{name}` lies in no section"))?;
+                        parameters(&file, symbol.address()).ok_or_else(|| ImageError::NoSection(name.to_owned()))?;
                     image.unknown |= read.is_none();
                     *slot = read.unwrap_or_default();
                     found[index] = true;
@@ -100,7 +101,7 @@ impl Image {
             }
         }
         if let Some(missing) = found.iter().position(|f| !f) {
-            return Err(format!("the binary has no entry {missing}: it was compiled with fewer"));
+            return Err(ImageError::NoEntry(missing));
         }
         image.shared.retain(|v| {
             let dynamic = v.start == image.dynamic.0;

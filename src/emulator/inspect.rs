@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::error::ImageError;
 use super::image::Image;
 use kforge_types::record::{FunctionFacts, Inspection};
 
 /// Facts of the entries of a binary, in the order they were compiled with. Static shared memory is known where one entry has it all to itself.
-pub fn inspect(binary: &[u8], entries: &[String]) -> Result<Inspection, String> {
+pub fn inspect(binary: &[u8], entries: &[String]) -> Result<Inspection, ImageError> {
     let image = Image::parse(binary, entries.len())?;
     let shared: u64 = image.shared.iter().map(|v| v.size).sum();
     let functions = entries

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::abi::Entry;
+use super::hint::Noted;
 use super::image::Image;
 use super::lines;
 use super::watch::Watch;
-use kforge_harness::message::ThreadOrder;
+use kforge_harness::message::{NotEmulated, ThreadOrder, Unemulated};
 use kforge_types::record::{Finding, FindingKind};
 
 /// Most different findings and bytes of printed text of a trial that are kept.
@@ -133,8 +134,8 @@ pub(super) struct Notebook {
 /// See [`Notebook`].
 #[derive(Default)]
 pub(super) struct Kept {
-    pub(super) findings: Vec<Finding>,
-    pub(super) not_emulated: Vec<String>,
+    pub(super) findings: Vec<Noted>,
+    pub(super) not_emulated: Vec<NotEmulated>,
     pub(super) printed: Vec<u8>,
 }
 
@@ -143,13 +144,19 @@ impl Notebook {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a finding; one like an earlier one is counted there.
+    /// Keeps a finding whose message is whole; one like an earlier one is counted there.
     pub(super) fn add(&self, finding: Finding) {
+        self.note(Noted { finding, hint: None });
+    }
+
+    /// The same of one whose message is not whole yet.
+    pub(super) fn note(&self, new: Noted) {
         let mut kept = self.lock();
+        let finding = &new.finding;
         // A race is one, whichever side came second.
         let turned =
             |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
-        let like = kept.findings.iter().position(|f| {
+        let like = kept.findings.iter().map(|noted| &noted.finding).position(|f| {
             f.kind == finding.kind
                 && f.buffer == finding.buffer
                 && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
@@ -157,22 +164,23 @@ impl Notebook {
         match like {
             Some(known) => {
                 let known = &mut kept.findings[known];
-                let count = known.count + 1;
-                if finding.kind == FindingKind::Race && super::hint::shows_more(known, &finding) {
-                    *known = finding;
+                let count = known.finding.count + 1;
+                if finding.kind == FindingKind::Race && super::hint::shows_more(known, &new) {
+                    *known = new;
                 }
-                known.count = count;
+                known.finding.count = count;
             }
-            None if kept.findings.len() < MOST_FINDINGS => kept.findings.push(finding),
+            None if kept.findings.len() < MOST_FINDINGS => kept.findings.push(new),
             None => {}
         }
     }
 
     /// Keeps what is not emulated.
-    pub(super) fn not_emulated(&self, what: String) {
+    pub(super) fn not_emulated(&self, cause: Unemulated, what: String) {
+        let claim = NotEmulated { cause, what };
         let mut kept = self.lock();
-        if kept.not_emulated.len() < MOST_FINDINGS && !kept.not_emulated.contains(&what) {
-            kept.not_emulated.push(what);
+        if kept.not_emulated.len() < MOST_FINDINGS && !kept.not_emulated.contains(&claim) {
+            kept.not_emulated.push(claim);
         }
     }
 

@@ -45,6 +45,7 @@ mod block;
 pub mod compile;
 mod claims;
 mod core;
+mod error;
 mod fault;
 mod fiber;
 mod foreign;
@@ -66,7 +67,8 @@ mod warp;
 mod watch;
 
 pub use abi::MAX_DYNAMIC_SHARED;
-pub use claims::{Claim, Claimant, credible};
+pub use claims::{Claim, Claimant, Incredible, credible};
+pub use error::{ArgumentError, ImageError, LaunchError, MapError, RunError};
 pub use headers::headers;
 pub use image::keeps_state;
 pub use inspect::inspect;

@@ -58,7 +58,7 @@ impl<'a> Lines<'a> {
     pub fn resolve(&self, report: &mut RunnerReport) {
         match report {
             RunnerReport::Finding { finding, .. } => self.resolve_finding(finding),
-            RunnerReport::NotEmulated { what } => *what = self.resolve_text(what),
+            RunnerReport::NotEmulated(claim) => claim.what = self.resolve_text(&claim.what),
             _ => {}
         }
     }

@@ -5,6 +5,7 @@
 use std::io;
 use std::ptr;
 
+use super::error::MapError;
 use kforge_harness::message::SharedBuffer;
 
 const PAGE: u64 = 4096;
@@ -62,7 +63,12 @@ pub(super) struct Arena {
 
 impl Arena {
     /// Reserves room and maps every buffer, with `extra` bytes for arrays of addresses; at address `near`, where that is free.
-    pub(super) fn map(buffers: &[SharedBuffer], guard_after: bool, extra: usize, near: usize) -> Result<Arena, String> {
+    pub(super) fn map(
+        buffers: &[SharedBuffer],
+        guard_after: bool,
+        extra: usize,
+        near: usize,
+    ) -> Result<Arena, MapError> {
         let pages = |bytes: usize| bytes.div_ceil(PAGE as usize) * PAGE as usize;
         let files: usize = buffers.iter().map(|b| placement(b.bytes, guard_after).file as usize).sum();
         let bytes = files + gaps(buffers.len()) as usize + pages(extra) + PAGE as usize;
@@ -78,18 +84,18 @@ impl Arena {
             )
         };
         if start == libc::MAP_FAILED {
-            return Err(format!("cannot reserve {bytes} bytes for buffers: {}", io::Error::last_os_error()));
+            return Err(MapError::Reserve { bytes, source: io::Error::last_os_error() });
         }
         let start = start as usize;
         let mut arena = Arena { start, bytes, regions: Vec::new(), next: start + GAP as usize };
         for buffer in buffers {
             let place = placement(buffer.bytes, guard_after);
             let protection = if buffer.writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
-            arena.map_fixed(place.file as usize, protection, buffer.fd).map_err(|e| {
-                format!(
-                    "cannot map the buffer `{}` of {} bytes from descriptor {}: {e}",
-                    buffer.name, buffer.bytes, buffer.fd
-                )
+            arena.map_fixed(place.file as usize, protection, buffer.fd).map_err(|source| MapError::Buffer {
+                name: buffer.name.clone(),
+                bytes: buffer.bytes,
+                fd: buffer.fd,
+                source,
             })?;
             arena.regions.push(Region {
                 name: buffer.name.clone(),
@@ -113,14 +119,15 @@ impl Arena {
     }
 
     /// Places an array of addresses where kernels may read it; gives its address.
-    pub(super) fn place(&mut self, name: String, words: &[u64]) -> Result<u64, String> {
+    pub(super) fn place(&mut self, name: String, words: &[u64]) -> Result<u64, MapError> {
         let bytes = words.len() * 8;
         let mapped = bytes.div_ceil(PAGE as usize).max(1) * PAGE as usize;
         if self.next + mapped > self.start + self.bytes {
-            return Err(format!("no room was kept for `{name}`"));
+            return Err(MapError::NoRoom(name));
         }
-        self.map_fixed(mapped, libc::PROT_READ | libc::PROT_WRITE, -1)
-            .map_err(|e| format!("cannot place `{name}`: {e}"))?;
+        if let Err(source) = self.map_fixed(mapped, libc::PROT_READ | libc::PROT_WRITE, -1) {
+            return Err(MapError::Place { name, source });
+        }
         let start = self.next;
         // SAFETY: `mapped` bytes were just mapped writable at `start`, at least as many as the words take.
         unsafe { ptr::copy_nonoverlapping(words.as_ptr(), start as *mut u64, words.len()) };

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED};
 use super::core::{self, Core};
+use super::error::{LaunchError, MapError, RunError};
+use super::hint::Noted;
 use super::image::Image;
 use super::job::{Job, Loaded, Notebook, positions};
 use super::memory::Arena;
@@ -27,9 +29,9 @@ const SLICE: Duration = Duration::from_millis(20);
 
 /// Runs every trial of the request and reports as it goes: findings, text, what is not emulated, and the end of each trial but one that crashed, after which
 /// nothing more is run. An error says that the request itself cannot be served.
-pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), String> {
+pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), RunError> {
     let path = format!("/proc/self/fd/{}", request.binary_fd);
-    let binary = std::fs::read(&path).map_err(|e| format!("cannot read the binary: {e}"))?;
+    let binary = std::fs::read(&path).map_err(RunError::Read)?;
     let image = Image::parse(&binary, request.entries.len())?;
     let widest = request.launches.iter().filter_map(threads_of).max().unwrap_or(1);
     let limit = mapping_limit();
@@ -56,9 +58,9 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
             })
             .collect();
         let asked: Vec<fault::Preemptible> = started.iter().take(cores as usize).collect();
-        let run = |job: Arc<Job>| -> Result<(), String> {
+        let run = |job: Arc<Job>| -> Result<(), RunError> {
             for core in &crew {
-                core.send(Arc::clone(&job)).map_err(|_| "an OS thread of the emulator ended".to_owned())?;
+                core.send(Arc::clone(&job)).map_err(|_| RunError::ThreadEnded)?;
             }
             let mut left = crew.len();
             while left > 0 {
@@ -73,9 +75,7 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
                             unsafe { core.ask() };
                         }
                     }
-                    Err(mpsc::RecvTimeoutError::Disconnected) => {
-                        return Err("the OS threads of the emulator ended".into());
-                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return Err(RunError::ThreadsEnded),
                 }
             }
             Ok(())
@@ -103,7 +103,7 @@ pub(super) fn most_fibers(limit: u64, cores: u32) -> usize {
 }
 
 /// The buffers of a trial, mapped, with room for the arrays of addresses that launches take.
-fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Arena, String> {
+fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Arena, MapError> {
     let args = request.launches.iter().flat_map(|l| match l {
         Launch::Kernel(k) => k.args.as_slice(),
         Launch::Memset { .. } => &[],
@@ -118,7 +118,7 @@ fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Ar
 /// One OS thread: runs its share of each launch it is given.
 fn serve(
     take: &mpsc::Receiver<Arc<Job>>,
-    done: &mpsc::Sender<Result<(), String>>,
+    done: &mpsc::Sender<Result<(), RunError>>,
     ready: &mpsc::Sender<fault::Preemptible>,
 ) {
     let _stack = fault::guard();
@@ -129,7 +129,7 @@ fn serve(
         Ok(core) => core,
         Err(e) => {
             // If nobody listens any more, nobody waits.
-            let _ = done.send(Err(format!("cannot map a stack: {e}")));
+            let _ = done.send(Err(RunError::Stack(e)));
             return;
         }
     };
@@ -156,22 +156,23 @@ fn threads_of(launch: &Launch) -> Option<u64> {
 struct Library(*mut c_void);
 
 impl Library {
-    fn open(path: &str) -> Result<Library, String> {
-        let path = CString::new(path).map_err(|e| e.to_string())?;
+    fn open(path: &str) -> Result<Library, RunError> {
+        let path = CString::new(path).map_err(|e| RunError::Load(e.to_string()))?;
         // SAFETY: loading runs the binary's constructors, which is what a runner is for.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if handle.is_null() { Err(format!("cannot load the binary: {}", error())) } else { Ok(Library(handle)) }
+        if handle.is_null() { Err(RunError::Load(error())) } else { Ok(Library(handle)) }
     }
 
-    fn symbol(&self, name: &str) -> Result<*mut c_void, String> {
-        let c = CString::new(name).map_err(|e| e.to_string())?;
+    fn symbol(&self, name: &str) -> Result<*mut c_void, RunError> {
+        let none = |why: String| RunError::NoSymbol { symbol: name.to_owned(), why };
+        let c = CString::new(name).map_err(|e| none(e.to_string()))?;
         // SAFETY: the handle is open.
         let at = unsafe { libc::dlsym(self.0, c.as_ptr()) };
-        if at.is_null() { Err(format!("the binary has no `{name}`: {}", error())) } else { Ok(at) }
+        if at.is_null() { Err(none(error())) } else { Ok(at) }
     }
 
     /// Fills the table of calls; gives where everything is.
-    fn bind(&self, image: Image) -> Result<(Arc<Loaded>, Vec<Entry>), String> {
+    fn bind(&self, image: Image) -> Result<(Arc<Loaded>, Vec<Entry>), RunError> {
         let targets = self.symbol("kf_targets")?;
         let table = hooks::table();
         // SAFETY: the stub reserves as many words under this name.
@@ -185,7 +186,7 @@ impl Library {
                 // SAFETY: `KF_ENTRY` defines it with this type.
                 Ok(unsafe { std::mem::transmute::<*mut c_void, Entry>(at) })
             })
-            .collect::<Result<_, String>>()?;
+            .collect::<Result<_, RunError>>()?;
         let base = targets as usize - image.targets as usize;
         Ok((Arc::new(Loaded { image, base, anchor }), entries))
     }
@@ -225,15 +226,15 @@ impl Session<'_> {
         number: u32,
         trial: &RunnerTrial,
         mut arena: Arena,
-        run: &dyn Fn(Arc<Job>) -> Result<(), String>,
+        run: &dyn Fn(Arc<Job>) -> Result<(), RunError>,
         report: &mut dyn FnMut(RunnerReport),
-    ) -> Result<bool, String> {
-        let refused = |message: String| RunnerReport::Finding {
+    ) -> Result<bool, RunError> {
+        let refused = |why: LaunchError| RunnerReport::Finding {
             trial: number,
-            finding: Finding::new(FindingKind::LaunchRefused, message),
+            finding: Finding { launch: why.part(), ..Finding::new(FindingKind::LaunchRefused, why.to_string()) },
         };
-        if let Err(message) = self.fill_constants(&arena) {
-            report(refused(message));
+        if let Err(why) = self.fill_constants(&arena) {
+            report(refused(why));
             report(RunnerReport::TrialDone { trial: number });
             return Ok(true);
         }
@@ -241,8 +242,8 @@ impl Session<'_> {
         for launch in &self.request.launches {
             match self.prepare(launch, &mut arena) {
                 Ok(values) => prepared.push(values),
-                Err(message) => {
-                    report(refused(message));
+                Err(why) => {
+                    report(refused(why));
                     report(RunnerReport::TrialDone { trial: number });
                     return Ok(true);
                 }
@@ -276,10 +277,10 @@ impl Session<'_> {
         if !kept.printed.is_empty() {
             report(RunnerReport::Printed { text: String::from_utf8_lossy(&kept.printed).into_owned() });
         }
-        for what in kept.not_emulated {
-            report(RunnerReport::NotEmulated { what });
+        for claim in kept.not_emulated {
+            report(RunnerReport::NotEmulated(claim));
         }
-        for finding in kept.findings {
+        for finding in kept.findings.into_iter().map(Noted::told) {
             report(RunnerReport::Finding { trial: number, finding });
         }
         if !crashed {
@@ -289,13 +290,13 @@ impl Session<'_> {
     }
 
     /// The values of a launch's arguments, checked against the entry's parameters.
-    fn prepare(&self, launch: &Launch, arena: &mut Arena) -> Result<Vec<Box<[u64]>>, String> {
+    fn prepare(&self, launch: &Launch, arena: &mut Arena) -> Result<Vec<Box<[u64]>>, LaunchError> {
         let kernel = match launch {
             Launch::Memset { buffer, .. } => {
                 return match arena.region(buffer) {
                     Some(region) if region.writable => Ok(Vec::new()),
-                    Some(_) => Err(format!("`{buffer}` is filled by a launch, but may not be written")),
-                    None => Err(format!("no buffer is named `{buffer}`")),
+                    Some(_) => Err(LaunchError::ReadOnly(buffer.clone())),
+                    None => Err(LaunchError::NoBuffer(buffer.clone())),
                 };
             }
             Launch::Kernel(kernel) => kernel,
@@ -306,7 +307,7 @@ impl Session<'_> {
         }
         refuse_shape(kernel)?;
         let address = |arena: &Arena, name: &str| {
-            arena.region(name).map(|r| r.start as u64).ok_or_else(|| format!("no buffer is named `{name}`"))
+            arena.region(name).map(|r| r.start as u64).ok_or_else(|| LaunchError::NoBuffer(name.to_owned()))
         };
         kernel
             .args
@@ -333,12 +334,12 @@ impl Session<'_> {
             .collect()
     }
 
-    fn entry(&self, kernel: &KernelLaunch) -> Result<usize, String> {
+    fn entry(&self, kernel: &KernelLaunch) -> Result<usize, LaunchError> {
         self.request
             .entries
             .iter()
             .position(|e| *e == kernel.entry)
-            .ok_or_else(|| format!("the binary was not compiled with the entry `{}`", kernel.entry))
+            .ok_or_else(|| LaunchError::NoEntry(kernel.entry.clone()))
     }
 
     #[expect(clippy::too_many_arguments, reason = "all that one launch is made of, used in one place")]
@@ -383,21 +384,23 @@ impl Session<'_> {
     }
 
     /// Fills `__constant__` symbols from their buffers.
-    fn fill_constants(&self, arena: &Arena) -> Result<(), String> {
+    fn fill_constants(&self, arena: &Arena) -> Result<(), LaunchError> {
         for constant in &self.request.constants {
             let symbol = constant.symbol.trim_start_matches("::");
             let variable = self.loaded.image.globals.iter().find(|v| v.name == symbol || v.symbol == symbol);
             let Some(variable) = variable else {
-                return Err(format!("the binary has no `__constant__` symbol `{symbol}`"));
+                return Err(LaunchError::NoConstant(symbol.to_owned()));
             };
             let Some(region) = arena.region(&constant.buffer) else {
-                return Err(format!("no buffer is named `{}`", constant.buffer));
+                return Err(LaunchError::NoBuffer(constant.buffer.clone()));
             };
             if region.bytes as u64 > variable.size {
-                return Err(format!(
-                    "`{}` has {} bytes, the `__constant__` symbol `{symbol}` only {}",
-                    constant.buffer, region.bytes, variable.size
-                ));
+                return Err(LaunchError::ConstantTooSmall {
+                    buffer: constant.buffer.clone(),
+                    bytes: region.bytes,
+                    symbol: symbol.to_owned(),
+                    room: variable.size,
+                });
             }
             let to = (self.loaded.base + variable.start as usize) as *mut u8;
             // SAFETY: the symbol spans at least as many bytes, in the writable data of the loaded image; no launch runs.
@@ -422,27 +425,18 @@ impl Session<'_> {
 }
 
 /// What no device would take.
-fn refuse_shape(kernel: &KernelLaunch) -> Result<(), String> {
+fn refuse_shape(kernel: &KernelLaunch) -> Result<(), LaunchError> {
     let threads: u64 = kernel.block.iter().map(|n| u64::from(*n)).product();
-    let entry = &kernel.entry;
+    let entry = || kernel.entry.clone();
     if threads == 0 || threads > 1024 || kernel.block[2] > 64 {
-        return Err(format!(
-            "`{entry}` is launched with blocks of {:?} threads; 1 to 1024 are possible, at most 64 along z",
-            kernel.block
-        ));
+        return Err(LaunchError::Block { entry: entry(), block: kernel.block });
     }
     if kernel.grid.contains(&0) || kernel.grid[1] > 65535 || kernel.grid[2] > 65535 || kernel.grid[0] > i32::MAX as u32
     {
-        return Err(format!(
-            "`{entry}` is launched with a grid of {:?} blocks; at most 2^31-1, 65535 and 65535 are possible",
-            kernel.grid
-        ));
+        return Err(LaunchError::Grid { entry: entry(), grid: kernel.grid });
     }
     if kernel.shared > MAX_DYNAMIC_SHARED {
-        return Err(format!(
-            "`{entry}` asks for {} bytes of dynamic shared memory; at most {MAX_DYNAMIC_SHARED} are possible",
-            kernel.shared
-        ));
+        return Err(LaunchError::Shared { entry: entry(), bytes: kernel.shared });
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::home::{Home, named, publish, shard};
+use super::home::{Doing, Home, named, publish, shard};
 use super::lock::{Lock, LockError, Mode, Wait};
 use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks};
 use kforge_foundation::base::Digest;
@@ -170,7 +170,7 @@ impl ActionCache {
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(named(e, "read", &path)),
+            Err(e) => return Err(named(e, Doing::Read, &path)),
         };
         match parse(&bytes) {
             Read::Entry(body) if body.key == *key => Ok(Some(*body)),
@@ -191,7 +191,7 @@ impl ActionCache {
     pub fn forget(&self, key: &Digest) -> io::Result<()> {
         let path = self.root.join(shard(key));
         match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(named(e, "remove", &path)),
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(named(e, Doing::Remove, &path)),
             _ => Ok(()),
         }
     }

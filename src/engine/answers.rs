@@ -18,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::evidence::folders;
-use super::home::{Home, TEMP_PREFIX, files_in, hash_of, named, shard};
+use super::home::{Doing, Home, TEMP_PREFIX, files_in, hash_of, named, shard};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::encode::{Hasher, write_value};
 use kforge_types::record::answer::{ANSWER_FORMAT, Answer, Exchange, Question, Role};
@@ -192,25 +192,25 @@ impl Answers {
         let digest = Digest::of(&serde_json::to_vec(holds)?);
         let bytes = serde_json::to_vec_pretty(&Document { format: ANSWER_FORMAT, digest, holds })?;
         if let Some(Err(Unusable::Damaged(_))) = read::<T>(path)? {
-            std::fs::rename(path, path.with_extension("damaged")).map_err(|e| named(e, "move", path))?;
+            std::fs::rename(path, path.with_extension("damaged")).map_err(|e| named(e, Doing::Move, path))?;
         }
         let folder = path.parent().unwrap_or(&self.root);
-        std::fs::create_dir_all(folder).map_err(|e| named(e, "make", folder))?;
+        std::fs::create_dir_all(folder).map_err(|e| named(e, Doing::Make, folder))?;
         let mut temp = tempfile::Builder::new()
             .prefix(TEMP_PREFIX)
             .tempfile_in(&self.tmp)
-            .map_err(|e| named(e, "write in", &self.tmp))?;
+            .map_err(|e| named(e, Doing::WriteIn, &self.tmp))?;
         io::Write::write_all(&mut temp, &bytes)
             .and_then(|()| temp.as_file().sync_data())
-            .map_err(|e| named(e, "write", path))?;
+            .map_err(|e| named(e, Doing::Write, path))?;
         match temp.persist_noclobber(path) {
             Ok(_) => {}
             Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
-            Err(e) => return Err(named(e.error, "write", path)),
+            Err(e) => return Err(named(e.error, Doing::Write, path)),
         }
         // The names above it may be new too.
         for folder in path.ancestors().skip(1).take_while(|f| f.starts_with(&self.root)) {
-            File::open(folder).and_then(|f| f.sync_all()).map_err(|e| named(e, "sync", folder))?;
+            File::open(folder).and_then(|f| f.sync_all()).map_err(|e| named(e, Doing::Sync, folder))?;
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ fn read<T: DeserializeOwned + Serialize>(path: &Path) -> io::Result<Option<Resul
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(None),
-        Err(e) => return Err(named(e, "read", path)),
+        Err(e) => return Err(named(e, Doing::Read, path)),
     };
     Ok(Some(decode(&bytes)))
 }

@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use rayon::prelude::*;
 
 use super::Blobs;
-use super::home::{Home, TEMP_PREFIX, hash_of, named, persist, publish, shard};
+use super::home::{Doing, Home, TEMP_PREFIX, hash_of, named, persist, publish, shard};
 use kforge_foundation::base::Digest;
 
 /// The mode of every content.
@@ -53,7 +53,7 @@ impl Store {
             match std::fs::read_dir(&folder) {
                 Ok(entries) => Ok(entries.filter_map(|entry| hash_of(&entry.ok()?.file_name())).collect()),
                 Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(vec![]),
-                Err(e) => Err(named(e, "read", &folder)),
+                Err(e) => Err(named(e, Doing::Read, &folder)),
             }
         };
         let shards: io::Result<Vec<_>> = (0..256u32).into_par_iter().map(list).collect();
@@ -73,14 +73,14 @@ impl Store {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(named(e, "read", &path)),
+            Err(e) => return Err(named(e, Doing::Read, &path)),
         };
-        let seen = file.metadata().map_err(|e| named(e, "read", &path))?;
+        let seen = file.metadata().map_err(|e| named(e, Doing::Read, &path))?;
         if seen.is_file() && seen.len() == digest.size() {
             return Ok(Some(file));
         }
         // Whoever asks may be wrong about the size, not the file.
-        if Digest::of_reader(&file).map_err(|e| named(e, "read", &path))?.hash() != digest.hash() {
+        if Digest::of_reader(&file).map_err(|e| named(e, Doing::Read, &path))?.hash() != digest.hash() {
             self.remove(&path, &file)?;
         }
         Ok(None)
@@ -97,7 +97,7 @@ impl Store {
                 self.listing.write().unwrap_or_else(PoisonError::into_inner).remove(&hash);
             }
             match std::fs::remove_file(path) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e, "remove the corrupt", path)),
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e, Doing::RemoveCorrupt, path)),
                 _ => {}
             }
         }
@@ -111,7 +111,7 @@ impl Store {
             return Ok(true);
         }
         let path = self.place(digest);
-        if Digest::of_reader(&file).map_err(|e| named(e, "read", &path))? == *digest {
+        if Digest::of_reader(&file).map_err(|e| named(e, Doing::Read, &path))? == *digest {
             self.saw(digest);
             return Ok(true);
         }
@@ -151,19 +151,19 @@ impl Store {
     }
 
     fn copy(&self, from: &Path) -> io::Result<Digest> {
-        let mut reader = File::open(from).map_err(|e| named(e, "read", from))?;
+        let mut reader = File::open(from).map_err(|e| named(e, Doing::Read, from))?;
         let mut temp = tempfile::Builder::new();
         let mut temp = temp
             .prefix(TEMP_PREFIX)
             .permissions(Permissions::from_mode(READ_ONLY))
             .tempfile_in(&self.tmp)
-            .map_err(|e| named(e, "write in", &self.tmp))?;
+            .map_err(|e| named(e, Doing::WriteIn, &self.tmp))?;
         let mut hashing = Hashing { inner: &mut reader, to: temp.as_file_mut(), failed: None };
         let digest = Digest::of_reader(&mut hashing);
         if let Some(error) = hashing.failed {
-            return Err(named(error, "write in", &self.tmp));
+            return Err(named(error, Doing::WriteIn, &self.tmp));
         }
-        let digest = digest.map_err(|e| named(e, "read", from))?;
+        let digest = digest.map_err(|e| named(e, Doing::Read, from))?;
         if !self.sound(&digest)? {
             persist(temp, &self.place(&digest))?;
             self.saw(&digest);
@@ -196,7 +196,7 @@ impl Blobs for Store {
         let Some(mut file) = self.open(digest)? else { return Ok(None) };
         let path = self.place(digest);
         let mut bytes = Vec::with_capacity(usize::try_from(digest.size()).unwrap_or(0));
-        file.read_to_end(&mut bytes).map_err(|e| named(e, "read", &path))?;
+        file.read_to_end(&mut bytes).map_err(|e| named(e, Doing::Read, &path))?;
         if Digest::of(&bytes) == *digest {
             self.saw(digest);
             return Ok(Some(bytes));
@@ -219,7 +219,7 @@ impl Blobs for Store {
     }
 
     fn put_file(&self, path: &Path) -> io::Result<Digest> {
-        match self.adopt(path).map_err(|e| named(e, "keep", path))? {
+        match self.adopt(path).map_err(|e| named(e, Doing::Keep, path))? {
             Some(digest) => Ok(digest),
             None => self.copy(path),
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::home::{Home, named};
+use super::home::{Doing, Home, named};
 use super::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
@@ -64,7 +64,7 @@ impl Candidates {
             let bytes = match std::fs::read(place) {
                 Ok(bytes) => bytes,
                 Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
-                Err(e) => return Err(named(e, "read", place)),
+                Err(e) => return Err(named(e, Doing::Read, place)),
             };
             return Ok(match decode(&bytes) {
                 Ok(candidates) => Held { candidates, passed: None },
@@ -81,19 +81,19 @@ impl Candidates {
         })?;
         if let Some(before) = self.before.as_ref().filter(|_| !self.place.exists()) {
             match std::fs::rename(before, &self.place) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e, "move", before)),
+                Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e, Doing::Move, before)),
                 _ => {}
             }
         }
         let Held { candidates, passed } = self.read()?;
         if passed.is_some() {
             let aside = self.place.with_extension("passed");
-            std::fs::rename(&self.place, &aside).map_err(|e| named(e, "move", &self.place))?;
+            std::fs::rename(&self.place, &aside).map_err(|e| named(e, Doing::Move, &self.place))?;
         }
         let document = Document { format: CANDIDATES_FORMAT, candidates: change(candidates) };
         let bytes = serde_json::to_vec_pretty(&document)?;
         if !document.candidates.is_empty() {
-            self.write(&bytes).map_err(|e| named(e, "write", &self.place))?;
+            self.write(&bytes).map_err(|e| named(e, Doing::Write, &self.place))?;
         }
         Ok(passed)
     }

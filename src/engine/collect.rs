@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::action::{Read, parse};
-use super::home::{Home, hash_of, named, shard, sharded};
+use super::home::{Doing, Home, hash_of, named, shard, sharded};
 use super::journal::Journal;
 use super::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
@@ -118,7 +118,7 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
             reached.undo(before);
             full = true;
         }
-        std::fs::remove_file(&result.path).map_err(|e| named(e, "remove", &result.path))?;
+        std::fs::remove_file(&result.path).map_err(|e| named(e, Doing::Remove, &result.path))?;
         report.results_removed.add(result.size);
     }
 
@@ -129,7 +129,7 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
         if young || reached.seen.contains(&hash) {
             report.contents_kept.add(metadata.len());
         } else {
-            std::fs::remove_file(&path).map_err(|e| named(e, "remove", &path))?;
+            std::fs::remove_file(&path).map_err(|e| named(e, Doing::Remove, &path))?;
             report.contents_removed.add(metadata.len());
         }
     }
@@ -168,7 +168,7 @@ fn results(home: &Home) -> io::Result<Vec<Used>> {
                 continue;
             }
         };
-        let at = metadata.modified().map_err(|e| named(e, "read", &path))?;
+        let at = metadata.modified().map_err(|e| named(e, Doing::Read, &path))?;
         results.push(Used { path, size: metadata.len(), at, outputs });
     }
     Ok(results)

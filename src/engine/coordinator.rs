@@ -16,7 +16,7 @@ use super::explain::result_digest;
 use super::resources::{Pool, Taken};
 use super::schedule::{Ready, Urgencies};
 use super::services::{BuildOptions, Services};
-use super::state::{Checked, Done, INTERRUPTED, State, Todo, Walk};
+use super::state::{Checked, Done, State, Todo, Walk};
 use super::work::{Report, Task, Tools, Worked, work};
 use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
@@ -158,7 +158,7 @@ impl Coordinator<'_, '_, '_> {
             }
             if self.walk.interrupted() && !self.ready.is_empty() {
                 let ready = self.ready.drain(|_| true);
-                self.stop(ready, INTERRUPTED);
+                self.stop(ready, None);
                 continue;
             }
             self.start();
@@ -177,7 +177,7 @@ impl Coordinator<'_, '_, '_> {
         let done = |state: State| match state {
             State::Done(done) => done,
             // The graph is acyclic and the loop ends only when nothing waits, is ready or runs.
-            State::Open | State::Unknown => Done::stopped("internal error: never decided", None),
+            State::Open | State::Unknown => Done::stopped(Some("internal error: never decided"), None),
         };
         let steps: Vec<Done> = std::mem::take(&mut self.walk.states).into_iter().map(done).collect();
         let interrupted = self.was_interrupted;
@@ -204,7 +204,7 @@ impl Coordinator<'_, '_, '_> {
                 self.open.insert(index, Open { todo: *todo, taken: None });
             }
             // Every dependency of a node that is checked in a build has ended.
-            Checked::Unknown => self.conclude(index, Done::stopped("internal error: checked too early", None)),
+            Checked::Unknown => self.conclude(index, Done::stopped(Some("internal error: checked too early"), None)),
         }
     }
 
@@ -249,11 +249,11 @@ impl Coordinator<'_, '_, '_> {
             }
             Worked::Known(hit) => Done::fresh(key, hit),
             Worked::Unavailable(missing) => Done::nothing(Outcome::Unavailable(missing), Some(key)),
-            Worked::Failed { message, notes } => {
-                Done { notes, started_ms, duration_ms, ..Done::nothing(Outcome::Failed(message), Some(key)) }
+            Worked::Failed { message, notes, trouble } => {
+                Done { notes, trouble, started_ms, duration_ms, ..Done::nothing(Outcome::Failed(message), Some(key)) }
             }
             Worked::Interrupted if self.walk.interrupted() => {
-                Done { started_ms, duration_ms, ..Done::stopped(INTERRUPTED, Some(key)) }
+                Done { started_ms, duration_ms, ..Done::stopped(None, Some(key)) }
             }
             Worked::Interrupted => Done::nothing(Outcome::Failed("was ended from outside".into()), Some(key)),
         };
@@ -268,7 +268,7 @@ impl Coordinator<'_, '_, '_> {
             && let Some(result) = &done.result
             && let Err(error) = self.walk.expand(index, result)
         {
-            done = done.not_expanded(error);
+            done = done.not_expanded(&error);
         }
         self.count(&done);
         self.tell(index, &done);
@@ -281,7 +281,7 @@ impl Coordinator<'_, '_, '_> {
             self.walk.stopping = Some(why.clone());
             let graph = &self.walk.graph;
             let held = self.ready.drain(|i| !graph.node(i).kind.is_pure());
-            self.stop(held, &why);
+            self.stop(held, Some(&why));
         }
         for (twin, todo) in self.twins.remove(&index).unwrap_or_default() {
             if let Some(done) = self.walk.twin_of(index) {
@@ -292,7 +292,7 @@ impl Coordinator<'_, '_, '_> {
     }
 
     /// Ends ready steps that are not to start.
-    fn stop(&mut self, ready: Vec<Index>, why: &str) {
+    fn stop(&mut self, ready: Vec<Index>, why: Option<&str>) {
         for index in ready {
             let key = self.open.remove(&index).map(|o| o.todo.key);
             self.conclude(index, Done::stopped(why, key));
@@ -314,7 +314,7 @@ impl Coordinator<'_, '_, '_> {
             Some(Verdict::Unknown(_)) => self.verdicts.unknown += 1,
             None => {}
         }
-        self.was_interrupted |= done.stopped && matches!(&done.outcome, Outcome::Skipped(why) if why == INTERRUPTED);
+        self.was_interrupted |= done.interrupted;
     }
 
     fn tell(&mut self, index: Index, done: &Done) {
@@ -339,6 +339,8 @@ impl Coordinator<'_, '_, '_> {
             evidence: done.evidence.clone(),
             summary: result.map(|r| r.summary.clone()).unwrap_or_default(),
             notes: result.map_or(&done.notes, |r| &r.notes).clone(),
+            trouble: done.trouble,
+            interrupted: done.interrupted,
             duration_ms: done.duration_ms,
             started_ms: done.started_ms,
         })));

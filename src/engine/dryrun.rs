@@ -254,7 +254,7 @@ impl<'a> Dry<'a> {
                 if let Some(result) = done.result.as_ref().filter(|_| expands)
                     && let Err(error) = self.walk.expand(index, result)
                 {
-                    done = done.not_expanded(error);
+                    done = done.not_expanded(&error);
                 }
                 let fails = done.fails(self.walk.graph.node(index));
                 if fails && !late && !self.walk.options.keep_going && self.walk.stopping.is_none() {

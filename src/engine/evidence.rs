@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::action::{asks_device, makes_binary, of_binary};
-use super::home::{Home, TEMP_PREFIX, files_in, named, persist, publish};
+use super::home::{Doing, Home, TEMP_PREFIX, files_in, named, persist, publish};
 use super::{Blobs, Cache, Hit};
 use kforge_foundation::base::{Digest, Severity};
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
@@ -104,8 +104,8 @@ impl Index {
 
     /// Has the disk hold what was added.
     pub fn sync(&self) -> io::Result<()> {
-        let root = File::open(&self.root).map_err(|e| named(e, "sync", &self.root))?;
-        rustix::fs::syncfs(&root).map_err(|e| named(e.into(), "sync", &self.root))
+        let root = File::open(&self.root).map_err(|e| named(e, Doing::Sync, &self.root))?;
+        rustix::fs::syncfs(&root).map_err(|e| named(e.into(), Doing::Sync, &self.root))
     }
 
     /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known. Of several bundles
@@ -184,8 +184,8 @@ impl Index {
         let mut temp = tempfile::Builder::new()
             .prefix(TEMP_PREFIX)
             .tempfile_in(&self.tmp)
-            .map_err(|e| named(e, "write in", &self.tmp))?;
-        io::Write::write_all(&mut temp, &bytes).map_err(|e| named(e, "write", &place))?;
+            .map_err(|e| named(e, Doing::WriteIn, &self.tmp))?;
+        io::Write::write_all(&mut temp, &bytes).map_err(|e| named(e, Doing::Write, &place))?;
         persist(temp, &place)?;
         Ok((digest, true))
     }
@@ -232,7 +232,7 @@ impl Index {
 
 /// The folders in the index, one a question, in order.
 pub(super) fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(root).map_err(|e| named(e, "read", root))?;
+    let entries = std::fs::read_dir(root).map_err(|e| named(e, Doing::Read, root))?;
     let mut folders: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_dir()).collect();
     folders.sort();
     Ok(folders)
@@ -322,14 +322,13 @@ impl Brought {
 fn told(ranked: &[(u64, Seen)]) -> Option<Note> {
     let ((about, first), rest) = ranked.split_first()?;
     let other: Vec<String> = rest.iter().map(|(about, seen)| format!("that of `{}` ({about})", seen.origin)).collect();
-    (!other.is_empty()).then(|| Note {
-        severity: Severity::Note,
-        code: "evidence.brought".into(),
-        message: format!(
+    (!other.is_empty()).then(|| {
+        let message = format!(
             "bundles bring different binaries of this: the one of `{}` is built upon, of which that holds {about} observations, and not {}",
             first.origin,
             other.join(", ")
-        ),
+        );
+        Note::new(Severity::Note, "evidence.brought", message)
     })
 }
 

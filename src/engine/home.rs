@@ -14,6 +14,7 @@
 //! | `tmp/` | files being written; on the same file system as the stores, so that a rename publishes them |
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,6 +22,7 @@ use std::time::{Duration, SystemTime};
 use super::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
+use kforge_types::record::event::Trouble;
 
 /// Files being written are called so; any program may remove one that is older than [`TEMP_AGE`].
 pub const TEMP_PREFIX: &str = ".tmp-";
@@ -47,10 +49,10 @@ impl Home {
         let shared = ["cas", "actions", "evidence", "answers", "candidates", "toolchains", "scratch"];
         for name in shared.into_iter().chain(["locks", "workspaces", "tmp"]) {
             let folder = root.join(name);
-            std::fs::create_dir_all(&folder).map_err(|e| named(e, "make", &folder))?;
+            std::fs::create_dir_all(&folder).map_err(|e| named(e, Doing::Make, &folder))?;
         }
         let tag = root.join("CACHEDIR.TAG");
-        write_if_changed(&tag, CACHEDIR_TAG.as_bytes()).map_err(|e| named(e, "write", &tag))?;
+        write_if_changed(&tag, CACHEDIR_TAG.as_bytes()).map_err(|e| named(e, Doing::Write, &tag))?;
         // What cannot be swept now is swept another time.
         let _ = home.sweep(SystemTime::now());
         Ok(home)
@@ -161,7 +163,7 @@ impl Home {
         // Nothing but folders of steps is there, and it is there only once a step has run.
         let steps = Some((self.steps(), "", STEP_AGE)).filter(|(folder, ..)| folder.exists());
         for (folder, prefix, most) in mixed.chain(steps) {
-            for entry in std::fs::read_dir(&folder).map_err(|e| named(e, "read", &folder))? {
+            for entry in std::fs::read_dir(&folder).map_err(|e| named(e, Doing::Read, &folder))? {
                 let entry = entry?;
                 if !entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
                     continue;
@@ -182,32 +184,81 @@ fn newest(path: &Path) -> Option<SystemTime> {
     walkdir::WalkDir::new(path).into_iter().filter_map(|e| e.ok()?.metadata().ok()?.modified().ok()).max()
 }
 
-/// Where there is no space.
-const FULL: &str = "free some space, or remove what is old with `kforge cache gc`";
-/// Where nothing may be written.
-const REFUSED: &str = "this user must be able to write there, or another folder must be named: `KFORGE_HOME` for the home, `--target-dir` for outputs";
-/// Where a folder is gone that was there when the command began.
-const GONE: &str = "it was removed while kforge was at work: run the command again";
-
-/// An error that says which file it is about and, where the system is at fault, what to do.
-pub fn named(error: io::Error, doing: &str, path: &Path) -> io::Error {
-    let hint = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(FULL),
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(REFUSED),
-        io::ErrorKind::NotFound if doing.starts_with("write") => Some(GONE),
-        _ => None,
-    };
-    let kind = error.kind();
-    let words = error.to_string();
-    // A file that is not finished has a name that means nothing to anybody.
-    let words = words.split_once(" at path \"").map_or(words.as_str(), |(words, _)| words);
-    let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-    io::Error::new(kind, format!("cannot {doing} `{}`: {words}{hint}", path.display()))
+/// What is done to a file or folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// It is read.
+    Read,
+    /// It is written.
+    Write,
+    /// A file in it is written.
+    WriteIn,
+    /// It is made.
+    Make,
+    /// It is given another name.
+    Move,
+    /// It is removed.
+    Remove,
+    /// It is removed because its contents are not what they were.
+    RemoveCorrupt,
+    /// It is made to survive a power cut.
+    Sync,
+    /// It is taken into the store.
+    Keep,
 }
 
-/// What to do about an error of [`named`], if the system is at fault: the same for all that fails for it.
-pub fn trouble(text: &str) -> Option<&'static str> {
-    [FULL, REFUSED, GONE].into_iter().find(|hint| text.contains(hint))
+impl fmt::Display for Doing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Doing::Read => "read",
+            Doing::Write => "write",
+            Doing::WriteIn => "write in",
+            Doing::Make => "make",
+            Doing::Move => "move",
+            Doing::Remove => "remove",
+            Doing::RemoveCorrupt => "remove the corrupt",
+            Doing::Sync => "sync",
+            Doing::Keep => "keep",
+        })
+    }
+}
+
+/// What is inside an error of [`named`].
+#[derive(Debug)]
+struct FileError {
+    doing: Doing,
+    path: PathBuf,
+    words: String,
+    trouble: Option<Trouble>,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} `{}`: {}", self.doing, self.path.display(), self.words)?;
+        self.trouble.map_or(Ok(()), |trouble| write!(f, "; {}", trouble.help()))
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// An error that says which file it is about and, where the system is at fault, what to do.
+pub fn named(error: io::Error, doing: Doing, path: &Path) -> io::Error {
+    let kind = error.kind();
+    let trouble = match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(Trouble::Full),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Some(Trouble::Refused),
+        io::ErrorKind::NotFound if matches!(doing, Doing::Write | Doing::WriteIn) => Some(Trouble::Gone),
+        _ => None,
+    };
+    let words = error.to_string();
+    // A file that is not finished has a name that means nothing to anybody.
+    let words = words.split_once(" at path \"").map_or(words.as_str(), |(words, _)| words).to_string();
+    io::Error::new(kind, FileError { doing, path: path.to_owned(), words, trouble })
+}
+
+/// What is wrong with the system, if an error of [`named`] is its fault: the same for all that fails for it.
+pub fn trouble(error: &io::Error) -> Option<Trouble> {
+    error.get_ref()?.downcast_ref::<FileError>()?.trouble
 }
 
 /// Writes `bytes` to the file `to`, whole or not at all, through the folder `tmp` on the same file system. Replaces what is there.
@@ -219,8 +270,8 @@ pub(super) fn publish(tmp: &Path, to: &Path, bytes: &[u8], mode: u32) -> io::Res
         .prefix(TEMP_PREFIX)
         .permissions(std::fs::Permissions::from_mode(mode))
         .tempfile_in(tmp)
-        .map_err(|e| named(e, "write in", tmp))?;
-    temp.write_all(bytes).map_err(|e| named(e, "write", to))?;
+        .map_err(|e| named(e, Doing::WriteIn, tmp))?;
+    temp.write_all(bytes).map_err(|e| named(e, Doing::Write, to))?;
     persist(temp, to)
 }
 
@@ -229,12 +280,12 @@ pub(super) fn persist(temp: tempfile::NamedTempFile, to: &Path) -> io::Result<()
     let temp = match temp.persist(to) {
         Ok(_) => return Ok(()),
         Err(e) if e.error.kind() == io::ErrorKind::NotFound => e.file,
-        Err(e) => return Err(named(e.error, "write", to)),
+        Err(e) => return Err(named(e.error, Doing::Write, to)),
     };
     if let Some(parent) = to.parent() {
-        std::fs::create_dir_all(parent).map_err(|e| named(e, "make", parent))?;
+        std::fs::create_dir_all(parent).map_err(|e| named(e, Doing::Make, parent))?;
     }
-    temp.persist(to).map(drop).map_err(|e| named(e.error, "write", to))
+    temp.persist(to).map(drop).map_err(|e| named(e.error, Doing::Write, to))
 }
 
 /// The files right in a folder, in order of their names; none if the folder is not there.
@@ -242,11 +293,11 @@ pub(super) fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(vec![]),
-        Err(e) => return Err(named(e, "read", folder)),
+        Err(e) => return Err(named(e, Doing::Read, folder)),
     };
     let mut files = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|e| named(e, "read", folder))?;
+        let entry = entry.map_err(|e| named(e, Doing::Read, folder))?;
         if entry.file_type().is_ok_and(|t| t.is_file()) {
             files.push(entry.path());
         }
@@ -258,8 +309,8 @@ pub(super) fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
 /// The files two levels down, `xx/name`, in order: how stores with many entries lie.
 pub(super) fn sharded(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut shards = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|e| named(e, "read", folder))? {
-        let entry = entry.map_err(|e| named(e, "read", folder))?;
+    for entry in std::fs::read_dir(folder).map_err(|e| named(e, Doing::Read, folder))? {
+        let entry = entry.map_err(|e| named(e, Doing::Read, folder))?;
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             shards.push(entry.path());
         }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::home::named;
+use super::home::{Doing, named};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
 use kforge_types::record::StepResult;
@@ -79,15 +79,15 @@ impl Journal {
         let dead = index.dead();
         if whole > SMALL && dead > 2 * (whole - dead) {
             index = index.compacted();
-            write_atomically(path, index.bytes(), true).map_err(|e| named(e, "write", path))?;
+            write_atomically(path, index.bytes(), true).map_err(|e| named(e, Doing::Write, path))?;
         } else if start != Start::Ours {
-            write_atomically(path, HEADER, false).map_err(|e| named(e, "write", path))?;
+            write_atomically(path, HEADER, false).map_err(|e| named(e, Doing::Write, path))?;
         }
-        let out = OpenOptions::new().write(true).open(path).map_err(|e| named(e, "write", path))?;
+        let out = OpenOptions::new().write(true).open(path).map_err(|e| named(e, Doing::Write, path))?;
         // Cuts off a torn tail. A file that has none is left alone, times and all: a certificate may name it.
         let whole = index.bytes().len() as u64;
-        if out.metadata().map_err(|e| named(e, "read", path))?.len() != whole {
-            out.set_len(whole).map_err(|e| named(e, "write", path))?;
+        if out.metadata().map_err(|e| named(e, Doing::Read, path))?.len() != whole {
+            out.set_len(whole).map_err(|e| named(e, Doing::Write, path))?;
         }
         Ok((Journal::of(path, index, Some(out)), warnings))
     }
@@ -193,7 +193,7 @@ impl Journal {
     /// Writes what waits, and syncs. On an error nothing is lost: what waits is written by the next call.
     pub fn flush(&self) -> io::Result<()> {
         let mut inner = self.inner();
-        inner.write().and_then(|()| inner.sync()).map_err(|e| named(e, "write", &self.path))
+        inner.write().and_then(|()| inner.sync()).map_err(|e| named(e, Doing::Write, &self.path))
     }
 
     fn record(&self, add: impl FnOnce(&mut Index)) -> io::Result<()> {
@@ -202,9 +202,9 @@ impl Journal {
         inner.waiting += 1;
         let now = Instant::now();
         if inner.waiting >= BATCH || now - inner.wrote_at >= LATEST {
-            inner.write().map_err(|e| named(e, "write", &self.path))?;
+            inner.write().map_err(|e| named(e, Doing::Write, &self.path))?;
             if now - inner.synced_at >= SYNC {
-                inner.sync().map_err(|e| named(e, "write", &self.path))?;
+                inner.sync().map_err(|e| named(e, Doing::Write, &self.path))?;
             }
         }
         Ok(())
@@ -247,7 +247,7 @@ fn load(path: &Path, warnings: &mut Vec<String>) -> io::Result<(Index, Start)> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((Index::new(), Start::Empty)),
-        Err(e) => return Err(named(e, "read", path)),
+        Err(e) => return Err(named(e, Doing::Read, path)),
     };
     let start = frame::start(&bytes);
     match start {

@@ -45,5 +45,5 @@ pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;
 pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Last, Memory, NoLocks, Row, Services};
-pub use state::{Done, INTERRUPTED};
-pub use traits::{Blobs, Cache, Expand, Hit, Job, Ran, RunError, Runner};
+pub use state::Done;
+pub use traits::{Blobs, Cache, Expand, ExpandError, Hit, Job, Ran, RunError, Runner};

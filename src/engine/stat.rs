@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime};
 use rayon::prelude::*;
 
 use super::Blobs;
-use super::home::named;
+use super::home::{Doing, named};
 use super::journal::{Journal, StatRow};
 use kforge_foundation::base::Digest;
 
@@ -111,7 +111,7 @@ impl<'a> StatCache<'a> {
         let seen = match std::fs::metadata(&place) {
             Ok(metadata) => Stat::of(&metadata),
             Err(e) if absent(&e) => return Ok(None),
-            Err(e) => return Err(named(e, "read", &place)),
+            Err(e) => return Err(named(e, Doing::Read, &place)),
         };
         let row = self.journal.stat(path).filter(|row| self.trust && seen.agrees_with(row));
         if let Some(row) = row.filter(|row| blobs.is_none_or(|blobs| blobs.has(&row.digest))) {
@@ -128,14 +128,14 @@ impl<'a> StatCache<'a> {
         let mut attempt = 1;
         loop {
             let recorded_ns = ns_of(SystemTime::now());
-            let mut file = File::open(place).map_err(|e| named(e, "read", place))?;
-            let look = |file: &File| file.metadata().map(|m| Stat::of(&m)).map_err(|e| named(e, "read", place));
+            let mut file = File::open(place).map_err(|e| named(e, Doing::Read, place))?;
+            let look = |file: &File| file.metadata().map(|m| Stat::of(&m)).map_err(|e| named(e, Doing::Read, place));
             let before = look(&file)?;
             let digest = match blobs {
-                None => Digest::of_reader(&file).map_err(|e| named(e, "read", place))?,
+                None => Digest::of_reader(&file).map_err(|e| named(e, Doing::Read, place))?,
                 Some(blobs) => {
                     let mut bytes = Vec::new();
-                    io::Read::read_to_end(&mut file, &mut bytes).map_err(|e| named(e, "read", place))?;
+                    io::Read::read_to_end(&mut file, &mut bytes).map_err(|e| named(e, Doing::Read, place))?;
                     blobs.put(&bytes)?
                 }
             };

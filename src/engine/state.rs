@@ -22,13 +22,13 @@ use super::bind::{Bound, bind};
 use super::explain::{chain, plain, why_from};
 use super::look::{Found, Looked, View};
 use super::services::{Because, BuildOptions, Row, Services};
-use super::{Graph, Hit, Index, Node};
+use super::{ExpandError, Graph, Hit, Index, Node};
 use kforge_foundation::base::Digest;
-use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Outcome, Spec, StepResult};
 
 /// The text with which a step is skipped because the build was interrupted.
-pub const INTERRUPTED: &str = "interrupted";
+pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// What became of a node.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,12 +47,16 @@ pub struct Done {
     pub because: Vec<Because>,
     /// Messages of a failure; those of a result are in it.
     pub notes: Vec<Note>,
+    /// What of the system made it fail, where that is known.
+    pub trouble: Option<Trouble>,
     /// When it started, in milliseconds after the build did; none if it did not run.
     pub started_ms: Option<u64>,
     /// How long it ran, in milliseconds; zero if it did not.
     pub duration_ms: u64,
     /// Whether it gave nothing only because the build ended before.
     pub stopped: bool,
+    /// Whether it gave nothing only because the build was interrupted.
+    pub interrupted: bool,
     /// Whether its result is of the kind that is not kept.
     pub forgotten: bool,
     /// Whether its result was known before this build: neither it nor another step with the same key ran for it.
@@ -72,9 +76,11 @@ impl Done {
             evidence: None,
             because: vec![],
             notes: vec![],
+            trouble: None,
             started_ms: None,
             duration_ms: 0,
             stopped: false,
+            interrupted: false,
             forgotten: false,
             known: false,
             unexpanded: None,
@@ -87,9 +93,10 @@ impl Done {
         Done { result: Some(result), cache: origin, evidence, known: true, ..Done::nothing(Outcome::Fresh, Some(key)) }
     }
 
-    /// A step that the end of the build came before.
-    pub(super) fn stopped(why: &str, key: Option<Digest>) -> Done {
-        Done { stopped: true, ..Done::nothing(Outcome::Skipped(why.to_string()), key) }
+    /// A step that the end of the build came before: `why` it ended, if not because it was interrupted.
+    pub(super) fn stopped(why: Option<&str>, key: Option<Digest>) -> Done {
+        let outcome = Outcome::Skipped(why.unwrap_or(INTERRUPTED).to_string());
+        Done { stopped: true, interrupted: why.is_none(), ..Done::nothing(outcome, key) }
     }
 
     /// Whether this, of that node, stops a build that is not to go on after a failure.
@@ -100,8 +107,13 @@ impl Done {
     }
 
     /// The same where the step's result could not be expanded.
-    pub(super) fn not_expanded(self, error: String) -> Done {
-        Done { outcome: Outcome::Failed(error), unexpanded: self.result.map(Box::new), result: None, ..self }
+    pub(super) fn not_expanded(self, error: &ExpandError) -> Done {
+        Done {
+            outcome: Outcome::Failed(error.to_string()),
+            unexpanded: self.result.map(Box::new),
+            result: None,
+            ..self
+        }
     }
 
     /// What another step with the same key becomes through this one.
@@ -112,8 +124,10 @@ impl Done {
             None => (self.outcome.clone(), CacheOrigin::None),
         };
         let (evidence, notes) = (self.evidence.clone(), self.notes.clone());
-        let (stopped, forgotten, known) = (self.stopped, self.forgotten, self.known);
-        Done { result, cache, evidence, notes, stopped, forgotten, known, ..Done::nothing(outcome, self.key) }
+        let (stopped, interrupted, trouble) = (self.stopped, self.interrupted, self.trouble);
+        let (forgotten, known) = (self.forgotten, self.known);
+        let of = Done::nothing(outcome, self.key);
+        Done { result, cache, evidence, notes, stopped, interrupted, trouble, forgotten, known, ..of }
     }
 }
 
@@ -258,7 +272,7 @@ impl<'a> Walk<'a> {
     /// Checks a node all of whose dependencies have ended. See the head of this file for the order of the questions.
     pub(super) fn check(&mut self, index: Index) -> Checked {
         if self.interrupted() {
-            return Checked::Done(Done::stopped(INTERRUPTED, None));
+            return Checked::Done(Done::stopped(None, None));
         }
         let (why, params) = match self.looked(index) {
             Looked::Found(found) => {
@@ -274,7 +288,7 @@ impl<'a> Walk<'a> {
         match why {
             Bound::Ready(()) | Bound::NotYet => Checked::Unknown,
             Bound::Skipped(root) => Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
-            Bound::Stopped => Checked::Done(Done::stopped(self.stopping.as_deref().unwrap_or(INTERRUPTED), None)),
+            Bound::Stopped => Checked::Done(Done::stopped(self.stopping.as_deref(), None)),
         }
     }
 
@@ -303,7 +317,7 @@ impl<'a> Walk<'a> {
             return (Checked::Done(done), Some(spec));
         }
         if let Some(why) = self.stopping.as_deref().filter(|_| !node.kind.is_pure()) {
-            return (Checked::Done(Done::stopped(why, Some(key))), Some(spec));
+            return (Checked::Done(Done::stopped(Some(why), Some(key))), Some(spec));
         }
         self.claims.insert(claim, index);
         (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
@@ -404,11 +418,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Asks for the nodes that a result adds, and takes them in.
-    pub(super) fn expand(&mut self, index: Index, result: &StepResult) -> Result<(), String> {
+    pub(super) fn expand(&mut self, index: Index, result: &StepResult) -> Result<(), ExpandError> {
         let blobs = self.services.blobs;
         let read = |name: &str| blobs.get(result.outputs.get(name)?).ok()?;
         let nodes = self.services.expand.expand(self.graph.node(index), result, &read)?;
-        let added = self.graph.expand(index, nodes).map_err(|e| format!("internal error: {e}"))?;
+        let added = self.graph.expand(index, nodes)?;
         self.take_in(added);
         Ok(())
     }

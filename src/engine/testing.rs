@@ -167,7 +167,7 @@ fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
         return Err(RunError::Interrupted);
     }
     if on("fail") {
-        return Err(RunError::Failed { message: "refused".into(), notes: vec![] });
+        return Err(RunError::failed("refused"));
     }
     if on("unavailable") {
         return Err(RunError::Unavailable("no tool".into()));
@@ -179,7 +179,7 @@ fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
         Some(modulo) => format!("{}", number % modulo.max(1)),
         None => format!("{number}"),
     };
-    let out = job.blobs.put(text.as_bytes()).map_err(|e| RunError::Failed { message: e.to_string(), notes: vec![] })?;
+    let out = job.blobs.put(text.as_bytes()).map_err(|e| RunError::io("", &e))?;
     let outputs = if on("none") { BTreeMap::new() } else { BTreeMap::from([("out".to_string(), out)]) };
     let verdict = on("wrong").then(|| Verdict::Fail("wrong".into()));
     Ok(Ran { outputs, verdict, forget: on("forget"), ..Ran::default() })
@@ -189,8 +189,13 @@ fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
 pub(crate) struct FakeExpand(pub(crate) fn(&Node, &str) -> Vec<Node>);
 
 impl Expand for FakeExpand {
-    fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
-        let text = read("out").ok_or("the output is gone")?;
+    fn expand(
+        &self,
+        node: &Node,
+        _: &StepResult,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Node>, ExpandError> {
+        let text = read("out").ok_or(ExpandError::NotStored("the output"))?;
         Ok((self.0)(node, &String::from_utf8_lossy(&text)))
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::Node;
-use kforge_foundation::base::Digest;
-use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
+use super::home::trouble;
+use super::{GraphError, Node};
+use kforge_foundation::base::{Diagnostic, Digest, worded};
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Spec, StepResult, Verdict};
 
 /// A content store. Many threads and processes use one at once.
@@ -92,6 +93,14 @@ pub enum RunError {
     /// This machine cannot: no device, no tool.
     #[error("unavailable: {0}")]
     Unavailable(String),
+    /// It needs a tool that is not at hand: whoever can get it may ask again. Else as if this machine could not.
+    #[error("{tool} is needed: {why}")]
+    NeedsTool {
+        /// The tool.
+        tool: String,
+        /// What it needs it for.
+        why: String,
+    },
     /// It could not be done: the compiler refused, the machine ran out of something. Not remembered.
     #[error("{message}")]
     Failed {
@@ -99,16 +108,84 @@ pub enum RunError {
         message: String,
         /// The tool's own words and what else helps.
         notes: Vec<Note>,
+        /// What of the system is at fault, where that is known.
+        trouble: Option<Trouble>,
     },
     /// The build was interrupted.
     #[error("interrupted")]
     Interrupted,
 }
 
+impl Ran {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub(crate) fn worded(self) -> Self {
+        let notes = self.notes.into_iter().map(Note::worded).collect();
+        Ran { verdict: self.verdict.map(Verdict::worded), notes, summary: worded(self.summary), ..self }
+    }
+}
+
+impl RunError {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub(crate) fn worded(self) -> Self {
+        match self {
+            RunError::Unavailable(why) => RunError::Unavailable(worded(why)),
+            RunError::NeedsTool { tool, why } => RunError::NeedsTool { tool, why: worded(why) },
+            RunError::Failed { message, notes, trouble } => {
+                let notes = notes.into_iter().map(Note::worded).collect();
+                RunError::Failed { message: worded(message), notes, trouble }
+            }
+            RunError::Interrupted => RunError::Interrupted,
+        }
+    }
+
+    /// Whether it needs this tool.
+    pub fn needs(&self, tool: &str) -> bool {
+        matches!(self, RunError::NeedsTool { tool: needed, .. } if needed == tool)
+    }
+
+    /// It could not be done, in one line and without notes.
+    pub fn failed(message: impl Into<String>) -> Self {
+        RunError::Failed { message: message.into(), notes: vec![], trouble: None }
+    }
+
+    /// A file could not be read or written; `what` says what for.
+    pub fn io(what: &str, error: &std::io::Error) -> Self {
+        RunError::Failed { message: format!("{what}{error}"), notes: vec![], trouble: trouble(error) }
+    }
+}
+
 /// Runs the steps of some kinds. One object serves many threads.
 pub trait Runner: Send + Sync {
     /// Runs the step and returns when it, and everything it started, has ended.
     fn run(&self, job: &Job<'_>) -> Result<Ran, RunError>;
+}
+
+/// Why the nodes that a result adds are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum ExpandError {
+    /// What the step gave cannot be read any more.
+    #[error("{0} is not in the store")]
+    NotStored(&'static str),
+    /// It cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] serde_json::Error),
+    /// The manifest has no such nodes.
+    #[error("{}", .0.message)]
+    Plan(Box<Diagnostic>),
+    /// The nodes do not fit the graph: an error of kforge.
+    #[error("internal error: {0}")]
+    Graph(#[from] GraphError),
+    /// Planning panicked before: an error of kforge.
+    #[error("BUG: planning panicked before")]
+    Panicked,
+}
+
+impl From<Diagnostic> for ExpandError {
+    fn from(error: Diagnostic) -> Self {
+        ExpandError::Plan(Box::new(error))
+    }
 }
 
 /// Adds the nodes that are known only after an earlier result. Pure.
@@ -120,5 +197,5 @@ pub trait Expand: Send + Sync {
         node: &Node,
         result: &StepResult,
         read: &dyn Fn(&str) -> Option<Vec<u8>>,
-    ) -> Result<Vec<Node>, String>;
+    ) -> Result<Vec<Node>, ExpandError>;
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::services::{Services, look_up};
 use super::{Blobs, Cache, Hit, Index, Job, KeyLocks, NodeId, Ran, RunError, Runner};
 use kforge_foundation::base::Digest;
-use kforge_types::record::event::EvidenceSeen;
+use kforge_types::record::event::{EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Spec, StepResult};
 
 /// The services that worker threads may use: all but the journal.
@@ -59,6 +59,7 @@ pub(super) enum Worked {
     Failed {
         message: String,
         notes: Vec<Note>,
+        trouble: Option<Trouble>,
     },
     Interrupted,
 }
@@ -83,7 +84,7 @@ pub(super) fn work(task: &Task, tools: &Tools<'_>) -> Report {
     let worked = caught.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(ToString::to_string).or(panic.downcast_ref::<String>().cloned());
         let message = format!("internal error: {}", said.unwrap_or_else(|| "a runner panicked".into()));
-        Worked::Failed { message, notes: vec![] }
+        Worked::Failed { message, notes: vec![], trouble: None }
     });
     Report { index: task.index, worked, started, took: started.elapsed(), troubles }
 }
@@ -113,7 +114,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
     let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
     if let Some((name, _)) = lost {
         let message = format!("input `{name}` is not in the store any more; build again to make it anew");
-        return Worked::Failed { message, notes: vec![] };
+        return Worked::Failed { message, notes: vec![], trouble: None };
     }
     let job = Job {
         id: &task.id,
@@ -124,14 +125,15 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         blobs: tools.blobs,
         interrupted: tools.interrupted,
     };
-    match tools.runner.run(&job) {
+    match tools.runner.run(&job).map(Ran::worded).map_err(RunError::worded) {
         Ok(Ran { outputs, verdict, notes, summary, forget }) => {
             let duration_ms = started.elapsed().as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
             keep(task, tools, result, forget, troubles)
         }
         Err(RunError::Unavailable(missing)) => Worked::Unavailable(missing),
-        Err(RunError::Failed { message, notes }) => Worked::Failed { message, notes },
+        Err(error @ RunError::NeedsTool { .. }) => Worked::Unavailable(error.to_string()),
+        Err(RunError::Failed { message, notes, trouble }) => Worked::Failed { message, notes, trouble },
         Err(RunError::Interrupted) => Worked::Interrupted,
     }
 }

@@ -8,9 +8,44 @@ use rayon::prelude::*;
 use kforge_foundation::base::pieces;
 use kforge_numerics::measure::compare::{Comparison, rms, show};
 use kforge_numerics::reference::float::round_values;
-use kforge_numerics::reference::{Extreme, Values, extreme, logical_shape};
+use kforge_numerics::reference::{self, Extreme, Values, extreme, logical_shape};
 use kforge_types::model::{Compare, DType, Problem, Tensor, Tolerance};
 use kforge_types::record::{Checked, OutputObserved};
+
+/// Why an output cannot be compared.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CompareError {
+    /// The reference does not say along which axis.
+    #[error(transparent)]
+    NotExtreme(#[from] reference::Error),
+    /// What it indexes is no input.
+    #[error("`{output}` is compared by `{input}`, which is no input")]
+    NotInput {
+        /// The output.
+        output: String,
+        /// What it should index.
+        input: String,
+    },
+    /// It has another number of values than expected.
+    #[error("`{output}` has {found} values, {expected} are expected")]
+    Length {
+        /// The output.
+        output: String,
+        /// Values that it has.
+        found: usize,
+        /// Values that are expected.
+        expected: usize,
+    },
+    /// Floats against integers.
+    #[error("`{0}` is compared across kinds of numbers")]
+    Kinds(String),
+    /// What should hold indices holds floats.
+    #[error("an output that indexes a maximum must be of integers")]
+    NotIndices,
+    /// There are more or fewer indices than rows of that input.
+    #[error("there is not one index for each row of `{0}`")]
+    Rows(String),
+}
 
 /// What stands against what.
 pub struct Compared<'a> {
@@ -64,14 +99,14 @@ impl<'a> Leniency<'a> {
         problem: &'a Problem,
         output: &str,
         inputs: &'a BTreeMap<String, Values>,
-    ) -> Result<Option<Self>, String> {
+    ) -> Result<Option<Self>, CompareError> {
         Ok(match compare {
             Compare::Elements => Some(Leniency::Elements),
             Compare::Unordered => Some(Leniency::Unordered),
             Compare::ArgmaxOf(input) => {
                 let along = extreme(problem, output, input)?;
                 let (Some(tensor), Some(values)) = (problem.tensor(input), inputs.get(input)) else {
-                    return Err(format!("`{output}` is compared by `{input}`, which is no input"));
+                    return Err(CompareError::NotInput { output: output.to_owned(), input: input.clone() });
                 };
                 Some(Leniency::ArgmaxOf(tensor, values, along))
             }
@@ -81,7 +116,7 @@ impl<'a> Leniency<'a> {
 }
 
 /// Compares one output whole. Errors: values of unequal number.
-pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<OutputObserved, String> {
+pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<OutputObserved, CompareError> {
     let tensor = compared.tensor;
     let want = round_values(tensor.dtype, compared.want);
     let got = match (compared.got, tensor.dtype.is_float()) {
@@ -90,7 +125,8 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
     };
     let scale_fits = compared.scale.is_none_or(|scale| scale.len() == want.len());
     if got.len() != want.len() || !scale_fits {
-        return Err(format!("`{}` has {} values, {} are expected", tensor.name, got.len(), want.len()));
+        let (found, expected) = (got.len(), want.len());
+        return Err(CompareError::Length { output: tensor.name.clone(), found, expected });
     }
     let (got, want) = match leniency {
         Leniency::Elements => (got, want),
@@ -112,7 +148,7 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
     match (&*got, &want) {
         (Values::Float(got), Values::Float(want)) => comparison.floats(0, got, want, compared.scale),
         (Values::Int(got), Values::Int(want)) => comparison.ints(0, got, want),
-        _ => return Err(format!("`{}` is compared across kinds of numbers", tensor.name)),
+        _ => return Err(CompareError::Kinds(tensor.name.clone())),
     }
     Ok(comparison.finish())
 }
@@ -160,15 +196,21 @@ fn forgive(got: Values, want: &Values, good: impl Fn(usize) -> bool) -> Values {
 
 /// Takes any index of an extreme value for the expected one. A NaN is more extreme than every number, as in numpy and PyTorch: in a row that holds one, the
 /// index of any NaN will do and no other. Zeros of either sign are equal, and so are infinities of one sign.
-fn forgive_ties(got: Values, want: &Values, input: &Tensor, values: &Values, along: Extreme) -> Result<Values, String> {
+fn forgive_ties(
+    got: Values,
+    want: &Values,
+    input: &Tensor,
+    values: &Values,
+    along: Extreme,
+) -> Result<Values, CompareError> {
     let shape = logical_shape(input);
     let (row, stride) = match shape.get(along.axis..) {
         Some([row, rest @ ..]) => (*row, rest.iter().product::<usize>()),
         _ => (0, 0),
     };
-    let Values::Int(indices) = &got else { return Err("an output that indexes a maximum must be of integers".into()) };
+    let Values::Int(indices) = &got else { return Err(CompareError::NotIndices) };
     if row == 0 || indices.len() * row != values.len() {
-        return Err(format!("there is not one index for each row of `{}`", input.name));
+        return Err(CompareError::Rows(input.name.clone()));
     }
     // Rows lie `stride` apart within, and `stride` of them side by side.
     let at = |index: usize, along: usize| (index / stride * row + along) * stride + index % stride;
@@ -327,7 +369,7 @@ mod tests {
         assert_eq!(check("argmax", [0, 1], [1, 0]), 2);
         assert_eq!(check("argmin", [1, 0], [1, 2]), 0);
         assert_eq!(check("argmin", [1, 0], [0, 1]), 2);
-        let refused = Leniency::declared(&of, &problem("sum", 0), "y", &inputs).err().unwrap();
+        let refused = Leniency::declared(&of, &problem("sum", 0), "y", &inputs).err().unwrap().to_string();
         assert!(refused.contains("`y`") && refused.contains("`sum`"), "{refused}");
     }
 

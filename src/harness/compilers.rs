@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use super::confine::{self, Confinement};
 use super::message::{Places, Response};
 use super::task::Task;
-use kforge_foundation::process::{Command, End, Finished, Limits, Room, run};
+use kforge_foundation::process::{Command, End, Finished, Limits, Room, Rule, run};
 
 /// Bytes of one file that a compiler may write; the largest objects and listings are far below.
 const FILE: u64 = 1 << 30;
@@ -198,7 +198,7 @@ impl<'a> Within<'a> {
 pub fn ended(name: &str, end: End) -> String {
     match end {
         End::TimedOut(_) => format!("{name} did not end within the time limit"),
-        End::Misbehaved(how) if how.contains("memory") => format!("{name} {end} ({RAISE})"),
+        End::Misbehaved(Rule::Memory) => format!("{name} {end} ({RAISE})"),
         end => format!("{name} {end}"),
     }
 }
@@ -214,10 +214,8 @@ pub fn advice(said: &str) -> &'static str {
     }
 }
 
-/// What a compiler says, or is said of it, where a limit ended it and not the source's mistake.
-const LIMITED: [&str; 9] = [
-    "did not end within the time limit",
-    "killed: it ",
+/// What a compiler says where a limit ended it or what it started, and not the source's mistake: compilers say it in no other way.
+const LIMITED: [&str; 7] = [
     "killed by signal",
     "out of memory",
     "virtual memory exhausted",
@@ -227,12 +225,17 @@ const LIMITED: [&str; 9] = [
     "File size limit exceeded",
 ];
 
-/// The response of a step whose compiler said this, forgotten where a limit ended it: with another limit, or on another machine, it may compile.
-pub fn remembered(response: Response, said: &str) -> Response {
+/// Whether a limit ended a compiler and not the source's mistake: by how it ended, where it did not end by itself, or by what it `said`.
+fn limited(ended: Option<End>, said: &str) -> bool {
+    matches!(ended, Some(End::TimedOut(_) | End::Misbehaved(_) | End::Signalled(_)))
+        || LIMITED.iter().any(|words| said.contains(words))
+}
+
+/// The response of a step whose compiler ended so and said this, forgotten where a limit ended it: with another limit, or on another machine, it may compile.
+pub fn remembered(response: Response, ended: Option<End>, said: &str) -> Response {
     match response {
         Response::Done { verdict, notes, summary, forget } => {
-            let forget = forget || LIMITED.iter().any(|words| said.contains(words));
-            Response::Done { verdict, notes, summary, forget }
+            Response::Done { verdict, notes, summary, forget: forget || limited(ended, said) }
         }
         other => other,
     }
@@ -267,21 +270,21 @@ mod tests {
 
     #[test]
     fn what_a_limit_ended_is_not_remembered() {
-        let remembers = |said: &str| match remembered(super::super::task::done("refused", vec![]), said) {
+        let remembers = |end, said: &str| match remembered(super::super::task::done("refused", vec![]), end, said) {
             Response::Done { forget, .. } => !forget,
             other => panic!("{other:?}"),
         };
-        assert!(remembers("k.cu:1: error: expected a `;`"));
-        let misbehaved = End::Misbehaved("it started more processes than it may");
+        assert!(remembers(None, "k.cu:1: error: expected a `;`"));
+        let misbehaved = End::Misbehaved(Rule::Processes);
         for end in [End::TimedOut(Duration::from_secs(1)), misbehaved, End::Signalled(9)] {
-            assert!(!remembers(&ended("`g++`", end)), "{end}");
+            assert!(!remembers(Some(end), ""), "{end}");
         }
-        assert!(!remembers("cc1plus: out of memory allocating 65536 bytes after a total of 1048576 bytes"));
+        assert!(!remembers(None, "cc1plus: out of memory allocating 65536 bytes after a total of 1048576 bytes"));
     }
 
     #[test]
     fn ends_say_what_to_do() {
-        let memory = End::Misbehaved("it took more memory than it may");
+        let memory = End::Misbehaved(Rule::Memory);
         assert!(ended("`g++`", memory).contains("`build.compiler-memory-limit`"));
         assert_eq!(ended("`g++`", End::TimedOut(Duration::from_secs(1))), "`g++` did not end within the time limit");
         assert_eq!(ended("`g++`", End::Signalled(25)), "`g++` killed by signal 25 (SIGXFSZ)");

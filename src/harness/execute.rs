@@ -56,7 +56,8 @@ impl Executor<'_> {
         match answered {
             Err(died) => Err(of_death(job, &died)),
             Ok(Response::Unavailable { why }) => Err(RunError::Unavailable(why)),
-            Ok(Response::Failed { message, notes }) => Err(RunError::Failed { message, notes }),
+            Ok(Response::NeedsTool { tool, why }) => Err(RunError::NeedsTool { tool, why }),
+            Ok(Response::Failed { message, notes }) => Err(RunError::Failed { message, notes, trouble: None }),
             Ok(Response::Done { verdict, notes, summary, forget }) => {
                 let outputs = stage::collect(&output, job.blobs).map_err(|e| system("keep the step's outputs", &e))?;
                 Ok(Ran { outputs, verdict, notes, summary, forget })
@@ -66,7 +67,7 @@ impl Executor<'_> {
 }
 
 fn system(what: &str, e: &std::io::Error) -> RunError {
-    RunError::Failed { message: format!("cannot {what}: {e}"), notes: vec![] }
+    RunError::io(&format!("cannot {what}: "), e)
 }
 
 fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
@@ -74,9 +75,10 @@ fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
         return RunError::Interrupted;
     }
     let stderr = died.stderr.trim();
-    let note = |text: &str| Note { severity: Severity::Error, code: "worker.died".into(), message: text.into() };
+    let note = |text: &str| Note::new(Severity::Error, "worker.died", text);
     RunError::Failed {
         message: format!("{died} while doing a `{}` step", job.spec.kind),
         notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),
+        trouble: None,
     }
 }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use kforge_foundation::base::worded;
 use kforge_types::model::bound::{Constant, Launch};
 use kforge_types::record::{Finding, Note, Spec, Verdict};
 
@@ -73,6 +74,13 @@ pub enum Response {
         /// What is missing.
         why: String,
     },
+    /// It needs a tool for which no place was given: whoever can get it may ask again.
+    NeedsTool {
+        /// The tool, by the name in [`Places::tools`].
+        tool: String,
+        /// What it needs it for.
+        why: String,
+    },
     /// It could not be done.
     Failed {
         /// One line.
@@ -80,6 +88,46 @@ pub enum Response {
         /// The tool's own words.
         notes: Vec<Note>,
     },
+}
+
+impl Response {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub fn worded(self) -> Self {
+        let all = |notes: Vec<Note>| notes.into_iter().map(Note::worded).collect();
+        match self {
+            Response::Done { verdict, notes, summary, forget } => Response::Done {
+                verdict: verdict.map(Verdict::worded),
+                notes: all(notes),
+                summary: worded(summary),
+                forget,
+            },
+            Response::Unavailable { why } => Response::Unavailable { why: worded(why) },
+            Response::NeedsTool { tool, why } => Response::NeedsTool { tool, why: worded(why) },
+            Response::Failed { message, notes } => Response::Failed { message: worded(message), notes: all(notes) },
+        }
+    }
+}
+
+/// Something that a kernel asked for and the emulator does not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotEmulated {
+    /// Which kind of thing.
+    pub cause: Unemulated,
+    /// What and where, for people: `mma.sync at line 41`.
+    pub what: String,
+}
+
+/// Kinds of what the emulator does not do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unemulated {
+    /// A construct, by the name that the binary holds.
+    Construct(String),
+    /// A thread that needs more stack than the emulator gives.
+    Stack,
+    /// More threads at once than there is room for.
+    Threads,
 }
 
 /// A buffer handed to a runner as an inherited file descriptor of a memory file.
@@ -173,10 +221,7 @@ pub enum RunnerReport {
         finding: Finding,
     },
     /// The kernel asked for something the emulator does not do.
-    NotEmulated {
-        /// What and where: `mma.sync at line 41`.
-        what: String,
-    },
+    NotEmulated(NotEmulated),
     /// The kernel printed this.
     Printed {
         /// The text, capped.

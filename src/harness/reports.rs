@@ -18,8 +18,11 @@
 //! | nothing | no end of the run is a failure |
 
 use crate::confine;
-use crate::message::RunnerReport;
+use std::fmt::Display;
+
+use crate::message::{NotEmulated, RunnerReport};
 use crate::runner::REFUSED;
+use kforge_foundation::base::worded;
 use kforge_foundation::process::{Captured, End};
 use kforge_types::record::{Finding, FindingKind};
 
@@ -42,7 +45,7 @@ pub struct Heard {
     /// What went wrong, by its word and by how it ended.
     pub findings: Vec<Finding>,
     /// What it says the emulator does not do: claims.
-    pub not_emulated: Vec<String>,
+    pub not_emulated: Vec<NotEmulated>,
     /// What the kernel printed.
     pub printed: String,
     /// Whether it says that the run has ended.
@@ -120,10 +123,10 @@ impl Heard {
                 self.ended += 1;
                 self.done = self.ended == self.trials;
             }
-            RunnerReport::NotEmulated { .. } if self.done => self.broken("a report after the last run had ended"),
-            RunnerReport::NotEmulated { what } => {
+            RunnerReport::NotEmulated(_) if self.done => self.broken("a report after the last run had ended"),
+            RunnerReport::NotEmulated(claim) => {
                 if self.not_emulated.len() < MOST {
-                    self.not_emulated.push(plain(&what));
+                    self.not_emulated.push(NotEmulated { what: worded(plain(&claim.what)), ..claim });
                 }
             }
             RunnerReport::Printed { text } => {
@@ -160,7 +163,7 @@ impl Heard {
     }
 
     /// What the judge does not believe of what it says is not emulated.
-    pub fn forged(&mut self, what: &str, why: &str) {
+    pub fn forged(&mut self, what: &str, why: &dyn Display) {
         let message = format!("the kernel's process claims that `{what}` is not emulated, but {why}");
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }

@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,20 +21,20 @@ use super::message::{RunnerReport, RunnerRequest};
 pub const REFUSED: u8 = 70;
 
 /// What runs the trials of a request, reporting as it goes.
-pub type RunTrials = fn(&RunnerRequest, &mut dyn FnMut(RunnerReport)) -> Result<(), String>;
+pub type RunTrials<E> = fn(&RunnerRequest, &mut dyn FnMut(RunnerReport)) -> Result<(), E>;
 
 /// The whole life of a runner. `args` is the [`Confinement`] as JSON; the request comes as a line on standard input, reports go to standard output.
-pub fn runner_main(args: &[OsString], run: RunTrials) -> ExitCode {
+pub fn runner_main<E: Display>(args: &[OsString], run: RunTrials<E>) -> ExitCode {
     started(args, |confinement| run_confined(confinement, run))
 }
 
 /// The whole life of a process of kforge's own whose only argument, JSON, says how it starts.
-pub fn started<T: DeserializeOwned>(args: &[OsString], serve: impl FnOnce(T) -> Result<(), String>) -> ExitCode {
+pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl FnOnce(T) -> Result<(), E>) -> ExitCode {
     let start = match args {
         [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}")),
         _ => Err("expected how to start".to_string()),
     };
-    match start.and_then(serve) {
+    match start.and_then(|start| serve(start).map_err(|e| e.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             // Nobody else is left to tell.
@@ -43,7 +44,7 @@ pub fn started<T: DeserializeOwned>(args: &[OsString], serve: impl FnOnce(T) -> 
     }
 }
 
-fn run_confined(confinement: Confinement, run: RunTrials) -> Result<(), String> {
+fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Result<(), String> {
     // Before anything else: no thread, no descriptor of ours is there yet.
     let confined = confine(&confinement).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut line = String::new();
@@ -63,7 +64,7 @@ fn run_confined(confinement: Confinement, run: RunTrials) -> Result<(), String> 
         }
     };
     report(RunnerReport::Confined { missing: confined.missing });
-    run(&request, &mut report)?;
+    run(&request, &mut report).map_err(|e| e.to_string())?;
     broken.map_or(Ok(()), |e| Err(format!("cannot report: {e}")))
 }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::message::{Places, Request, Response};
-use kforge_foundation::base::Severity;
+use kforge_foundation::base::{Severity, worded};
 use kforge_types::record::params::CompileParams;
 use kforge_types::record::{Note, Spec, Verdict};
 
@@ -68,14 +68,14 @@ pub fn file_name(input: &str) -> String {
 }
 
 /// A [`Response`] for what could not be done.
-pub fn failed(message: impl Into<String>) -> Response {
-    Response::Failed { message: message.into(), notes: vec![] }
+pub fn failed(message: impl ToString) -> Response {
+    Response::Failed { message: worded(message.to_string()), notes: vec![] }
 }
 
 /// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.
 pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
-    let (message, log) = (message.into(), log.trim());
-    let note = |log: &str| Note { severity: Severity::Error, code: "compile.refused".into(), message: log.into() };
+    let (message, log) = (worded(message), log.trim());
+    let note = |log: &str| Note::new(Severity::Error, "compile.refused", log);
     let notes = if log.is_empty() { vec![] } else { vec![note(log)] };
     match params.candidate {
         true => {
@@ -87,7 +87,7 @@ pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) ->
 
 /// A [`Response`] for outputs that are all there, without a verdict.
 pub fn done(summary: impl Into<String>, notes: Vec<Note>) -> Response {
-    Response::Done { verdict: None, notes, summary: summary.into(), forget: false }
+    Response::Done { verdict: None, notes, summary: worded(summary), forget: false }
 }
 
 impl Task {

@@ -13,6 +13,7 @@ use crate::session::standing::Stands;
 use crate::session::{Opened, Session};
 use kforge_foundation::base::Diagnostic;
 use kforge_pipeline::plan::Goal;
+use kforge_project::workspace::accepted;
 use kforge_project::workspace::changes::{self, Change};
 use kforge_project::workspace::lockfile::{self, FILE_NAME, Lockfile, LockfileError, Pin};
 use kforge_project::workspace::select::Words;
@@ -153,7 +154,7 @@ pub enum AcceptError {
         /// The manifest.
         manifest: PathBuf,
         /// Why.
-        why: String,
+        why: accepted::AcceptError,
     },
     /// The manifest would have errors.
     #[error("`{}` would be wrong; nothing is written", manifest.display())]

@@ -11,10 +11,10 @@ use kforge_engine::{Blobs, Node};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::regression;
 use kforge_pipeline::release::Bundle;
+use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
-use kforge_pipeline::release::bundle::Refused;
 use kforge_pipeline::release::comparison::{Comparison, Decision, Row, Seat};
-use kforge_pipeline::release::revision::{Git, Revision};
+use kforge_pipeline::release::revision::{Git, Revision, RevisionError};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::select::{Selected, Words};
@@ -63,7 +63,7 @@ pub enum CompareError {
         /// The revision.
         revision: String,
         /// What git, or the system, says.
-        why: String,
+        why: RevisionError,
     },
     /// A revision has no manifest where this workspace has one.
     #[error("`{0}` has no `{MANIFEST}` in the folder of this one")]
@@ -294,7 +294,7 @@ fn rows(
                     nodes.push(pairs::whole(side, node));
                     nodes.len() - 1
                 })
-                .map_err(Decision::unknown)
+                .map_err(|why| Decision::unknown(why.to_string()))
         };
         asked.push((seat, question));
     }

@@ -111,7 +111,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     if let (true, Some(probed), Ok(ncu)) = (asks, probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
         say(Finding {
             what: "performance counters",
-            found: counters(&ncu, probed).map(|()| "may be read".to_string()),
+            found: counters(&ncu, probed).map(|()| "may be read".to_string()).map_err(|e| e.to_string()),
             gives: "what bounds a kernel is told from them",
             cost: "kernels are not profiled: what bounds them is told from times alone",
             mend: "have an administrator allow it: NVIDIA's driver option `NVreg_RestrictProfilingToAdminUsers=0`"

@@ -11,28 +11,9 @@ use kforge_project::workspace::join::Around;
 /// Why a manifest was left as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The thing cannot be added.
-    #[error("{why}")]
-    NotAdded {
-        /// What it is.
-        thing: Thing,
-        /// Its name.
-        name: String,
-        /// Why not.
-        why: String,
-    },
-    /// The thing is not there.
-    #[error("{why}")]
-    NotThere {
-        /// What it is.
-        thing: Thing,
-        /// Its name.
-        name: String,
-        /// Where it is missing.
-        why: String,
-        /// The names that are there.
-        there: Vec<String>,
-    },
+    /// The thing cannot be added, or is not there to be removed.
+    #[error(transparent)]
+    NotEdited(#[from] edit::EditError),
     /// The manifest would have errors.
     #[error("`{}` would be wrong; it was left as it is", manifest.display())]
     Wrong {
@@ -49,8 +30,7 @@ pub enum EditError {
 /// [`EditError`], or the manifest cannot be read or written.
 pub fn add(session: &Session, thing: Thing, name: &str, fields: &[String]) -> Result<(), Error> {
     let (manifest, text) = read(session)?;
-    let edited = edit::add(&text, thing, name, fields);
-    let edited = edited.map_err(|why| EditError::NotAdded { thing, name: name.into(), why })?;
+    let edited = edit::add(&text, thing, name, fields).map_err(EditError::from)?;
     write(&manifest, edited)
 }
 
@@ -60,8 +40,7 @@ pub fn add(session: &Session, thing: Thing, name: &str, fields: &[String]) -> Re
 /// [`EditError`], or the manifest cannot be read or written.
 pub fn remove(session: &Session, thing: Thing, name: &str) -> Result<(), Error> {
     let (manifest, text) = read(session)?;
-    let edited = edit::remove(&text, thing, name);
-    let edited = edited.map_err(|(why, there)| EditError::NotThere { thing, name: name.into(), why, there })?;
+    let edited = edit::remove(&text, thing, name).map_err(EditError::from)?;
     write(&manifest, edited)
 }
 

@@ -15,6 +15,8 @@ use crate::export::NoTrajectories;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_pipeline::report::timings::NotRendered;
+use kforge_project::toolchain;
 use kforge_project::workspace::lockfile::LockfileError;
 
 /// Why an operation ended without a result. Its text is one message, without what may help.
@@ -118,7 +120,13 @@ pub enum Error {
         /// What it requires.
         requirement: String,
         /// What pip, or the installation, said.
-        why: String,
+        why: toolchain::Error,
+    },
+    /// pip resolved no wheel for a library.
+    #[error("pip resolved nothing for `{requirement}`")]
+    NothingResolved {
+        /// What the library requires.
+        requirement: String,
     },
     /// What is remembered of candidates cannot be read.
     #[error("cannot read what is remembered: {0}")]
@@ -174,7 +182,7 @@ pub enum Error {
     #[error("{why}")]
     Timings {
         /// What happened.
-        why: String,
+        why: NotRendered,
     },
     /// A value cannot be written as JSON.
     #[error(transparent)]

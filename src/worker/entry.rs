@@ -25,6 +25,7 @@ use super::once::{self, OnceLimits};
 use super::serve;
 use super::steps::Dispatch;
 use kforge_cuda::device;
+use kforge_emulator::RunError;
 use kforge_foundation::process::limits;
 use kforge_harness::confine::{self, Confinement};
 use kforge_harness::message::{Places, Response};
@@ -35,7 +36,7 @@ pub struct Parts {
     /// Finds what does a step: [`super::steps::handler`].
     pub steps: Dispatch,
     /// What runs candidate code in a runner.
-    pub run: RunTrials,
+    pub run: RunTrials<RunError>,
 }
 
 /// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a worker that serves is told with each request. The exit code of

@@ -84,7 +84,7 @@ fn serve(
 ) -> io::Result<()> {
     for line in lines {
         let response = match serde_json::from_str::<Request>(&line) {
-            Ok(request) => perform(&request.into(), steps),
+            Ok(request) => perform(&request.into(), steps).worded(),
             Err(e) => failed(format!("not a request to a worker: {e}")),
         };
         sweep();

@@ -11,7 +11,7 @@ use kforge::harness::task::Task;
 use kforge::measure::calibrate::calibrate;
 use kforge::model::{Operator, Package, TypeChoice};
 use kforge::optimize::templates::TEMPLATES;
-use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
+use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Tool, Toolchains};
 use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
 use kforge::record::{Spec, StepKind};
 use kforge::worker::serve::perform;
@@ -32,13 +32,13 @@ fn workspace(example: &str) -> Workspace {
 fn planned(workspace: &Workspace) -> Vec<Node> {
     let some = || Digest::of(b"no tool is run");
     let toolchains = Toolchains {
-        cxx: Ok(some()),
-        auto: Ok(some()),
-        nvrtc: Ok(some()),
-        nvcc: Ok(some()),
-        disassembler: Ok(some()),
-        python: Ok(some()),
-        runtime: Ok(some()),
+        cxx: Tool::Known(some()),
+        auto: Tool::Known(some()),
+        nvrtc: Tool::Known(some()),
+        nvcc: Tool::Known(some()),
+        disassembler: Tool::Known(some()),
+        python: Tool::Known(some()),
+        runtime: Tool::Known(some()),
         processor: some(),
         emulator: some(),
         shim: some(),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use kforge::model::Trace;
 use kforge::reference::{Kind, SettingKind, Use, builtins};
 use serde_json::Value;
 
@@ -125,12 +126,12 @@ fn methods() -> String {
             let _ = writeln!(out, "* Trigger: {trigger}. Where: {}.", explain::preconditions(entry));
             let _ = writeln!(out, "* Without it: {}", entry.off);
             let _ = match &entry.signature {
-                Ok(signature) => {
+                Trace::Patterns(signature) => {
                     let sign = |s: explain::Sign| format!("{} `{}`", s.words, s.patterns.join("`, `"));
                     let signs: Vec<String> = explain::shown_by(signature).into_iter().map(sign).collect();
                     writeln!(out, "* Shown by {}.", signs.join("; "))
                 }
-                Err(why) => writeln!(out, "* Shown by nothing in machine code: {why}."),
+                Trace::Unseen(why) => writeln!(out, "* Shown by nothing in machine code: {why}."),
             };
             if !entry.conflicts.is_empty() {
                 let links: Vec<String> =

@@ -24,6 +24,7 @@ mod random;
 mod released;
 #[path = "../installed/remembered.rs"]
 mod remembered;
+mod reworded;
 mod rounds;
 mod sample;
 mod searched;

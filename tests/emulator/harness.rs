@@ -236,7 +236,7 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
         lines.resolve(&mut report);
         match report {
             RunnerReport::Finding { finding, .. } => ran.findings.push(finding),
-            RunnerReport::NotEmulated { what } => ran.not_emulated.push(what),
+            RunnerReport::NotEmulated(claim) => ran.not_emulated.push(claim.what),
             RunnerReport::Printed { text } => ran.printed += &text,
             RunnerReport::TrialDone { .. } => ran.done += 1,
             RunnerReport::Loading => {}

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+mod errors;
 mod implementation;
 mod imports;
 mod packages;

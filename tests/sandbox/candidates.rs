@@ -9,12 +9,13 @@ use std::os::fd::{BorrowedFd, FromRawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 
+use kforge::emulator::RunError;
 use kforge::emulator::run::run_trials;
 use kforge::harness::message::{RunnerReport, RunnerRequest};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// Runs a compiled kernel where there is one; else does the deed and says what came of it: `ok`, or the system's refusal.
-pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), String> {
+pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), RunError> {
     if request.binary_fd >= 0 {
         return run_trials(request, report);
     }

@@ -16,7 +16,7 @@ use kforge::emulator::headers;
 use kforge::harness::message::{Places, Request, Response};
 use kforge::harness::pool::Pool;
 use kforge::harness::task::{Task, done};
-use kforge::process::{Command, End, Room, family, run};
+use kforge::process::{Command, End, Room, Rule, family, run};
 use kforge::record::params::{CompileParams, Compiler};
 use kforge::record::{Form, Input, Spec, StepKind};
 
@@ -393,11 +393,8 @@ fn room() {
         finished.end
     };
     assert_eq!(end("sleep 0.2"), End::Exited(0));
-    assert_eq!(
-        end("head -c 2000000 /dev/zero > big; sleep 1000"),
-        End::Misbehaved("its files are larger than they may be")
-    );
-    assert_eq!(end("touch {1..60}; sleep 1000"), End::Misbehaved("it made more files than it may"));
+    assert_eq!(end("head -c 2000000 /dev/zero > big; sleep 1000"), End::Misbehaved(Rule::FileBytes));
+    assert_eq!(end("touch {1..60}; sleep 1000"), End::Misbehaved(Rule::Files));
     let many = "for n in {1..30}; do sleep 1000 & done; wait";
-    assert_eq!(end(many), End::Misbehaved("it started more processes than it may"));
+    assert_eq!(end(many), End::Misbehaved(Rule::Processes));
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::call::{Parameter, Shape, launch};
 use super::context::{Context, Function, Memory, Stream, set};
-use super::fault::Fault;
+use super::fault::{During, Fault};
 use super::tensor::encode;
 use kforge_harness::arguments;
 use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
@@ -134,11 +134,11 @@ fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result
     let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
     let room = Room { processors: context.processors()?, occupancy: function.resident(threads, kernel.shared)? };
     // No driver takes a grid without blocks or of broken clusters, and that is how it says so.
-    let grid = kernel.grid_in(room).map_err(|text| Fault {
+    let grid = kernel.grid_in(room).map_err(|why| Fault {
         code: 1,
         name: "CUDA_ERROR_INVALID_VALUE".into(),
-        text,
-        during: format!("while launching `{}`", kernel.entry),
+        text: why.to_string(),
+        during: During::launching(format!("while launching `{}`", kernel.entry)),
     })?;
     Ok(KernelLaunch { grid, open_grid: None, ..kernel.clone() })
 }

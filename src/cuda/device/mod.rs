@@ -56,7 +56,7 @@ pub use pairs::pairs;
 pub use peaks::peaks;
 pub use probe::{probe, probe_main};
 pub use products::{check_main as check_products_main, product_runner_main, products};
-pub use profile::{counters, profile};
+pub use profile::{CountersError, ValueError, counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;
 

@@ -30,7 +30,8 @@ mod combine;
 mod counters;
 mod log;
 
-pub use self::counters::counters;
+pub use self::counters::{CountersError, counters};
+pub use self::log::ValueError;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -170,7 +171,7 @@ impl Taking<'_> {
 fn said(response: Response) -> String {
     match response {
         Response::Failed { message, .. } => message,
-        Response::Unavailable { why } => why,
+        Response::Unavailable { why } | Response::NeedsTool { why, .. } => why,
         Response::Done { summary, .. } => summary,
     }
 }

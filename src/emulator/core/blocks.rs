@@ -9,6 +9,7 @@ use super::super::block::{Block, State, Unblocked};
 use super::super::job::{Job, finding};
 use super::super::watch::BlockWatch;
 use super::{Core, POLLS, abandon, new_fiber, next_ready, switch_to};
+use kforge_harness::message::Unemulated;
 use kforge_types::record::FindingKind;
 
 /// After this many rounds in which threads only polled and nothing changed, nothing will.
@@ -86,10 +87,11 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
                 }
                 block.begin(linear, c.ctx.count);
                 if c.fibers.len() - c.free.len() + c.ctx.count as usize > job.most_fibers && !resident.is_empty() {
-                    job.notebook.not_emulated(format!(
+                    let what = format!(
                         "more than {} threads that wait for each other across blocks on one core",
                         job.most_fibers
-                    ));
+                    );
+                    job.notebook.not_emulated(Unemulated::Threads, what);
                     job.end();
                     break;
                 }
@@ -204,8 +206,8 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
                     None => match new_fiber(core) {
                         Ok(fiber) => fiber,
                         Err(e) => {
-                            job.notebook
-                                .not_emulated(format!("so many threads at once that no stack is left for one: {e}"));
+                            let what = format!("so many threads at once that no stack is left for one: {e}");
+                            job.notebook.not_emulated(Unemulated::Threads, what);
                             job.end();
                             return Turn::Stopped;
                         }

@@ -153,7 +153,7 @@ unsafe fn in_global(
             release(watch, own, block.linear as u32, a.address);
         }
         if let Some((old, wrote)) = race {
-            job.notebook.add(race_found(core, job, a, at, &old, wrote));
+            job.notebook.note(race_found(core, job, a, at, &old, wrote));
         }
     }
 }

@@ -96,7 +96,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
         }
         if let Some((old, wrote)) = race {
-            job.notebook.add(race_found(core, job, a, &at, &old, wrote));
+            job.notebook.note(race_found(core, job, a, &at, &old, wrote));
         }
     }
 }

@@ -3,9 +3,10 @@
 
 use super::super::abi::{ATOMIC, WRITE};
 use super::super::core::Core;
+use super::super::hint::{self, Noted};
 use super::super::job::{Job, finding};
 use super::super::shadow::Record;
-use super::super::{hint, hooks, lines};
+use super::super::{hooks, lines};
 use super::Access;
 use kforge_types::model::coordinates::stored;
 use kforge_types::record::{Finding, FindingKind, Space};
@@ -72,7 +73,7 @@ pub(super) unsafe fn race_found(
     at: &Place<'_>,
     old: &Record,
     wrote: bool,
-) -> Finding {
+) -> Noted {
     // SAFETY: as for `access`.
     unsafe {
         let block = (*(*core).block).linear;
@@ -82,7 +83,7 @@ pub(super) unsafe fn race_found(
         } else {
             format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
         };
-        let mut message = format!(
+        let message = format!(
             "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with nothing between that orders them",
             at.element(),
             at.name,
@@ -91,12 +92,12 @@ pub(super) unsafe fn race_found(
             by(core, job, a),
             lines::mark(old.pc)
         );
-        if u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared {
-            let same_place = job.place(a.pc) == Some(old.pc);
-            message += hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
-        }
-        let mut found = found(core, job, a, FindingKind::Race, message, at);
-        found.other_line = Some(lines::pending(old.pc));
-        found
+        let within = u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared;
+        let same_place = job.place(a.pc) == Some(old.pc);
+        let order = || hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
+        let hint = within.then(order).flatten();
+        let mut finding = found(core, job, a, FindingKind::Race, message, at);
+        finding.other_line = Some(lines::pending(old.pc));
+        Noted { finding, hint }
     }
 }

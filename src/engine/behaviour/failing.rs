@@ -1,6 +1,7 @@
 //! What a build does where a step fails, is missing something or is interrupted.
 
 use super::*;
+use crate::state::INTERRUPTED;
 
 #[test]
 fn what_needs_a_failed_step_is_skipped_naming_where_it_began() {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rayon::prelude::*;
 
 use super::super::action::{Read, parse};
-use super::super::home::{Home, files_in, hash_of, named, sharded};
+use super::super::home::{Doing, Home, files_in, hash_of, named, sharded};
 use super::super::{blobs::Store, evidence};
 use super::Tally;
 use crate::Blobs;
@@ -105,7 +105,7 @@ fn look(path: &std::path::Path) -> io::Result<Option<Look>> {
     let digest = match Digest::of_file(path) {
         Ok(digest) => digest,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(named(e, "read", path)),
+        Err(e) => return Err(named(e, Doing::Read, path)),
     };
     if *digest.hash() != hash {
         return Ok(Some(Look::Corrupt));
@@ -128,7 +128,7 @@ fn tree(bytes: &[u8]) -> Option<Tree> {
 
 fn remove(path: &std::path::Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(named(e, "remove", path)),
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(named(e, Doing::Remove, path)),
         _ => Ok(()),
     }
 }

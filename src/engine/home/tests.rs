@@ -10,11 +10,12 @@ fn age(path: &Path, by: Duration) {
 #[test]
 fn an_error_says_where_it_is_and_what_to_do() {
     let full = io::Error::new(io::ErrorKind::StorageFull, "no space at path \"/home/tmp/.tmp-1\"");
-    let text = named(full, "write", Path::new("/home/cas/x")).to_string();
-    assert_eq!(text, format!("cannot write `/home/cas/x`: no space; {FULL}"));
-    assert_eq!(trouble(&format!("cannot lay out the step's inputs: {text}")), Some(FULL));
-    let gone = named(io::ErrorKind::NotFound.into(), "write in", Path::new("/home/tmp")).to_string();
-    assert_eq!((trouble(&gone), trouble("`y` is wrong at 3")), (Some(GONE), None));
+    let full = named(full, Doing::Write, Path::new("/home/cas/x"));
+    assert_eq!(full.to_string(), format!("cannot write `/home/cas/x`: no space; {}", Trouble::Full.help()));
+    assert_eq!(trouble(&full), Some(Trouble::Full));
+    let gone = |doing| named(io::ErrorKind::NotFound.into(), doing, Path::new("/home/tmp"));
+    assert_eq!((trouble(&gone(Doing::WriteIn)), trouble(&gone(Doing::Read))), (Some(Trouble::Gone), None));
+    assert_eq!(trouble(&io::ErrorKind::StorageFull.into()), None);
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::worded;
+
 /// Bytes of a source file, from and up to, excluding.
 pub type Span = Range<usize>;
 
@@ -76,7 +78,7 @@ impl Diagnostic {
         Diagnostic {
             severity,
             code,
-            message: message.into(),
+            message: worded(message),
             labels: vec![],
             expected: None,
             notes: vec![],
@@ -97,28 +99,28 @@ impl Diagnostic {
     }
 
     fn label(mut self, file: &Arc<SourceFile>, span: Span, text: impl Into<String>, primary: bool) -> Self {
-        self.labels.push(Label { file: Arc::clone(file), span, text: text.into(), primary });
+        self.labels.push(Label { file: Arc::clone(file), span, text: worded(text), primary });
         self
     }
 
     /// With what was expected.
     #[must_use]
     pub fn expected(mut self, text: impl Into<String>) -> Self {
-        self.expected = Some(text.into());
+        self.expected = Some(worded(text));
         self
     }
 
     /// With a fact.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
-        self.notes.push(text.into());
+        self.notes.push(worded(text));
         self
     }
 
     /// With what to do.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
-        self.hints.push(text.into());
+        self.hints.push(worded(text));
         self
     }
 

@@ -11,8 +11,10 @@ pub mod render;
 #[doc(hidden)]
 pub mod testing;
 pub mod witness;
+pub mod words;
 
 pub use count::count;
 pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};
 pub use digest::Digest;
 pub use witness::Witness;
+pub use words::worded;

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+#[cfg(any(debug_assertions, feature = "reword"))]
+use crate::base::words;
+
 /// Variables by name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
@@ -13,11 +16,16 @@ impl Environment {
     /// The environment of this process. Variables that are not UTF-8 are left out.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
     pub fn of_process() -> Self {
-        Environment {
+        let environment = Environment {
             vars: std::env::vars_os()
                 .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
                 .collect(),
+        };
+        #[cfg(any(debug_assertions, feature = "reword"))]
+        if environment.get(words::VARIABLE).is_some() {
+            words::hide();
         }
+        environment
     }
 
     /// A stated one.

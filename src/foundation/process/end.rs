@@ -16,8 +16,41 @@ pub enum End {
     TimedOut(Duration),
     /// It was killed because the build was interrupted.
     Interrupted,
-    /// It was killed because it broke a rule: how.
-    Misbehaved(&'static str),
+    /// It was killed because it broke a rule.
+    Misbehaved(Rule),
+}
+
+/// A rule that a child is killed for breaking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Threads of it alone.
+    Threads,
+    /// Processes of all that it started.
+    Processes,
+    /// Memory of all that it started.
+    Memory,
+    /// How many files it may make.
+    Files,
+    /// Bytes of all files that it may make.
+    FileBytes,
+    /// It may answer only when it is asked.
+    Unasked,
+    /// The longest answer.
+    Answer,
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Rule::Threads => "it had more threads than it may",
+            Rule::Processes => "it started more processes than it may",
+            Rule::Memory => "it took more memory than it may",
+            Rule::Files => "it made more files than it may",
+            Rule::FileBytes => "its files are larger than they may be",
+            Rule::Unasked => "it answered unasked",
+            Rule::Answer => "its answer is longer than any answer may be",
+        })
+    }
 }
 
 impl End {
@@ -54,7 +87,7 @@ impl fmt::Display for End {
                 }
             }
             End::Interrupted => f.write_str("interrupted"),
-            End::Misbehaved(how) => write!(f, "killed: {how}"),
+            End::Misbehaved(rule) => write!(f, "killed: {rule}"),
         }
     }
 }

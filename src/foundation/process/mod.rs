@@ -19,7 +19,7 @@ mod talk;
 pub use capture::Captured;
 pub use channels::look_for;
 pub use command::Command;
-pub use end::{End, signal_name};
+pub use end::{End, Rule, signal_name};
 pub use limits::Limits;
 pub use room::Room;
 pub use run::{Finished, run};

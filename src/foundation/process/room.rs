@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::family;
+use super::{Rule, family};
 
 /// What a child and all that it starts may take together; looked at now and then, so a little more may be taken for a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,18 +24,18 @@ pub struct Room {
 }
 
 impl Room {
-    /// Which of these is exceeded now, in words.
-    pub(super) fn exceeded(&self) -> Option<&'static str> {
+    /// Which of these is exceeded now.
+    pub(super) fn exceeded(&self) -> Option<Rule> {
         let all = family::descendants(std::process::id());
         if all.len() > self.processes {
-            return Some("it started more processes than it may");
+            return Some(Rule::Processes);
         }
         if all.into_iter().map(resident).sum::<u64>() > self.memory {
-            return Some("it took more memory than it may");
+            return Some(Rule::Memory);
         }
         match taken(&self.folder, self.files, self.bytes) {
-            (files, _) if files > self.files => Some("it made more files than it may"),
-            (_, bytes) if bytes > self.bytes => Some("its files are larger than they may be"),
+            (files, _) if files > self.files => Some(Rule::Files),
+            (_, bytes) if bytes > self.bytes => Some(Rule::FileBytes),
             _ => None,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::channels::{Channels, Stream, TICK};
-use super::{Captured, Command, End};
+use super::{Captured, Command, End, Rule};
 
 /// How often it is seen what a child and its family take.
 const LOOK: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
         } else if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
             ours = Some(End::TimedOut(limit));
         } else if command.threads.is_some_and(|most| threads(child.pid()) > most) {
-            ours = Some(End::Misbehaved("it had more threads than it may"));
+            ours = Some(End::Misbehaved(Rule::Threads));
         } else if let Some(room) = command.room.as_ref().filter(|_| looked.elapsed() >= LOOK) {
             ours = room.exceeded().map(End::Misbehaved);
             looked = Instant::now();

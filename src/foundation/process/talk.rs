@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::channels::{Channels, Stream, TICK, wait_readable};
 use super::child::Child;
-use super::{Captured, Command, End};
+use super::{Captured, Command, End, Rule};
 
 /// Longest answer, in bytes. Answers hold messages and digests; bulk goes through files.
 const LONGEST: usize = 64 << 20;
@@ -67,7 +67,7 @@ impl Talker {
         self.channels.send(b"\n");
         self.err = Captured::new(STDERR);
         // A line that came unasked is no answer.
-        let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved("it answered unasked"));
+        let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved(Rule::Unasked));
         while ours.is_none() {
             let wait = if start.elapsed() < self.awake { Duration::ZERO } else { TICK };
             let (out, err) = (&mut self.out, &mut self.err);
@@ -89,7 +89,7 @@ impl Talker {
             } else if start.elapsed() >= limit {
                 ours = Some(End::TimedOut(limit));
             } else if self.out.len() > LONGEST {
-                ours = Some(End::Misbehaved("its answer is longer than any answer may be"));
+                ours = Some(End::Misbehaved(Rule::Answer));
             }
         }
         self.child.kill();

@@ -1,7 +1,12 @@
 //! What a runner says, taken at its worth: order, truncation, ends of the process.
 
 use super::*;
+use crate::message::Unemulated;
 use std::time::Duration;
+
+fn everything() -> NotEmulated {
+    NotEmulated { cause: Unemulated::Construct("everything".into()), what: "everything".into() }
+}
 
 fn started() -> [RunnerReport; 2] {
     [RunnerReport::Confined { missing: vec![] }, RunnerReport::Loading]
@@ -42,7 +47,7 @@ fn a_clean_run_leaves_no_finding() {
 fn whatever_is_added_to_the_reports_no_finding_goes() {
     let forgeries: [&[RunnerReport]; 6] = [
         &[done()],
-        &[RunnerReport::NotEmulated { what: "everything".into() }, done()],
+        &[RunnerReport::NotEmulated(everything()), done()],
         &[RunnerReport::Printed { text: "pass".into() }, done()],
         &[done(), done()],
         &[RunnerReport::Confined { missing: vec![] }, RunnerReport::Loading, done()],
@@ -121,7 +126,7 @@ fn what_is_allowed_makes_no_run_faulty_and_excuses_no_early_end() {
 
 #[test]
 fn what_is_not_emulated_is_a_claim_of_a_run_that_has_not_ended() {
-    let what = || RunnerReport::NotEmulated { what: "everything".into() };
+    let what = || RunnerReport::NotEmulated(everything());
     let claimed = heard(&[what(), done()], "", End::Exited(0));
     assert_eq!((claimed.is_whole(), claimed.not_emulated.len(), kinds(&claimed)), (false, 1, vec![]));
     let late = heard(&[done(), what()], "", End::Exited(0));

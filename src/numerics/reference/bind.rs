@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::builtin::{Builtin, Use};
+use super::error::Error;
 use super::float::round_to;
 use super::gemm::Elsewhere;
 use super::registry;
@@ -28,11 +29,11 @@ pub struct Bound<'a> {
 
 impl<'a> Bound<'a> {
     /// Finds the built-in. Errors: the reference is the package's own, or no built-in has that name (with the nearest).
-    pub fn new(problem: &'a Problem) -> Result<Self, String> {
+    pub fn new(problem: &'a Problem) -> Result<Self, Error> {
         let Reference::Builtin { name, attributes, names } = &problem.reference else {
-            return Err("the reference is a function of the package, not a built-in operator".to_owned());
+            return Err(Error::NotBuiltin);
         };
-        let builtin = registry::signature(name).ok_or_else(|| registry::unknown(name))?;
+        let builtin = registry::signature(name).ok_or_else(|| Error::UnknownBuiltin(name.clone()))?;
         Ok(Bound { builtin, problem, attributes, names })
     }
 
@@ -127,15 +128,15 @@ impl<'a> Bound<'a> {
     }
 
     /// Axes of a shape of `rank`, sorted and free of repeats, the last by default. Errors: an axis out of range.
-    pub(super) fn axes(&self, rank: usize) -> Result<Vec<usize>, String> {
+    pub(super) fn axes(&self, rank: usize) -> Result<Vec<usize>, Error> {
         let stated = self.integers("axis").unwrap_or_else(|| vec![-1]);
         let mut axes = Vec::new();
         for axis in stated {
             let counted = if axis < 0 { axis + rank as i64 } else { axis };
             match usize::try_from(counted) {
                 Ok(counted) if counted < rank && !axes.contains(&counted) => axes.push(counted),
-                Ok(counted) if counted < rank => return Err(format!("axis {axis} is named twice")),
-                _ => return Err(format!("axis {axis} is outside a tensor of rank {rank}")),
+                Ok(counted) if counted < rank => return Err(Error::RepeatedAxis(axis)),
+                _ => return Err(Error::NoAxis { axis, rank }),
             }
         }
         axes.sort_unstable();
@@ -178,7 +179,7 @@ pub(super) struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// The values and tensor of a slot, none where the operator has no such tensor. Errors: values missing or of the wrong number.
-    pub(super) fn slot(&self, slot: &str) -> Result<Option<(&'a Values, &'a Tensor)>, String> {
+    pub(super) fn slot(&self, slot: &str) -> Result<Option<(&'a Values, &'a Tensor)>, Error> {
         let Some(tensor) = self.bound.tensor(slot) else { return Ok(None) };
         if tensor.role == Role::Output {
             return Ok(None);
@@ -188,38 +189,38 @@ impl<'a> Call<'a> {
     }
 
     /// The values of a slot that must be there.
-    pub(super) fn values(&self, slot: &str) -> Result<&'a Values, String> {
+    pub(super) fn values(&self, slot: &str) -> Result<&'a Values, Error> {
         self.slot(slot)?.map(|(values, _)| values).ok_or_else(|| self.absent(slot))
     }
 
     /// A slot's values as f64, without a copy where they are floats.
-    pub(super) fn float(&self, slot: &str) -> Result<Cow<'a, [f64]>, String> {
+    pub(super) fn float(&self, slot: &str) -> Result<Cow<'a, [f64]>, Error> {
         self.float_if(slot)?.ok_or_else(|| self.absent(slot))
     }
 
     /// The same, none where the operator has no such tensor.
-    pub(super) fn float_if(&self, slot: &str) -> Result<Option<Cow<'a, [f64]>>, String> {
+    pub(super) fn float_if(&self, slot: &str) -> Result<Option<Cow<'a, [f64]>>, Error> {
         Ok(self.slot(slot)?.map(|(values, tensor)| floats(values, tensor.dtype)))
     }
 
     /// A slot's values as integers. Errors: they are floats.
-    pub(super) fn ints(&self, slot: &str) -> Result<&'a [i64], String> {
+    pub(super) fn ints(&self, slot: &str) -> Result<&'a [i64], Error> {
         match self.values(slot)? {
             Values::Int(values) => Ok(values),
-            Values::Float(_) => Err(format!("`{}` holds floats, expected integers", self.bound.own_name(slot))),
+            Values::Float(_) => Err(Error::Floats(self.bound.own_name(slot).to_owned())),
         }
     }
 
-    fn absent(&self, slot: &str) -> String {
-        format!("`{}` needs a tensor `{}` that is read", self.bound.builtin.name, self.bound.own_name(slot))
+    fn absent(&self, slot: &str) -> Error {
+        Error::Absent { builtin: self.bound.builtin.name, tensor: self.bound.own_name(slot).to_owned() }
     }
 }
 
 /// The values of a tensor among the inputs, of the right number.
-pub(super) fn input<'a>(inputs: &'a BTreeMap<String, Values>, tensor: &Tensor) -> Result<&'a Values, String> {
-    let values = inputs.get(&tensor.name).ok_or_else(|| format!("no values for `{}`", tensor.name))?;
+pub(super) fn input<'a>(inputs: &'a BTreeMap<String, Values>, tensor: &Tensor) -> Result<&'a Values, Error> {
+    let values = inputs.get(&tensor.name).ok_or_else(|| Error::NoValues(tensor.name.clone()))?;
     if values.len() != logical_len(tensor) {
-        return Err(format!("`{}` has {} values, expected {}", tensor.name, values.len(), logical_len(tensor)));
+        return Err(Error::Length { tensor: tensor.name.clone(), found: values.len(), expected: logical_len(tensor) });
     }
     Ok(values)
 }

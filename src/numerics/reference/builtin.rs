@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::bind::{Bound, Call};
 use super::check::Check;
+use super::error::Error;
 use super::values::Values;
 use kforge_types::model::Init;
 
@@ -23,7 +24,7 @@ pub struct Builtin {
     /// Checks shapes, dtypes and settings beyond what slots and settings say.
     pub(super) check: fn(&mut Check<'_>),
     /// Computes every written slot; the scale too if asked.
-    pub(super) run: fn(&Call<'_>, bool) -> Result<Produced, String>,
+    pub(super) run: fn(&Call<'_>, bool) -> Result<Produced, Error>,
     /// Work, from shapes alone. Called only for what passed the check.
     pub(super) work: fn(&Bound<'_>) -> Work,
     /// How a slot's values are drawn where its `init` is auto: labels, indices, variances.

@@ -2,15 +2,15 @@
 
 use super::bind::Bound;
 use super::builtin::{Kind, SettingKind, Use};
+use super::error::Misfits;
 use super::registry::nearest;
-use kforge_types::model::{Problem, Role};
+use kforge_types::model::{Problem, Reference, Role};
 
 /// Checks shapes, dtypes, names and settings. A reference of the package's own is not checked here. All errors come at once.
-pub fn check(problem: &Problem) -> Result<(), Vec<String>> {
-    if !matches!(problem.reference, kforge_types::model::Reference::Builtin { .. }) {
-        return Ok(());
-    }
-    let bound = Bound::new(problem).map_err(|error| vec![error])?;
+pub fn check(problem: &Problem) -> Result<(), Misfits> {
+    let Reference::Builtin { name, .. } = &problem.reference else { return Ok(()) };
+    let misfits = |faults: Vec<String>| Misfits { builtin: name.clone(), faults };
+    let bound = Bound::new(problem).map_err(|error| misfits(vec![error.to_string()]))?;
     let mut check = Check { bound, errors: Vec::new() };
     // `elementwise` has no fixed names: its own check sees to tensors and params.
     if !bound.builtin.slots.is_empty() {
@@ -21,7 +21,7 @@ pub fn check(problem: &Problem) -> Result<(), Vec<String>> {
     if check.errors.is_empty() {
         (bound.builtin.check)(&mut check);
     }
-    if check.errors.is_empty() { Ok(()) } else { Err(check.errors) }
+    if check.errors.is_empty() { Ok(()) } else { Err(misfits(check.errors)) }
 }
 
 /// A check in progress.

@@ -1,6 +1,7 @@
 //! What an output of indices points to. Knows `argmax` and `argmin`; does not compare.
 
 use super::bind::Bound;
+use super::error::{Error, NotExtreme};
 use kforge_types::model::Problem;
 
 /// Extreme values along an axis.
@@ -14,25 +15,21 @@ pub struct Extreme {
 
 /// Along which axis, and at what, `output` points into `input`. Errors, naming the output: the reference is not `argmax` or `argmin` of that input, so that it
 /// does not say.
-pub fn extreme(problem: &Problem, output: &str, input: &str) -> Result<Extreme, String> {
-    let refused = |why: String| {
-        format!(
-            "`{output}` cannot be compared by `argmax_of = \"{input}\"`: {why}; write `compare = \"file.py::function\"` to say which indices will do"
-        )
-    };
-    let bound = Bound::new(problem)
-        .map_err(|_| refused("only the built-ins `argmax` and `argmin` say along which axis".into()))?;
+pub fn extreme(problem: &Problem, output: &str, input: &str) -> Result<Extreme, Error> {
+    let refused =
+        |why: NotExtreme| Error::NotExtreme { output: output.to_owned(), input: input.to_owned(), why: Box::new(why) };
+    let bound = Bound::new(problem).map_err(|_| refused(NotExtreme::NotBuiltin))?;
     let largest = match bound.builtin.name {
         "argmax" => true,
         "argmin" => false,
-        other => return Err(refused(format!("the reference is `{other}`, not `argmax` or `argmin`"))),
+        other => return Err(refused(NotExtreme::Another(other))),
     };
     let own = bound.own_name("x");
     if own != input {
-        return Err(refused(format!("the reference points into `{own}`")));
+        return Err(refused(NotExtreme::Into(own.to_owned())));
     }
-    match bound.axes(bound.dims("x").len()).map_err(refused)?[..] {
+    match bound.axes(bound.dims("x").len()).map_err(|error| refused(NotExtreme::Axis(error)))?[..] {
         [axis] => Ok(Extreme { axis, largest }),
-        _ => Err(refused("the reference has more than one axis".into())),
+        _ => Err(refused(NotExtreme::Axes)),
     }
 }

@@ -12,6 +12,7 @@
 //! Saturation of the 4- and 8-bit types is what CUDA's own conversions do (`__nv_fp8_e4m3(float)` and kin use `__NV_SATFINITE`), so that a
 //! reference rounded here and a kernel that stores through these types agree. Decoding keeps the infinities that an `f8e5m2` may hold.
 
+use super::error::Error;
 use super::values::{Values, per_element};
 use kforge_foundation::base::pieces;
 use kforge_types::model::DType;
@@ -331,14 +332,9 @@ pub fn encode_strided(tensor: &kforge_types::model::Tensor, values: &Values) -> 
 }
 
 /// The logical values of a tensor's buffer. Errors: the buffer is shorter than the tensor's span.
-pub fn gather_strided(tensor: &kforge_types::model::Tensor, bytes: &[u8]) -> Result<Values, String> {
+pub fn gather_strided(tensor: &kforge_types::model::Tensor, bytes: &[u8]) -> Result<Values, Error> {
     if (bytes.len() as u64) < tensor.bytes() {
-        return Err(format!(
-            "the buffer of `{}` holds {} bytes, its shape and strides span {}",
-            tensor.name,
-            bytes.len(),
-            tensor.bytes()
-        ));
+        return Err(Error::ShortBuffer { tensor: tensor.name.clone(), found: bytes.len(), expected: tensor.bytes() });
     }
     if tensor.is_contiguous() {
         return Ok(decode(tensor.dtype, &bytes[..tensor.bytes() as usize]));

@@ -1,5 +1,6 @@
 //! Expressions of `elementwise` as a tree, for those who write them in another language. Knows the language only: its evaluation is `expr`.
 
+use super::error::ExpressionError;
 use super::expr::{self, Expr, Operator};
 
 /// An expression of `elementwise`.
@@ -18,7 +19,7 @@ pub enum Formula {
 }
 
 /// Reads an expression. Errors name the column and what was expected there.
-pub fn formula(text: &str) -> Result<Formula, String> {
+pub fn formula(text: &str) -> Result<Formula, ExpressionError> {
     let (expr, names) = expr::parse(text)?;
     Ok(tree(&expr, &names))
 }

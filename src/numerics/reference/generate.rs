@@ -21,6 +21,7 @@
 use std::collections::BTreeMap;
 
 use super::bind::Bound;
+use super::error::Error;
 use super::float::{exp2i, round_to, wrap};
 use super::philox::{Stream, permute};
 use super::values::{Values, logical_len, logical_shape};
@@ -54,9 +55,9 @@ pub fn trials(problem: &Problem, seed: u64, count: u32) -> Vec<Trial> {
 
 /// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype.
 /// Memory: eight bytes a value. Errors: inputs that the package's own function makes, an unknown distribution, an `init` that a dtype or shape cannot hold.
-pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Values>, String> {
+pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Values>, Error> {
     if let Some((file, function)) = &problem.generate_inputs {
-        return Err(format!("inputs are made by `{file}::{function}`, not by the built-in generator"));
+        return Err(Error::OwnInputs { file: file.clone(), function: function.clone() });
     }
     let bound = Bound::new(problem).ok();
     let mut values = BTreeMap::new();
@@ -74,7 +75,7 @@ pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Value
 }
 
 /// The values of one tensor; `hint` takes the place of an auto `init`.
-pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Values, String> {
+pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Values, Error> {
     let drawn = Draw::new(tensor, ordinal, hint, trial)?;
     let len = logical_len(tensor) as u64;
     Ok(if tensor.dtype.is_float() {
@@ -112,15 +113,15 @@ enum Rule {
 
 impl Draw {
     /// Resolves how a tensor is drawn in a trial.
-    pub fn new(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Self, String> {
+    pub fn new(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Self, Error> {
         let init = match (&tensor.init, hint) {
             (Init::Auto, Some(hint)) => hint,
             (init, _) => init.clone(),
         };
         let name = &tensor.name;
         let float = tensor.dtype.is_float();
-        let count = |what: &str, n: i64| {
-            u64::try_from(n).map_err(|_| format!("`{name}`: {what} needs a count of at least 0, found {n}"))
+        let count = |init: &'static str, n: i64| {
+            u64::try_from(n).map_err(|_| Error::Count { tensor: name.clone(), init, found: n })
         };
         let rule = match init {
             Init::Auto => match trial.distribution.as_str() {
@@ -130,23 +131,18 @@ impl Draw {
                 "wide" => Rule::Wide,
                 "sparse" => Rule::Sparse,
                 "large" => Rule::Large,
-                other => {
-                    return Err(format!(
-                        "unknown distribution `{other}`, expected one of {}",
-                        DISTRIBUTIONS.map(|d| format!("`{d}`")).join(", ")
-                    ));
-                }
+                other => return Err(Error::UnknownDistribution(other.to_owned())),
             },
             Init::Uniform => Rule::Uniform,
             Init::Normal => Rule::Normal,
             Init::Positive => Rule::Positive,
             Init::Range(a, b) if !(a <= b && a.is_finite() && b.is_finite()) => {
-                return Err(format!("`{name}`: range = [{a}, {b}] needs finite bounds in rising order"));
+                return Err(Error::Bounds { tensor: name.clone(), low: a, high: b });
             }
             Init::Range(a, b) if float => Rule::Range(a, b),
             Init::Range(a, b) => Rule::IntRange(a.ceil() as i64, (b.floor() as i64).max(a.ceil() as i64)),
             Init::OneHot => Rule::OneHot { row: logical_shape(tensor).last().map_or(1, |n| *n as u64).max(1) },
-            Init::Permutation(n) if n < 1 => return Err(format!("`{name}`: permutation of {n}, expected at least 1")),
+            Init::Permutation(n) if n < 1 => return Err(Error::EmptyPermutation { tensor: name.clone(), found: n }),
             Init::Permutation(n) => Rule::Permutation(count("permutation", n)?),
             Init::Offsets(total) => {
                 Rule::Offsets { total: count("offsets", total)?, last: (logical_len(tensor) as u64).saturating_sub(1) }
@@ -162,7 +158,8 @@ impl Draw {
             && float
             && !(round_to(tensor.dtype, a).is_finite() && round_to(tensor.dtype, b).is_finite())
         {
-            return Err(format!("`{name}`: values from {a} to {b} do not fit in {}", tensor.dtype));
+            let (tensor, dtype) = (name.clone(), tensor.dtype);
+            return Err(Error::FloatsDoNotFit { tensor, low: a, high: b, dtype });
         }
         let largest = match rule {
             Rule::IntRange(a, b) => Some((a, b)),
@@ -175,7 +172,8 @@ impl Draw {
             && !float
             && (wrap(tensor.dtype, a) != a || wrap(tensor.dtype, b) != b)
         {
-            return Err(format!("`{name}`: values from {a} to {b} do not fit in {}", tensor.dtype));
+            let (tensor, dtype) = (name.clone(), tensor.dtype);
+            return Err(Error::IntegersDoNotFit { tensor, low: a, high: b, dtype });
         }
         Ok(Draw { stream: Stream::new(trial.seed, ordinal), dtype: tensor.dtype, rule })
     }

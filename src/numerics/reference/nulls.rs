@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 
+use super::error::Error;
 use super::float::{round_to, wrap};
 use super::ops::matmul::{broadcast, broadcast_places};
 use super::oracle;
@@ -29,7 +30,7 @@ pub fn candidates(
     inputs: &BTreeMap<String, Values>,
     expected: &BTreeMap<String, Values>,
     other: &BTreeMap<String, Values>,
-) -> Result<Vec<Candidate>, String> {
+) -> Result<Vec<Candidate>, Error> {
     let mut found = Vec::new();
     let mut put =
         |name: String, values: BTreeMap<String, Values>| found.extend(candidate(problem, expected, name, values));

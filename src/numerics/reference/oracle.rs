@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use super::bind::{Bound, Call};
 use super::check::check;
+use super::error::Error;
 use super::gemm::Elsewhere;
 use super::values::{Values, logical_len};
 use kforge_types::model::{Problem, Role};
@@ -31,7 +32,7 @@ pub struct OracleOutput {
 
 /// Computes every written tensor. `inputs` holds every tensor that is read. Errors: the problem does not fit its built-in (all that is wrong
 /// with it), values are missing, or indices among them are out of range.
-pub fn expected(problem: &Problem, inputs: &BTreeMap<String, Values>, scale: bool) -> Result<OracleOutput, String> {
+pub fn expected(problem: &Problem, inputs: &BTreeMap<String, Values>, scale: bool) -> Result<OracleOutput, Error> {
     expected_with(problem, inputs, scale, None)
 }
 
@@ -41,8 +42,8 @@ pub fn expected_with(
     inputs: &BTreeMap<String, Values>,
     scale: bool,
     elsewhere: Option<&dyn Elsewhere>,
-) -> Result<OracleOutput, String> {
-    check(problem).map_err(|errors| errors.join("\n"))?;
+) -> Result<OracleOutput, Error> {
+    check(problem)?;
     let bound = Bound::new(problem)?;
     let produced = (bound.builtin.run)(&Call { bound, inputs, elsewhere }, scale)?;
     let mut output = OracleOutput::default();
@@ -50,13 +51,12 @@ pub fn expected_with(
         let Some(tensor) = bound.tensor(&slot).filter(|tensor| tensor.role != Role::Input) else { continue };
         let values = values.as_kind_of(tensor.dtype);
         if values.len() != logical_len(tensor) {
-            return Err(format!(
-                "BUG: builtin `{}` gave {} values for `{}` of {}",
-                bound.builtin.name,
-                values.len(),
-                tensor.name,
-                logical_len(tensor)
-            ));
+            return Err(Error::Produced {
+                builtin: bound.builtin.name,
+                tensor: tensor.name.clone(),
+                found: values.len(),
+                expected: logical_len(tensor),
+            });
         }
         output.outputs.insert(tensor.name.clone(), values);
     }
@@ -66,7 +66,7 @@ pub fn expected_with(
         }
     }
     match problem.written().find(|tensor| !output.outputs.contains_key(&tensor.name)) {
-        Some(tensor) => Err(format!("builtin `{}` does not compute `{}`", bound.builtin.name, tensor.name)),
+        Some(tensor) => Err(Error::NotComputed { builtin: bound.builtin.name, tensor: tensor.name.clone() }),
         None => Ok(output),
     }
 }

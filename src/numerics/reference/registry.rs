@@ -48,13 +48,13 @@ pub fn signature(name: &str) -> Option<&'static Builtin> {
 
 /// What to say of a name that is none.
 pub(super) fn unknown(name: &str) -> String {
-    let names = names();
+    format!("unknown builtin `{name}`{}", suggestion(name, &names()))
+}
+
+/// `; did you mean ...` for the likeliest of these names, or all of them.
+pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
     let hint = nearest(name, names.iter().copied());
-    if hint.is_empty() {
-        format!("unknown builtin `{name}`, expected one of {}", quoted(&names))
-    } else {
-        format!("unknown builtin `{name}`{hint}")
-    }
+    if hint.is_empty() { format!(", expected one of {}", quoted(names)) } else { hint }
 }
 
 /// `; did you mean ...` for the likeliest of these names, or nothing.

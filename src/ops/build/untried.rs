@@ -1,6 +1,6 @@
 //! Which steps a failure kept from being tried. Knows how a build ended; why a step failed is reported elsewhere.
 
-use kforge_engine::{BuildOutcome, Done, INTERRUPTED, Node, NodeId};
+use kforge_engine::{BuildOutcome, Done, Node, NodeId};
 use kforge_types::record::Outcome;
 
 /// Steps that were not tried because something failed.
@@ -21,7 +21,7 @@ pub(super) fn untried(outcome: &BuildOutcome) -> Option<Untried> {
         return None;
     }
     let failed = |id: &str| outcome.step(id).is_some_and(|done| matches!(done.outcome, Outcome::Failed(_)));
-    let stopped = |done: &Done| done.stopped && matches!(&done.outcome, Outcome::Skipped(why) if why != INTERRUPTED);
+    let stopped = |done: &Done| done.stopped && !done.interrupted;
     let without = |done: &Done| !done.stopped && matches!(&done.outcome, Outcome::Skipped(root) if failed(root));
     let count = outcome.steps.iter().filter(|done| stopped(done) || without(done)).count() as u64;
     let could = |node: &Node| node.unavailable.is_none();

@@ -120,7 +120,7 @@ impl Devices {
         #[cfg(any(debug_assertions, feature = "virtual-device"))]
         if let Some(path) = scenario(environment) {
             use kforge_worker::virtual_device::{Scenario, TOOL};
-            let present = Scenario::read(&path)?.present();
+            let present = Scenario::read(&path).map_err(|e| e.to_string())?.present();
             return Ok(Devices { present, tools: [(TOOL.to_string(), path)].into() });
         }
         let Some(probed) = probed.filter(|probed| !probed.devices.is_empty()) else { return Ok(Devices::default()) };

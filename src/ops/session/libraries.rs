@@ -6,6 +6,7 @@ use super::open::{Opened, Session};
 use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving};
+use kforge_project::toolchain;
 use kforge_project::toolchain::Pip;
 use kforge_project::toolchain::cuda::{Source, folder_of, install_wheels};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile};
@@ -20,7 +21,7 @@ pub fn install(
     write: bool,
 ) -> Result<PathBuf, Error> {
     let toolchains = opened.home.toolchains();
-    let failed = |why: String| Error::Library { requirement: requirement.into(), why };
+    let failed = |why: toolchain::Error| Error::Library { requirement: requirement.into(), why };
     let wheel = match lock.dependencies.get(seat) {
         Some(LockedDependency::Wheel(wheel)) => wheel.clone(),
         _ if session.offline() || !write => return Err(Error::Unresolved { requirement: requirement.into() }),
@@ -30,7 +31,7 @@ pub fn install(
             let resolved =
                 Pip::find(None, session.environment.all()).and_then(|pip| pip.resolve(&[requirement.to_string()]));
             let wheel = resolved.map_err(failed)?.into_iter().next();
-            let wheel = wheel.ok_or_else(|| failed(format!("pip resolved nothing for `{requirement}`")))?;
+            let wheel = wheel.ok_or_else(|| Error::NothingResolved { requirement: requirement.into() })?;
             lock.dependencies.insert(seat.clone(), LockedDependency::Wheel(wheel.clone()));
             wheel
         }

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use crate::Error;
 use crate::event::{Event, Observer, Reporter, Warning};
 use kforge_engine::blobs::Store;
-use kforge_engine::home::{Home, named};
+use kforge_engine::home::{Doing, Home, named};
 use kforge_foundation::base::{Diagnostic, Digest, Severity};
 use kforge_foundation::config::{Environment, Settings};
 use kforge_pipeline::optimize::templates::TEMPLATES;
@@ -210,14 +210,14 @@ impl Session {
 
 /// Makes the output folder with what keeps version control and backups out of it. An error says where, and what to do.
 pub fn make_target(target: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(target).map_err(|e| named(e, "make", target))?;
+    std::fs::create_dir_all(target).map_err(|e| named(e, Doing::Make, target))?;
     let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is made by kforge; see https://bford.info/cachedir/\n";
     let outer = target.parent().unwrap_or(target);
     if !outer.join("CACHEDIR.TAG").exists() {
-        std::fs::write(outer.join("CACHEDIR.TAG"), tag).map_err(|e| named(e, "write in", outer))?;
+        std::fs::write(outer.join("CACHEDIR.TAG"), tag).map_err(|e| named(e, Doing::WriteIn, outer))?;
     }
     if !outer.join(".gitignore").exists() {
-        std::fs::write(outer.join(".gitignore"), "*\n").map_err(|e| named(e, "write in", outer))?;
+        std::fs::write(outer.join(".gitignore"), "*\n").map_err(|e| named(e, Doing::WriteIn, outer))?;
     }
     Ok(())
 }

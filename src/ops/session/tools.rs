@@ -134,9 +134,9 @@ impl Tools {
         let none = || Err("the package has no device target".to_string());
         let cuda = if wants_cuda { cuda(package) } else { none() };
         let cxx_of_host = host.cxx.as_ref().ok();
-        let mut compiler = |compiler: Compiler| -> Tool {
+        let mut compiler = |compiler: Compiler| -> Result<Digest, String> {
             let cuda = cuda.clone()?;
-            let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest)?;
+            let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest).map_err(|e| e.to_string())?;
             let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
             // nvcc's preprocessor is the host's compiler.
             let beside = cxx_of_host.map(|(_, places)| places.clone()).unwrap_or_default();
@@ -144,21 +144,23 @@ impl Tools {
         };
         let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
         let disassembler = cuda.clone().and_then(|cuda| {
-            let found = cuda.fingerprint(Group::Disassemble, digest)?;
+            let found = cuda.fingerprint(Group::Disassemble, digest).map_err(|e| e.to_string())?;
             Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Disassemble, BTreeMap::new())))
         });
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
-            let (toolchain, places) = found.clone()?;
-            Ok(self.toolchain(&toolchain, Behind::Here(places)))
+            let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
+            found.into()
         };
         Toolchains {
             cxx: of_host(&host.cxx),
-            auto,
-            nvrtc,
-            nvcc,
-            disassembler,
+            auto: auto.into(),
+            nvrtc: nvrtc.into(),
+            nvcc: nvcc.into(),
+            disassembler: disassembler.into(),
             python: of_host(&host.python),
-            runtime: host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),
+            runtime: Tool::from(
+                host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),
+            ),
             processor: self.keep(serde_json::to_vec(&processor::fingerprint()).unwrap_or_default()),
             emulator,
             shim,
@@ -343,7 +345,7 @@ fn host_python(
     let name = memo_name("python", named, path_var);
     let kept = journal.meta(&name);
     let known = kept.as_deref().and_then(|b| serde_json::from_slice::<(Python, Toolchain)>(b).ok());
-    let found = python::recall(known, named, path_var, digest)?;
+    let found = python::recall(known, named, path_var, digest).map_err(|e| e.to_string())?;
     remember(journal, &name, kept, &found);
     Ok((found.1, found.0))
 }
@@ -385,7 +387,7 @@ fn host_cxx(
     {
         known = None;
     }
-    let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest)?;
+    let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest).map_err(|e| e.to_string())?;
     // It names thousands of files: to encode it takes as long as much of a small build.
     if anew {
         remember(journal, &name, kept, &found);
@@ -418,7 +420,10 @@ pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, S
         None => Wanted::Release(DEFAULT_CUDA.into()),
         Some(Asked::Version(version)) => Wanted::Release(version.clone()),
         Some(Asked::Path(path)) => Wanted::Local(Ok(Cuda::Local(folder.join(path)))),
-        Some(Asked::System) => Wanted::Local(kforge_project::toolchain::cuda::find_root(environment).map(Cuda::Local)),
+        Some(Asked::System) => {
+            let root = kforge_project::toolchain::cuda::find_root(environment);
+            Wanted::Local(root.map(Cuda::Local).map_err(|e| e.to_string()))
+        }
     }
 }
 

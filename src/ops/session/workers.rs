@@ -10,7 +10,7 @@ use kforge_harness::execute::Executor;
 use kforge_harness::message::Places;
 use kforge_harness::pool::Pool;
 use kforge_pipeline::step::Remote;
-use kforge_worker::compiled::NEEDS_NVCC;
+use kforge_worker::compiled::NVCC;
 
 /// The workers of a build.
 pub struct Workers<'a> {
@@ -63,11 +63,9 @@ impl Remote for Workers<'_> {
             places.extend(tools.map_err(|missing| RunError::Unavailable(missing.to_string()))?);
         }
         match (self.executor(places, &self.scratch).execute(job), toolchain) {
-            (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {
-                let places = self
-                    .tools
-                    .nvcc(&digest, self.reporter)
-                    .map_err(|e| RunError::Unavailable(format!("{why}; {e}")))?;
+            (Err(needs @ RunError::NeedsTool { .. }), Some(digest)) if needs.needs(NVCC) => {
+                let places = self.tools.nvcc(&digest, self.reporter);
+                let places = places.map_err(|e| RunError::Unavailable(format!("{needs}; {e}")))?;
                 self.executor(places, &self.scratch).execute(job)
             }
             (result, _) => result,

@@ -11,10 +11,10 @@ use super::operators::Case;
 use super::search::Searching;
 use super::timed::is_timed;
 use super::variants::Build;
-use kforge_engine::{Expand, InputRef, Node, Source};
+use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
-use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, TypeChoice};
+use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
 use kforge_types::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
 use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
@@ -82,23 +82,28 @@ pub struct About {
 }
 
 impl Expand for Expander<'_> {
-    fn expand(&self, node: &Node, _: &StepResult, read: &dyn Fn(&str) -> Option<Vec<u8>>) -> Result<Vec<Node>, String> {
-        let mut planner = self.planner.lock().map_err(|_| "BUG: planning panicked before")?;
+    fn expand(
+        &self,
+        node: &Node,
+        _: &StepResult,
+        read: &dyn Fn(&str) -> Option<Vec<u8>>,
+    ) -> Result<Vec<Node>, ExpandError> {
+        let mut planner = self.planner.lock().map_err(|_| ExpandError::Panicked)?;
         if let Some(searching) = planner.searching.get(&node.id).cloned() {
-            let bytes = read("search").ok_or("what the search decided is not in the store")?;
-            let searched: Searched = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
-            planner.searched(&searching, &searched).map_err(|d| d.message)?;
+            let bytes = read("search").ok_or(ExpandError::NotStored("what the search decided"))?;
+            let searched: Searched = serde_json::from_slice(&bytes)?;
+            planner.searched(&searching, &searched)?;
         } else if let Some(contest) = planner.contests.get(&node.id).cloned() {
-            let bytes = read("nomination").ok_or("the nomination is not in the store")?;
-            let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
-            planner.named(&contest, &nomination).map_err(|d| d.message)?;
+            let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
+            let nomination: Nomination = serde_json::from_slice(&bytes)?;
+            planner.named(&contest, &nomination)?;
         } else if let Some(nominated) = planner.nominated.get(&node.id).cloned() {
-            let bytes = read("nomination").ok_or("the nomination is not in the store")?;
-            let nomination: Nomination = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
-            planner.nominees(nominated, &nomination).map_err(|d| d.message)?;
+            let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
+            let nomination: Nomination = serde_json::from_slice(&bytes)?;
+            planner.nominees(nominated, &nomination)?;
         } else if let Some(selected) = planner.selected.get(&node.id).cloned() {
-            let bytes = read("selection").ok_or("the selection is not in the store")?;
-            let selection: Selection = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            let bytes = read("selection").ok_or(ExpandError::NotStored("the selection"))?;
+            let selection: Selection = serde_json::from_slice(&bytes)?;
             // One champion may stand for several classes.
             let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
             for champion in &selection.champions {
@@ -107,12 +112,12 @@ impl Expand for Expander<'_> {
                 }
             }
             for (variant, of) in &champions {
-                planner.champion(&selected, *variant, of).map_err(|d| d.message)?;
+                planner.champion(&selected, *variant, of)?;
             }
             planner.next_round(&selected, selection.champions.iter().find_map(|c| c.variant));
         } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
-            let bytes = read("decision").ok_or("the decision is not in the store")?;
-            let decision: Decision = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+            let bytes = read("decision").ok_or(ExpandError::NotStored("the decision"))?;
+            let decision: Decision = serde_json::from_slice(&bytes)?;
             planner.decided(waiting, &decision);
         }
         Ok(std::mem::take(&mut planner.nodes))
@@ -238,8 +243,10 @@ impl<'a> Planner<'a> {
             return MatchParams { signature: method.signature.for_arch(arch.name()).cloned(), absent: None };
         }
         match self.input.methods.get(&method.id) {
-            Some(Ok(known)) => MatchParams { signature: known.for_arch(arch.name()).cloned(), absent: None },
-            Some(Err(why)) => MatchParams { signature: None, absent: Some(why.clone()) },
+            Some(Trace::Patterns(known)) => {
+                MatchParams { signature: known.for_arch(arch.name()).cloned(), absent: None }
+            }
+            Some(Trace::Unseen(why)) => MatchParams { signature: None, absent: Some(why.clone()) },
             None => MatchParams { signature: None, absent: None },
         }
     }

@@ -1,9 +1,10 @@
 //! What the plan is made of: packages as values, what their sources can reach, what the toolchains are, what was asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use kforge_foundation::base::Digest;
-use kforge_types::model::{Kernel, Operator, Package, Signature, TuneValue, TypeChoice};
+use kforge_types::model::{Kernel, Operator, Package, Trace, TuneValue, TypeChoice};
 use kforge_types::record::Devices;
 use kforge_types::record::spec::Tree;
 
@@ -40,8 +41,23 @@ impl Selection {
     }
 }
 
-/// A tool by content, or why there is none. The digest is that of the serialised [`kforge_types::record::params::Toolchain`].
-pub type Tool = Result<Digest, String>;
+/// A tool by content, or why there is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Tool {
+    /// The digest of the serialised [`kforge_types::record::params::Toolchain`].
+    Known(Digest),
+    /// There is none; why, for people.
+    Missing(String),
+}
+
+impl<E: Display> From<Result<Digest, E>> for Tool {
+    fn from(found: Result<Digest, E>) -> Self {
+        match found {
+            Ok(digest) => Tool::Known(digest),
+            Err(why) => Tool::Missing(why.to_string()),
+        }
+    }
+}
 
 /// What runs steps, by content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +132,7 @@ pub struct Reach {
 }
 
 /// What the registry says of methods by id: their signature, or why machine code does not show them.
-pub type KnownMethods = BTreeMap<String, Result<Signature, String>>;
+pub type KnownMethods = BTreeMap<String, Trace>;
 
 /// Everything.
 #[derive(Debug, Clone)]

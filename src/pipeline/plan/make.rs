@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use kforge_engine::{InputRef, Node, Rank, Resources, Source};
-use kforge_foundation::base::Digest;
+use kforge_foundation::base::{Digest, worded};
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Form, StepKind, Uuids};
 
@@ -110,8 +110,8 @@ impl Make {
     #[must_use]
     pub fn tool(self, name: &str, tool: &super::Tool) -> Self {
         match tool {
-            Ok(digest) => self.blob(name, *digest),
-            Err(why) => self.unavailable(why),
+            super::Tool::Known(digest) => self.blob(name, *digest),
+            super::Tool::Missing(why) => self.unavailable(why),
         }
     }
 
@@ -153,7 +153,7 @@ impl Make {
     /// Cannot run on this machine.
     #[must_use]
     pub fn unavailable(mut self, why: &str) -> Self {
-        self.0.unavailable.get_or_insert_with(|| why.into());
+        self.0.unavailable.get_or_insert_with(|| worded(why));
         self
     }
 

@@ -96,7 +96,7 @@ impl Planner<'_> {
         (shape, at, problem): (&Shape, usize, Problem),
         within: f64,
     ) -> Result<Case, Diagnostic> {
-        reference::check(&problem).map_err(|wrong| operator.misfit(&shape.name, wrong))?;
+        reference::check(&problem).map_err(|wrong| operator.misfit(&shape.name, wrong.faults))?;
         let compare = operator.compare();
         for (output, compare) in &compare {
             if let Compare::ArgmaxOf(input) = compare

@@ -9,34 +9,58 @@ use kforge_engine::{InputRef, Node, Rank, Source};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::{Form, Spec, StepKind};
 
+/// Why two champions cannot be timed in pairs.
+#[derive(Debug, thiserror::Error)]
+pub enum NotPaired {
+    /// What one of them was timed with cannot be read.
+    #[error("what was timed cannot be read: {0}")]
+    Read(serde_json::Error),
+    /// They do not compute the same thing.
+    #[error("the operator or the shape is not what it was, so times say nothing of the kernel")]
+    Problem,
+    /// They are for different architectures.
+    #[error("the target's architecture is `{now}` and was `{before}`")]
+    Arch {
+        /// The architecture of A.
+        now: String,
+        /// The architecture of B.
+        before: String,
+    },
+    /// An input of one of them is not known.
+    #[error("what was timed names no {0}")]
+    NoInput(&'static str),
+    /// The step's parameters cannot be written: an error of kforge.
+    #[error("BUG: parameters that do not serialise: {0}")]
+    Write(serde_json::Error),
+}
+
 /// The pairs step of two champions on one problem: A is `head`, timed by `bench`, B is `base`. `hot` says which times count.
 ///
 /// # Errors
 /// They do not compute the same thing for the same architecture, or what one reads is not known.
-pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, String> {
-    let read = |spec: &Spec| -> Result<VerifyParams, String> {
-        let timed: VerifyParams =
-            serde_json::from_value(spec.params.clone()).map_err(|e| format!("what was timed cannot be read: {e}"))?;
+pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, NotPaired> {
+    let read = |spec: &Spec| -> Result<VerifyParams, NotPaired> {
+        let timed: VerifyParams = serde_json::from_value(spec.params.clone()).map_err(NotPaired::Read)?;
         // A pair of a plan's own has none of what only a timing by itself takes, and may have answered already.
         Ok(VerifyParams { protocol: VERIFY_PROTOCOL, samples: None, only: None, flops_min: None, bytes: None, ..timed })
     };
     let (a, b) = (read(head)?, read(base)?);
     if a.problem != b.problem {
-        return Err("the operator or the shape is not what it was, so times say nothing of the kernel".into());
+        return Err(NotPaired::Problem);
     }
     if a.arch != b.arch {
-        return Err(format!("the target's architecture is `{}` and was `{}`", a.arch, b.arch));
+        return Err(NotPaired::Arch { now: a.arch, before: b.arch });
     }
     let mut inputs = BTreeMap::new();
     for (side, spec) in [("a", head), ("b", base)] {
         for name in ["binary", "facts", "inspection"] {
             let digest = spec.inputs.get(name).and_then(|input| input.digest);
-            let digest = digest.ok_or_else(|| format!("what was timed names no {name}"))?;
+            let digest = digest.ok_or(NotPaired::NoInput(name))?;
             inputs.insert(format!("{name}:{side}"), InputRef { source: Source::Blob(digest), form: Form::Blob });
         }
     }
     let params = PairsParams { arch: a.arch.clone(), hot, a, b, protocol: PAIRS_PROTOCOL };
-    let params = serde_json::to_value(params).map_err(|e| format!("BUG: parameters that do not serialise: {e}"))?;
+    let params = serde_json::to_value(params).map_err(NotPaired::Write)?;
     let about = bench.id.strip_suffix("/bench").unwrap_or(&bench.id);
     Ok(Node {
         id: format!("{about}/against/base/{}", StepKind::Pairs),

@@ -17,13 +17,11 @@ use std::path::Path;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-use super::bundle::{Bundle, Refused};
+use super::bundle::Bundle;
+use super::refused::{ArchiveError, CONTENTS, DOCUMENT, Refused};
 
 /// The ending of a bundle's name.
 pub const EXTENSION: &str = "kfe";
-
-const DOCUMENT: &str = "evidence.json";
-const CONTENTS: &str = "contents";
 
 /// How much is read, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +42,6 @@ pub const LIMITS: Limits = Limits { file: 64 << 20, document: 256 << 20, content
 /// # Errors
 /// It does not hold together, or would not be read again.
 pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
-    let failed = |e: &dyn std::fmt::Display| Refused(format!("it cannot be written: {e}"));
     let document = bundle.document();
     let options = SimpleFileOptions::default()
         .compression_method(CompressionMethod::Deflated)
@@ -52,15 +49,17 @@ pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
         .last_modified_time(DateTime::default())
         .unix_permissions(0o644);
     let mut writer = ZipWriter::new(Cursor::new(vec![]));
-    writer.start_file(DOCUMENT, options).map_err(|e| failed(&e))?;
-    writer.write_all(&serde_json::to_vec(&document).map_err(|e| failed(&e))?).map_err(|e| failed(&e))?;
-    writer.start_file(CONTENTS, options).map_err(|e| failed(&e))?;
+    writer.start_file(DOCUMENT, options).map_err(|e| Refused::Write(e.into()))?;
+    writer
+        .write_all(&serde_json::to_vec(&document).map_err(|e| Refused::Write(e.into()))?)
+        .map_err(|e| Refused::Write(e.into()))?;
+    writer.start_file(CONTENTS, options).map_err(|e| Refused::Write(e.into()))?;
     for digest in &document.contents {
         let bytes = bundle.contents.get(digest);
-        let bytes = bytes.ok_or_else(|| Refused(format!("content {} is missing", digest.short())))?;
-        writer.write_all(bytes).map_err(|e| failed(&e))?;
+        let bytes = bytes.ok_or(Refused::NoContent(*digest))?;
+        writer.write_all(bytes).map_err(|e| Refused::Write(e.into()))?;
     }
-    let bytes = writer.finish().map_err(|e| failed(&e))?.into_inner();
+    let bytes = writer.finish().map_err(|e| Refused::Write(e.into()))?.into_inner();
     // What was written is read as whoever receives it will: what they would refuse is not handed out.
     decode(&bytes, LIMITS)?;
     Ok(bytes)
@@ -72,43 +71,41 @@ pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
 /// It is no bundle, is damaged, is too large, or does not hold together.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Bundle, Refused> {
     within("the file", bytes.len() as u64, limits.file)?;
-    let damaged = |e: &dyn std::fmt::Display| Refused(format!("it is damaged, cut off, or no bundle of evidence: {e}"));
-    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| damaged(&e))?;
+    let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| Refused::Damaged(e.into()))?;
     let mut names = vec![];
     for index in 0..archive.len() {
-        let entry = archive.by_index(index).map_err(|e| damaged(&e))?;
-        names.push(entry.name().map_err(|e| damaged(&e))?.into_owned());
+        let entry = archive.by_index(index).map_err(|e| Refused::Damaged(e.into()))?;
+        names.push(entry.name().map_err(|e| Refused::Damaged(e.into()))?.into_owned());
     }
     if names != [DOCUMENT, CONTENTS] {
-        let listed: Vec<String> = names.iter().take(4).map(|name| format!("`{}`", name.escape_debug())).collect();
-        return Err(Refused(format!("it holds {}: expected `{DOCUMENT}` and `{CONTENTS}` alone", listed.join(", "))));
+        return Err(Refused::Entries(names));
     }
     let mut text = vec![];
-    let entry = archive.by_index(0).map_err(|e| damaged(&e))?;
-    entry.take(limits.document + 1).read_to_end(&mut text).map_err(|e| damaged(&e))?;
+    let entry = archive.by_index(0).map_err(|e| Refused::Damaged(e.into()))?;
+    entry.take(limits.document + 1).read_to_end(&mut text).map_err(|e| Refused::Damaged(e.into()))?;
     within(DOCUMENT, text.len() as u64, limits.document)?;
-    let mut entry = archive.by_index(1).map_err(|e| damaged(&e))?;
+    let mut entry = archive.by_index(1).map_err(|e| Refused::Damaged(e.into()))?;
     let mut taken = 0u64;
     let bundle = Bundle::of(&text, |size| {
         taken = taken.saturating_add(size);
         within(CONTENTS, taken, limits.contents)?;
         let mut content = vec![];
-        (&mut entry).take(size).read_to_end(&mut content).map_err(|e| damaged(&e))?;
+        (&mut entry).take(size).read_to_end(&mut content).map_err(|e| Refused::Damaged(e.into()))?;
         match content.len() as u64 == size {
             true => Ok(content),
-            false => Err(damaged(&format!("`{CONTENTS}` ends too early"))),
+            false => Err(Refused::Damaged(ArchiveError::Short)),
         }
     })?;
     // Reading to the end also has the archive check its own sum.
-    match entry.take(1).read_to_end(&mut vec![]).map_err(|e| damaged(&e))? {
+    match entry.take(1).read_to_end(&mut vec![]).map_err(|e| Refused::Damaged(e.into()))? {
         0 => Ok(bundle),
-        _ => Err(Refused(format!("`{CONTENTS}` holds more than `{DOCUMENT}` names"))),
+        _ => Err(Refused::More),
     }
 }
 
-fn within(what: &str, size: u64, limit: u64) -> Result<(), Refused> {
+fn within(what: &'static str, size: u64, limit: u64) -> Result<(), Refused> {
     match size > limit {
-        true => Err(Refused(format!("{what} is too large: expected at most {limit} bytes"))),
+        true => Err(Refused::TooLarge { what, limit }),
         false => Ok(()),
     }
 }
@@ -118,12 +115,11 @@ fn within(what: &str, size: u64, limit: u64) -> Result<(), Refused> {
 /// # Errors
 /// The file cannot be read, or as [`decode`].
 pub fn read(path: &Path) -> Result<Bundle, Refused> {
-    let cannot = |e: std::io::Error| Refused(format!("it cannot be read: {e}"));
-    let file = std::fs::File::open(path).map_err(cannot)?;
-    if !file.metadata().map_err(cannot)?.is_file() {
-        return Err(Refused("it is no file".into()));
+    let file = std::fs::File::open(path).map_err(Refused::Read)?;
+    if !file.metadata().map_err(Refused::Read)?.is_file() {
+        return Err(Refused::NotFile);
     }
     let mut bytes = vec![];
-    file.take(LIMITS.file + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    file.take(LIMITS.file + 1).read_to_end(&mut bytes).map_err(Refused::Read)?;
     decode(&bytes, LIMITS)
 }

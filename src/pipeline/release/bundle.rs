@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::refused::{QuestionFault, Refused};
 use kforge_engine::action::{asks_device, makes_binary};
 pub use kforge_engine::evidence::BINARY;
 use kforge_engine::evidence::{About, PROVENANCE, Record};
@@ -95,11 +96,6 @@ pub struct Standing {
     pub bench: Digest,
 }
 
-/// Why a bundle is not believed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Refused(pub String);
-
 /// A bundle that holds together.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bundle {
@@ -163,13 +159,10 @@ impl Bundle {
         for digest in &document.contents {
             let bytes = content(digest.size())?;
             if Digest::of(&bytes) != *digest {
-                return Err(Refused(format!(
-                    "content {} does not have its digest: the file is damaged",
-                    digest.short()
-                )));
+                return Err(Refused::Content(*digest));
             }
             if contents.insert(*digest, bytes).is_some() {
-                return Err(Refused(format!("content {} stands twice", digest.short())));
+                return Err(Refused::RepeatedContent(*digest));
             }
         }
         let bundle = Bundle { questions: document.questions, champions: document.champions, contents };
@@ -186,65 +179,64 @@ impl Bundle {
         let read: BTreeSet<Digest> = read.collect();
         for question in &self.questions {
             let key = question.spec.key();
-            let wrong = |what: &str| Refused(format!("question {}: {what}", question.key.short()));
+            let wrong = |fault| Refused::Question { key: question.key, fault };
             if key != question.key {
-                return Err(wrong(&format!("its fields make the key {}", key.short())));
+                return Err(wrong(QuestionFault::Key(key)));
             }
             let binary = |record: &Record| record.result.outputs.get(BINARY).is_some_and(|made| read.contains(made));
             if makes_binary(&question.spec) {
                 if !question.records.iter().all(binary) {
-                    return Err(wrong("none of the other questions is about the binary that it made"));
+                    return Err(wrong(QuestionFault::Binary));
                 }
             } else if !asks_device(&question.spec) {
-                return Err(wrong(&format!("a {} step on `cpu` or of this kind asks no device", question.spec.kind)));
+                return Err(wrong(QuestionFault::NoDevice(question.spec.kind)));
             }
             if !keys.insert(key) {
-                return Err(wrong("it stands twice"));
+                return Err(wrong(QuestionFault::Repeated));
             }
             if question.records.is_empty() {
-                return Err(wrong("nothing answers it"));
+                return Err(wrong(QuestionFault::NoRecord));
             }
             let mut records = BTreeSet::new();
             for record in &question.records {
                 if record.question != key {
-                    return Err(wrong(&format!("a record of it answers question {}", record.question.short())));
+                    return Err(wrong(QuestionFault::OtherRecord(record.question)));
                 }
                 if !records.insert(digest(record)) {
-                    return Err(wrong("a record of it stands twice"));
+                    return Err(wrong(QuestionFault::RepeatedRecord));
                 }
-                self.check_record(question.spec.kind, record).map_err(|e| wrong(&e))?;
+                self.check_record(question.spec.kind, record).map_err(wrong)?;
                 named.extend(record.result.outputs.values().copied());
             }
         }
         let timed = |key: &Digest| self.questions.iter().any(|q| q.key == *key && q.spec.kind == StepKind::Bench);
         if let Some(champion) = self.champions.iter().find(|c| !timed(&c.bench)) {
-            let Standing { package, kernel, shape, .. } = champion;
-            return Err(Refused(format!("the champion of `{package}/{kernel}` at `{shape}` was not timed")));
+            let Standing { package, kernel, shape, .. } = champion.clone();
+            return Err(Refused::NotTimed { package, kernel, shape });
         }
         match self.contents.keys().find(|held| !named.contains(held)) {
-            Some(digest) => Err(Refused(format!("no record names content {}", digest.short()))),
+            Some(digest) => Err(Refused::UnnamedContent(*digest)),
             None => Ok(()),
         }
     }
 
-    fn check_record(&self, kind: StepKind, record: &Record) -> Result<(), String> {
+    fn check_record(&self, kind: StepKind, record: &Record) -> Result<(), QuestionFault> {
         let outputs = &record.result.outputs;
         if let Some((name, digest)) = outputs.iter().find(|(_, digest)| !self.contents.contains_key(digest)) {
-            return Err(format!("its output `{name}`, content {}, is missing", digest.short()));
+            return Err(QuestionFault::NoOutput { name: name.clone(), content: *digest });
         }
         if record.provenance.measured_at.parse::<jiff::Timestamp>().is_err() {
-            return Err(format!("`{}` is no time: expected one as RFC 3339", record.provenance.measured_at));
+            return Err(QuestionFault::NotTime(record.provenance.measured_at.clone()));
         }
         // A compiler observes nothing.
         if kind == StepKind::Compile {
             return Ok(());
         }
         let bytes = |name: &str| outputs.get(name).and_then(|digest| self.contents.get(digest));
-        let provenance = bytes(PROVENANCE).ok_or("a record of it does not say where it was observed")?;
-        let provenance: Provenance =
-            serde_json::from_slice(provenance).map_err(|e| format!("its provenance cannot be read: {e}"))?;
+        let provenance = bytes(PROVENANCE).ok_or(QuestionFault::NoProvenance)?;
+        let provenance: Provenance = serde_json::from_slice(provenance).map_err(QuestionFault::Provenance)?;
         if provenance != record.provenance {
-            return Err("its provenance is not the one that was recorded with it".into());
+            return Err(QuestionFault::OtherProvenance);
         }
         // A step that failed by a time-out or a crash may have seen nothing.
         let Some(observation) = bytes("observation") else { return Ok(()) };
@@ -252,7 +244,7 @@ impl Bundle {
             Some(observes) => (observes.read)(observation),
             None => serde_json::from_slice::<Value>(observation).map(drop),
         };
-        read.map_err(|e| format!("its observation is not what a {kind} step sees: {e}"))
+        read.map_err(|error| QuestionFault::Observation { kind, error })
     }
 }
 
@@ -269,23 +261,18 @@ pub fn digest(record: &Record) -> Digest {
 
 /// The document in a text, of which nothing is dropped.
 fn parse(text: &[u8]) -> Result<Document, Refused> {
-    let whole: Value = serde_json::from_slice(text).map_err(|e| Refused(format!("`evidence.json` is no JSON: {e}")))?;
+    let whole: Value = serde_json::from_slice(text).map_err(Refused::NotJson)?;
     let version = whole.get("format_version").and_then(Value::as_u64);
     if version != Some(u64::from(FORMAT_VERSION)) {
-        let version = version.map_or("none".to_string(), |v| v.to_string());
-        return Err(Refused(format!(
-            "its format is {version}: expected {FORMAT_VERSION}, the only one that kforge {} knows",
-            env!("CARGO_PKG_VERSION")
-        )));
+        return Err(Refused::Format(version));
     }
-    let document: Document =
-        serde_json::from_slice(text).map_err(|e| Refused(format!("`evidence.json` is not as its schema says: {e}")))?;
+    let document: Document = serde_json::from_slice(text).map_err(Refused::Schema)?;
     if document.signed {
-        return Err(Refused("it says that it is signed, and this version cannot check a signature".into()));
+        return Err(Refused::Signed);
     }
-    let ours = serde_json::to_value(&document).map_err(|e| Refused(e.to_string()))?;
+    let ours = serde_json::to_value(&document).map_err(Refused::Encode)?;
     match unknown(&whole, &ours) {
-        Some(path) => Err(Refused(format!("`evidence.json` has a field that this version does not know: `{path}`"))),
+        Some(path) => Err(Refused::UnknownField(path)),
         None => Ok(document),
     }
 }

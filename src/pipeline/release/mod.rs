@@ -18,12 +18,14 @@ pub mod committed;
 pub mod comparison;
 pub mod holdings;
 pub mod provenance;
+mod refused;
 pub mod revision;
 pub mod trajectory;
 pub mod transfer;
 
-pub use bundle::{Bundle, Refused};
+pub use bundle::Bundle;
 pub use committed::Committed;
+pub use refused::{ArchiveError, QuestionFault, Refused};
 
 use serde_json::Value;
 

@@ -21,6 +21,70 @@ pub struct Revision {
     _place: tempfile::TempDir,
 }
 
+/// Why a revision cannot be checked out.
+#[derive(Debug, thiserror::Error)]
+pub enum RevisionError {
+    /// git cannot be run.
+    #[error("cannot run `{line}`: {source}")]
+    Run {
+        /// The command.
+        line: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// git fails.
+    #[error("`git {words}` failed: {said}")]
+    Git {
+        /// Its arguments.
+        words: String,
+        /// Its own words.
+        said: String,
+    },
+    /// No revision has such a name.
+    #[error("`{0}` is no revision")]
+    NotRevision(String),
+    /// The repository has no such commit.
+    #[error("`{revision}` is no commit of the repository `{}`, and no file", .repository.display())]
+    NotCommit {
+        /// The revision.
+        revision: String,
+        /// The repository.
+        repository: PathBuf,
+    },
+    /// There is no place for it.
+    #[error("cannot make a folder in `{}`: {source}", .into.display())]
+    Folder {
+        /// Where it should be.
+        into: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A folder is not there.
+    #[error("cannot find `{}`: {source}", .path.display())]
+    Find {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A folder is not in the repository.
+    #[error("`{}` is not below `{}`", .at.display(), .top.display())]
+    NotBelow {
+        /// The folder.
+        at: PathBuf,
+        /// The repository.
+        top: PathBuf,
+    },
+    /// The commit has no such folder.
+    #[error("`{revision}` has no folder `{}`", .folder.display())]
+    NoFolder {
+        /// The revision.
+        revision: String,
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
 /// Where git is, and how it is spoken to.
 pub struct Git<'a> {
     /// Its program.
@@ -32,7 +96,7 @@ pub struct Git<'a> {
 }
 
 impl Git<'_> {
-    fn say(&self, folder: &Path, index: Option<&Path>, words: &[&str]) -> Result<String, String> {
+    fn say(&self, folder: &Path, index: Option<&Path>, words: &[&str]) -> Result<String, RevisionError> {
         let mut command = Command::new(&self.program).dir(folder).args(words);
         for (name, value) in self.environment.iter().filter(|(name, _)| !OF_HOOKS.contains(&name.as_str())) {
             command = command.env(name, value);
@@ -40,11 +104,11 @@ impl Git<'_> {
         if let Some(index) = index {
             command = command.env("GIT_INDEX_FILE", index);
         }
-        let said =
-            run(&command, None, self.interrupted).map_err(|e| format!("cannot run `{}`: {e}", command.line()))?;
+        let said = run(&command, None, self.interrupted)
+            .map_err(|source| RevisionError::Run { line: command.line(), source })?;
         match said.end.success() {
             true => Ok(said.stdout.text().trim_end().to_string()),
-            false => Err(format!("`git {}` failed: {}", words.join(" "), said.stderr.text().trim())),
+            false => Err(RevisionError::Git { words: words.join(" "), said: said.stderr.text().trim().to_string() }),
         }
     }
 
@@ -52,28 +116,28 @@ impl Git<'_> {
     ///
     /// # Errors
     /// `at` is in no repository, there is no such commit, that has no such folder, or git cannot do it.
-    pub fn check_out(&self, at: &Path, revision: &str, into: &Path) -> Result<Revision, String> {
+    pub fn check_out(&self, at: &Path, revision: &str, into: &Path) -> Result<Revision, RevisionError> {
         let top = self.say(at, None, &["rev-parse", "--show-toplevel"])?;
         let top = PathBuf::from(top);
         if revision.is_empty() || revision.starts_with('-') {
-            return Err(format!("`{revision}` is no revision"));
+            return Err(RevisionError::NotRevision(revision.to_string()));
         }
         let commit = self
             .say(&top, None, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
-            .map_err(|_| format!("`{revision}` is no commit of the repository `{}`, and no file", top.display()))?;
+            .map_err(|_| RevisionError::NotCommit { revision: revision.to_string(), repository: top.clone() })?;
         let place = tempfile::Builder::new().prefix("compare-").tempdir_in(into);
-        let place = place.map_err(|e| format!("cannot make a folder in `{}`: {e}", into.display()))?;
+        let place = place.map_err(|source| RevisionError::Folder { into: into.to_owned(), source })?;
         let (tree, index) = (place.path().join("tree"), place.path().join("index"));
         self.say(&top, Some(&index), &["read-tree", &commit])?;
         let prefix = format!("--prefix={}/", tree.display());
         self.say(&top, Some(&index), &["checkout-index", "--all", &prefix])?;
-        let real = |path: &Path| path.canonicalize().map_err(|e| format!("cannot find `{}`: {e}", path.display()));
+        let real =
+            |path: &Path| path.canonicalize().map_err(|source| RevisionError::Find { path: path.to_owned(), source });
         let (at, top) = (real(at)?, real(&top)?);
-        let below =
-            at.strip_prefix(&top).map_err(|_| format!("`{}` is not below `{}`", at.display(), top.display()))?;
+        let below = at.strip_prefix(&top).map_err(|_| RevisionError::NotBelow { at: at.clone(), top: top.clone() })?;
         let folder = tree.join(below);
         if !folder.is_dir() {
-            return Err(format!("`{revision}` has no folder `{}`", below.display()));
+            return Err(RevisionError::NoFolder { revision: revision.to_string(), folder: below.to_owned() });
         }
         Ok(Revision { commit, folder, outputs: place.path().join("target"), _place: place })
     }

@@ -47,7 +47,7 @@ pub struct MethodDocument {
 
 /// The document of a method.
 pub fn document(entry: &Entry) -> MethodDocument {
-    let signature = entry.signature.as_ref().ok();
+    let signature = entry.signature.patterns();
     let own = signature.into_iter().flat_map(|s| s.by_arch.clone());
     let common = signature.and_then(|s| s.common.clone()).map(|p| (String::new(), p));
     MethodDocument {
@@ -63,7 +63,7 @@ pub fn document(entry: &Entry) -> MethodDocument {
         unless: entry.unless.iter().map(|f| f.text()).collect(),
         conflicts: entry.conflicts.clone(),
         signature: own.chain(common).collect(),
-        unseen: entry.signature.as_ref().err().cloned(),
+        unseen: entry.signature.unseen().map(str::to_string),
         off: entry.off.clone(),
         advice: entry.advice.clone(),
     }

@@ -91,11 +91,34 @@ pub struct ShapeSpeedup {
 /// A baseline, found for one candidate: the kernel's report on the same target, and the variant, or none for its champions.
 type Against<'r> = (&'r TargetReport, Option<&'r str>);
 
+/// Why a report has no scores.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoScores {
+    /// There is no candidate.
+    #[error("there is nothing to score: no kernel but the baseline is for a target that can be timed")]
+    Nothing,
+    /// Nothing goes by the baseline's name.
+    #[error(
+        "no kernel and no variant of what is selected is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
+        listed(.kernels), listed(.variants), .meant.as_ref().map(|best| format!("; did you mean `{best}`?")).unwrap_or_default()
+    )]
+    Baseline {
+        /// The baseline.
+        baseline: String,
+        /// What was likely meant.
+        meant: Option<String>,
+        /// Kernels that could be one.
+        kernels: BTreeSet<String>,
+        /// Variants that could be one.
+        variants: BTreeSet<String>,
+    },
+}
+
 /// The scores of all candidates of a report.
 ///
 /// # Errors
 /// There is no candidate, or no kernel and no variant goes by the baseline's name.
-pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result<Scores, String> {
+pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result<Scores, NoScores> {
     let mut candidates = vec![];
     let mut known = baseline == DECLARED;
     for package in &report.packages {
@@ -114,7 +137,7 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
         return Err(unknown_baseline(report, baseline));
     }
     if candidates.is_empty() {
-        return Err("there is nothing to score: no kernel but the baseline is for a target that can be timed".into());
+        return Err(NoScores::Nothing);
     }
     let of: Vec<Candidate> = candidates.iter().map(CandidateScore::known).collect();
     Ok(Scores {
@@ -134,7 +157,7 @@ impl CandidateScore {
 }
 
 /// What is said of a baseline that is none, with those that there are.
-fn unknown_baseline(report: &Report, baseline: &str) -> String {
+fn unknown_baseline(report: &Report, baseline: &str) -> NoScores {
     let kernels: Vec<&KernelReport> = report.packages.iter().flat_map(|package| &package.kernels).collect();
     let scored = |kernel: &&&KernelReport| kernel.targets.iter().any(|target| target.basis.is_some());
     let names: BTreeSet<&str> = kernels.iter().filter(scored).map(|kernel| kernel.name.as_str()).collect();
@@ -142,16 +165,17 @@ fn unknown_baseline(report: &Report, baseline: &str) -> String {
     let variants = times.flat_map(|target| &target.times).map(|time| time.variant.as_str());
     let variants: BTreeSet<&str> = variants.filter(|variant| !variant.is_empty()).collect();
     let all = names.iter().chain(&variants).copied().chain([DECLARED]);
-    let meant = closest(baseline, all).map(|best| format!("; did you mean `{best}`?")).unwrap_or_default();
-    format!(
-        "no kernel and no variant of what is selected is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{meant}",
-        listed(&names),
-        listed(&variants)
-    )
+    let owned = |names: &BTreeSet<&str>| names.iter().map(ToString::to_string).collect();
+    NoScores::Baseline {
+        baseline: baseline.to_string(),
+        meant: closest(baseline, all).map(str::to_string),
+        kernels: owned(&names),
+        variants: owned(&variants),
+    }
 }
 
 /// The first of some names, and how many more there are.
-fn listed(names: &BTreeSet<&str>) -> String {
+fn listed(names: &BTreeSet<String>) -> String {
     let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
     match names.len() {
         0 => "there is none".into(),

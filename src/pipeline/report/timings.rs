@@ -112,11 +112,16 @@ struct Ran<'b> {
     end: u64,
 }
 
+/// The page's template is broken: an error of kforge.
+#[derive(Debug, thiserror::Error)]
+#[error("BUG: the page of timings does not render: {0:#}")]
+pub struct NotRendered(minijinja::Error);
+
 /// The page of a build.
 ///
 /// # Errors
 /// The page's template is broken, which is a bug.
-pub fn page(build: &Build) -> Result<String, String> {
+pub fn page(build: &Build) -> Result<String, NotRendered> {
     let mut ran: Vec<Ran<'_>> = build
         .steps
         .iter()
@@ -140,7 +145,7 @@ pub fn page(build: &Build) -> Result<String, String> {
         slowest: slowest(&ran),
     };
     let rendered = minijinja::Environment::new().render_named_str("timings.html", PAGE, minijinja::value::Serde(&page));
-    rendered.map_err(|e| format!("BUG: the page of timings does not render: {e:#}"))
+    rendered.map_err(NotRendered)
 }
 
 /// The lane of each step: the first that is free when it starts.
@@ -367,6 +372,8 @@ mod tests {
             evidence: None,
             summary: "fine & <well>".into(),
             notes: vec![],
+            trouble: None,
+            interrupted: false,
             duration_ms: took,
             started_ms: Some(start),
         }

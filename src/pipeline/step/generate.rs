@@ -17,7 +17,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     for (name, input) in &job.spec.inputs {
         if let (Some(file), Some(digest)) = (name.strip_prefix(FILE), input.digest) {
             // The bytes go into the store now: the file may change while the build runs.
-            io::bytes(job, name)?.map(|b| job.blobs.put(&b)).transpose().map_err(|e| io::failed(e.to_string()))?;
+            io::bytes(job, name)?.map(|b| job.blobs.put(&b)).transpose().map_err(|e| RunError::io("", &e))?;
             tree.files.insert(file.to_string(), digest);
         }
     }

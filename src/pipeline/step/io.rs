@@ -9,7 +9,7 @@ use kforge_types::record::{Note, Verdict};
 
 /// A failure in one line.
 pub fn failed(message: impl Into<String>) -> RunError {
-    RunError::Failed { message: message.into(), notes: vec![] }
+    RunError::failed(message)
 }
 
 /// The step's parameters.
@@ -25,7 +25,7 @@ pub fn bytes(job: &Job<'_>, name: &str) -> Result<Option<Vec<u8>>, RunError> {
         Ok(None) => {
             Err(failed(format!("input `{name}` ({digest}) is not in the store any more; build again to make it anew")))
         }
-        Err(e) => Err(failed(format!("cannot read input `{name}`: {e}"))),
+        Err(e) => Err(RunError::io(&format!("cannot read input `{name}`: "), &e)),
     }
 }
 
@@ -51,7 +51,7 @@ pub fn numbered(name: &str) -> (&str, Vec<u32>) {
 /// Keeps a document. The same value gives the same bytes: fields in declared order, maps sorted.
 pub fn keep<T: Serialize>(job: &Job<'_>, value: &T) -> Result<Digest, RunError> {
     let bytes = serde_json::to_vec(value).map_err(|e| failed(format!("BUG: cannot write a document: {e}")))?;
-    job.blobs.put(&bytes).map_err(|e| failed(e.to_string()))
+    job.blobs.put(&bytes).map_err(|e| RunError::io("", &e))
 }
 
 /// A result with one output.
@@ -66,5 +66,5 @@ pub fn judged(ran: Ran, verdict: Verdict) -> Ran {
 
 /// A note.
 pub fn note(severity: Severity, code: &str, message: impl Into<String>) -> Note {
-    Note { severity, code: code.into(), message: message.into() }
+    Note::new(severity, code, message)
 }

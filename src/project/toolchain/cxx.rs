@@ -26,8 +26,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::DigestFile;
 use super::run::{self, ask, compiler_environment, find as find_program};
+use super::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -82,7 +82,7 @@ pub fn recall(
     path_var: &str,
     prelude: &str,
     digest: DigestFile<'_>,
-) -> Result<(Kept, bool), String> {
+) -> Result<(Kept, bool), Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     if let Some(kept) = kept
         && kept.survey.compiler.path == path
@@ -94,8 +94,7 @@ pub fn recall(
         return Ok((kept, false));
     }
     let survey = find(explicit, path_var)?.survey(prelude)?;
-    let fingerprint =
-        survey.fingerprint(digest).map_err(|e| format!("could not read `{}`'s files: {e}", path.display()))?;
+    let fingerprint = survey.fingerprint(digest).map_err(|source| Error::ReadPart { program: path.clone(), source })?;
     Ok((Kept { survey, fingerprint }, true))
 }
 
@@ -108,13 +107,13 @@ pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// There is none, or it does not answer `--version`.
-pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, String> {
+pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let path_var = search_path(&path);
     let said = ask(&path, &["--version"], &compiler_environment(&path_var), "")?;
     let version = said.out.lines().next().unwrap_or_default().trim().to_string();
     if !said.success || version.is_empty() {
-        return Err(format!("`{} --version` failed: {}", path.display(), said.err.trim()));
+        return Err(Error::VersionFailed { program: path, said: said.err.trim().to_string() });
     }
     Ok(Cxx { path, version, version_text: said.out, path_var })
 }
@@ -201,10 +200,12 @@ mod tests {
 
     #[test]
     fn no_compiler_says_what_was_looked_for() {
-        let error = find(None, "/nowhere").unwrap_err();
+        let error = find(None, "/nowhere").unwrap_err().to_string();
         assert!(error.contains("`g++`, `c++`, `clang++`"), "{error}");
-        assert!(find(Some(Path::new("/nowhere/g++")), path_var()).unwrap_err().contains("/nowhere/g++"));
-        assert!(find(Some(Path::new("no-such-compiler")), path_var()).unwrap_err().contains("is not on PATH"));
+        assert!(find(Some(Path::new("/nowhere/g++")), path_var()).unwrap_err().to_string().contains("/nowhere/g++"));
+        assert!(
+            find(Some(Path::new("no-such-compiler")), path_var()).unwrap_err().to_string().contains("is not on PATH")
+        );
     }
 
     #[test]

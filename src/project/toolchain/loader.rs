@@ -8,6 +8,7 @@ use object::Endianness;
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 
+use super::Error;
 use super::run::{ask, compiler_environment};
 
 /// As much of a program as its header and its loader's name take.
@@ -17,10 +18,10 @@ const HEAD: u64 = 1 << 16;
 ///
 /// # Errors
 /// The loader cannot be asked.
-pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, String> {
+pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut head = Vec::new();
     let opened = std::fs::File::open(program).and_then(|file| file.take(HEAD).read_to_end(&mut head));
-    opened.map_err(|e| format!("could not read `{}`: {e}", program.display()))?;
+    opened.map_err(|source| Error::Read { path: program.to_owned(), source })?;
     let Some(loader) = interpreter(&head) else { return Ok(vec![]) };
     let said = ask(&loader, &["--list", &program.to_string_lossy()], &compiler_environment(""), "")?;
     Ok(listed(&said.out))
@@ -56,7 +57,7 @@ mod tests {
         assert!(of.iter().all(|p| p.is_file()), "{of:?}");
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("script"), "#!/bin/sh\n").unwrap();
-        assert_eq!(libraries(&dir.path().join("script")), Ok(vec![]));
+        assert_eq!(libraries(&dir.path().join("script")).unwrap(), Vec::<PathBuf>::new());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 pub mod cuda;
 pub mod cxx;
 mod digests;
+mod error;
 mod loader;
 pub mod nsight;
 pub mod pip;
@@ -16,9 +17,11 @@ mod run;
 pub use cuda::{Cuda, CudaSpec, Group};
 pub use cxx::Cxx;
 pub use digests::DigestFile;
+pub use error::{Error, UnpackError};
 pub use nsight::Nsight;
 pub use pip::Pip;
 pub use python::Python;
+pub use refused::{Cause, PipFailure};
 
 pub use run::{is_executable, on_path};
 

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::Error;
 use super::run::{ask, compiler_environment, find as named, is_executable, on_path};
 
 /// One of the tools.
@@ -50,15 +51,15 @@ impl Nsight {
     /// Where it is. `explicit` is what the setting says.
     ///
     /// # Errors
-    /// It is nowhere; the text says where it was looked for.
-    pub fn find(self, explicit: Option<&Path>, path_var: &str) -> Result<PathBuf, String> {
+    /// It is nowhere.
+    pub fn find(self, explicit: Option<&Path>, path_var: &str) -> Result<PathBuf, Error> {
         match explicit {
             Some(_) => named(explicit, &[], path_var, self.name()),
             None => self.find_below(Path::new("/"), path_var),
         }
     }
 
-    fn find_below(self, root: &Path, path_var: &str) -> Result<PathBuf, String> {
+    fn find_below(self, root: &Path, path_var: &str) -> Result<PathBuf, Error> {
         let program = self.program();
         let local = root.join("usr/local");
         let toolkits = newest(&local, "cuda-").into_iter().map(|folder| folder.join("bin"));
@@ -67,20 +68,17 @@ impl Nsight {
             folders.extend(newest(&root.join("opt/nvidia/nsight-compute"), ""));
         }
         let elsewhere = || folders.iter().map(|folder| folder.join(program)).find(|file| is_executable(file));
-        on_path(program, path_var).or_else(elsewhere).ok_or_else(|| {
-            let setting = self.setting();
-            format!("no `{program}` on PATH, below /usr/local/cuda* or /opt/nvidia; the setting `{setting}` names one")
-        })
+        on_path(program, path_var).or_else(elsewhere).ok_or(Error::NoNsight(self))
     }
 
     /// The version of one that was found, as it says it: `2025.3.0.0`.
     ///
     /// # Errors
     /// It cannot be run, or says none.
-    pub fn version(self, path: &Path, path_var: &str) -> Result<String, String> {
+    pub fn version(self, path: &Path, path_var: &str) -> Result<String, Error> {
         let environment: BTreeMap<String, String> = compiler_environment(path_var);
         let said = ask(path, &["--version"], &environment, "")?;
-        version_in(&said.out).ok_or_else(|| format!("`{} --version` says no version", path.display()))
+        version_in(&said.out).ok_or_else(|| Error::NoVersion(path.to_owned()))
     }
 }
 
@@ -123,30 +121,36 @@ mod tests {
     fn a_tool_is_found_on_path_then_in_the_newest_toolkit_then_by_itself() {
         let dir = tempfile::tempdir().unwrap();
         let find = |tool: Nsight, path: &str| tool.find_below(dir.path(), path);
-        assert!(find(Nsight::Compute, "/nowhere").unwrap_err().contains("setting `toolchain.ncu`"));
+        assert!(find(Nsight::Compute, "/nowhere").unwrap_err().to_string().contains("setting `toolchain.ncu`"));
         let alone = install(dir.path(), "opt/nvidia/nsight-compute/2025.3.1/ncu");
         install(dir.path(), "opt/nvidia/nsight-compute/2025.3.0/ncu");
-        assert_eq!(find(Nsight::Compute, "/nowhere"), Ok(alone));
+        assert_eq!(find(Nsight::Compute, "/nowhere").unwrap(), alone);
         let new = install(dir.path(), "usr/local/cuda-13.0/bin/ncu");
         install(dir.path(), "usr/local/cuda-9.2/bin/ncu");
-        assert_eq!(find(Nsight::Compute, "/nowhere"), Ok(new));
+        assert_eq!(find(Nsight::Compute, "/nowhere").unwrap(), new);
         let usual = install(dir.path(), "usr/local/cuda/bin/ncu");
-        assert_eq!(find(Nsight::Compute, "/nowhere"), Ok(usual));
+        assert_eq!(find(Nsight::Compute, "/nowhere").unwrap(), usual);
         let on_path = install(dir.path(), "mine/ncu");
-        assert_eq!(find(Nsight::Compute, &on_path.parent().unwrap().display().to_string()), Ok(on_path));
-        assert!(find(Nsight::Sanitizer, "/nowhere").unwrap_err().contains("no `compute-sanitizer`"));
+        assert_eq!(find(Nsight::Compute, &on_path.parent().unwrap().display().to_string()).unwrap(), on_path);
+        assert!(find(Nsight::Sanitizer, "/nowhere").unwrap_err().to_string().contains("no `compute-sanitizer`"));
         let sanitizer = install(dir.path(), "usr/local/cuda-13.0/bin/compute-sanitizer");
-        assert_eq!(find(Nsight::Sanitizer, "/nowhere"), Ok(sanitizer));
+        assert_eq!(find(Nsight::Sanitizer, "/nowhere").unwrap(), sanitizer);
     }
 
     #[test]
     fn what_the_user_names_is_taken_or_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let named = install(dir.path(), "ncu-wrapper");
-        assert_eq!(Nsight::Compute.find(Some(&named), "/nowhere"), Ok(named.clone()));
+        assert_eq!(Nsight::Compute.find(Some(&named), "/nowhere").unwrap(), named.clone());
         let gone = dir.path().join("gone");
-        assert!(Nsight::Compute.find(Some(&gone), "/usr/bin").unwrap_err().contains("is not an executable file"));
-        assert_eq!(Nsight::Compute.version(&named, "/usr/bin:/bin"), Ok("2025.3.1.0".into()));
+        assert!(
+            Nsight::Compute
+                .find(Some(&gone), "/usr/bin")
+                .unwrap_err()
+                .to_string()
+                .contains("is not an executable file")
+        );
+        assert_eq!(Nsight::Compute.version(&named, "/usr/bin:/bin").unwrap(), "2025.3.1.0");
     }
 
     #[test]

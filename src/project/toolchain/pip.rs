@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::refused;
+use super::Error;
+use super::refused::PipFailure;
 use super::run::{ask, on_path};
 use crate::workspace::lockfile::{LockedWheel, WheelDigest};
 
@@ -109,7 +110,7 @@ impl Pip {
     ///
     /// # Errors
     /// There is neither pip nor uv.
-    pub fn find(python: Option<&Path>, environment: &BTreeMap<String, String>) -> Result<Self, String> {
+    pub fn find(python: Option<&Path>, environment: &BTreeMap<String, String>) -> Result<Self, Error> {
         let path_var = environment.get("PATH").map_or("", String::as_str);
         let passed = passed_on(environment);
         let pythons = python.map(Path::to_path_buf).into_iter();
@@ -127,58 +128,58 @@ impl Pip {
                 return Ok(pip);
             }
         }
-        Err("neither a Python with pip nor uv is on PATH: install one of them, or set `toolchain.cuda` to an installed CUDA".into())
+        Err(Error::NoPip)
     }
 
-    fn ask(&self, args: &[&str], stdin: &str) -> Result<super::run::Said, String> {
+    fn ask(&self, args: &[&str], stdin: &str) -> Result<super::run::Said, Error> {
         let args: Vec<&str> = self.prefix.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let said = ask(&self.program, &args, &self.environment, stdin)?;
-        if said.success { Ok(said) } else { Err(refused::words(&said.err)) }
+        if said.success { Ok(said) } else { Err(PipFailure::of(&said.err).into()) }
     }
 
     /// The wheel that each requirement (`nvidia-cuda-nvrtc==13.0.*`) means today, for this machine, without their dependencies.
     ///
     /// # Errors
     /// No index has it, or none can be reached: pip's own words.
-    pub fn resolve(&self, requirements: &[String]) -> Result<Vec<LockedWheel>, String> {
-        let asked: Vec<String> = requirements.iter().map(|r| format!("`{r}`")).collect();
-        let cannot = |why: &str| format!("could not resolve {}: {why}", asked.join(", "));
+    pub fn resolve(&self, requirements: &[String]) -> Result<Vec<LockedWheel>, Error> {
+        let cannot = |why: Error| Error::Resolve { requirements: requirements.to_vec(), why: Box::new(why) };
         let mut args: Vec<&str> =
             "-m pip install --dry-run --ignore-installed --no-deps --only-binary=:all: --quiet --no-input --report -"
                 .split(' ')
                 .collect();
         args.extend(requirements.iter().map(String::as_str));
-        let said = self.ask(&args, "").map_err(|e| cannot(&e))?;
+        let said = self.ask(&args, "").map_err(cannot)?;
         let report: Report = serde_json::from_str(&said.out)
-            .map_err(|e| cannot(&format!("pip {} gave no report (22.2 or later does): {e}", self.version)))?;
+            .map_err(|source| cannot(Error::NoReport { version: self.version.clone(), source }))?;
         let urls: Vec<&str> = report.install.iter().map(|i| i.download_info.url.as_str()).collect();
-        let question = serde_json::to_string(&urls).map_err(|e| cannot(&e.to_string()))?;
-        let answer = self.ask(&["-c", SIZES], &question).map_err(|e| cannot(&e))?;
-        let sizes: Vec<Option<u64>> = serde_json::from_str(answer.out.trim()).map_err(|e| cannot(&e.to_string()))?;
+        let question = serde_json::to_string(&urls).map_err(|e| cannot(Error::Sizes(e)))?;
+        let answer = self.ask(&["-c", SIZES], &question).map_err(cannot)?;
+        let sizes: Vec<Option<u64>> = serde_json::from_str(answer.out.trim()).map_err(|e| cannot(Error::Sizes(e)))?;
         let wheels = report.install.iter().zip(sizes).map(|(item, size)| self.locked(item, size));
-        wheels.collect::<Result<_, _>>().map_err(|e: String| cannot(&e))
+        wheels.collect::<Result<_, _>>().map_err(cannot)
     }
 
-    fn locked(&self, item: &Item, size: Option<u64>) -> Result<LockedWheel, String> {
+    fn locked(&self, item: &Item, size: Option<u64>) -> Result<LockedWheel, Error> {
         let name = normalised(&item.metadata.name);
         let archive = item.download_info.archive_info.as_ref();
         let sha256 = archive
             .and_then(|a| {
                 a.hashes.get("sha256").map(String::as_str).or_else(|| a.hash.as_deref()?.strip_prefix("sha256="))
             })
-            .ok_or_else(|| format!("the index states no SHA-256 hash of `{name}`"))?;
+            .ok_or_else(|| Error::NoHash(name.clone()))?;
         let url = item.download_info.url.split(['#', '?']).next().unwrap_or_default();
         let file = url.rsplit('/').next().unwrap_or_default().replace("%2B", "+").replace("%2b", "+");
         if !file.ends_with(".whl") {
-            return Err(format!("`{file}` is not a wheel"));
+            return Err(Error::NotWheel(file));
         }
         let digest = WheelDigest { sha256: sha256.to_string(), size: size.unwrap_or(0) };
         let mut wheel = LockedWheel { name, version: item.metadata.version.clone(), file, digest };
         if size.is_none() {
-            let dir = tempfile::tempdir().map_err(|e| format!("could not make a temporary folder: {e}"))?;
+            let dir = tempfile::tempdir().map_err(Error::Temporary)?;
             self.download(std::slice::from_ref(&wheel), dir.path(), &mut |_| {})?;
             let measured = std::fs::metadata(dir.path().join(&wheel.file));
-            wheel.digest.size = measured.map_err(|e| format!("pip did not download `{}`: {e}", wheel.file))?.len();
+            wheel.digest.size =
+                measured.map_err(|source| Error::NotDownloaded { file: wheel.file.clone(), source })?.len();
         }
         Ok(wheel)
     }
@@ -188,8 +189,8 @@ impl Pip {
     ///
     /// # Errors
     /// A wheel cannot be had: pip's own words.
-    pub fn download(&self, wheels: &[LockedWheel], into: &Path, tick: &mut dyn FnMut(u64)) -> Result<(), String> {
-        let io = |e: std::io::Error| format!("could not download into `{}`: {e}", into.display());
+    pub fn download(&self, wheels: &[LockedWheel], into: &Path, tick: &mut dyn FnMut(u64)) -> Result<(), Error> {
+        let io = |source| Error::DownloadInto { folder: into.to_owned(), source };
         let scratch = tempfile::Builder::new().prefix(".pip-").tempdir_in(into).map_err(io)?;
         let mut requirements = String::new();
         for wheel in wheels {
@@ -213,7 +214,7 @@ impl Pip {
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&errors).map_err(io)?)
             .spawn()
-            .map_err(|e| format!("could not run `{}`: {e}", self.program.display()))?;
+            .map_err(|source| Error::Run { program: self.program.clone(), source })?;
         let status = loop {
             if let Some(status) = child.try_wait().map_err(io)? {
                 break status;
@@ -226,7 +227,7 @@ impl Pip {
             return Ok(());
         }
         let said = std::fs::read(&errors).map_err(io)?;
-        Err(format!("could not download {}: {}", named(wheels), refused::words(&String::from_utf8_lossy(&said))))
+        Err(Error::Download { wheels: wheels.to_vec(), why: PipFailure::of(&String::from_utf8_lossy(&said)) })
     }
 }
 
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn neither_pip_nor_uv_says_what_to_do() {
-        let error = Pip::find(None, &[("PATH".to_string(), "/nowhere".to_string())].into()).unwrap_err();
+        let error = Pip::find(None, &[("PATH".to_string(), "/nowhere".to_string())].into()).unwrap_err().to_string();
         assert!(error.contains("uv") && error.contains("toolchain.cuda"), "{error}");
     }
 

@@ -1,6 +1,7 @@
 //! What this machine has, for `kforge doctor`. Knows what each tool makes possible, what its absence costs and what to do then; prints nothing and installs nothing.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use super::{Cuda, Group, Nsight, Pip, cxx, python};
@@ -43,7 +44,7 @@ pub fn probe(
         }
         None => "install Python 3 with numpy".into(),
     };
-    let numpy = python.as_ref().map_err(Clone::clone).and_then(|p| {
+    let numpy = python.as_ref().map_err(ToString::to_string).and_then(|p| {
         let numpy = p.numpy.as_ref().ok_or_else(|| format!("`{}` cannot import it", p.path.display()))?;
         Ok(format!("{} for {}", numpy.version, p.path.display()))
     });
@@ -108,7 +109,7 @@ pub fn probe(
                 format!("`kforge fetch{flag}` installs it, and so does the first step that needs it"),
             ),
             Some(Ok(Some(installed))) => (Ok(place_of(installed.tools.values())), String::new()),
-            Some(Err(why)) => (Err(why), "name another CUDA with `toolchain.cuda` in kernel.toml".into()),
+            Some(Err(why)) => (Err(why.to_string()), "name another CUDA with `toolchain.cuda` in kernel.toml".into()),
         };
         probes.push(Probe { gives, cost, mend, ..answer(what, found) });
     }
@@ -137,7 +138,7 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
         ),
     ] {
         let found = tool.find(named(tool).as_deref(), path_var).map(|path| {
-            let version = tool.version(&path, path_var).unwrap_or_else(|why| why);
+            let version = tool.version(&path, path_var).unwrap_or_else(|why| why.to_string());
             format!("{version} at {}", path.display())
         });
         let mend = "install it (it comes with a CUDA toolkit), or name it with that setting".into();
@@ -156,10 +157,10 @@ fn place_of<'p>(tools: impl Iterator<Item = &'p PathBuf>) -> String {
     common.display().to_string()
 }
 
-fn answer(what: &'static str, found: Result<String, String>) -> Probe {
+fn answer(what: &'static str, found: Result<String, impl Display>) -> Probe {
     let (found, why) = match found {
         Ok(found) => (Some(found), String::new()),
-        Err(why) => (None, why),
+        Err(why) => (None, why.to_string()),
     };
     Probe { what, found, why, gives: "", cost: "", mend: String::new() }
 }

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::DigestFile;
 use super::run::{self, ask, compiler_environment, find as find_program};
+use super::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -98,17 +98,17 @@ pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// There is none, it does not answer, or it is older than 3.8.
-pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, String> {
+pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let mut environment = compiler_environment(path_var);
     // It only imports numpy, whose library of matrix products would start a thread for each processor and have it spin.
     environment.insert("OPENBLAS_NUM_THREADS".into(), "1".into());
     let said = ask(&path, &["-I", "-c", QUESTION], &environment, "")?;
     if !said.success {
-        return Err(format!("`{}` does not answer: {}", path.display(), said.err.trim()));
+        return Err(Error::NoAnswer { program: path, said: said.err.trim().to_string() });
     }
-    let answer: Answer = serde_json::from_str(said.out.trim())
-        .map_err(|e| format!("`{}` does not answer as Python 3.8 or later does: {e}", path.display()))?;
+    let answer: Answer =
+        serde_json::from_str(said.out.trim()).map_err(|source| Error::NotPython { program: path.clone(), source })?;
     Ok(Python {
         asked: path,
         path: answer.executable,
@@ -130,7 +130,7 @@ pub fn recall(
     explicit: Option<&Path>,
     path_var: &str,
     digest: DigestFile<'_>,
-) -> Result<(Python, Toolchain), String> {
+) -> Result<(Python, Toolchain), Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     if let Some((python, fingerprint)) = kept
         && python.asked == path
@@ -140,8 +140,7 @@ pub fn recall(
         return Ok((python, fingerprint));
     }
     let python = find(explicit, path_var)?;
-    let fingerprint =
-        python.fingerprint(digest).map_err(|e| format!("could not read `{}`: {e}", python.path.display()))?;
+    let fingerprint = python.fingerprint(digest).map_err(|source| Error::Read { path: python.path.clone(), source })?;
     Ok((python, fingerprint))
 }
 
@@ -303,8 +302,8 @@ mod tests {
 
     #[test]
     fn a_program_that_is_no_interpreter_is_refused() {
-        let error = find(Some(Path::new("/bin/echo")), "/usr/bin:/bin").unwrap_err();
+        let error = find(Some(Path::new("/bin/echo")), "/usr/bin:/bin").unwrap_err().to_string();
         assert!(error.contains("/bin/echo"), "{error}");
-        assert!(find(None, "/nowhere").unwrap_err().contains("`python3`, `python`"));
+        assert!(find(None, "/nowhere").unwrap_err().to_string().contains("`python3`, `python`"));
     }
 }

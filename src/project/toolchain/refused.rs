@@ -1,23 +1,46 @@
-//! What a failing pip said: the cause in a line of ours, its own words below. Knows how pip words the commonest failures; runs nothing.
+//! What a failing pip said: the cause as a type, its own words beside. Knows how pip words the commonest failures, which it states in no other way; runs nothing.
+
+use std::fmt;
+
+/// Why pip failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// There is no space left.
+    #[error("there is no space left where it is downloaded to: free some, or set `KFORGE_HOME` to a folder with more")]
+    Full,
+    /// The index has other files than were locked.
+    #[error(
+        "the index has other files under these versions than kforge.lock names; `kforge update` locks those that it has, if you trust them"
+    )]
+    OtherFiles,
+    /// The proxy cannot be reached or refuses.
+    #[error("the proxy cannot be reached or refuses: see `HTTPS_PROXY` and pip's own settings (`pip config list`)")]
+    Proxy,
+    /// The index's certificate is not trusted.
+    #[error("the index's certificate is not trusted: see `PIP_CERT` and `REQUESTS_CA_BUNDLE`")]
+    Certificate,
+    /// The index cannot be reached.
+    #[error("the index cannot be reached: see the network and pip's own settings (`pip config list`)")]
+    Unreachable,
+    /// The index refuses access.
+    #[error("the index refuses access: see pip's credentials for it")]
+    Access,
+    /// The index cannot be reached or has no such file.
+    #[error(
+        "the index cannot be reached, or has no such file: see the network and pip's own settings (`pip config list`)"
+    )]
+    NoFile,
+    /// None of these.
+    #[error("pip failed")]
+    Other,
+}
 
 /// What pip says of a failure, in lower case, and what that means. The first that is found counts, so what other failures bring about comes last.
-const CAUSES: [(&[&str], &str); 7] = [
-    (
-        &["no space left on device", "disk quota exceeded"],
-        "there is no space left where it is downloaded to: free some, or set `KFORGE_HOME` to a folder with more",
-    ),
-    (
-        &["do not match the hashes", "hash mismatch"],
-        "the index has other files under these versions than kforge.lock names; `kforge update` locks those that it has, if you trust them",
-    ),
-    (
-        &["proxyerror", "cannot connect to proxy", "proxy authentication"],
-        "the proxy cannot be reached or refuses: see `HTTPS_PROXY` and pip's own settings (`pip config list`)",
-    ),
-    (
-        &["certificate_verify_failed", "sslerror", "certificate verify failed"],
-        "the index's certificate is not trusted: see `PIP_CERT` and `REQUESTS_CA_BUNDLE`",
-    ),
+const CAUSES: [(&[&str], Cause); 7] = [
+    (&["no space left on device", "disk quota exceeded"], Cause::Full),
+    (&["do not match the hashes", "hash mismatch"], Cause::OtherFiles),
+    (&["proxyerror", "cannot connect to proxy", "proxy authentication"], Cause::Proxy),
+    (&["certificate_verify_failed", "sslerror", "certificate verify failed"], Cause::Certificate),
     (
         &[
             "connection refused",
@@ -29,22 +52,44 @@ const CAUSES: [(&[&str], &str); 7] = [
             "network is unreachable",
             "connection broken",
         ],
-        "the index cannot be reached: see the network and pip's own settings (`pip config list`)",
+        Cause::Unreachable,
     ),
-    (&["401 client error", "403 client error"], "the index refuses access: see pip's credentials for it"),
-    (
-        &["no matching distribution", "could not find a version"],
-        "the index cannot be reached, or has no such file: see the network and pip's own settings (`pip config list`)",
-    ),
+    (&["401 client error", "403 client error"], Cause::Access),
+    (&["no matching distribution", "could not find a version"], Cause::NoFile),
 ];
 
-/// The cause, and below it pip's words.
-pub(super) fn words(said: &str) -> String {
-    let lower = said.to_lowercase();
-    let cause = CAUSES.iter().find(|(marks, _)| marks.iter().any(|mark| lower.contains(mark)));
-    let own: String = tail(said).lines().map(|line| format!("\n  pip: {line}")).collect();
-    format!("{}{own}", cause.map_or("pip failed", |(_, cause)| cause))
+/// A failure of pip's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PipFailure {
+    /// Why it failed.
+    pub cause: Cause,
+    /// The last lines of its own words.
+    pub said: String,
 }
+
+impl PipFailure {
+    /// The failure that pip's standard error is about.
+    pub(super) fn of(said: &str) -> Self {
+        let lower = said.to_lowercase();
+        let cause = CAUSES.iter().find(|(marks, _)| marks.iter().any(|mark| lower.contains(mark)));
+        PipFailure { cause: cause.map_or(Cause::Other, |(_, cause)| *cause), said: tail(said) }
+    }
+}
+
+impl fmt::Display for PipFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.cause)?;
+        self.said.lines().try_for_each(|line| {
+            write!(
+                f,
+                "
+  pip: {line}"
+            )
+        })
+    }
+}
+
+impl std::error::Error for PipFailure {}
 
 /// The last lines of what a tool said, its errors if it marks them.
 fn tail(said: &str) -> String {
@@ -83,7 +128,7 @@ mod tests {
             (refused, "the index cannot be reached: see", "Connection refused"),
             ("ERROR: something else", "pip failed", "pip: ERROR: something else"),
         ] {
-            let text = words(said);
+            let text = PipFailure::of(said).to_string();
             let (first, rest) = text.split_once('\n').unwrap();
             assert!(first.contains(cause) && rest.contains(own) && rest.starts_with("  pip: "), "{text}");
         }

@@ -7,6 +7,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::Error;
+
 /// What a tool said.
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
@@ -29,8 +31,8 @@ pub(crate) fn ask(
     args: &[&str],
     environment: &BTreeMap<String, String>,
     stdin: &str,
-) -> Result<Said, String> {
-    let cannot = |e: std::io::Error| format!("could not run `{}`: {e}", program.display());
+) -> Result<Said, Error> {
+    let cannot = |source| Error::Run { program: program.to_owned(), source };
     let mut child = Command::new(program)
         .args(args)
         .env_clear()
@@ -81,17 +83,22 @@ pub fn is_executable(file: &Path) -> bool {
 }
 
 /// The executable the user named (a path, or a name on `PATH`), else the first of `names` on `PATH`.
-pub(crate) fn find(explicit: Option<&Path>, names: &[&str], path_var: &str, what: &str) -> Result<PathBuf, String> {
+pub(crate) fn find(
+    explicit: Option<&Path>,
+    names: &[&str],
+    path_var: &str,
+    what: &'static str,
+) -> Result<PathBuf, Error> {
     match explicit {
         Some(path) if path.components().count() == 1 => on_path(&path.to_string_lossy(), path_var)
-            .ok_or_else(|| format!("{what} `{}` is not on PATH", path.display())),
+            .ok_or_else(|| Error::NotOnPath { what, name: path.display().to_string() }),
         Some(path) if is_executable(path) => {
-            std::path::absolute(path).map_err(|e| format!("{what} `{}`: {e}", path.display()))
+            std::path::absolute(path).map_err(|source| Error::Path { what, path: path.to_owned(), source })
         }
-        Some(path) => Err(format!("{what} `{}` is not an executable file", path.display())),
-        None => names.iter().find_map(|name| on_path(name, path_var)).ok_or_else(|| {
-            let names: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
-            format!("no {what} on PATH: looked for {}", names.join(", "))
-        }),
+        Some(path) => Err(Error::NotExecutable { what, path: path.to_owned() }),
+        None => names
+            .iter()
+            .find_map(|name| on_path(name, path_var))
+            .ok_or_else(|| Error::NoneOnPath { what, names: names.iter().map(ToString::to_string).collect() }),
     }
 }

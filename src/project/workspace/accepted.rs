@@ -4,6 +4,7 @@
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use super::declaration::block;
+use super::edit::NotToml;
 
 /// What a declaration says of a kernel, and takes the place of all that the manifest says of it.
 const DECLARED: [&str; 7] = ["requires", "tune", "methods", "launch", "flags", "defines", "workspace"];
@@ -35,25 +36,45 @@ pub struct Accepted<'a> {
     pub made: Made,
 }
 
+/// Why a kernel cannot become one of the package's own.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum AcceptError {
+    /// The manifest or the declaration is not TOML.
+    #[error(transparent)]
+    NotToml(#[from] NotToml),
+    /// There is no such kernel.
+    #[error("there is no kernel `{0}`")]
+    NoKernel(String),
+    /// What should be a kernel's table is something else.
+    #[error("kernel `{0}` is no table")]
+    NotTable(String),
+    /// A kernel of the new name is there.
+    #[error("kernel `{0}` is there already")]
+    Exists(String),
+    /// The declaration is none that a template has.
+    #[error("the declaration is not that of a template")]
+    NotTemplate,
+}
+
 /// The manifest's text with a kernel of that source and declaration. All else keeps its form.
 ///
 /// # Errors
 /// One of the texts is no TOML, or there is no such kernel, or the new one is there already.
-pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, String> {
-    let parse = |text: &str, what: &str| -> Result<DocumentMut, String> {
-        text.parse().map_err(|e: toml_edit::TomlError| format!("{what} is not TOML: {}", e.message()))
+pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, AcceptError> {
+    let parse = |text: &str, what: &'static str| -> Result<DocumentMut, NotToml> {
+        text.parse().map_err(|error| NotToml { what, error })
     };
     let mut document = parse(manifest, "the manifest")?;
     let declared = parse(of.declaration, "the declaration")?;
-    let missing = || format!("there is no kernel `{}`", of.kernel);
+    let missing = || AcceptError::NoKernel(of.kernel.to_string());
     let kernels = document.get_mut("kernel").and_then(Item::as_table_like_mut).ok_or_else(missing)?;
     let own = kernels.get(of.kernel).cloned().ok_or_else(missing)?;
-    let table = own.into_table().map_err(|_| format!("kernel `{}` is no table", of.kernel))?;
+    let table = own.into_table().map_err(|_| AcceptError::NotTable(of.kernel.to_string()))?;
     let table = match of.anew {
         None => rewritten(table, declared, of)?,
         Some((name, target)) => {
             if kernels.contains_key(name) {
-                return Err(format!("kernel `{name}` is there already"));
+                return Err(AcceptError::Exists(name.to_string()));
             }
             let mut table = rewritten(unplaced(table), declared, of)?;
             table.insert("targets", Item::Value(Value::Array(Array::from_iter([target]))));
@@ -68,10 +89,9 @@ pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, String> {
     Ok(document.to_string())
 }
 
-fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> Result<Table, String> {
+fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> Result<Table, AcceptError> {
     if of.made == Made::ByTemplate {
-        let wrong = || "the declaration is not that of a template".to_string();
-        stated_first(&table, declared.as_table_mut()).ok_or_else(wrong)?;
+        stated_first(&table, declared.as_table_mut()).ok_or(AcceptError::NotTemplate)?;
     }
     // What made it gives its place to what was made.
     for key in DECLARED {
@@ -231,7 +251,7 @@ mod tests {
         let [k, fast] = ["k", "fast"].map(|name| manifest.kernels.iter().find(|k| k.name == name).unwrap());
         assert!(k.rounds.is_some() && fast.rounds.is_none() && text.contains("generate = { agent = \"a\" }"), "{text}");
         assert_eq!((fast.targets.as_slice(), fast.source.as_str()), (&["h".to_string()][..], "fast.cu"));
-        let twice = accepted(&text, &own).unwrap_err();
+        let twice = accepted(&text, &own).unwrap_err().to_string();
         assert_eq!(twice, "kernel `fast` is there already");
     }
 
@@ -255,7 +275,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let error = |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Made::ByAgent) }).unwrap_err();
+        let error =
+            |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Made::ByAgent) }).unwrap_err().to_string();
         assert_eq!(error(MANIFEST, "none"), "there is no kernel `none`");
         assert!(error("[", "k").starts_with("the manifest is not TOML"));
     }

@@ -38,7 +38,7 @@ impl Thing {
     }
 
     /// The tables that lead to it, and its key in the last.
-    fn path(self, name: &str) -> Result<(Vec<&str>, &str), String> {
+    fn path(self, name: &str) -> Result<(Vec<&str>, &str), EditError> {
         Ok(match self {
             Thing::Target => (vec!["targets"], name),
             Thing::Dependency => (vec!["dependencies"], name),
@@ -48,7 +48,7 @@ impl Thing {
                 let (operator, shape) = name
                     .split_once('.')
                     .filter(|(o, s)| !o.is_empty() && !s.is_empty())
-                    .ok_or_else(|| format!("`{name}` names no shape: expected OPERATOR.SHAPE"))?;
+                    .ok_or_else(|| EditError::NotShape(name.to_string()))?;
                 (vec!["operator", operator, "shapes"], shape)
             }
         })
@@ -60,19 +60,70 @@ impl Thing {
     }
 }
 
+/// A text that is not TOML.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what} is not TOML: {}", .error.message())]
+pub struct NotToml {
+    /// Which text.
+    pub what: &'static str,
+    /// What is wrong with it.
+    pub error: toml_edit::TomlError,
+}
+
+/// Why a manifest cannot be edited.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EditError {
+    /// It is not TOML.
+    #[error(transparent)]
+    NotToml(#[from] NotToml),
+    /// A name is not that of a shape.
+    #[error("`{0}` names no shape: expected OPERATOR.SHAPE")]
+    NotShape(String),
+    /// There is no such operator.
+    #[error("there is no operator `{0}`")]
+    NoOperator(String),
+    /// The thing is there already.
+    #[error("{} `{name}` is there already", .thing.word())]
+    Exists {
+        /// What it is.
+        thing: Thing,
+        /// Its name.
+        name: String,
+    },
+    /// The thing is not there.
+    #[error("there is no {} `{name}`", .thing.word())]
+    NotThere {
+        /// What it is.
+        thing: Thing,
+        /// Its name.
+        name: String,
+        /// Things of this kind that there are.
+        there: Vec<String>,
+    },
+    /// What should be a table is something else.
+    #[error("`{0}` is no table")]
+    NotTable(String),
+    /// A field is not of the form that fields have.
+    #[error("`{0}` is no field: expected KEY=VALUE")]
+    NotField(String),
+    /// A key is given more than once.
+    #[error("`{0}` is given twice")]
+    Repeated(String),
+}
+
 /// The text with a thing of that name added. Each field is `KEY=VALUE`: the key may be dotted, the value is TOML, or text where it is none.
 ///
 /// # Errors
 /// The text is no TOML, the thing is there already, or a field is none.
-pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<String, String> {
+pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let (path, key) = thing.path(name)?;
     if thing == Thing::Shape && lookup(document.as_table(), &path[..2]).is_none() {
-        return Err(format!("there is no operator `{}`", path[1]));
+        return Err(EditError::NoOperator(path[1].to_string()));
     }
     let parent = descend(document.as_table_mut(), &path)?;
     if parent.contains_key(key) {
-        return Err(format!("{} `{name}` is there already", thing.word()));
+        return Err(EditError::Exists { thing, name: name.to_string() });
     }
     if thing.inline() {
         let mut table = InlineTable::new();
@@ -94,20 +145,19 @@ pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<St
 /// The text without the thing of that name.
 ///
 /// # Errors
-/// The text is no TOML, or there is no such thing; the second part lists those there are.
-pub fn remove(text: &str, thing: Thing, name: &str) -> Result<String, (String, Vec<String>)> {
-    let plain = |why: String| (why, vec![]);
-    let mut document = parse(text).map_err(plain)?;
-    let (path, key) = thing.path(name).map_err(plain)?;
+/// The text is no TOML, or there is no such thing.
+pub fn remove(text: &str, thing: Thing, name: &str) -> Result<String, EditError> {
+    let mut document = parse(text)?;
+    let (path, key) = thing.path(name)?;
     let there: Vec<String> = lookup(document.as_table(), &path)
         .map(|table| table.iter().map(|(name, _)| name.to_string()).collect())
         .unwrap_or_default();
     if !there.iter().any(|n| n == key) {
         let prefix = if thing == Thing::Shape { format!("{}.", path[1]) } else { String::new() };
         let there = there.iter().map(|n| format!("{prefix}{n}")).collect();
-        return Err((format!("there is no {} `{name}`", thing.word()), there));
+        return Err(EditError::NotThere { thing, name: name.to_string(), there });
     }
-    let parent = descend(document.as_table_mut(), &path).map_err(plain)?;
+    let parent = descend(document.as_table_mut(), &path)?;
     parent.remove(key);
     let empty = parent.is_empty();
     // A header over nothing says nothing; but that of an operator's shapes stays, since an operator without shapes is an error worth seeing.
@@ -117,8 +167,8 @@ pub fn remove(text: &str, thing: Thing, name: &str) -> Result<String, (String, V
     Ok(document.to_string())
 }
 
-fn parse(text: &str) -> Result<DocumentMut, String> {
-    text.parse().map_err(|e: toml_edit::TomlError| format!("the manifest is not TOML: {}", e.message()))
+fn parse(text: &str) -> Result<DocumentMut, EditError> {
+    text.parse().map_err(|error| EditError::NotToml(NotToml { what: "the manifest", error }))
 }
 
 fn lookup<'t>(root: &'t Table, path: &[&str]) -> Option<&'t dyn TableLike> {
@@ -130,7 +180,7 @@ fn lookup<'t>(root: &'t Table, path: &[&str]) -> Option<&'t dyn TableLike> {
 }
 
 /// The table at a path, made where it is not there; tables made on the way get no header of their own unless they hold values.
-fn descend<'t>(root: &'t mut Table, path: &[&str]) -> Result<&'t mut dyn TableLike, String> {
+fn descend<'t>(root: &'t mut Table, path: &[&str]) -> Result<&'t mut dyn TableLike, EditError> {
     let mut at: &mut dyn TableLike = root;
     for part in path {
         let item = at.entry(part).or_insert_with(|| {
@@ -138,14 +188,14 @@ fn descend<'t>(root: &'t mut Table, path: &[&str]) -> Result<&'t mut dyn TableLi
             table.set_implicit(true);
             Item::Table(table)
         });
-        at = item.as_table_like_mut().ok_or_else(|| format!("`{part}` is no table"))?;
+        at = item.as_table_like_mut().ok_or_else(|| EditError::NotTable(part.to_string()))?;
     }
     Ok(at)
 }
 
 /// Sets one `KEY=VALUE`. Dotted keys stay dotted.
-fn set(table: &mut dyn TableLike, field: &str, inline: bool) -> Result<(), String> {
-    let wrong = || format!("`{field}` is no field: expected KEY=VALUE");
+fn set(table: &mut dyn TableLike, field: &str, inline: bool) -> Result<(), EditError> {
+    let wrong = || EditError::NotField(field.to_string());
     let (key, value) = field.split_once('=').ok_or_else(wrong)?;
     let (key, value) = (key.trim(), value.trim());
     let keys = toml_edit::Key::parse(key).map_err(|_| wrong())?;
@@ -167,7 +217,7 @@ fn set(table: &mut dyn TableLike, field: &str, inline: bool) -> Result<(), Strin
         at = item.as_table_like_mut().ok_or_else(wrong)?;
     }
     if at.insert(last.get(), Item::Value(value)).is_some() {
-        return Err(format!("`{key}` is given twice"));
+        return Err(EditError::Repeated(key.to_string()));
     }
     Ok(())
 }
@@ -222,7 +272,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_added_is_said() {
-        let fail = |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err();
+        let fail =
+            |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err().to_string();
         assert_eq!(fail(Thing::Target, "cpu", "x=1"), "target `cpu` is there already");
         assert_eq!(fail(Thing::Shape, "small", "n=1"), "`small` names no shape: expected OPERATOR.SHAPE");
         assert_eq!(fail(Thing::Shape, "mean.s", "n=1"), "there is no operator `mean`");
@@ -235,7 +286,9 @@ mod tests {
         assert!(!text.contains("targets") && text.contains("small = { n = 4 }   # tiny"), "{text}");
         let text = remove(TEXT, Thing::Shape, "sum.small").unwrap_or_else(|e| panic!("{e:?}"));
         assert!(text.contains("[operator.sum.shapes]") && !text.contains("small"), "{text}");
-        let (why, there) = remove(TEXT, Thing::Shape, "sum.smal").unwrap_err();
+        let error = remove(TEXT, Thing::Shape, "sum.smal").unwrap_err();
+        let why = error.to_string();
+        let EditError::NotThere { there, .. } = error else { panic!("{why}") };
         assert_eq!((why.as_str(), there), ("there is no shape `sum.smal`", vec!["sum.small".to_string()]));
     }
 }

@@ -30,6 +30,40 @@ pub enum Joined {
     Added(String),
 }
 
+/// Why a package cannot join a workspace.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// Its folder is not below the root.
+    #[error(transparent)]
+    NotBelow(#[from] std::path::StripPrefixError),
+    /// The root manifest cannot name it.
+    #[error("cannot add it to `{}`: {why}", .manifest.display())]
+    Manifest {
+        /// The root manifest.
+        manifest: PathBuf,
+        /// Why.
+        #[source]
+        why: MemberError,
+    },
+}
+
+/// Why a manifest cannot name another member.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// It cannot be read or written.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// It is not TOML.
+    #[error("{}", .0.message())]
+    NotToml(#[from] toml_edit::TomlError),
+    /// It is no workspace's.
+    #[error("it has no `[workspace]`")]
+    NoWorkspace,
+    /// Its members are something else than a list.
+    #[error("its `workspace.members` is no list")]
+    NotList,
+}
+
 impl Around {
     /// The nearest manifest above `folder` that is a workspace's root.
     pub fn find(folder: &Path) -> Option<Self> {
@@ -52,8 +86,8 @@ impl Around {
     /// Adds the package in `folder`, whose manifest is there already, unless a glob takes it or the root excludes it.
     ///
     /// # Errors
-    /// The root manifest cannot be read, edited or written; the message says why.
-    pub fn join(&self, folder: &Path) -> Result<Joined, String> {
+    /// The folder is not below the root, or the root manifest cannot be read, edited or written.
+    pub fn join(&self, folder: &Path) -> Result<Joined, JoinError> {
         let root = self.manifest.parent().unwrap_or(Path::new("."));
         let own = folder.join(MANIFEST);
         let takes = |table: &WorkspaceTable| {
@@ -63,26 +97,26 @@ impl Around {
             return Ok(Joined::Already);
         }
         let open = WorkspaceTable { exclude: vec![], ..self.table.clone() };
-        let path = folder.strip_prefix(root).map_err(|e| e.to_string())?.display().to_string();
+        let path = folder.strip_prefix(root)?.display().to_string();
         let alone = WorkspaceTable { members: vec![path.clone()], ..self.table.clone() };
         if takes(&open) || !takes(&alone) {
             return Ok(Joined::Excluded);
         }
-        let fail = |e: &dyn std::fmt::Display| format!("cannot add it to `{}`: {e}", self.manifest.display());
-        let text = std::fs::read_to_string(&self.manifest).map_err(|e| fail(&e))?;
-        let text = with_member(&text, &path).map_err(|e| fail(&e))?;
+        let fail = |why: MemberError| JoinError::Manifest { manifest: self.manifest.clone(), why };
+        let text = std::fs::read_to_string(&self.manifest).map_err(|e| fail(e.into()))?;
+        let text = with_member(&text, &path).map_err(fail)?;
         kforge_foundation::base::files::write_atomically(&self.manifest, text.as_bytes(), false)
-            .map_err(|e| fail(&e))?;
+            .map_err(|e| fail(e.into()))?;
         Ok(Joined::Added(path))
     }
 }
 
 /// The manifest's text with one more member: in its place if the list is sorted, else at its end.
-fn with_member(text: &str, path: &str) -> Result<String, String> {
-    let mut document: DocumentMut = text.parse().map_err(|e: toml_edit::TomlError| e.message().to_string())?;
-    let table = document.get_mut("workspace").and_then(Item::as_table_like_mut).ok_or("it has no `[workspace]`")?;
+fn with_member(text: &str, path: &str) -> Result<String, MemberError> {
+    let mut document: DocumentMut = text.parse()?;
+    let table = document.get_mut("workspace").and_then(Item::as_table_like_mut).ok_or(MemberError::NoWorkspace)?;
     let members = table.entry("members").or_insert(Item::Value(Value::Array(Array::new())));
-    let members = members.as_array_mut().ok_or("its `workspace.members` is no list")?;
+    let members = members.as_array_mut().ok_or(MemberError::NotList)?;
     let listed: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
     let at = if listed.is_sorted() { listed.partition_point(|m| *m < path) } else { listed.len() };
     let many = members.iter().next().and_then(|v| v.decor().prefix()).and_then(|p| p.as_str()).map(str::to_string);

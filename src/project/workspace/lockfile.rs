@@ -51,15 +51,20 @@ impl fmt::Display for WheelDigest {
     }
 }
 
-impl FromStr for WheelDigest {
-    type Err = String;
+/// A text that is no digest of a wheel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a wheel's digest: expected `sha256:<64 hex digits>:<size>`")]
+pub struct NotWheelDigest(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for WheelDigest {
+    type Err = NotWheelDigest;
+
+    fn from_str(text: &str) -> Result<Self, NotWheelDigest> {
         let parts = text.strip_prefix("sha256:").and_then(|rest| rest.split_once(':'));
         let is_hex = |hash: &str| hash.len() == 64 && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         match parts.map(|(hash, size)| (hash, size.parse())) {
             Some((hash, Ok(size))) if is_hex(hash) => Ok(WheelDigest { sha256: hash.to_string(), size }),
-            _ => Err(format!("`{text}` is not a wheel's digest: expected `sha256:<64 hex digits>:<size>`")),
+            _ => Err(NotWheelDigest(text.to_string())),
         }
     }
 }
@@ -459,7 +464,12 @@ fn locked_wheel(name: String, version: String, file: String, digest: &str) -> Re
     if file.contains('/') || !file.ends_with(".whl") {
         return Err(format!("`{file}` is not the file name of a wheel"));
     }
-    Ok(LockedWheel { digest: digest.parse().map_err(|e| format!("wheel `{name}`: {e}"))?, name, version, file })
+    Ok(LockedWheel {
+        digest: digest.parse().map_err(|e: NotWheelDigest| format!("wheel `{name}`: {e}"))?,
+        name,
+        version,
+        file,
+    })
 }
 
 #[cfg(test)]

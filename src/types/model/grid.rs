@@ -4,6 +4,7 @@
 //! runs it puts the device's numbers in, on the device that is there; evidence of another product comes from another grid of the same expressions.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::bound::{KernelLaunch, Launch};
 use super::expr::{Expr, Scope, Value, Want};
 use super::place::Place;
-use kforge_foundation::base::SourceFile;
+use kforge_foundation::base::{Diagnostic, SourceFile};
 
 /// Multiprocessors of the device.
 pub const SM_COUNT: &str = "sm_count";
@@ -91,7 +92,7 @@ impl OpenGrid {
     }
 
     /// Its blocks in that room; else why there can be none.
-    fn blocks(&self, room: Room) -> Result<[u32; 3], String> {
+    fn blocks(&self, room: Room) -> Result<[u32; 3], GridError> {
         let mut scope: Scope = self.names.iter().map(|(name, known)| (name.clone(), known.value())).collect();
         scope.extend(room.names());
         let mut blocks = [1; 3];
@@ -100,16 +101,72 @@ impl OpenGrid {
             let file = Arc::new(SourceFile { name: "grid".into(), text: text.as_str().into() });
             let place = Place::new(&file, 0..text.len());
             let value = Expr::parse(text, Want::Int, place).and_then(|expr| expr.int(&scope));
-            let value = value.map_err(|error| format!("{}, {}", error.message, room.said()))?;
+            let value = value.map_err(|error| GridError::Expression { error: Box::new(error), room })?;
             let fits = u32::try_from(value).ok().filter(|n| (1..=GRID_LIMITS[axis]).contains(n));
-            blocks[axis] = fits.ok_or_else(|| {
-                let (most, along) = (GRID_LIMITS[axis], ["x", "y", "z"][axis]);
-                format!("`{text}` is {value} blocks along {along}, {}: 1 to {most} are possible", room.said())
+            blocks[axis] = fits.ok_or_else(|| GridError::Blocks {
+                text: text.clone(),
+                blocks: value,
+                along: AXES[axis],
+                most: GRID_LIMITS[axis],
+                room,
             })?;
         }
         Ok(blocks)
     }
 }
+
+/// Why a launch has no grid on a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GridError {
+    /// An expression has no value there.
+    #[error("{}, {room}", .error.message)]
+    Expression {
+        /// What is wrong with it.
+        error: Box<Diagnostic>,
+        /// The device.
+        room: Room,
+    },
+    /// An expression gives more or fewer blocks than an axis can have.
+    #[error("`{text}` is {blocks} blocks along {along}, {room}: 1 to {most} are possible")]
+    Blocks {
+        /// The expression.
+        text: String,
+        /// What it gives.
+        blocks: i64,
+        /// The axis: `x`, `y` or `z`.
+        along: &'static str,
+        /// The most that are possible.
+        most: u32,
+        /// The device.
+        room: Room,
+    },
+    /// Blocks do not make whole clusters.
+    #[error("{blocks} blocks along {along} are no multiple of the cluster's {cluster}, {room}")]
+    Clusters {
+        /// The blocks.
+        blocks: u32,
+        /// The axis: `x`, `y` or `z`.
+        along: &'static str,
+        /// Blocks of a cluster along it.
+        cluster: u32,
+        /// The device.
+        room: Room,
+    },
+}
+
+/// A launch that has no grid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{entry}` cannot be launched: {why}")]
+pub struct NotLaunched {
+    /// The entry.
+    pub entry: String,
+    /// Why there is no grid.
+    #[source]
+    pub why: GridError,
+}
+
+/// Names of the axes.
+const AXES: [&str; 3] = ["x", "y", "z"];
 
 /// Whether a name stands for something of the device.
 pub(crate) fn is_of_device(name: &str) -> bool {
@@ -122,38 +179,36 @@ impl Room {
         let value = |n: u32| Value::Int(n.into());
         [(SM_COUNT.into(), value(self.processors)), (OCCUPANCY.into(), value(self.occupancy))]
     }
+}
 
-    fn said(self) -> String {
-        format!("with {SM_COUNT} = {} and {OCCUPANCY} = {}", self.processors, self.occupancy)
+impl fmt::Display for Room {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "with {SM_COUNT} = {} and {OCCUPANCY} = {}", self.processors, self.occupancy)
     }
 }
 
 impl KernelLaunch {
     /// Its blocks where the device is: those that it states, or what its expressions give there. Else why it cannot be launched.
-    pub fn grid_in(&self, room: Room) -> Result<[u32; 3], String> {
+    pub fn grid_in(&self, room: Room) -> Result<[u32; 3], GridError> {
         let Some(open) = &self.open_grid else { return Ok(self.grid) };
         let blocks = open.blocks(room)?;
         let cluster = self.cluster.unwrap_or([1; 3]);
         match (0..3).find(|axis| !blocks[*axis].is_multiple_of(cluster[*axis])) {
             None => Ok(blocks),
-            Some(axis) => Err(format!(
-                "{} blocks along {} are no multiple of the cluster's {}, {}",
-                blocks[axis],
-                ["x", "y", "z"][axis],
-                cluster[axis],
-                room.said()
-            )),
+            Some(axis) => {
+                Err(GridError::Clusters { blocks: blocks[axis], along: AXES[axis], cluster: cluster[axis], room })
+            }
         }
     }
 }
 
 /// Launches with their grids known, as the emulator runs them; else why one cannot be launched.
-pub fn emulated(launches: &[Launch]) -> Result<Vec<Launch>, String> {
+pub fn emulated(launches: &[Launch]) -> Result<Vec<Launch>, NotLaunched> {
     launches
         .iter()
         .map(|launch| match launch {
             Launch::Kernel(kernel) => {
-                let why = |why: String| format!("`{}` cannot be launched: {why}", kernel.entry);
+                let why = |why| NotLaunched { entry: kernel.entry.clone(), why };
                 let grid = kernel.grid_in(EMULATED).map_err(why)?;
                 Ok(Launch::Kernel(KernelLaunch { grid, open_grid: None, ..kernel.clone() }))
             }
@@ -188,13 +243,18 @@ mod tests {
 
     #[test]
     fn what_no_device_of_that_size_takes_is_said_with_its_numbers() {
-        let none = open(&["sm_count // 200"], &[]).grid_in(H200).unwrap_err();
+        let none = open(&["sm_count // 200"], &[]).grid_in(H200).unwrap_err().to_string();
         let said = "`sm_count // 200` is 0 blocks along x, with sm_count = 132 and occupancy = 3: 1 to 2147483647 are possible";
         assert_eq!(none, said);
-        let zero = open(&["64 // (sm_count - 132)"], &[]).grid_in(H200).unwrap_err();
+        let zero = open(&["64 // (sm_count - 132)"], &[]).grid_in(H200).unwrap_err().to_string();
         assert!(zero.contains("zero") && zero.contains("sm_count = 132"), "{zero}");
         let odd = KernelLaunch { cluster: Some([1, 2, 1]), ..open(&["1", "occupancy"], &[]) };
-        assert!(odd.grid_in(H200).unwrap_err().starts_with("3 blocks along y are no multiple of the cluster's 2"));
+        assert!(
+            odd.grid_in(H200)
+                .unwrap_err()
+                .to_string()
+                .starts_with("3 blocks along y are no multiple of the cluster's 2")
+        );
     }
 
     #[test]
@@ -206,7 +266,7 @@ mod tests {
         let Launch::Kernel(first) = &known[0] else { panic!("a kernel") };
         assert_eq!((first.grid, &first.open_grid), ([16, 1, 1], &None));
         assert_eq!(known[1..], [memset, Launch::Kernel(fixed)]);
-        let why = emulated(&[Launch::Kernel(open(&["sm_count - 8"], &[]))]).unwrap_err();
+        let why = emulated(&[Launch::Kernel(open(&["sm_count - 8"], &[]))]).unwrap_err().to_string();
         assert!(why.starts_with("`k` cannot be launched: `sm_count - 8` is 0 blocks"), "{why}");
     }
 }

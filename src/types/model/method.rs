@@ -75,6 +75,33 @@ pub struct Signature {
     pub by_arch: BTreeMap<String, SassPatterns>,
 }
 
+/// What of machine code shows a method of the registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trace {
+    /// These patterns.
+    Patterns(Signature),
+    /// Nothing; why, for people.
+    Unseen(String),
+}
+
+impl Trace {
+    /// The patterns, where there are any.
+    pub fn patterns(&self) -> Option<&Signature> {
+        match self {
+            Trace::Patterns(signature) => Some(signature),
+            Trace::Unseen(_) => None,
+        }
+    }
+
+    /// Why nothing shows it, where nothing does.
+    pub fn unseen(&self) -> Option<&str> {
+        match self {
+            Trace::Patterns(_) => None,
+            Trace::Unseen(why) => Some(why),
+        }
+    }
+}
+
 impl Signature {
     /// Whether nothing is stated for any architecture.
     pub fn is_empty(&self) -> bool {

@@ -35,7 +35,7 @@ pub use dtype::DType;
 pub use generate::{Generate, Made, TemplateText};
 pub use kernel::{Compiler, Kernel, Language, Metric, Per, Sanitizer, Select};
 pub use manifest::{parse, parse_template, schema};
-pub use method::{Axis, Method, Off, SassPatterns, Signature};
+pub use method::{Axis, Method, Off, SassPatterns, Signature, Trace};
 pub use operator::{Operator, Shape, ShapeRole, TypeChoice};
 pub use package::UNNAMED;
 pub use package::{Inheritable, Manifest, Package, inherit, overlay};

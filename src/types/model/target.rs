@@ -22,16 +22,32 @@ pub enum Arch {
 /// Compute capabilities that CUDA 13.0 makes machine code for.
 pub const CAPABILITIES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
+/// A name that is no architecture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not an architecture: expected {}", self.expected())]
+pub struct UnknownArch {
+    /// The name.
+    pub name: String,
+    /// Whether `cpu` would have been possible.
+    pub cpu: bool,
+}
+
+impl UnknownArch {
+    /// The names that are possible.
+    pub fn expected(&self) -> String {
+        let names: Vec<String> = CAPABILITIES.iter().map(|c| format!("sm_{c}")).collect();
+        let cpu = if self.cpu { "`cpu`, or " } else { "" };
+        format!("{cpu}one of {}, with `a` from sm_90 and `f` from sm_100", names.join(", "))
+    }
+}
+
 /// The capability and suffix of `sm_90a`: 90 and `a`. The suffix is empty, `a` (this architecture's own instructions; runs nowhere else) or `f` (its
 /// family's).
 ///
 /// # Errors
-/// It is not such a name, or not one that can be compiled for; says what was expected.
-pub fn capability(name: &str) -> Result<(u32, &'static str), String> {
-    let known = || {
-        let names: Vec<String> = CAPABILITIES.iter().map(|c| format!("sm_{c}")).collect();
-        format!("one of {}, with `a` from sm_90 and `f` from sm_100", names.join(", "))
-    };
+/// It is not such a name, or not one that can be compiled for.
+pub fn capability(name: &str) -> Result<(u32, &'static str), UnknownArch> {
+    let known = || UnknownArch { name: name.into(), cpu: false };
     let rest = name.strip_prefix("sm_").ok_or_else(known)?;
     let digits = rest.trim_end_matches(['a', 'f']);
     let suffix = match &rest[digits.len()..] {
@@ -53,12 +69,12 @@ impl Arch {
     /// Reads `cpu`, or an architecture that can be compiled for: `sm_NN`, with `a` (architecture-specific) or `f` (family-specific) after it where needed.
     ///
     /// # Errors
-    /// It is neither; says what was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    /// It is neither.
+    pub fn parse(text: &str) -> Result<Self, UnknownArch> {
         if text == "cpu" {
             return Ok(Arch::Cpu);
         }
-        capability(text).map(|_| Arch::Sm(text.into())).map_err(|expected| format!("`cpu`, or {expected}"))
+        capability(text).map(|_| Arch::Sm(text.into())).map_err(|unknown| UnknownArch { cpu: true, ..unknown })
     }
 
     /// Its name: `cpu`, `sm_90a`.
@@ -147,7 +163,7 @@ mod tests {
             "sm_90aa",
             "gpu",
         ] {
-            assert!(Arch::parse(bad).is_err_and(|expected| expected.contains("sm_121")), "{bad}");
+            assert!(Arch::parse(bad).is_err_and(|expected| expected.to_string().contains("sm_121")), "{bad}");
         }
         assert_eq!(Arch::parse("cpu"), Ok(Arch::Cpu));
         assert_eq!(capability("sm_80"), Ok((80, "")));

@@ -37,6 +37,31 @@ pub struct Why {
     pub after: Option<String>,
 }
 
+/// What of the system makes steps fail that are not at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trouble {
+    /// A file system has no space left.
+    Full,
+    /// This user may not write.
+    Refused,
+    /// A folder was removed that was there when the command began.
+    Gone,
+}
+
+impl Trouble {
+    /// What to do about it.
+    pub fn help(self) -> &'static str {
+        match self {
+            Trouble::Full => "free some space, or remove what is old with `kforge cache gc`",
+            Trouble::Refused => {
+                "this user must be able to write there, or another folder must be named: `KFORGE_HOME` for the home, `--target-dir` for outputs"
+            }
+            Trouble::Gone => "it was removed while kforge was at work: run the command again",
+        }
+    }
+}
+
 /// What a step is about, for people and filters; never part of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Labels {
@@ -138,6 +163,12 @@ pub struct StepFinished {
     pub summary: String,
     /// Its messages.
     pub notes: Vec<Note>,
+    /// What of the system made it fail, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+    /// Whether it was skipped because the build was interrupted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
     /// When it started, in milliseconds after the build did; none if it did not run.

@@ -33,7 +33,7 @@ pub use kind::{Lane, Platform, Runs, StepKind, Validity};
 pub use observation::{
     Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
 };
-pub use result::{Note, StepResult};
+pub use result::{LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};
 pub use verdict::{Outcome, Unknown, Verdict};
 

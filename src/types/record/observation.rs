@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LaunchPart;
 use crate::model::DType;
+use kforge_foundation::base::worded;
 
 /// What kind of thing went wrong while a candidate ran, in the order in which people are told: what may have brought about others comes before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -95,6 +97,9 @@ pub struct Finding {
     /// The other line of a race or a divergent barrier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_line: Option<(String, u32)>,
+    /// The part of the launch that was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<LaunchPart>,
     /// Block index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
@@ -110,12 +115,13 @@ impl Finding {
     pub fn new(kind: FindingKind, message: impl Into<String>) -> Self {
         Finding {
             kind,
-            message: message.into(),
+            message: worded(message),
             buffer: None,
             space: None,
             index: None,
             line: None,
             other_line: None,
+            launch: None,
             block: None,
             thread: None,
             count: 1,

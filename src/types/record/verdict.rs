@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use kforge_foundation::base::worded;
+
 /// What a result says of a kernel. Unknown is never shown, counted or cached as pass, fail or zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -34,6 +36,34 @@ pub enum Unknown {
     Missing(String),
     /// The measured time is below what the hardware can do.
     Implausible(String),
+}
+
+impl Unknown {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub fn worded(self) -> Self {
+        match self {
+            Unknown::NoDevice(t) => Unknown::NoDevice(worded(t)),
+            Unknown::NoCounters(t) => Unknown::NoCounters(worded(t)),
+            Unknown::Undecided(t) => Unknown::Undecided(worded(t)),
+            Unknown::NotEmulated(t) => Unknown::NotEmulated(worded(t)),
+            Unknown::TooLarge(t) => Unknown::TooLarge(worded(t)),
+            Unknown::Missing(t) => Unknown::Missing(worded(t)),
+            Unknown::Implausible(t) => Unknown::Implausible(worded(t)),
+        }
+    }
+}
+
+impl Verdict {
+    /// With its words hidden, where words are.
+    #[must_use]
+    pub fn worded(self) -> Self {
+        match self {
+            Verdict::Pass => Verdict::Pass,
+            Verdict::Fail(why) => Verdict::Fail(worded(why)),
+            Verdict::Unknown(why) => Verdict::Unknown(why.worded()),
+        }
+    }
 }
 
 impl fmt::Display for Unknown {

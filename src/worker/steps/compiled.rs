@@ -8,8 +8,8 @@ use kforge_harness::task::{self, Task};
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
 use kforge_types::record::{Note, Verdict};
 
-/// What a response of `Unavailable` starts with when the step could run were nvcc installed: the coordinator installs it and asks again.
-pub const NEEDS_NVCC: &str = "nvcc is needed: ";
+/// The name of nvcc among tools.
+pub const NVCC: &str = "nvcc";
 
 /// Compiles machine code.
 pub fn compile(task: &Task) -> Response {
@@ -42,10 +42,10 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             let summary = if compiled.facts.compiler == "nvcc" { "by nvcc" } else { "" };
             Ok(task::done(summary, compiled.notes))
         }
-        Err(CudaCompileError::Failed { message, log }) => {
-            Ok(remembered(task::refused(&params, message.as_str(), &log), &format!("{message} {log}")))
+        Err(CudaCompileError::Failed { message, log, ended }) => {
+            Ok(remembered(task::refused(&params, message.as_str(), &log), ended, &format!("{message} {log}")))
         }
-        Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::Unavailable { why: format!("{NEEDS_NVCC}{why}") }),
+        Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::NeedsTool { tool: NVCC.into(), why }),
         Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(kforge_cuda::in_fresh_process(task, &why)),
         Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),
     }
@@ -67,7 +67,7 @@ pub fn inspect(task: &Task) -> Response {
         task.write_document("inspection", &found)?;
         let notes = refused
             .iter()
-            .map(|f| Note { severity: Severity::Error, code: "inspect.arguments".into(), message: f.message.clone() })
+            .map(|f| Note::new(Severity::Error, "inspect.arguments", f.message.clone()).about(f.launch.clone()))
             .collect();
         let verdict = refused.first().map(|f| Verdict::Fail(f.message.clone()));
         Ok(Response::Done { verdict, notes, summary: registers.join(", "), forget: false })

@@ -4,7 +4,7 @@
 //! only the stand-in compiler.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -125,6 +125,46 @@ pub(super) struct Behaviour {
     pub(super) fault: Option<Fault>,
 }
 
+/// Why a file is no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// It cannot be read.
+    #[error("cannot read the virtual device's scenario `{}`: {source}", .path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It has another form.
+    #[error("`{}` is no scenario of a virtual device: {error}", .path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: toml::de::Error,
+    },
+}
+
+/// Why a scenario does not say what launches come to.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub(super) enum NoBehaviour {
+    /// One of them has no grid.
+    #[error(transparent)]
+    NotLaunched(#[from] grid::NotLaunched),
+    /// No rule is about one of them.
+    #[error("no rule of the scenario matches `{0}`")]
+    NoRule(String),
+    /// A rule is no regular expression.
+    #[error("`{matches}`: {error}")]
+    Rule {
+        /// The rule.
+        matches: String,
+        /// What is wrong with it.
+        error: regex::Error,
+    },
+}
+
 impl Scenario {
     /// Its devices, each under a UUID made of its place in the list.
     pub fn present(&self) -> record::Devices {
@@ -139,22 +179,23 @@ impl Scenario {
     ///
     /// # Errors
     /// The file cannot be read, or is no scenario.
-    pub fn read(path: &Path) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| format!("cannot read the virtual device's scenario `{}`: {e}", path.display()))?;
-        toml::from_str(&text).map_err(|e| format!("`{}` is no scenario of a virtual device: {e}", path.display()))
+    pub fn read(path: &Path) -> Result<Self, ScenarioError> {
+        let text =
+            std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
+        toml::from_str(&text).map_err(|error| ScenarioError::Form { path: path.to_owned(), error })
     }
 
     /// Of launches on a product: times add up, the largest error counts, the first fault ends it, metrics are those of the launch that takes longest.
-    pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, String> {
+    pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, NoBehaviour> {
         let (mut all, mut longest) = (Behaviour::default(), 0.0);
         // A simulated device has the emulator's size.
         for launch in &grid::emulated(launches)? {
             let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
             let (rule, factor) = loop {
-                let rule = rules.next().ok_or_else(|| format!("no rule of the scenario matches `{text}`"))?;
-                let regex = regex::Regex::new(&rule.matches).map_err(|e| format!("`{}`: {e}", rule.matches))?;
+                let rule = rules.next().ok_or_else(|| NoBehaviour::NoRule(text.clone()))?;
+                let regex = regex::Regex::new(&rule.matches)
+                    .map_err(|error| NoBehaviour::Rule { matches: rule.matches.clone(), error })?;
                 if let Some(found) = regex.captures(&text) {
                     let of = |(group, by): (&String, &BTreeMap<String, f64>)| {
                         let text = found.get(group.parse().ok()?)?.as_str();

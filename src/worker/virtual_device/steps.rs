@@ -35,7 +35,7 @@ struct At {
 impl At {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
-        let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e))?;
+        let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e.to_string()))?;
         // A step that is run by hand has no device of its own.
         let present = scenario.present();
         let at = task.device.as_ref().map_or(Some(0), |uuid| present.0.iter().position(|d| d.uuid == *uuid));

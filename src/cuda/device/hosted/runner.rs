@@ -27,7 +27,7 @@ type Launcher = unsafe extern "C" fn(*const Call<'_>) -> i32;
 
 /// The whole life of such a process. Its exit status is its own only until it reports that the launcher's library is about to be loaded.
 pub fn host_runner_main(args: &[OsString]) -> ExitCode {
-    started(args, |start| {
+    started(args, |start| -> Result<(), String> {
         serve(&start)?;
         // What the library would do at the end of the process is no part of a run.
         // SAFETY: nothing of ours is left to be written.

@@ -229,8 +229,8 @@ impl<'a> Judge<'a> {
         let finished = finished.map_err(|e| cannot("run the launcher", &e))?;
         let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
         // The launcher's own words: it would be excused from this run.
-        if let Some(what) = heard.not_emulated.first().cloned() {
-            heard.forged(&what, "it runs on a device");
+        if let Some(claim) = heard.not_emulated.first().cloned() {
+            heard.forged(&claim.what, &"it runs on a device");
         }
         if let Some(why) = heard.refused {
             return Err(Response::Unavailable { why });

@@ -46,7 +46,7 @@ fn of_all(metric: &Metric, capability: u32, log: &Log) -> Result<f64, String> {
     };
     let name = names.iter().find(|name| log.has(name)).ok_or_else(none)?;
     let each = |of: &str| log.launches.iter().map(|launch| log.value(launch, of)).collect::<Result<Vec<f64>, _>>();
-    let values = each(name)?;
+    let values = each(name).map_err(|why| why.to_string())?;
     if let [one] = values[..] {
         return Ok(one);
     }

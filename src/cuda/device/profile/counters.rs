@@ -6,20 +6,42 @@ use std::time::Duration;
 use super::super::client::{Client, Under, WRITING};
 use super::super::facts::Probed;
 use super::super::wire::Ask;
+use super::log::ValueError;
 use super::{args, judged};
+use kforge_types::record::Unknown;
 
 /// What is launched.
 const KERNEL: &str = "kforge_show";
 /// What is counted.
 const COUNTER: &str = "sm__cycles_active.avg";
 
+/// Why a profiler may not read counters, or does not.
+#[derive(Debug, thiserror::Error)]
+pub enum CountersError {
+    /// There is no device.
+    #[error("there is no device")]
+    NoDevice,
+    /// There is no folder to work in.
+    #[error("a folder cannot be made: {0}")]
+    Folder(std::io::Error),
+    /// It reports nothing.
+    #[error("{0}")]
+    Unknown(Unknown),
+    /// It counted nothing.
+    #[error("nothing was counted")]
+    Nothing,
+    /// It counted something else.
+    #[error(transparent)]
+    Value(#[from] ValueError),
+}
+
 /// Has `ncu` read a counter on the first of these devices.
 ///
 /// # Errors
-/// It may not, or does not work; the text says why.
-pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), String> {
-    let facts = probed.devices.first().ok_or("there is no device")?.clone();
-    let folder = tempfile::tempdir().map_err(|e| format!("a folder cannot be made: {e}"))?;
+/// It may not, or does not work.
+pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), CountersError> {
+    let facts = probed.devices.first().ok_or(CountersError::NoDevice)?.clone();
+    let folder = tempfile::tempdir().map_err(CountersError::Folder)?;
     let file: PathBuf = folder.path().join("profile.csv");
     let own = [KERNEL.to_string()].into();
     let mut args = args(&file, &[COUNTER].into(), &own, 1);
@@ -35,7 +57,7 @@ pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), String> {
         client.end(WRITING)
     });
     let text = std::fs::read_to_string(&file).unwrap_or_default();
-    let log = judged(&text, 1, ran.map(|end| end.to_string())).map_err(|why| why.to_string())?;
-    log.launches.first().map_or(Err("nothing was counted".into()), |launch| log.value(launch, COUNTER))?;
+    let log = judged(&text, 1, ran.map(|end| end.to_string())).map_err(CountersError::Unknown)?;
+    log.value(log.launches.first().ok_or(CountersError::Nothing)?, COUNTER)?;
     Ok(())
 }

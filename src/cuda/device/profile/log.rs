@@ -34,6 +34,30 @@ pub(super) struct Log {
     units: BTreeMap<String, String>,
 }
 
+/// Why a launch has no value of a metric.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// There is no such column.
+    #[error("`ncu` has no `{0}`")]
+    None(String),
+    /// It is no number.
+    #[error("`{metric}` is `{text}`")]
+    NotNumber {
+        /// The metric.
+        metric: String,
+        /// What is there.
+        text: String,
+    },
+    /// Its unit is none that is known.
+    #[error("`{metric}` is in `{unit}`, a unit that is not known here")]
+    Unit {
+        /// The metric.
+        metric: String,
+        /// The unit.
+        unit: String,
+    },
+}
+
 impl Log {
     /// Reads it.
     ///
@@ -73,12 +97,12 @@ impl Log {
     ///
     /// # Errors
     /// It has none, or what is no number, or a unit that is not known here.
-    pub(super) fn value(&self, launch: &Profiled, metric: &str) -> Result<f64, String> {
-        let none = || format!("`ncu` has no `{metric}`");
+    pub(super) fn value(&self, launch: &Profiled, metric: &str) -> Result<f64, ValueError> {
+        let none = || ValueError::None(metric.to_string());
         let (text, unit) = launch.cells.get(metric).zip(self.units.get(metric)).ok_or_else(none)?;
         let number = text.replace(',', "").trim().parse::<f64>().ok().filter(|n| n.is_finite());
-        let number = number.ok_or_else(|| format!("`{metric}` is `{text}`"))?;
-        let scale = scale(unit).ok_or_else(|| format!("`{metric}` is in `{unit}`, a unit that is not known here"))?;
+        let number = number.ok_or_else(|| ValueError::NotNumber { metric: metric.to_string(), text: text.clone() })?;
+        let scale = scale(unit).ok_or_else(|| ValueError::Unit { metric: metric.to_string(), unit: unit.clone() })?;
         Ok(number * scale)
     }
 }
@@ -185,8 +209,11 @@ pub(super) mod tests {
         let log = log.unwrap();
         let of = |metric: &str| log.value(&log.launches[0], metric);
         assert_eq!(log.launches[0].kernel, "say \"x\"");
-        assert_eq!((of("a"), of("b")), (Err("`a` is `n/a`".into()), Ok(1500.0)));
-        assert!(of("c").unwrap_err().contains("is in `mile`"));
+        assert_eq!(
+            (of("a"), of("b")),
+            (Err(ValueError::NotNumber { metric: "a".into(), text: "n/a".into() }), Ok(1500.0))
+        );
+        assert!(of("c").unwrap_err().to_string().contains("is in `mile`"));
     }
 
     #[test]

@@ -2,9 +2,7 @@
 
 use super::function::FUNCTIONS;
 use super::{Expr, Operator};
-use crate::reference::check::quoted;
-use crate::reference::registry::nearest;
-use kforge_foundation::base::count;
+use crate::reference::error::{ExpressionError, ExpressionFault};
 
 /// Deepest nesting: far beyond what people write, far below what a thread's stack holds.
 const DEEPEST: usize = 64;
@@ -13,10 +11,10 @@ const DEEPEST: usize = 64;
 const LONGEST: usize = 1000;
 
 /// Parses an expression. Gives the names it reads in order of first use; [`Expr::Name`] counts in that list.
-pub(in crate::reference) fn parse(text: &str) -> Result<(Expr, Vec<String>), String> {
+pub(in crate::reference) fn parse(text: &str) -> Result<(Expr, Vec<String>), ExpressionError> {
     let tokens = tokens(text)?;
     if tokens.len() > LONGEST {
-        return Err(format!("an expression of {} words and signs, expected at most {LONGEST}", tokens.len()));
+        return Err(ExpressionError::TooLong { found: tokens.len(), most: LONGEST });
     }
     let mut parser = Parser { text, tokens, next: 0, names: Vec::new() };
     let expr = parser.comparison(0)?;
@@ -37,7 +35,7 @@ enum Token {
 const SYMBOLS: [&str; 15] = ["**", "<=", ">=", "==", "!=", "<", ">", "+", "-", "*", "/", "(", ")", ",", "^"];
 
 /// Tokens with their columns, from 1, in characters.
-fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
+fn tokens(text: &str) -> Result<Vec<(Token, usize)>, ExpressionError> {
     let mut tokens = Vec::new();
     let mut rest = text;
     loop {
@@ -51,7 +49,7 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
             let length = number_length(rest);
             let value = rest[..length]
                 .parse()
-                .map_err(|_| at(text, column, &format!("`{}` is not a number", &rest[..length])))?;
+                .map_err(|_| at(text, column, ExpressionFault::NotNumber(rest[..length].to_owned())))?;
             tokens.push((Token::Number(value), column));
             length
         } else if first.is_alphabetic() || first == '_' {
@@ -60,12 +58,12 @@ fn tokens(text: &str) -> Result<Vec<(Token, usize)>, String> {
             length
         } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
             if *symbol == "^" {
-                return Err(at(text, column, "`^` is not an operator; write `**` for a power"));
+                return Err(at(text, column, ExpressionFault::Caret));
             }
             tokens.push((Token::Symbol(symbol), column));
             symbol.len()
         } else {
-            return Err(at(text, column, &format!("unexpected character `{first}`")));
+            return Err(at(text, column, ExpressionFault::Character(first)));
         };
         rest = &rest[length..];
     }
@@ -86,8 +84,8 @@ fn number_length(text: &str) -> usize {
     end
 }
 
-fn at(text: &str, column: usize, what: &str) -> String {
-    format!("{what} at column {column} of `{text}`")
+fn at(text: &str, column: usize, fault: ExpressionFault) -> ExpressionError {
+    ExpressionError::At { fault, column, text: text.to_owned() }
 }
 
 struct Parser<'a> {
@@ -122,17 +120,17 @@ impl Parser<'_> {
         Some(found)
     }
 
-    fn expected(&self, what: &str) -> String {
+    fn expected(&self, expected: &'static str) -> ExpressionError {
         let found = match self.peek() {
-            Token::Number(n) => format!("found `{n}`"),
-            Token::Name(name) => format!("found `{name}`"),
-            Token::Symbol(symbol) => format!("found `{symbol}`"),
-            Token::End => "found the end".to_owned(),
+            Token::Number(n) => format!("`{n}`"),
+            Token::Name(name) => format!("`{name}`"),
+            Token::Symbol(symbol) => format!("`{symbol}`"),
+            Token::End => "the end".to_owned(),
         };
-        at(self.text, self.column(), &format!("expected {what}, {found}"))
+        at(self.text, self.column(), ExpressionFault::Expected { expected, found })
     }
 
-    fn expect(&mut self, symbol: &'static str, what: &str) -> Result<(), String> {
+    fn expect(&mut self, symbol: &'static str, what: &'static str) -> Result<(), ExpressionError> {
         if *self.peek() == Token::Symbol(symbol) {
             self.advance();
             return Ok(());
@@ -140,10 +138,10 @@ impl Parser<'_> {
         Err(self.expected(what))
     }
 
-    fn comparison(&mut self, depth: usize) -> Result<Expr, String> {
+    fn comparison(&mut self, depth: usize) -> Result<Expr, ExpressionError> {
         use Operator::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
         if depth > DEEPEST {
-            return Err(at(self.text, self.column(), &format!("nested more than {DEEPEST} deep")));
+            return Err(at(self.text, self.column(), ExpressionFault::TooDeep(DEEPEST)));
         }
         let comparisons =
             [("<=", LessEqual), (">=", GreaterEqual), ("==", Equal), ("!=", NotEqual), ("<", Less), (">", Greater)];
@@ -153,7 +151,7 @@ impl Parser<'_> {
         Ok(Expr::Binary(operator, Box::new(left), Box::new(right)))
     }
 
-    fn sum(&mut self, depth: usize) -> Result<Expr, String> {
+    fn sum(&mut self, depth: usize) -> Result<Expr, ExpressionError> {
         let mut left = self.product(depth)?;
         while let Some(operator) = self.accept(&[("+", Operator::Add), ("-", Operator::Subtract)]) {
             left = Expr::Binary(operator, Box::new(left), Box::new(self.product(depth)?));
@@ -161,7 +159,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn product(&mut self, depth: usize) -> Result<Expr, String> {
+    fn product(&mut self, depth: usize) -> Result<Expr, ExpressionError> {
         let mut left = self.unary(depth)?;
         while let Some(operator) = self.accept(&[("*", Operator::Multiply), ("/", Operator::Divide)]) {
             left = Expr::Binary(operator, Box::new(left), Box::new(self.unary(depth)?));
@@ -169,9 +167,9 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    fn unary(&mut self, depth: usize) -> Result<Expr, String> {
+    fn unary(&mut self, depth: usize) -> Result<Expr, ExpressionError> {
         if depth > DEEPEST {
-            return Err(at(self.text, self.column(), &format!("nested more than {DEEPEST} deep")));
+            return Err(at(self.text, self.column(), ExpressionFault::TooDeep(DEEPEST)));
         }
         if self.accept(&[("-", ())]).is_some() {
             return Ok(Expr::Negate(Box::new(self.unary(depth + 1)?)));
@@ -184,7 +182,7 @@ impl Parser<'_> {
         Ok(Expr::Binary(Operator::Power, Box::new(base), Box::new(exponent)))
     }
 
-    fn atom(&mut self, depth: usize) -> Result<Expr, String> {
+    fn atom(&mut self, depth: usize) -> Result<Expr, ExpressionError> {
         let (start, column) = (self.next, self.column());
         match self.advance() {
             Token::Number(value) => Ok(Expr::Number(value)),
@@ -208,12 +206,13 @@ impl Parser<'_> {
         }
     }
 
-    fn call(&mut self, name: &str, column: usize, depth: usize) -> Result<Expr, String> {
+    fn call(&mut self, name: &str, column: usize, depth: usize) -> Result<Expr, ExpressionError> {
         let Some(function) = FUNCTIONS.iter().find(|f| f.name == name) else {
-            let names: Vec<&str> = FUNCTIONS.iter().map(|f| f.name).collect();
-            let hint = nearest(name, names.iter().copied());
-            let hint = if hint.is_empty() { format!(", expected one of {}", quoted(&names)) } else { hint };
-            return Err(at(self.text, column, &format!("unknown function `{name}`{hint}")));
+            let fault = ExpressionFault::UnknownFunction {
+                name: name.to_owned(),
+                known: FUNCTIONS.iter().map(|f| f.name).collect(),
+            };
+            return Err(at(self.text, column, fault));
         };
         self.advance();
         let mut arguments = vec![self.comparison(depth + 1)?];
@@ -222,8 +221,9 @@ impl Parser<'_> {
         }
         self.expect(")", "`,` or `)`")?;
         if arguments.len() != function.arity() {
-            let text = format!("`{name}` takes {}, found {}", count(function.arity(), "argument"), arguments.len());
-            return Err(at(self.text, column, &text));
+            let (arity, found) = (function.arity(), arguments.len());
+            let fault = ExpressionFault::Arguments { function: function.name, arity, found };
+            return Err(at(self.text, column, fault));
         }
         Ok(Expr::Call(*function, arguments))
     }

@@ -4,6 +4,7 @@ use super::softmax::peak_and_sum;
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
 use crate::reference::check::Check;
+use crate::reference::error::{Error, Range};
 use crate::reference::gemm::{Matrix, multiply};
 use crate::reference::values::Values;
 use kforge_foundation::base::pieces;
@@ -78,12 +79,16 @@ struct Dims {
 }
 
 impl Dims {
-    fn new(bound: &Bound<'_>) -> Result<Self, String> {
+    fn new(bound: &Bound<'_>) -> Result<Self, Error> {
         let sequence_first = bound.word("layout", "bhsd") == "bshd";
+        let rank = |slot: &str, rank: usize, expected: &'static str| Error::Rank {
+            tensor: bound.own_name(slot).to_owned(),
+            rank,
+            expected,
+        };
         let four = |slot: &str| {
             let shape = bound.dims(slot);
-            <[usize; 4]>::try_from(shape.as_slice())
-                .map_err(|_| format!("`{}` has rank {}, expected 4", bound.own_name(slot), shape.len()))
+            <[usize; 4]>::try_from(shape.as_slice()).map_err(|_| rank(slot, shape.len(), "4"))
         };
         let single = bound.dims("q").len() == 3;
         let [b, h, m, d] = match bound.dims("q").as_slice() {
@@ -99,7 +104,7 @@ impl Dims {
         let (hkv, n, pages, page_size) = match &paged {
             Some(table) => match table.as_slice() {
                 [_, row] => (k[2], row * k[1], k[0], k[1]),
-                _ => return Err(format!("`{}` has rank {}, expected 2", bound.own_name("page_table"), table.len())),
+                _ => return Err(rank("page_table", table.len(), "2")),
             },
             None if sequence_first => (k[2], k[1], 0, 0),
             None => (k[1], k[2], 0, 0),
@@ -175,7 +180,7 @@ fn check(check: &mut Check<'_>) {
     }
 }
 
-fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let bound = &call.bound;
     let dims = Dims::new(bound)?;
     let factor = bound.number("scale").unwrap_or(1.0 / (dims.d as f64).sqrt());
@@ -214,7 +219,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
 }
 
 /// How many keys each batch has.
-fn lengths(call: &Call<'_>, dims: &Dims) -> Result<Vec<usize>, String> {
+fn lengths(call: &Call<'_>, dims: &Dims) -> Result<Vec<usize>, Error> {
     if call.slot("lengths")?.is_none() {
         return Ok(vec![dims.n; dims.b]);
     }
@@ -223,23 +228,30 @@ fn lengths(call: &Call<'_>, dims: &Dims) -> Result<Vec<usize>, String> {
     stated
         .map(|(b, length)| {
             let fits = usize::try_from(*length).ok().filter(|length| *length <= dims.n);
-            fits.ok_or_else(|| format!("`{name}`[{b}] is {length}, expected 0 to {}", dims.n))
+            fits.ok_or_else(|| Error::OutOfRange {
+                tensor: name.to_owned(),
+                place: vec![b],
+                found: *length,
+                expected: Range::UpTo(dims.n),
+            })
         })
         .collect()
 }
 
 /// Every page that a length reaches must exist.
-fn check_pages(call: &Call<'_>, dims: &Dims, table: &[i64], lengths: &[usize]) -> Result<(), String> {
+fn check_pages(call: &Call<'_>, dims: &Dims, table: &[i64], lengths: &[usize]) -> Result<(), Error> {
     let row = dims.n / dims.page_size;
     for (b, length) in lengths.iter().enumerate() {
         for p in 0..length.div_ceil(dims.page_size) {
             let page = table[b * row + p];
             if !usize::try_from(page).is_ok_and(|page| page < dims.pages) {
                 let name = call.bound.own_name("page_table");
-                return Err(format!(
-                    "`{name}`[{b}, {p}] is {page}, expected a page from 0 to {}",
-                    dims.pages.max(1) - 1
-                ));
+                return Err(Error::OutOfRange {
+                    tensor: name.to_owned(),
+                    place: vec![b, p],
+                    found: page,
+                    expected: Range::Page(dims.pages.max(1) - 1),
+                });
             }
         }
     }

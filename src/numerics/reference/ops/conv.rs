@@ -5,6 +5,7 @@ use crate::reference::builtin::{
     Builtin, Kind, Produced, Setting, SettingKind, Use, Work, no_hint, optional, read, setting, written,
 };
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::expr::{ACTIVATIONS, activation};
 use crate::reference::gemm::{Matrix, multiply};
 use crate::reference::values::Values;
@@ -90,12 +91,12 @@ struct Windows {
 }
 
 impl Windows {
-    fn new(bound: &Bound<'_>, image: [usize; 2], window: [usize; 2], stride: [usize; 2]) -> Result<Self, String> {
+    fn new(bound: &Bound<'_>, image: [usize; 2], window: [usize; 2], stride: [usize; 2]) -> Result<Self, Error> {
         for name in ["stride", "padding", "dilation", "kernel"] {
             let least = if name == "padding" { 0 } else { 1 };
             match bound.integers(name) {
                 Some(list) if list.is_empty() || list.len() > 2 || list.iter().any(|v| *v < least || *v > 1 << 20) => {
-                    return Err(format!("`{name}` is {list:?}, expected one or two integers of at least {least}"));
+                    return Err(Error::Window { setting: name, found: list, least });
                 }
                 _ => {}
             }
@@ -106,8 +107,10 @@ impl Windows {
         let mut out = [0; 2];
         for i in 0..2 {
             let span = dilation[i] * window[i].saturating_sub(1) + 1;
-            let room = (image[i] + 2 * padding[i]).checked_sub(span).ok_or_else(|| {
-                format!("a window of {span} does not fit in {} with a padding of {} on each side", image[i], padding[i])
+            let room = (image[i] + 2 * padding[i]).checked_sub(span).ok_or_else(|| Error::WindowTooLarge {
+                window: span,
+                image: image[i],
+                padding: padding[i],
             })?;
             out[i] = room / stride[i] + 1;
         }
@@ -165,7 +168,7 @@ fn check_pool(check: &mut Check<'_>) {
 }
 
 /// Matrix products of filters with columns: each window of a group laid out as a column. Memory: a group's columns of one image at a time.
-fn correlate(bound: &Bound<'_>, x: &[f64], w: &[f64]) -> Result<Vec<f64>, String> {
+fn correlate(bound: &Bound<'_>, x: &[f64], w: &[f64]) -> Result<Vec<f64>, Error> {
     let (xs, ws) = (bound.dims("x"), bound.dims("w"));
     let windows = Windows::new(bound, [xs[2], xs[3]], [ws[2], ws[3]], [1, 1])?;
     let groups = groups(bound) as usize;
@@ -193,7 +196,7 @@ fn correlate(bound: &Bound<'_>, x: &[f64], w: &[f64]) -> Result<Vec<f64>, String
     Ok(y)
 }
 
-fn run_conv(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_conv(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let bound = &call.bound;
     let (x, w, bias) = (call.float("x")?, call.float("w")?, call.float_if("bias")?);
     let (channels, places) = (bound.dims("w")[0], bound.dims("y").iter().skip(2).product::<usize>());
@@ -210,7 +213,7 @@ fn run_conv(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     Ok(Produced::one("y", Values::Float(y), scales))
 }
 
-fn run_pool(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_pool(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let bound = &call.bound;
     let shape = bound.dims("x");
     let kernel = bound.pair("kernel", [1, 1]);

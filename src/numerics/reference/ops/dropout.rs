@@ -3,6 +3,7 @@
 use crate::reference::bind::Call;
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::philox::{philox, words};
 use crate::reference::values::Values;
 use kforge_foundation::base::pieces;
@@ -58,7 +59,7 @@ fn check(check: &mut Check<'_>) {
     }
 }
 
-fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let x = call.float("x")?;
     let p = call.bound.number("p").unwrap_or(0.0);
     let kept: Vec<i64> = match call.slot("mask")? {

@@ -6,6 +6,7 @@ use super::matmul::broadcast_places;
 use crate::reference::bind::{Bound, Call, floats, input};
 use crate::reference::builtin::{Builtin, Produced, Work, no_hint};
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::expr;
 use crate::reference::float::round_to;
 use crate::reference::registry::nearest;
@@ -140,11 +141,11 @@ impl<T: Copy> Operand<'_, T> {
     }
 }
 
-fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let bound = &call.bound;
     let mut produced = Produced::default();
     for (name, text) in sources(bound) {
-        let tensor = bound.problem.tensor(name).ok_or_else(|| format!("no tensor `{name}`"))?;
+        let tensor = bound.problem.tensor(name).ok_or_else(|| Error::NoTensor(name.to_owned()))?;
         let (expr, names) = expr::parse(text)?;
         let shape = logical_shape(tensor);
         let len = logical_len(tensor);
@@ -180,7 +181,7 @@ fn per_element(operands: &[Operand<'_, f64>], len: usize, f: impl Fn(Lookup<'_>)
     pieces::values(len, |element| f(Lookup { operands, element }))
 }
 
-fn operand<'a>(call: &Call<'a>, name: &str, shape: &[usize]) -> Result<Operand<'a, f64>, String> {
+fn operand<'a>(call: &Call<'a>, name: &str, shape: &[usize]) -> Result<Operand<'a, f64>, Error> {
     let problem = call.bound.problem;
     if let Some(tensor) = problem.tensor(name) {
         let values = floats(input(call.inputs, tensor)?, tensor.dtype);
@@ -190,7 +191,7 @@ fn operand<'a>(call: &Call<'a>, name: &str, shape: &[usize]) -> Result<Operand<'
         (Some(param), _) => round_to(param.dtype, param.value.as_f64()),
         (None, Some(dim)) => *dim as f64,
         (None, None) if name == "pi" => std::f64::consts::PI,
-        (None, None) => return Err(format!("unknown name `{name}`")),
+        (None, None) => return Err(Error::UnknownName(name.to_owned())),
     };
     Ok(Operand { values: Cow::Owned(vec![value]), places: Places::Wrap })
 }

@@ -3,6 +3,7 @@
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Work, no_hint, read, setting, written};
 use crate::reference::check::Check;
+use crate::reference::error::{Error, Range};
 use crate::reference::rows::transposed;
 use crate::reference::values::Values;
 use kforge_types::model::Init;
@@ -75,7 +76,7 @@ fn moved(values: Values, scale: bool) -> Produced {
     Produced::one("y", values, scales)
 }
 
-fn permutation(bound: &Bound<'_>, rank: usize) -> Result<Vec<usize>, String> {
+fn permutation(bound: &Bound<'_>, rank: usize) -> Result<Vec<usize>, Error> {
     let Some(stated) = bound.integers("axes") else { return Ok((0..rank).rev().collect()) };
     let counted = |axis: &i64| usize::try_from(if *axis < 0 { axis + rank as i64 } else { *axis }).ok();
     let axes: Vec<usize> = stated.iter().filter_map(counted).collect();
@@ -84,7 +85,7 @@ fn permutation(bound: &Bound<'_>, rank: usize) -> Result<Vec<usize>, String> {
     if axes.len() == stated.len() && sorted.into_iter().eq(0..rank) {
         Ok(axes)
     } else {
-        Err(format!("`axes` is {stated:?}, expected every axis from 0 to {} once", rank.saturating_sub(1)))
+        Err(Error::Permutation { stated, last: rank.saturating_sub(1) })
     }
 }
 
@@ -133,14 +134,16 @@ fn check_embedding(check: &mut Check<'_>) {
 }
 
 /// An index that must lie below `extent`.
-fn within(name: &str, place: usize, index: i64, extent: usize) -> Result<usize, String> {
-    usize::try_from(index)
-        .ok()
-        .filter(|i| *i < extent)
-        .ok_or_else(|| format!("`{name}`[{place}] is {index}, expected 0 to {}", extent.saturating_sub(1)))
+fn within(name: &str, place: usize, index: i64, extent: usize) -> Result<usize, Error> {
+    usize::try_from(index).ok().filter(|i| *i < extent).ok_or_else(|| Error::OutOfRange {
+        tensor: name.to_owned(),
+        place: vec![place],
+        found: index,
+        expected: Range::UpTo(extent.saturating_sub(1)),
+    })
 }
 
-fn run_gather(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_gather(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let (shape, over) = (call.bound.dims("x"), call.bound.dims("index"));
     let axis = call.bound.axes(shape.len())?.first().copied().unwrap_or(0);
     let name = call.bound.own_name("index");
@@ -159,7 +162,7 @@ fn run_gather(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     Ok(moved(call.values("x")?.take(places.into_iter()), scale))
 }
 
-fn run_embedding(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_embedding(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let shape = call.bound.dims("w");
     let (entries, width) = (shape[0], shape[1]);
     let name = call.bound.own_name("ids");

@@ -4,6 +4,7 @@ use super::softmax::log_sum_exp;
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
 use crate::reference::check::Check;
+use crate::reference::error::{Error, Range};
 use crate::reference::rows::{Rows, sum};
 use crate::reference::values::Values;
 use kforge_types::model::Init;
@@ -47,7 +48,7 @@ pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
     },
 };
 
-fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
+fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
     let shape = bound.dims("x");
     let axes = bound.axes(shape.len())?;
     Ok(Rows::new(&shape, &axes))
@@ -66,7 +67,7 @@ fn check(check: &mut Check<'_>) {
     }
 }
 
-fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let x = call.float("x")?;
     let labels = call.ints("labels")?;
@@ -74,11 +75,12 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     for (row, label) in labels.iter().enumerate() {
         let fits = usize::try_from(*label).is_ok_and(|label| label < rows.len);
         if !fits && ignore != Some(*label) {
-            return Err(format!(
-                "`{}`[{row}] is {label}, expected a class from 0 to {}",
-                call.bound.own_name("labels"),
-                rows.len - 1
-            ));
+            return Err(Error::OutOfRange {
+                tensor: call.bound.own_name("labels").to_owned(),
+                place: vec![row],
+                found: *label,
+                expected: Range::Class(rows.len - 1),
+            });
         }
     }
     let gathered = rows.gather(&x);

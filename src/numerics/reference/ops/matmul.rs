@@ -6,6 +6,7 @@ use crate::reference::builtin::{
     Builtin, Kind, Produced, SettingKind, Use, Work, no_hint, optional, read, setting, written,
 };
 use crate::reference::check::Check;
+use crate::reference::error::{Error, Factor};
 use crate::reference::expr::{ACTIVATIONS, activation};
 use crate::reference::gemm::{Elsewhere, Matrix, Product, is_large, multiply_anywhere};
 use crate::reference::values::Values;
@@ -57,24 +58,24 @@ struct Dims {
 }
 
 impl Dims {
-    fn new(bound: &Bound<'_>) -> Result<Self, String> {
+    fn new(bound: &Bound<'_>) -> Result<Self, Error> {
         let (a, b) = (bound.dims("a"), bound.dims("b"));
         let (name_a, name_b) = (bound.own_name("a"), bound.own_name("b"));
         let transposed = [bound.flag("transpose_a"), bound.flag("transpose_b")];
         let split = |shape: &[usize], name: &str, transposed: bool| match shape {
             [batch @ .., rows, columns] if transposed => Ok((batch.to_vec(), *columns, *rows)),
             [batch @ .., rows, columns] => Ok((batch.to_vec(), *rows, *columns)),
-            _ => Err(format!("`{name}` has rank {}, expected at least 2", shape.len())),
+            _ => Err(Error::Rank { tensor: name.to_owned(), rank: shape.len(), expected: "at least 2" }),
         };
         let (batch_a, m, k) = split(&a, name_a, transposed[0])?;
         let (batch_b, k_b, n) = split(&b, name_b, transposed[1])?;
         if k != k_b {
-            return Err(format!(
-                "`{name_a}` {a:?} has k = {k} and `{name_b}` {b:?} has k = {k_b}, expected the same; is `transpose_a` or `transpose_b` missing?"
-            ));
+            let factor = |name: &str, shape: Vec<usize>, k| Box::new(Factor { tensor: name.to_owned(), shape, k });
+            return Err(Error::InnerExtents(factor(name_a, a, k), factor(name_b, b, k_b)));
         }
         let batch = broadcast(&batch_a, &batch_b).ok_or_else(|| {
-            format!("batches {batch_a:?} of `{name_a}` and {batch_b:?} of `{name_b}` do not broadcast")
+            let of = |name: &str, batch: &[usize]| Box::new((name.to_owned(), batch.to_vec()));
+            Error::Batches(of(name_a, &batch_a), of(name_b, &batch_b))
         })?;
         Ok(Dims { m, n, k, batch, batch_a, batch_b, transposed })
     }
@@ -139,7 +140,7 @@ fn check(check: &mut Check<'_>) {
     }
 }
 
-fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let dims = Dims::new(&call.bound)?;
     let bound = &call.bound;
     let activation_name = bound.word("activation", "none");
@@ -197,7 +198,7 @@ fn product(dims: &Dims, a: &[f64], b: &[f64], elsewhere: Option<&dyn Elsewhere>)
 }
 
 /// Integers, wrapping in 64 bits. A scale is of use where the output is of floats.
-fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64], scale: bool) -> Result<Produced, String> {
+fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64], scale: bool) -> Result<Produced, Error> {
     let (m, n, k) = (dims.m, dims.n, dims.k);
     let bias = match call.slot("bias")? {
         Some(_) => Some((call.ints("bias")?, broadcast_places(&dims.shape(), &call.bound.dims("bias")))),

@@ -5,6 +5,7 @@ use crate::reference::builtin::{
     AXIS, Builtin, Kind, Produced, SettingKind, Use, Work, no_hint, optional, read, setting, written,
 };
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::rows::{Rows, length, sum};
 use crate::reference::values::Values;
 use kforge_types::model::Init;
@@ -84,7 +85,7 @@ pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
 };
 
 /// The axes that each row lies along.
-fn axes(bound: &Bound<'_>) -> Result<Vec<usize>, String> {
+fn axes(bound: &Bound<'_>) -> Result<Vec<usize>, Error> {
     let rank = bound.dims("x").len();
     if bound.builtin.name != "batch_norm" {
         return bound.axes(rank);
@@ -93,11 +94,11 @@ fn axes(bound: &Bound<'_>) -> Result<Vec<usize>, String> {
     let counted = if stated < 0 { stated + rank as i64 } else { stated };
     match usize::try_from(counted) {
         Ok(channel) if channel < rank => Ok((0..rank).filter(|axis| *axis != channel).collect()),
-        _ => Err(format!("axis {stated} is outside a tensor of rank {rank}")),
+        _ => Err(Error::NoAxis { axis: stated, rank }),
     }
 }
 
-fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
+fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
     Ok(Rows::new(&bound.dims("x"), &axes(bound)?))
 }
 
@@ -148,7 +149,7 @@ fn moments(row: &[f64]) -> (f64, f64, f64) {
     (mean, absolute, variance)
 }
 
-fn run_layer_norm(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_layer_norm(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let eps = call.bound.number("eps").unwrap_or(1e-5);
     let (x, w, b) = (call.float("x")?, call.float_if("w")?, call.float_if("b")?);
@@ -180,7 +181,7 @@ fn put_statistics(produced: &mut Produced, statistics: &[(f64, f64, f64)], eps: 
     produced.put("rstd", Values::Float(rstds.clone()), scale.then_some(rstds));
 }
 
-fn run_rms_norm(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_rms_norm(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let eps = call.bound.number("eps").unwrap_or(1e-6);
     let (x, w, residual) = (call.float("x")?, call.float_if("w")?, call.float_if("residual")?);
@@ -210,7 +211,7 @@ fn run_rms_norm(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     Ok(produced)
 }
 
-fn run_batch_norm(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_batch_norm(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let eps = call.bound.number("eps").unwrap_or(1e-5);
     let momentum = call.bound.number("momentum").unwrap_or(0.1);

@@ -3,6 +3,7 @@
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{AXIS, Builtin, Kind, Produced, Slot, Work, no_hint, read, written};
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::rows::{Rows, sum};
 use crate::reference::values::Values;
 use kforge_types::model::DType;
@@ -16,7 +17,7 @@ const fn reduction(
     doc: &'static str,
     slots: &'static [Slot],
     large: &'static [&'static str],
-    run: fn(&Call<'_>, bool) -> Result<Produced, String>,
+    run: fn(&Call<'_>, bool) -> Result<Produced, Error>,
     work: fn(&Bound<'_>) -> Work,
 ) -> Builtin {
     Builtin { name, doc, slots, settings: &[AXIS], large, check, run, work, hint: no_hint }
@@ -92,7 +93,7 @@ pub(super) fn reduced_shape(check: &mut Check<'_>, slot: &str, shape: &[usize], 
     check.shape(slot, &dropped, &format!("reduced along axis {axes:?} (or {kept:?}, if the axes are kept)"));
 }
 
-fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
+fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
     let shape = bound.dims("x");
     Ok(Rows::new(&shape, &bound.axes(shape.len())?))
 }
@@ -105,7 +106,7 @@ fn compares(bound: &Bound<'_>) -> Work {
     Work { flops: bound.len("x") as f64, reduction: 1 }
 }
 
-fn run_sum(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_sum(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     Ok(match call.values("x")? {
         Values::Int(x) => {
@@ -122,7 +123,7 @@ fn run_sum(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     })
 }
 
-fn run_mean(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_mean(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let x = call.float("x")?;
     let n = rows.len as f64;
@@ -147,7 +148,7 @@ pub(super) fn first_extreme<T: Copy + PartialOrd>(row: &[T], beats: impl Fn(T, T
 }
 
 /// First places of the largest or least value of every row, with what lies there.
-fn extremes(call: &Call<'_>, largest: bool) -> Result<(Vec<i64>, Values), String> {
+fn extremes(call: &Call<'_>, largest: bool) -> Result<(Vec<i64>, Values), Error> {
     let rows = rows(&call.bound)?;
     let unsigned = call.bound.tensor("x").is_some_and(|t| t.dtype == DType::U64);
     let found = match call.values("x")? {
@@ -168,24 +169,24 @@ fn extremes(call: &Call<'_>, largest: bool) -> Result<(Vec<i64>, Values), String
     Ok((found.0.into_iter().map(|i| i as i64).collect(), found.1))
 }
 
-fn extreme_values(call: &Call<'_>, largest: bool, scale: bool) -> Result<Produced, String> {
+fn extreme_values(call: &Call<'_>, largest: bool, scale: bool) -> Result<Produced, Error> {
     let (_, values) = extremes(call, largest)?;
     let scales = scale.then(|| values.magnitudes());
     Ok(Produced::one("y", values, scales))
 }
 
-fn run_max(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_max(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     extreme_values(call, true, scale)
 }
 
-fn run_min(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_min(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     extreme_values(call, false, scale)
 }
 
-fn run_argmax(call: &Call<'_>, _: bool) -> Result<Produced, String> {
+fn run_argmax(call: &Call<'_>, _: bool) -> Result<Produced, Error> {
     Ok(Produced::one("y", Values::Int(extremes(call, true)?.0), None))
 }
 
-fn run_argmin(call: &Call<'_>, _: bool) -> Result<Produced, String> {
+fn run_argmin(call: &Call<'_>, _: bool) -> Result<Produced, Error> {
     Ok(Produced::one("y", Values::Int(extremes(call, false)?.0), None))
 }

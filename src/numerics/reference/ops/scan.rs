@@ -3,6 +3,7 @@
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Work, no_hint, read, setting, written};
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::rows::{Rows, Sum};
 use crate::reference::values::Values;
 
@@ -29,7 +30,7 @@ fn check(check: &mut Check<'_>) {
     check.shape("y", &shape, "that of `x`");
 }
 
-fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
+fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
     let shape = bound.dims("x");
     Ok(Rows::new(&shape, &bound.axes(shape.len())?))
 }
@@ -39,7 +40,7 @@ fn order(len: usize, reverse: bool) -> impl Iterator<Item = usize> {
     (0..len).map(move |i| if reverse { len - 1 - i } else { i })
 }
 
-fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let (exclusive, reverse) = (call.bound.flag("exclusive"), call.bound.flag("reverse"));
     match call.values("x")? {

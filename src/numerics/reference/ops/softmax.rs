@@ -3,6 +3,7 @@
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{AXIS, Builtin, Kind, Produced, Slot, Work, no_hint, read, written};
 use crate::reference::check::Check;
+use crate::reference::error::Error;
 use crate::reference::rows::{Rows, sum};
 use crate::reference::values::Values;
 
@@ -42,7 +43,7 @@ fn check(check: &mut Check<'_>) {
     check.shape("y", &shape, "that of `x`");
 }
 
-fn rows(bound: &Bound<'_>) -> Result<Rows, String> {
+fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
     let shape = bound.dims("x");
     Ok(Rows::new(&shape, &bound.axes(shape.len())?))
 }
@@ -64,7 +65,7 @@ pub(super) fn log_sum_exp(row: &[f64]) -> f64 {
     if peak.is_infinite() && !row.iter().any(|x| x.is_nan()) { peak } else { peak + libm::log(total) }
 }
 
-fn run_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let y = rows(&call.bound)?.map(&call.float("x")?, |_, row: &[f64], out: &mut [f64]| {
         let (peak, total) = peak_and_sum(row);
         for (y, x) in out.iter_mut().zip(row) {
@@ -75,7 +76,7 @@ fn run_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     Ok(Produced::one("y", Values::Float(y), scales))
 }
 
-fn run_log_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
+fn run_log_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let rows = rows(&call.bound)?;
     let x = call.float("x")?;
     let made = |f: fn(f64, f64, f64) -> f64| {

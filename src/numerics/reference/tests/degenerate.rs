@@ -147,7 +147,7 @@ fn rows_of_no_values_are_what_is_made_of_nothing_or_refused() {
         if ["embedding", "gather"].contains(&name.as_str()) {
             continue;
         }
-        let errors = check(&problem).err().unwrap_or_default();
+        let errors = check(&problem).err().map(|misfits| misfits.faults).unwrap_or_default();
         assert_eq!(!errors.is_empty(), refused.contains(&name.as_str()), "{name}: {errors:?}");
         if let Some(error) = errors.first() {
             assert!(error.contains("has no value along axis"), "{error}");
@@ -263,7 +263,7 @@ fn all_is_dropped_where_the_share_is_one() {
     let plain = drop(vec![read("x", &[3]), written("y", &[3])], 1.0);
     same(&floats(&plain, "y", &[("x", of(&[1.0, -2.0, f64::INFINITY]))]), &[0.0; 3]);
     let masked = drop(vec![read("x", &[3]), ints("mask", Role::Input, &[3]), written("y", &[3])], 1.0);
-    assert!(check(&masked).unwrap_err()[0].contains("expected below 1 where there is a `mask`"));
+    assert!(check(&masked).unwrap_err().faults[0].contains("expected below 1 where there is a `mask`"));
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Session {
                         self.reporter.event(&Event::Resolving(Resolving::Cuda(&release)));
                         let resolved =
                             Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
-                        resolved.map(|wheels| {
+                        resolved.map_err(|e| e.to_string()).map(|wheels| {
                             lock.wheels.insert(tools::lock_name(&release), wheels.clone());
                             Cuda::Wheels(wheels)
                         })

@@ -15,4 +15,4 @@ pub mod prompt;
 pub mod reply;
 
 pub use briefing::Briefing;
-pub use reply::{Expected, parse_reply};
+pub use reply::{Expected, ReplyError, parse_reply};

@@ -154,11 +154,68 @@ pub enum Said {
     Proposal(Proposal),
 }
 
+/// What is wrong with a reply.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplyError {
+    /// It is too long.
+    #[error("the reply is longer than {} MiB", LONGEST_REPLY >> 20)]
+    TooLong,
+    /// It breaks off at the most tokens that an answer may have.
+    #[error("it breaks off: the most tokens that an answer may have were reached")]
+    Cut,
+    /// It holds no object.
+    #[error("there is no JSON object in the reply")]
+    NoObject,
+    /// Its object cannot be read.
+    #[error("the JSON object cannot be read: {0}")]
+    Broken(serde_json::Error),
+    /// None of its objects has all of these fields.
+    #[error("no JSON object in the reply has all of {}", quoted(.0))]
+    Incomplete(Vec<String>),
+    /// As many of its objects have all fields.
+    #[error("there are {0} JSON objects that could be the answer: expected one")]
+    Several(usize),
+    /// Its object does not have the form that its schema states: a line for each fault.
+    #[error("the JSON object is not as its schema says:\n{}", .0.join("\n"))]
+    Schema(Vec<String>),
+    /// Its object cannot be decoded.
+    #[error("the JSON object is not as its schema says: {0}")]
+    Decode(serde_json::Error),
+    /// It names a method that it was not asked about.
+    #[error("`method` is `{method}`: expected one of {}", quoted(.known))]
+    Method {
+        /// The method.
+        method: String,
+        /// Those it was asked about.
+        known: Vec<String>,
+    },
+    /// Its source is too long or no text.
+    #[error("`source` is no text of at most {LONGEST_SOURCE} bytes")]
+    Source,
+    /// Its declaration is wrong: a line for each fault.
+    #[error("`declaration` is wrong:\n{}", .0.join("\n"))]
+    Declaration(Vec<String>),
+    /// Its variants or methods do not fit its declaration: a line for each fault.
+    #[error("{}", .0.join("\n"))]
+    Proposal(Vec<String>),
+}
+
+impl ReplyError {
+    /// What is wrong, for whoever is to do better: shortened where it is long.
+    pub fn told(&self) -> String {
+        shortened(&self.to_string(), LONGEST_FAULT)
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// Reads a reply to a briefing.
 ///
 /// # Errors
 /// What is wrong with it, for whoever is to do better.
-pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Result<Said, String> {
+pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Result<Said, ReplyError> {
     let value = object(expected, text)?;
     let faults: Vec<String> = expected
         .form()
@@ -172,8 +229,7 @@ pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Resul
         })
         .collect();
     if !faults.is_empty() {
-        let all = faults.join("\n");
-        return Err(shortened(&format!("the JSON object is not as its schema says:\n{all}"), LONGEST_FAULT));
+        return Err(ReplyError::Schema(faults));
     }
     match expected {
         Expected::Diagnosis => diagnosis(typed(value)?, briefing).map(Said::Advice),
@@ -183,26 +239,25 @@ pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Resul
         }
         Expected::Proposal => proposal(typed(value)?, briefing).map(Said::Proposal),
     }
-    .map_err(|why| shortened(&why, LONGEST_FAULT))
 }
 
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|e| format!("the JSON object is not as its schema says: {e}"))
+fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ReplyError> {
+    serde_json::from_value(value).map_err(ReplyError::Decode)
 }
 
-fn diagnosis(reply: DiagnosisReply, briefing: &Briefing) -> Result<Advice, String> {
+fn diagnosis(reply: DiagnosisReply, briefing: &Briefing) -> Result<Advice, ReplyError> {
     let DiagnosisReply { bottleneck, method, plan } = reply;
     if !briefing.methods.is_empty() && !briefing.methods.iter().any(|m| m.id == method) {
-        let known: Vec<String> = briefing.methods.iter().map(|m| format!("`{}`", m.id)).collect();
-        return Err(format!("`method` is `{method}`: expected one of {}", known.join(", ")));
+        let known = briefing.methods.iter().map(|m| m.id.clone()).collect();
+        return Err(ReplyError::Method { method, known });
     }
     Ok(Advice::Diagnosis { bottleneck, method, plan })
 }
 
 /// The one object in a reply that could be meant.
-fn object(expected: Expected, text: &str) -> Result<Value, String> {
+fn object(expected: Expected, text: &str) -> Result<Value, ReplyError> {
     if text.len() > LONGEST_REPLY {
-        return Err(format!("the reply is longer than {} MiB", LONGEST_REPLY >> 20));
+        return Err(ReplyError::TooLong);
     }
     let mut found: Vec<Value> = vec![];
     let (mut at, mut broken) = (0, None);
@@ -227,22 +282,19 @@ fn object(expected: Expected, text: &str) -> Result<Value, String> {
     match (meant.len(), found.len(), broken) {
         (1, ..) => Ok(meant.remove(0)),
         (0, 1, None) => Ok(found.remove(0)),
-        (0, 0, None) => Err("there is no JSON object in the reply".into()),
+        (0, 0, None) => Err(ReplyError::NoObject),
         // What opens first is what was meant: the parser says where it breaks.
-        (0, _, Some(error)) => Err(format!("the JSON object cannot be read: {error}")),
-        (0, ..) => {
-            let keys: Vec<String> = required().map(|k| format!("`{k}`")).collect();
-            Err(format!("no JSON object in the reply has all of {}", keys.join(", ")))
-        }
-        (n, ..) => Err(format!("there are {n} JSON objects that could be the answer: expected one")),
+        (0, _, Some(error)) => Err(ReplyError::Broken(error)),
+        (0, ..) => Err(ReplyError::Incomplete(required().map(str::to_string).collect())),
+        (n, ..) => Err(ReplyError::Several(n)),
     }
 }
 
 /// Checks a proposal against what it declares and what was asked for.
-fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, String> {
+fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, ReplyError> {
     let ProposalReply { declaration, source, mut branches, notes } = reply;
     if source.len() > LONGEST_SOURCE || source.contains('\0') {
-        return Err(format!("`source` is no text of at most {LONGEST_SOURCE} bytes"));
+        return Err(ReplyError::Source);
     }
     let kernel = declared(&declaration)?;
     // In order of preference: what is beyond what was asked for is not tried.
@@ -264,7 +316,7 @@ fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, Strin
     if wrong.is_empty() {
         Ok(Proposal { source: Some(source), declaration: Some(declaration), branches, notes })
     } else {
-        Err(wrong.join("\n"))
+        Err(ReplyError::Proposal(wrong))
     }
 }
 
@@ -280,14 +332,14 @@ fn without_switch(kernel: &Kernel, method: &Method, variants: &[(usize, Variant)
 }
 
 /// The kernel that a declaration makes.
-fn declared(declaration: &str) -> Result<Kernel, String> {
+fn declared(declaration: &str) -> Result<Kernel, ReplyError> {
     let file = Arc::new(SourceFile { name: DECLARATION.into(), text: declaration.into() });
     let name = Text { value: "kernel".into(), place: Place::new(&file, 0..0) };
     let (kernel, found) = parse_template(&file, &name);
     let errors: Vec<String> = found.iter().filter(|d| d.severity == Severity::Error).map(told).collect();
     match kernel {
         Some(kernel) if errors.is_empty() => Ok(kernel),
-        _ => Err(format!("`declaration` is wrong:\n{}", errors.join("\n"))),
+        _ => Err(ReplyError::Declaration(errors)),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Entry, Trigger};
-use kforge_types::model::{SassPatterns, Signature};
+use kforge_types::model::{SassPatterns, Signature, Trace};
 
 /// What there is to say of a method, in lines of at most about 100 columns.
 pub fn explain(entry: &Entry) -> String {
@@ -18,12 +18,12 @@ pub fn explain(entry: &Entry) -> String {
     line("where", &preconditions(entry));
     line("without it", &entry.off);
     match &entry.signature {
-        Ok(signature) => {
+        Trace::Patterns(signature) => {
             for (n, sign) in shown_by(signature).into_iter().enumerate() {
                 line(if n == 0 { "shown by" } else { "" }, &format!("{} {}", sign.words, sign.patterns.join("  ")));
             }
         }
-        Err(why) => line("shown by", &format!("nothing in machine code: {why}")),
+        Trace::Unseen(why) => line("shown by", &format!("nothing in machine code: {why}")),
     }
     if !entry.conflicts.is_empty() {
         line("not with", &entry.conflicts.join(", "));

@@ -7,7 +7,7 @@ use super::row::{File, Row, SignatureRow};
 use super::{Fact, Facts, Feature, Strength, Trigger};
 use kforge_foundation::base::diag;
 use kforge_types::model::target::capability;
-use kforge_types::model::{Axis, SassPatterns, Signature};
+use kforge_types::model::{Axis, SassPatterns, Signature, Trace};
 use kforge_types::record::metric;
 
 /// A method of the registry.
@@ -34,7 +34,7 @@ pub struct Entry {
     /// Methods that are not applied together with it.
     pub conflicts: Vec<String>,
     /// What machine code shows it, or why none does.
-    pub signature: Result<Signature, String>,
+    pub signature: Trace,
     /// What turning it off means.
     pub off: String,
     /// A paragraph for whoever writes the kernel.
@@ -55,9 +55,9 @@ pub enum Fit {
 impl Entry {
     /// Whether an architecture (`sm_90a`) can have it.
     pub fn on(&self, arch: &str) -> Fit {
-        let (capability, suffix) = match known(arch) {
+        let (capability, suffix) = match capability(arch) {
             Ok(known) => known,
-            Err(why) => return Fit::Not(why),
+            Err(unknown) => return Fit::Not(unknown.to_string()),
         };
         if capability < self.least {
             return Fit::Not(format!("`{arch}` is older than sm_{}", self.least));
@@ -95,13 +95,64 @@ pub struct Registry {
     entries: Vec<Entry>,
 }
 
+/// Something that is wrong with data files of methods.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// A file does not have the form of one.
+    #[error("{0}")]
+    Form(toml::de::Error),
+    /// A row is wrong by itself.
+    #[error("`{id}`: {what}")]
+    Row {
+        /// The method.
+        id: String,
+        /// What is wrong and what was expected, for people.
+        what: String,
+    },
+    /// A method is there more than once.
+    #[error("`{0}` is there twice")]
+    Repeated(String),
+    /// Two methods of an axis have one priority.
+    #[error("`{id}` has priority {priority}, which another of its axis has")]
+    Priority {
+        /// The method.
+        id: String,
+        /// The priority.
+        priority: u32,
+    },
+    /// A method conflicts with itself.
+    #[error("`{0}` conflicts with itself")]
+    ConflictsWithItself(String),
+    /// A method conflicts with one that does not say so.
+    #[error("`{id}` conflicts with `{other}`, which does not say so")]
+    OneSided {
+        /// The method.
+        id: String,
+        /// The other one.
+        other: String,
+    },
+    /// A method conflicts with one that is not there.
+    #[error("`{id}` conflicts with `{other}`, which is not there")]
+    NoConflict {
+        /// The method.
+        id: String,
+        /// The other one.
+        other: String,
+    },
+}
+
+/// All that is wrong with data files of methods. Never empty.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct RegistryFaults(pub Vec<Fault>);
+
 impl Registry {
     /// Reads data files and checks all that they say together.
     ///
     /// # Errors
     /// Everything that is wrong, each naming the method and what was expected.
-    pub fn parse(texts: &[&str]) -> Result<Self, Vec<String>> {
-        let (mut entries, mut wrong) = (Vec::new(), Vec::new());
+    pub fn parse(texts: &[&str]) -> Result<Self, RegistryFaults> {
+        let (mut entries, mut wrong) = (Vec::new(), Vec::<Fault>::new());
         for text in texts {
             match toml::from_str::<File>(text) {
                 Ok(file) => {
@@ -109,40 +160,40 @@ impl Registry {
                         let id = row.id.clone();
                         match entry(row) {
                             Ok(entry) => entries.push(entry),
-                            Err(why) => wrong.extend(why.into_iter().map(|w| format!("`{id}`: {w}"))),
+                            Err(why) => wrong.extend(why.into_iter().map(|what| Fault::Row { id: id.clone(), what })),
                         }
                     }
                 }
-                Err(error) => wrong.push(error.to_string()),
+                Err(error) => wrong.push(Fault::Form(error)),
             }
         }
         entries.sort_by(|a: &Entry, b: &Entry| (a.axis, a.priority, &a.id).cmp(&(b.axis, b.priority, &b.id)));
         let registry = Registry { entries };
         wrong.extend(registry.clashes());
-        if wrong.is_empty() { Ok(registry) } else { Err(wrong) }
+        if wrong.is_empty() { Ok(registry) } else { Err(RegistryFaults(wrong)) }
     }
 
     /// What is wrong between methods.
-    fn clashes(&self) -> Vec<String> {
+    fn clashes(&self) -> Vec<Fault> {
         let mut wrong = Vec::new();
         let mut ids = BTreeSet::new();
         let mut places = BTreeSet::new();
         for entry in &self.entries {
             let id = &entry.id;
             if !ids.insert(id) {
-                wrong.push(format!("`{id}` is there twice"));
+                wrong.push(Fault::Repeated(id.clone()));
             }
             if !places.insert((entry.axis, entry.priority)) {
-                wrong.push(format!("`{id}` has priority {}, which another of its axis has", entry.priority));
+                wrong.push(Fault::Priority { id: id.clone(), priority: entry.priority });
             }
             for other in &entry.conflicts {
                 match self.get(other) {
-                    Some(there) if there.id == *id => wrong.push(format!("`{id}` conflicts with itself")),
+                    Some(there) if there.id == *id => wrong.push(Fault::ConflictsWithItself(id.clone())),
                     Some(there) if !there.conflicts.contains(id) => {
-                        wrong.push(format!("`{id}` conflicts with `{other}`, which does not say so"));
+                        wrong.push(Fault::OneSided { id: id.clone(), other: other.clone() });
                     }
                     Some(_) => {}
-                    None => wrong.push(format!("`{id}` conflicts with `{other}`, which is not there")),
+                    None => wrong.push(Fault::NoConflict { id: id.clone(), other: other.clone() }),
                 }
             }
         }
@@ -180,7 +231,7 @@ pub fn registry() -> &'static Registry {
 }
 
 /// What shows each method of the registry, or why nothing does, by id: policy of the match steps of kernels that do not say it themselves.
-pub fn signatures() -> BTreeMap<String, Result<Signature, String>> {
+pub fn signatures() -> BTreeMap<String, Trace> {
     registry().entries.iter().map(|e| (e.id.clone(), e.signature.clone())).collect()
 }
 
@@ -194,14 +245,14 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
     if row.priority == 0 {
         wrong.push("priorities begin with 1".into());
     }
-    let least = match known(&row.least) {
+    let least = match capability(&row.least) {
         Ok((capability, "")) => capability,
         Ok(_) => {
             wrong.push(format!("`{}` is one architecture alone: name its features instead", row.least));
             0
         }
-        Err(why) => {
-            wrong.push(why);
+        Err(unknown) => {
+            wrong.push(unknown.to_string());
             0
         }
     };
@@ -242,19 +293,19 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
     }
 }
 
-fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>) -> Result<Signature, String> {
+fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>) -> Trace {
     match (row, unseen) {
-        (SignatureRow::Word(word), Some(why)) if word == "none" && !why.trim().is_empty() => Err(why),
+        (SignatureRow::Word(word), Some(why)) if word == "none" && !why.trim().is_empty() => Trace::Unseen(why),
         (SignatureRow::Word(_), _) => {
             wrong.push("a signature is patterns, or `\"none\"` with the reason in `unseen`".into());
-            Err(String::new())
+            Trace::Unseen(String::new())
         }
         (SignatureRow::Patterns { common, by_arch }, unseen) => {
             if unseen.is_some() {
                 wrong.push("what has a signature is not unseen".into());
             }
             for name in by_arch.keys() {
-                wrong.extend(known(name).err());
+                wrong.extend(capability(name).err().map(|unknown| unknown.to_string()));
             }
             let common = (common != SassPatterns::default()).then_some(common);
             let signature = Signature { common, by_arch };
@@ -262,12 +313,7 @@ fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>)
                 wrong.push("the signature has no pattern".into());
             }
             // Whether its patterns are regular expressions only a test asks: to compile them all takes as long as to plan a small build.
-            Ok(signature)
+            Trace::Patterns(signature)
         }
     }
-}
-
-/// The capability and suffix of an architecture; else a sentence that says what was expected.
-fn known(name: &str) -> Result<(u32, &'static str), String> {
-    capability(name).map_err(|expected| format!("`{name}` is not an architecture: expected {expected}"))
 }

@@ -75,7 +75,7 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
     for tensor in &written {
         let text = context.attributes.get(&tensor.name).and_then(|v| v.as_str());
         let text = text.ok_or_else(|| format!("it states no expression for `{}`", tensor.name))?;
-        let formula = formula(text)?;
+        let formula = formula(text).map_err(|e| e.to_string())?;
         let seen = std::cell::RefCell::new(BTreeSet::new());
         let name = |word: &str| {
             seen.borrow_mut().insert(word.to_string());

@@ -89,5 +89,5 @@ fn fits_its_reference(operator: &Operator) -> Result<(), Vec<Diagnostic>> {
     let (Some(shape), Some(choice)) = (operator.shapes.first(), choices.first()) else { return Ok(()) };
     // What does not bind is reported where operators are checked.
     let Ok(problem) = operator.bind(choice, shape) else { return Err(vec![]) };
-    reference::check(&problem).map_err(|wrong| vec![operator.misfit(&shape.name, wrong)])
+    reference::check(&problem).map_err(|wrong| vec![operator.misfit(&shape.name, wrong.faults)])
 }

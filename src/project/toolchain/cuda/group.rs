@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::install::{Progress, Source, folder_of, install_wheels};
 use super::places::Installed;
 use super::{local, wheels};
-use crate::toolchain::DigestFile;
+use crate::toolchain::{DigestFile, Error};
 use crate::workspace::lockfile::LockedWheel;
 use kforge_types::record::params::{Compiler, HOST, Toolchain};
 
@@ -60,7 +60,7 @@ impl Cuda {
     ///
     /// # Errors
     /// The lockfile lacks a wheel of the group, or the installed CUDA lacks a part of it.
-    pub fn fingerprint(&self, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, String> {
+    pub fn fingerprint(&self, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, Error> {
         match self {
             Cuda::Wheels(locked) => wheels::fingerprint(locked, group),
             Cuda::Local(root) => local::fingerprint(root, group, digest),
@@ -77,7 +77,7 @@ impl Cuda {
         compiler: Compiler,
         host: Option<&Toolchain>,
         digest: DigestFile<'_>,
-    ) -> Result<Toolchain, String> {
+    ) -> Result<Toolchain, Error> {
         let mut all = Toolchain::default();
         if compiler != Compiler::Nvcc {
             all.tools.extend(self.fingerprint(Group::Compile, digest)?.tools);
@@ -100,7 +100,7 @@ impl Cuda {
     ///
     /// # Errors
     /// The lockfile lacks a wheel of the group, or what is installed lacks a part.
-    pub fn installed(&self, group: Group, toolchains: &Path) -> Result<Option<Installed>, String> {
+    pub fn installed(&self, group: Group, toolchains: &Path) -> Result<Option<Installed>, Error> {
         match self {
             Cuda::Wheels(locked) => {
                 let folder = folder_of(&wheels::select(locked, group)?, toolchains);
@@ -120,7 +120,7 @@ impl Cuda {
         toolchains: &Path,
         source: Source<'_>,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Installed, String> {
+    ) -> Result<Installed, Error> {
         match self {
             Cuda::Wheels(locked) => {
                 let folder = install_wheels(&wheels::select(locked, group)?, toolchains, source, progress)?;

@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use super::unpack;
-use crate::toolchain::pip::{Pip, named};
+use crate::toolchain::Error;
+use crate::toolchain::pip::Pip;
 use crate::workspace::lockfile::LockedWheel;
 use kforge_foundation::base::{Digest, lock};
 
@@ -66,19 +67,16 @@ pub fn install_wheels(
     toolchains: &Path,
     source: Source<'_>,
     progress: &mut dyn FnMut(Progress),
-) -> Result<PathBuf, String> {
+) -> Result<PathBuf, Error> {
     let name = name_of(wheels);
     let folder = toolchains.join(&name);
     if folder.is_dir() {
         return Ok(folder);
     }
     let Source::Pip(pip) = source else {
-        return Err(format!(
-            "not installed, and --offline forbids to fetch it: {}; `kforge fetch` installs it where there is a network",
-            named(wheels)
-        ));
+        return Err(Error::Offline(wheels.to_vec()));
     };
-    let io = |e: std::io::Error| format!("could not install into `{}`: {e}", toolchains.display());
+    let io = |source| Error::Install { folder: toolchains.to_owned(), source };
     let _lock =
         lock::exclusive(&toolchains.join(format!(".{name}.lock")), || progress(Progress::Waiting)).map_err(io)?;
     if folder.is_dir() {

@@ -82,7 +82,7 @@ fn a_file_that_is_not_the_locked_one_is_refused_and_nothing_is_installed() {
     other_size.digest.size += 1;
     let pip = pip(shelf.path());
     for (wheel, says) in [(other_hash, "SHA-256"), (other_size, "size")] {
-        let error = install_wheels(&[wheel], home.path(), Source::Pip(&pip), &mut |_| {}).unwrap_err();
+        let error = install_wheels(&[wheel], home.path(), Source::Pip(&pip), &mut |_| {}).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains("nvcc-1.0-py3-none-any.whl"), "{error}");
         assert_eq!(visible(home.path()), Vec::<String>::new());
     }
@@ -92,7 +92,7 @@ fn a_file_that_is_not_the_locked_one_is_refused_and_nothing_is_installed() {
 fn offline_names_the_missing_files_and_what_to_run() {
     let (shelf, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let wheels = [wheel(shelf.path(), "nvcc")];
-    let error = install_wheels(&wheels, home.path(), Source::Offline, &mut |_| {}).unwrap_err();
+    let error = install_wheels(&wheels, home.path(), Source::Offline, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains("nvcc 1.0") && error.contains("kforge fetch"), "{error}");
 }
 
@@ -104,7 +104,7 @@ fn a_download_that_fails_says_why_in_its_first_line_and_leaves_nothing() {
     let script = shelf.path().join("bin/python3");
     let works = std::fs::read_to_string(&script).unwrap();
     std::fs::write(&script, "#!/bin/sh\necho \"OSError: [Errno 28] No space left on device\" >&2\nexit 2\n").unwrap();
-    let error = install_wheels(&wheels, home.path(), Source::Pip(&pip), &mut |_| {}).unwrap_err();
+    let error = install_wheels(&wheels, home.path(), Source::Pip(&pip), &mut |_| {}).unwrap_err().to_string();
     let (first, rest) = error.split_once('\n').unwrap();
     assert!(first.starts_with("could not download nvcc 1.0: there is no space left"), "{error}");
     assert!(rest.contains("pip: OSError: [Errno 28]"), "{error}");
@@ -143,7 +143,7 @@ fn a_wheel_that_leaves_its_folder_is_refused() {
     let mut archive = zip::ZipWriter::new(std::fs::File::create(&file).unwrap());
     archive.start_file("../outside", SimpleFileOptions::default()).unwrap();
     archive.finish().unwrap();
-    let error = unpack::unpack(&file, &home.path().join("tree")).unwrap_err();
+    let error = unpack::unpack(&file, &home.path().join("tree")).unwrap_err().to_string();
     assert!(error.contains("`../outside` leaves its folder"), "{error}");
     assert!(!home.path().join("outside").exists());
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Group, Installed};
-use crate::toolchain::DigestFile;
 use crate::toolchain::run::on_path;
+use crate::toolchain::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -25,31 +25,31 @@ const NVCC_PARTS: [&str; 8] = [
 /// `/usr/local/cuda`.
 ///
 /// # Errors
-/// There is none; says where it looked.
-pub fn find_root(environment: &BTreeMap<String, String>) -> Result<PathBuf, String> {
+/// There is none.
+pub fn find_root(environment: &BTreeMap<String, String>) -> Result<PathBuf, Error> {
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(value) = environment.get(name).filter(|v| !v.is_empty()) {
             let root = PathBuf::from(value);
-            return if root.is_dir() { Ok(root) } else { Err(format!("`{name}` names `{value}`, which is no folder")) };
+            return if root.is_dir() {
+                Ok(root)
+            } else {
+                Err(Error::NoFolder { variable: name, value: value.clone() })
+            };
         }
     }
     let path_var = environment.get("PATH").map_or("", String::as_str);
     let beside_nvcc = on_path("nvcc", path_var)
         .and_then(|nvcc| nvcc.canonicalize().ok())
         .and_then(|nvcc| nvcc.parent().and_then(Path::parent).map(Path::to_path_buf));
-    beside_nvcc.into_iter().chain([PathBuf::from("/usr/local/cuda")]).find(|root| root.is_dir()).ok_or_else(|| {
-        "no CUDA is installed: looked at `CUDA_HOME`, `CUDA_PATH`, `nvcc` on PATH and `/usr/local/cuda`; set `toolchain.cuda` to a release \
-         such as \"13.0\" to have it fetched"
-            .into()
-    })
+    beside_nvcc.into_iter().chain([PathBuf::from("/usr/local/cuda")]).find(|root| root.is_dir()).ok_or(Error::NoCuda)
 }
 
 /// A group of an installed CUDA by the contents of what it runs and includes.
 ///
 /// # Errors
 /// A part is missing or cannot be read.
-pub(super) fn fingerprint(root: &Path, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, String> {
-    let cannot = |path: &Path, e: std::io::Error| format!("could not read `{}`: {e}", path.display());
+pub(super) fn fingerprint(root: &Path, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, Error> {
+    let cannot = |path: &Path, source| Error::Read { path: path.to_owned(), source };
     let installed = Installed::of_local(root, group)?;
     let mut tools = BTreeMap::new();
     for (name, path) in &installed.tools {
@@ -71,16 +71,16 @@ pub(super) fn fingerprint(root: &Path, group: Group, digest: DigestFile<'_>) -> 
 }
 
 /// Every file below an include folder by relative name and contents, in order of names.
-fn headers(folder: &Path, digest: DigestFile<'_>) -> Result<Digest, String> {
+fn headers(folder: &Path, digest: DigestFile<'_>) -> Result<Digest, Error> {
     let mut encoded = Vec::new();
     for entry in walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name() {
-        let entry = entry.map_err(|e| format!("could not read `{}`: {e}", folder.display()))?;
+        let entry = entry.map_err(|e| Error::Read { path: folder.to_owned(), source: e.into() })?;
         if !entry.file_type().is_file() {
             continue;
         }
         let path = entry.path();
         let name = path.strip_prefix(folder).unwrap_or(path).to_string_lossy();
-        let content = digest(path).map_err(|e| format!("could not read `{}`: {e}", path.display()))?;
+        let content = digest(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
         encoded.extend((name.len() as u64).to_le_bytes());
         encoded.extend(name.as_bytes());
         encoded.extend(content.hash());
@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn a_missing_part_and_a_missing_cuda_are_named() {
         let dir = tempfile::tempdir().unwrap();
-        let error = Installed::of_local(dir.path(), Group::Compile).unwrap_err();
+        let error = Installed::of_local(dir.path(), Group::Compile).unwrap_err().to_string();
         assert!(error.contains("no nvrtc") && error.contains("cuda-compile"), "{error}");
         let environment = [("CUDA_HOME".to_string(), "/nowhere/cuda".to_string())].into();
-        assert!(find_root(&environment).unwrap_err().contains("`/nowhere/cuda`"));
+        assert!(find_root(&environment).unwrap_err().to_string().contains("`/nowhere/cuda`"));
     }
 }

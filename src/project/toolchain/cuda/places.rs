@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::Group;
+use crate::toolchain::Error;
 use crate::toolchain::run::is_executable;
 
 /// The tools of a group by the names that workers know them by: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`,
@@ -19,16 +20,14 @@ impl Installed {
     ///
     /// # Errors
     /// A tool of the group is missing.
-    pub fn of_wheels(folder: &Path, group: Group) -> Result<Self, String> {
+    pub fn of_wheels(folder: &Path, group: Group) -> Result<Self, Error> {
         // One folder per major release: `nvidia/cu13`.
         let inner = std::fs::read_dir(folder.join("nvidia"))
-            .map_err(|e| format!("could not read `{}`: {e}", folder.display()))?
+            .map_err(|source| Error::Read { path: folder.to_owned(), source })?
             .flatten()
             .map(|entry| entry.path())
             .find(|path| path.is_dir() && path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cu")))
-            .ok_or_else(|| {
-                format!("`{}` holds no `nvidia/cu*`: the wheels have an unknown layout", folder.display())
-            })?;
+            .ok_or_else(|| Error::Layout(folder.to_owned()))?;
         Self::of_local(&inner, group)
     }
 
@@ -36,8 +35,8 @@ impl Installed {
     ///
     /// # Errors
     /// A tool of the group is missing.
-    pub fn of_local(root: &Path, group: Group) -> Result<Self, String> {
-        let root = std::path::absolute(root).map_err(|e| format!("`{}`: {e}", root.display()))?;
+    pub fn of_local(root: &Path, group: Group) -> Result<Self, Error> {
+        let root = std::path::absolute(root).map_err(|source| Error::Absolute { path: root.to_owned(), source })?;
         let program = |name: &str| Some(root.join("bin").join(name)).filter(|p| is_executable(p));
         let include = || {
             ["include", "targets/x86_64-linux/include"]
@@ -45,7 +44,7 @@ impl Installed {
                 .into_iter()
                 .find(|folder| folder.join("cuda_runtime.h").is_file())
         };
-        let wanted: Vec<(&str, Option<PathBuf>)> = match group {
+        let wanted: Vec<(&'static str, Option<PathBuf>)> = match group {
             Group::Compile => vec![
                 ("nvrtc", library(&root, "libnvrtc.so.")),
                 ("nvrtc-builtins", library(&root, "libnvrtc-builtins.so.")),
@@ -56,9 +55,7 @@ impl Installed {
         };
         let mut tools = BTreeMap::new();
         for (name, path) in wanted {
-            let path = path.ok_or_else(|| {
-                format!("`{}` has no {name}, which {} needs: is it a complete CUDA?", root.display(), group.name())
-            })?;
+            let path = path.ok_or_else(|| Error::Incomplete { root: root.clone(), tool: name, group })?;
             tools.insert(name.to_string(), path);
         }
         if group == Group::Disassemble {

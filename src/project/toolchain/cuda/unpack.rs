@@ -6,16 +6,20 @@ use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::toolchain::{Error, UnpackError};
 use crate::workspace::lockfile::LockedWheel;
 
 /// Whether the file is the wheel that was locked, by size and SHA-256.
 ///
 /// # Errors
 /// It is not, or cannot be read.
-pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), String> {
-    let cannot = |e: io::Error| format!("could not read `{}`: {e}", file.display());
-    let differs = |what: &str, got: &str, want: &str| {
-        format!("`{}` is not what `kforge.lock` pins: its {what} is {got}, expected {want}", wheel.file)
+pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), Error> {
+    let cannot = |source| Error::Read { path: file.to_owned(), source };
+    let differs = |what, found: &str, expected: &str| Error::Differs {
+        file: wheel.file.clone(),
+        what,
+        found: found.to_string(),
+        expected: expected.to_string(),
     };
     let mut reader = File::open(file).map_err(cannot)?;
     let size = reader.metadata().map_err(cannot)?.len();
@@ -38,24 +42,25 @@ pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), String> {
 ///
 /// # Errors
 /// It is not an archive, names a place outside the folder, holds a file that another wheel brought with other contents, or cannot be written.
-pub(super) fn unpack(file: &Path, into: &Path) -> Result<(), String> {
+pub(super) fn unpack(file: &Path, into: &Path) -> Result<(), Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let cannot = |e: &dyn std::fmt::Display| format!("could not unpack `{name}`: {e}");
-    let mut archive = zip::ZipArchive::new(File::open(file).map_err(|e| cannot(&e))?).map_err(|e| cannot(&e))?;
+    let cannot = |why: UnpackError| Error::Unpack { file: name.clone(), why };
+    let mut archive =
+        zip::ZipArchive::new(File::open(file).map_err(|e| cannot(e.into()))?).map_err(|e| cannot(e.into()))?;
     for index in 0..archive.len() {
-        let mut entry = archive.by_index(index).map_err(|e| cannot(&e))?;
-        let stated = entry.name().map_err(|e| cannot(&e))?.into_owned();
-        let relative = entry.enclosed_name().ok_or_else(|| cannot(&format!("`{stated}` leaves its folder")))?;
+        let mut entry = archive.by_index(index).map_err(|e| cannot(e.into()))?;
+        let stated = entry.name().map_err(|e| cannot(e.into()))?.into_owned();
+        let relative = entry.enclosed_name().ok_or_else(|| cannot(UnpackError::Outside(stated.clone())))?;
         let target = into.join(relative);
         if entry.is_dir() {
-            std::fs::create_dir_all(&target).map_err(|e| cannot(&e))?;
+            std::fs::create_dir_all(&target).map_err(|e| cannot(e.into()))?;
             continue;
         }
         if entry.is_symlink() {
-            return Err(cannot(&format!("`{stated}` is a link")));
+            return Err(cannot(UnpackError::IsLink(stated)));
         }
         let executable = entry.unix_mode().is_some_and(|mode| mode & 0o111 != 0);
-        write_file(&mut entry, &target, executable).map_err(|e| cannot(&e))?;
+        write_file(&mut entry, &target, executable).map_err(|e| cannot(e.into()))?;
     }
     Ok(())
 }

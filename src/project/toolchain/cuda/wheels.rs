@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Group;
+use crate::toolchain::Error;
 use crate::toolchain::pip::Pip;
 use crate::workspace::lockfile::LockedWheel;
 use kforge_foundation::base::Digest;
@@ -36,28 +37,26 @@ fn projects(group: Group) -> &'static [&'static str] {
 ///
 /// # Errors
 /// The release is not of the form `13.0` or before 13 (its wheels hold no nvcc), or pip cannot resolve it.
-pub fn resolve(release: &str, pip: &Pip) -> Result<Vec<LockedWheel>, String> {
+pub fn resolve(release: &str, pip: &Pip) -> Result<Vec<LockedWheel>, Error> {
     let requirements = requirements(release)?;
     let mut wheels = pip.resolve(&requirements)?;
     wheels.sort();
     for (project, _, _) in PROJECTS {
         if !wheels.iter().any(|w| w.name == project) {
-            return Err(format!("pip resolved no `{project}` for CUDA {release}"));
+            return Err(Error::NotResolved { project, release: release.to_string() });
         }
     }
     Ok(wheels)
 }
 
-fn requirements(release: &str) -> Result<Vec<String>, String> {
+fn requirements(release: &str) -> Result<Vec<String>, Error> {
     let parts: Option<Vec<u32>> = release.split('.').map(|p| p.parse().ok()).collect();
     let (major, minor) = match parts.as_deref() {
         Some([major, minor]) => (*major, *minor),
-        _ => return Err(format!("`{release}` is not a CUDA release: expected the form `13.0`")),
+        _ => return Err(Error::NotRelease(release.to_string())),
     };
     if major < 13 {
-        return Err(format!(
-            "CUDA {release} has no complete set of wheels: expected 13.0 or later, or the path of an installed CUDA, or \"system\""
-        ));
+        return Err(Error::OldRelease(release.to_string()));
     }
     let requirement = |(project, _, exact): &(&str, &str, bool)| match exact {
         true => format!("{project}=={major}.{minor}.*"),
@@ -70,11 +69,10 @@ fn requirements(release: &str) -> Result<Vec<String>, String> {
 ///
 /// # Errors
 /// One is not locked.
-pub fn select(locked: &[LockedWheel], group: Group) -> Result<Vec<LockedWheel>, String> {
-    let find = |project: &&str| {
-        locked.iter().find(|w| w.name == *project).cloned().ok_or_else(|| {
-            format!("`kforge.lock` pins no `{project}`, which {} needs: run `kforge update`", group.name())
-        })
+pub fn select(locked: &[LockedWheel], group: Group) -> Result<Vec<LockedWheel>, Error> {
+    let find = |project: &&'static str| {
+        let found = locked.iter().find(|w| w.name == *project).cloned();
+        found.ok_or(Error::NotLocked { project, group })
     };
     projects(group).iter().map(find).collect()
 }
@@ -83,7 +81,7 @@ pub fn select(locked: &[LockedWheel], group: Group) -> Result<Vec<LockedWheel>, 
 ///
 /// # Errors
 /// One is not locked.
-pub fn fingerprint(locked: &[LockedWheel], group: Group) -> Result<Toolchain, String> {
+pub fn fingerprint(locked: &[LockedWheel], group: Group) -> Result<Toolchain, Error> {
     let mut tools = BTreeMap::new();
     for wheel in select(locked, group)? {
         let tool = PROJECTS.iter().find(|(project, _, _)| *project == wheel.name).map_or("", |(_, tool, _)| tool);
@@ -123,7 +121,7 @@ mod tests {
         for (release, says) in
             [("13", "form `13.0`"), ("13.0.2", "form `13.0`"), ("latest", "form"), ("12.8", "13.0 or later")]
         {
-            assert!(requirements(release).unwrap_err().contains(says), "{release}");
+            assert!(requirements(release).unwrap_err().to_string().contains(says), "{release}");
         }
     }
 
@@ -142,7 +140,7 @@ mod tests {
     fn a_wheel_that_is_not_locked_is_named() {
         let mut locked = locked();
         locked.retain(|w| w.name != "nvidia-cuda-crt");
-        let error = select(&locked, Group::Compile).unwrap_err();
+        let error = select(&locked, Group::Compile).unwrap_err().to_string();
         assert!(error.contains("`nvidia-cuda-crt`") && error.contains("kforge update"), "{error}");
     }
 }

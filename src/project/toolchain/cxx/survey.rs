@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cxx;
 use crate::toolchain::run::{Said, ask, compiler_environment, on_path};
-use crate::toolchain::{DigestFile, digest_of_sequence, loader};
+use crate::toolchain::{DigestFile, Error, digest_of_sequence, loader};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
@@ -66,7 +66,7 @@ pub struct Survey {
 }
 
 impl Cxx {
-    fn ask(&self, args: &[&str], stdin: &str) -> Result<Said, String> {
+    fn ask(&self, args: &[&str], stdin: &str) -> Result<Said, Error> {
         ask(&self.path, args, &compiler_environment(&self.path_var), stdin)
     }
 
@@ -75,7 +75,7 @@ impl Cxx {
     ///
     /// # Errors
     /// The compiler cannot be run, cannot preprocess the prelude or cannot link a program: its own words.
-    pub fn survey(&self, prelude: &str) -> Result<Survey, String> {
+    pub fn survey(&self, prelude: &str) -> Result<Survey, Error> {
         let mut survey = Survey {
             compiler: self.clone(),
             prelude: Digest::of(prelude.as_bytes()),
@@ -103,7 +103,7 @@ impl Cxx {
         Ok(survey)
     }
 
-    fn survey_tools(&self, survey: &mut Survey) -> Result<(), String> {
+    fn survey_tools(&self, survey: &mut Survey) -> Result<(), Error> {
         let said = self.ask(&["-print-search-dirs"], "")?;
         let folders = |word: &str| -> Vec<PathBuf> {
             let line = said.out.lines().find_map(|l| l.strip_prefix(word)).unwrap_or_default();
@@ -141,10 +141,9 @@ impl Cxx {
         Ok(())
     }
 
-    fn survey_headers(&self, survey: &mut Survey, prelude: &str) -> Result<(), String> {
+    fn survey_headers(&self, survey: &mut Survey, prelude: &str) -> Result<(), Error> {
         let text = format!("#if __has_include(<bits/stdc++.h>)\n#include <bits/stdc++.h>\n#endif\n{prelude}\n");
-        let cannot =
-            |said: &Said| format!("`{}` cannot read the standard headers: {}", self.path.display(), said.err.trim());
+        let cannot = |said: &Said| Error::Headers { program: self.path.clone(), said: said.err.trim().to_string() };
         let mut seen = BTreeSet::new();
         for standard in STANDARDS {
             let said = self.ask(&[standard, "-O2", "-M", "-x", "c++", "-"], &text)?;
@@ -173,7 +172,7 @@ impl Cxx {
                     survey.passes_over(&folders[..at], name);
                 }
             }
-            let bytes = std::fs::read(header).map_err(|e| format!("could not read `{}`: {e}", header.display()))?;
+            let bytes = std::fs::read(header).map_err(|source| Error::Read { path: header.clone(), source })?;
             asked.extend(asked_for(&String::from_utf8_lossy(&bytes)));
         }
         asked.iter().for_each(|name| survey.passes_over(&folders, Path::new(name)));
@@ -181,13 +180,13 @@ impl Cxx {
     }
 
     /// The libraries that a program is loaded with, found by linking one.
-    fn linked_with(&self) -> Result<Vec<PathBuf>, String> {
-        let folder = tempfile::tempdir().map_err(|e| format!("could not make a temporary folder: {e}"))?;
+    fn linked_with(&self) -> Result<Vec<PathBuf>, Error> {
+        let folder = tempfile::tempdir().map_err(Error::Temporary)?;
         let program = folder.path().join("program");
         let place = program.to_string_lossy();
         let said = self.ask(&["-x", "c++", "-", "-Wl,--no-as-needed", "-lm", "-o", &place], "int main() {}\n")?;
         if !said.success {
-            return Err(format!("`{}` cannot link a program: {}", self.path.display(), said.err.trim()));
+            return Err(Error::Link { program: self.path.clone(), said: said.err.trim().to_string() });
         }
         loader::libraries(&program)
     }

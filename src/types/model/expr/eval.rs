@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use minijinja::value::{Value as Dynamic, ValueKind};
 
-use super::functions::{detail, home};
+use super::functions::{Cause, failure, home, is_overflow};
 use super::lex::{Kind, Token, spell_division, tokens};
 use super::strict::{check_functions, check_operands, functions, is_number};
 use crate::model::place::Place;
@@ -231,7 +231,7 @@ impl Expr {
     pub fn int(&self, scope: &Scope) -> Result<i64, Diagnostic> {
         match self.value(scope)? {
             Value::Int(i) => Ok(i),
-            other => Err(self.wrong_kind(&other, "an integer")),
+            other => Err(self.wrong_kind(&other, "manifest.not-integer", "an integer")),
         }
     }
 
@@ -240,7 +240,7 @@ impl Expr {
         match self.value(scope)? {
             Value::Int(i) => Ok(i as f64),
             Value::Float(f) => Ok(f),
-            other => Err(self.wrong_kind(&other, "a number")),
+            other => Err(self.wrong_kind(&other, "manifest.kind", "a number")),
         }
     }
 
@@ -248,12 +248,11 @@ impl Expr {
     pub fn truth(&self, scope: &Scope) -> Result<bool, Diagnostic> {
         match self.value(scope)? {
             Value::Bool(b) => Ok(b),
-            other => Err(self.wrong_kind(&other, "a truth value")),
+            other => Err(self.wrong_kind(&other, "manifest.kind", "a truth value")),
         }
     }
 
-    fn wrong_kind(&self, got: &Value, want: &str) -> Diagnostic {
-        let code = if want == "an integer" { "manifest.not-integer" } else { "manifest.kind" };
+    fn wrong_kind(&self, got: &Value, code: &'static str, want: &str) -> Diagnostic {
         self.at(0..self.text.len())
             .error(code, format!("`{}` gives {got}, which is {}", self.text, got.kind()))
             .expected(want)
@@ -317,38 +316,35 @@ impl Expr {
 
     fn failed(&self, error: &minijinja::Error) -> Diagnostic {
         let whole = 0..self.text.len();
-        match detail(error) {
-            Some((code, at, why)) => {
+        match failure(error) {
+            Some(failure) => {
+                let (at, why) = (failure.at, failure.to_string());
                 let operator = match self.text.get(at..) {
                     Some(rest) if at > 0 => at..at + if rest.starts_with("//") { 2 } else { 1 },
                     _ => whole,
                 };
                 let place = self.at(operator);
-                match code {
-                    "remainder" => place
+                match failure.cause {
+                    Cause::Remainder => place
                         .error("manifest.remainder", why)
                         .expected("a division without remainder")
                         .hint("`//` rounds down, `ceil_div(a, b)` up"),
-                    "division-by-zero" => place
+                    Cause::DivisionByZero => place
                         .error("manifest.division-by-zero", format!("{why} in `{}`", self.text))
                         .expected("a divisor other than zero"),
-                    "overflow" => place
+                    Cause::Overflow => place
                         .error("manifest.overflow", format!("{why} in `{}`", self.text))
                         .expected("a 64-bit integer"),
-                    "not-finite" => place.error("manifest.overflow", why).expected("a finite number"),
-                    "not-number" | "not-integer" => {
+                    Cause::NotFinite => place.error("manifest.overflow", why).expected("a finite number"),
+                    Cause::NotNumber | Cause::NotInteger => {
                         place.error("manifest.kind", format!("{why} in `{}`", self.text)).expected("a number")
                     }
-                    _ => place.error("manifest.expression", why).expected("a call with its arguments"),
+                    Cause::Arguments => place.error("manifest.expression", why).expected("a call with its arguments"),
                 }
             }
             None => {
                 let why = error.detail().map_or_else(|| error.kind().to_string(), str::to_string);
-                let code = if why.contains("overflow") || why.contains("unable to calculate") {
-                    "manifest.overflow"
-                } else {
-                    "manifest.kind"
-                };
+                let code = if is_overflow(error) { "manifest.overflow" } else { "manifest.kind" };
                 self.at(whole)
                     .error(code, format!("cannot evaluate `{}`: {why}", self.text))
                     .expected("operands of one kind and a result in 64 bits")

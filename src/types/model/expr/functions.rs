@@ -12,15 +12,50 @@ pub(super) const EXACT: [&str; 5] = ["abs", "ceil_div", "max", "min", "sizeof"];
 /// Functions that only an expression which may be a float has.
 pub(super) const FLOAT: [&str; 8] = ["ceil", "exp", "float", "floor", "log", "log2", "rsqrt", "sqrt"];
 
-/// Codes a function's error can have; its detail is `CODE:POSITION:MESSAGE`, as the library keeps one string only.
-fn fail(code: &str, at: i64, message: &str) -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("{code}:{at}:{message}"))
+/// What went wrong in an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// A division leaves a remainder where none is allowed.
+    Remainder,
+    /// A division by zero.
+    DivisionByZero,
+    /// An integer does not fit.
+    Overflow,
+    /// A float is infinite or none.
+    NotFinite,
+    /// An operand is no number.
+    NotNumber,
+    /// An operand is no integer.
+    NotInteger,
+    /// A function has the wrong arguments.
+    Arguments,
 }
 
-/// The parts of a detail that [`fail`] made.
-pub(super) fn detail(error: &Error) -> Option<(&str, usize, &str)> {
-    let mut parts = error.detail()?.splitn(3, ':');
-    Some((parts.next()?, parts.next()?.parse().ok()?, parts.next()?))
+/// The error of a function. The library carries it as the source of its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct Failure {
+    /// What went wrong.
+    pub(super) cause: Cause,
+    /// The byte of the expression where the operator stands, 0 where it is about the whole.
+    pub(super) at: usize,
+    message: String,
+}
+
+fn fail(cause: Cause, at: i64, message: &str) -> Error {
+    let failure = Failure { cause, at: usize::try_from(at).unwrap_or(0), message: message.into() };
+    Error::new(ErrorKind::InvalidOperation, message.to_owned()).with_source(failure)
+}
+
+/// The error that a function of ours made.
+pub(super) fn failure(error: &Error) -> Option<&Failure> {
+    std::error::Error::source(error)?.downcast_ref()
+}
+
+/// Whether an operator of the library's own left its range. The library keeps one kind for that and for operands of the wrong kind, so its words are read, here
+/// only.
+pub(super) fn is_overflow(error: &Error) -> bool {
+    error.detail().is_some_and(|words| words == "overflow" || words.starts_with("unable to calculate "))
 }
 
 /// A number of an expression. Truth values are not numbers.
@@ -36,11 +71,11 @@ impl Number {
             return value
                 .as_i64()
                 .map(Number::Int)
-                .ok_or_else(|| fail("overflow", at, "the number does not fit 64 bits"));
+                .ok_or_else(|| fail(Cause::Overflow, at, "the number does not fit 64 bits"));
         }
         match f64::try_from(value.clone()) {
             Ok(f) if value.is_number() => Ok(Number::Float(f)),
-            _ => Err(fail("not-number", at, &format!("{value} is not a number"))),
+            _ => Err(fail(Cause::NotNumber, at, &format!("{value} is not a number"))),
         }
     }
 
@@ -53,21 +88,21 @@ impl Number {
 }
 
 fn whole(result: Option<i64>, at: i64) -> Result<Value, Error> {
-    result.map(Value::from).ok_or_else(|| fail("overflow", at, "the number does not fit 64 bits"))
+    result.map(Value::from).ok_or_else(|| fail(Cause::Overflow, at, "the number does not fit 64 bits"))
 }
 
 /// `a / b`: exact on integers, where a remainder is an error; `real` divides them as floats.
 fn divide(a: &Value, b: &Value, at: i64, real: bool) -> Result<Value, Error> {
-    let zero = || fail("division-by-zero", at, "division by zero");
+    let zero = || fail(Cause::DivisionByZero, at, "division by zero");
     match (Number::of(a, at)?, Number::of(b, at)?) {
         (Number::Int(_), Number::Int(0)) => Err(zero()),
         (Number::Int(a), Number::Int(b)) if !real => match a.checked_rem(b) {
             Some(0) => whole(a.checked_div(b), at),
-            Some(rest) => Err(fail("remainder", at, &format!("{a} / {b} leaves a remainder of {rest}"))),
+            Some(rest) => Err(fail(Cause::Remainder, at, &format!("{a} / {b} leaves a remainder of {rest}"))),
             None => whole(None, at),
         },
         (a, b) if b.float() == 0.0 => {
-            Err(if a.float().is_nan() { fail("not-number", at, "not a number") } else { zero() })
+            Err(if a.float().is_nan() { fail(Cause::NotNumber, at, "not a number") } else { zero() })
         }
         (a, b) => Ok(Value::from(a.float() / b.float())),
     }
@@ -75,7 +110,7 @@ fn divide(a: &Value, b: &Value, at: i64, real: bool) -> Result<Value, Error> {
 
 fn floor_divide(a: &Value, b: &Value, at: i64) -> Result<Value, Error> {
     match (Number::of(a, at)?, Number::of(b, at)?) {
-        (Number::Int(_), Number::Int(0)) => Err(fail("division-by-zero", at, "division by zero")),
+        (Number::Int(_), Number::Int(0)) => Err(fail(Cause::DivisionByZero, at, "division by zero")),
         (Number::Int(a), Number::Int(b)) => whole(floor(a, b), at),
         (a, b) => Ok(Value::from(
             (divide(&Value::from(a.float()), &Value::from(b.float()), at, true).and_then(f64::try_from)?).floor(),
@@ -90,7 +125,7 @@ fn floor(a: i64, b: i64) -> Option<i64> {
 
 fn remainder(a: &Value, b: &Value, at: i64) -> Result<Value, Error> {
     match (Number::of(a, at)?, Number::of(b, at)?) {
-        (Number::Int(_), Number::Int(0)) => Err(fail("division-by-zero", at, "division by zero")),
+        (Number::Int(_), Number::Int(0)) => Err(fail(Cause::DivisionByZero, at, "division by zero")),
         (Number::Int(a), Number::Int(b)) => whole(a.checked_rem_euclid(b), at),
         (a, b) if b.float() == 0.0 => divide(&Value::from(a.float()), &Value::from(0.0), at, true),
         (a, b) => Ok(Value::from(a.float().rem_euclid(b.float()))),
@@ -110,24 +145,24 @@ fn extreme(args: &[Value], largest: bool) -> Result<Value, Error> {
             best = Some((number, value));
         }
     }
-    best.map(|b| b.1.clone()).ok_or_else(|| fail("arguments", 0, "`min` and `max` take at least one argument"))
+    best.map(|b| b.1.clone()).ok_or_else(|| fail(Cause::Arguments, 0, "`min` and `max` take at least one argument"))
 }
 
 fn ceil_div(a: &Value, b: &Value) -> Result<Value, Error> {
     match (Number::of(a, 0)?, Number::of(b, 0)?) {
-        (Number::Int(_), Number::Int(0)) => Err(fail("division-by-zero", 0, "division by zero")),
+        (Number::Int(_), Number::Int(0)) => Err(fail(Cause::DivisionByZero, 0, "division by zero")),
         (Number::Int(a), Number::Int(b)) => {
             let down = floor(a, b);
             whole(down.and_then(|q| if a % b == 0 { Some(q) } else { q.checked_add(1) }), 0)
         }
-        _ => Err(fail("not-integer", 0, "`ceil_div` takes integers")),
+        _ => Err(fail(Cause::NotInteger, 0, "`ceil_div` takes integers")),
     }
 }
 
 fn arguments<const N: usize>(name: &str, args: &[Value]) -> Result<[Value; N], Error> {
     <[Value; N]>::try_from(args.to_vec()).map_err(|got| {
         fail(
-            "arguments",
+            Cause::Arguments,
             0,
             &format!("`{name}` takes {N} argument{}, not {}", if N == 1 { "" } else { "s" }, got.len()),
         )
@@ -141,7 +176,7 @@ fn math(env: &mut Environment<'static>, name: &'static str, f: fn(f64) -> f64) {
         if y.is_finite() {
             Ok(Value::from(y))
         } else {
-            Err(fail("not-finite", 0, &format!("`{name}({x})` is not a finite number")))
+            Err(fail(Cause::NotFinite, 0, &format!("`{name}({x})` is not a finite number")))
         }
     });
 }
@@ -195,7 +230,7 @@ fn environment(real: bool) -> Environment<'static> {
         let dtype = t.as_str().and_then(|t| t.parse::<DType>().ok());
         dtype
             .map(|d| Value::from(d.bytes()))
-            .ok_or_else(|| fail("arguments", 0, "`sizeof` takes a type, such as `T` or `'f16'`"))
+            .ok_or_else(|| fail(Cause::Arguments, 0, "`sizeof` takes a type, such as `T` or `'f16'`"))
     });
     math(&mut env, "sqrt", f64::sqrt);
     math(&mut env, "rsqrt", |x| 1.0 / x.sqrt());

@@ -294,9 +294,9 @@ impl Reader<'_> {
             }
             let stated = self.text(table, "arch");
             let arch = match &stated {
-                Some(text) => Arch::parse(&text.value).unwrap_or_else(|expected| {
+                Some(text) => Arch::parse(&text.value).unwrap_or_else(|unknown| {
                     let error = text.place.error("manifest.arch", format!("`{text}` is not an architecture"));
-                    let error = error.expected(expected);
+                    let error = error.expected(unknown.expected());
                     self.found.push(error.suggest(
                         &text.value,
                         ["cpu", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_120"],

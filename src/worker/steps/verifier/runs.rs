@@ -38,6 +38,20 @@ pub struct Candidate<'a> {
     pub memory: u64,
 }
 
+/// Why a candidate is not run: no fault of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRun {
+    /// Its binary cannot be handed over.
+    #[error("cannot hand over the binary: {0}")]
+    Binary(std::io::Error),
+    /// What is to be run cannot be written.
+    #[error("cannot describe the run: {0}")]
+    Describe(serde_json::Error),
+    /// Its process cannot be started.
+    #[error("cannot run the kernel: {0}")]
+    Start(std::io::Error),
+}
+
 /// A runner that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
@@ -53,10 +67,10 @@ pub fn run_candidate(
     trials: Vec<RunnerTrial>,
     files: &[MemoryFile],
     time: Duration,
-) -> Result<Ran, String> {
+) -> Result<Ran, NotRun> {
     let buffers: u64 = trials.iter().flat_map(|trial| &trial.buffers).map(|buffer| buffer.bytes).sum();
     let count = trials.len() as u32;
-    let binary = candidate.binary.again().map_err(|e| format!("cannot hand over the binary: {e}"))?;
+    let binary = candidate.binary.again().map_err(NotRun::Binary)?;
     let apart = trials.iter().map(|trial| gaps(trial.buffers.len())).sum();
     let request = RunnerRequest {
         binary_fd: binary.number(),
@@ -76,17 +90,15 @@ pub fn run_candidate(
         keep: all().map(MemoryFile::number).collect(),
         limits: limits(candidate, buffers, apart, time),
     };
-    let json = |e: serde_json::Error| format!("cannot describe the run: {e}");
-    let keep = serde_json::to_string(&keep).map_err(json)?;
-    let line = serde_json::to_string(&request).map_err(json)? + "\n";
+    let keep = serde_json::to_string(&keep).map_err(NotRun::Describe)?;
+    let line = serde_json::to_string(&request).map_err(NotRun::Describe)? + "\n";
     let mut command = Command::own().args(["worker", "--runner", &keep]).stdin(line).capture(REPORTS);
     command = command.threads(candidate.threads + THREADS);
     for file in all() {
         command = command.inherit(file.descriptor());
     }
     // The coordinator ends a worker that is interrupted, and its runner with it.
-    let finished =
-        run(&command, Some(time), &AtomicBool::new(false)).map_err(|e| format!("cannot run the kernel: {e}"))?;
+    let finished = run(&command, Some(time), &AtomicBool::new(false)).map_err(NotRun::Start)?;
     let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, count);
     doubt(&mut heard, candidate);
     Ok(Ran { heard, stderr: finished.stderr.text() })
@@ -100,13 +112,14 @@ fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
         threads: candidate.threads,
         memory: candidate.memory,
     };
-    let claims: Vec<_> = std::mem::take(&mut heard.not_emulated).into_iter().map(|c| (credible(&c, &of), c)).collect();
+    let claims: Vec<_> =
+        std::mem::take(&mut heard.not_emulated).into_iter().map(|c| (credible(&c.cause, &of), c)).collect();
     let abrupt = claims.iter().any(|(found, _)| *found == Ok(Claim::Abrupt));
     let forged = claims.iter().any(|(found, _)| found.is_err());
     for (found, claim) in &claims {
         match found {
             Ok(_) => heard.not_emulated.push(claim.clone()),
-            Err(why) => heard.forged(claim, why),
+            Err(why) => heard.forged(&claim.what, why),
         }
     }
     // A construct ends the launch and not the process.

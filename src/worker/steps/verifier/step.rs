@@ -12,7 +12,7 @@ use kforge_harness::compilers;
 use kforge_harness::confine;
 use kforge_harness::layout::{After, POISONS};
 use kforge_harness::memory_file::MemoryFile;
-use kforge_harness::message::{Response, RunnerTrial, ThreadOrder};
+use kforge_harness::message::{NotEmulated, Response, RunnerTrial, ThreadOrder};
 use kforge_harness::observer::{Against, Left, Observer};
 use kforge_harness::oracle::{Named, Source};
 use kforge_harness::reports::Heard;
@@ -105,7 +105,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
         judge.stop = true;
     }
     if let Err(why) = &launches {
-        judge.observer.find(Finding::new(FindingKind::LaunchRefused, why.clone()));
+        judge.observer.find(Finding::new(FindingKind::LaunchRefused, why.to_string()));
         judge.stop = true;
     }
     for trial in &params.trials {
@@ -272,7 +272,7 @@ impl<'a> Judge<'a> {
     fn hear(&mut self, heard: &Heard) {
         // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
-        if let Some(what) = heard.not_emulated.first() {
+        if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
             self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
         }
         if self.notes.is_empty() {
@@ -349,7 +349,7 @@ fn text_note(code: &str, text: &str) -> Vec<Note> {
     let text = text.trim();
     let end = (0..=text.len().min(SHOWN)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let message = text[..end].to_string();
-    let note = Note { severity: Severity::Note, code: code.to_string(), message };
+    let note = Note::new(Severity::Note, code, message);
     if text.is_empty() { vec![] } else { vec![note] }
 }
 

@@ -19,7 +19,7 @@ use super::ledger::{Admission, Ledger, Reserve, is_bounded, price};
 use super::{AskError, AskEvent, Clock, Failure, Got};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::agents::prompt::prompt;
-use crate::optimize::agents::reply::{Expected, Said, parse_reply};
+use crate::optimize::agents::reply::{Expected, ReplyError, Said, parse_reply};
 use kforge_engine::answers::{Answers, Asked, Reply};
 use kforge_foundation::config::Environment;
 use kforge_types::model::Agent;
@@ -81,7 +81,7 @@ struct Wanted<'q> {
 
 /// What came of it.
 struct Came {
-    said: Result<Said, String>,
+    said: Result<Said, ReplyError>,
     exchanges: Vec<Exchange>,
     /// When the last reply came.
     at: String,
@@ -180,7 +180,7 @@ impl<'a> Asking<'a> {
         let (proposal, refused): (Option<Proposal>, Option<String>) = match came.said {
             Ok(Said::Proposal(proposal)) => (Some(proposal), None),
             Ok(Said::Advice(_)) => (None, Some("it answers as a judge".into())),
-            Err(why) => (None, Some(why)),
+            Err(why) => (None, Some(why.told())),
         };
         let answered_at = came.at;
         let question = question.clone();
@@ -209,22 +209,23 @@ impl<'a> Asking<'a> {
                 None => self.fetch(wanted, &asked, &sent, &mut failures, on_event)?,
             };
             let said = match reply.cut {
-                true => Err("it breaks off: the most tokens that an answer may have were reached".into()),
+                true => Err(ReplyError::Cut),
                 false => parse_reply(wanted.expected, &reply.exchange.reply, wanted.briefing),
             };
             let mut exchange = reply.exchange;
-            exchange.refused = said.as_ref().err().cloned();
+            exchange.refused = said.as_ref().err().map(ReplyError::told);
             exchanges.push(exchange);
             let name = || agent.name.clone();
             match said {
                 Err(wrong) if number + failures < agent.retries => {
+                    let wrong = wrong.told();
                     on_event(AskEvent::Retrying { role, agent: name(), why: wrong.clone(), in_s: 0.0 });
                     why = Some(wrong);
                     number += 1;
                 }
                 said => {
                     if let Err(why) = &said {
-                        on_event(AskEvent::Refused { role, agent: name(), why: why.clone() });
+                        on_event(AskEvent::Refused { role, agent: name(), why: why.told() });
                     }
                     return Ok(Came { said, exchanges, at: reply.answered_at });
                 }

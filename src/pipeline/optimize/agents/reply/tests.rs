@@ -47,7 +47,7 @@ fn with(key: &str, value: Value) -> String {
 }
 
 fn refused(text: &str) -> String {
-    parse_reply(Expected::Proposal, text, &briefing()).unwrap_err()
+    parse_reply(Expected::Proposal, text, &briefing()).unwrap_err().told()
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_judge_names_a_method_that_was_chosen() {
     let read = |method: &str| parse_reply(Expected::Diagnosis, &reply(method), &briefing());
     let said = read("memory.vectorized_access").unwrap();
     assert!(matches!(said, Said::Advice(Advice::Diagnosis { .. })));
-    assert!(read("compute.tensor_core").unwrap_err().contains("expected one of `memory.vectorized_access`"));
+    assert!(read("compute.tensor_core").unwrap_err().told().contains("expected one of `memory.vectorized_access`"));
     let correction = json!({ "critical_issue": "a", "why_it_matters": "b", "minimal_fix": "c" }).to_string();
     assert!(matches!(
         parse_reply(Expected::Correction, &correction, &briefing()),

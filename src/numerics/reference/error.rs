@@ -1,0 +1,354 @@
+//! What can be wrong with a problem, its inputs or what is asked of a built-in. Knows no arithmetic.
+
+use kforge_types::model::DType;
+
+use super::check::quoted;
+use super::generate::DISTRIBUTIONS;
+use super::registry;
+
+/// Why a reference cannot be bound, computed or fed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The reference is a function of the package.
+    #[error("the reference is a function of the package, not a built-in operator")]
+    NotBuiltin,
+    /// No built-in has that name.
+    #[error("{}", registry::unknown(.0))]
+    UnknownBuiltin(String),
+    /// The problem does not fit its built-in.
+    #[error(transparent)]
+    Misfit(#[from] Misfits),
+    /// An expression cannot be read.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// An axis is stated more than once.
+    #[error("axis {0} is named twice")]
+    RepeatedAxis(i64),
+    /// A tensor has no such axis.
+    #[error("axis {axis} is outside a tensor of rank {rank}")]
+    NoAxis {
+        /// The axis as stated.
+        axis: i64,
+        /// The rank of the tensor.
+        rank: usize,
+    },
+    /// A tensor has another rank than the operator needs.
+    #[error("`{tensor}` has rank {rank}, expected {expected}")]
+    Rank {
+        /// The tensor.
+        tensor: String,
+        /// Its rank.
+        rank: usize,
+        /// The ranks that are possible.
+        expected: &'static str,
+    },
+    /// The extents along which matrices are summed differ.
+    #[error(
+        "`{}` {:?} has k = {} and `{}` {:?} has k = {}, expected the same; is `transpose_a` or `transpose_b` missing?",
+        .0.tensor, .0.shape, .0.k, .1.tensor, .1.shape, .1.k
+    )]
+    InnerExtents(Box<Factor>, Box<Factor>),
+    /// The batches of two tensors do not broadcast.
+    #[error("batches {:?} of `{}` and {:?} of `{}` do not broadcast", .0.1, .0.0, .1.1, .1.0)]
+    Batches(Box<(String, Vec<usize>)>, Box<(String, Vec<usize>)>),
+    /// A setting of windows is no usable list of integers.
+    #[error("`{setting}` is {found:?}, expected one or two integers of at least {least}")]
+    Window {
+        /// The setting.
+        setting: &'static str,
+        /// What is stated.
+        found: Vec<i64>,
+        /// The least integer that is possible.
+        least: i64,
+    },
+    /// A window is larger than the image with its padding.
+    #[error("a window of {window} does not fit in {image} with a padding of {padding} on each side")]
+    WindowTooLarge {
+        /// The extent of the window.
+        window: usize,
+        /// The extent of the image.
+        image: usize,
+        /// The padding on each side.
+        padding: usize,
+    },
+    /// The axes of a transposition are no permutation.
+    #[error("`axes` is {stated:?}, expected every axis from 0 to {last} once")]
+    Permutation {
+        /// What is stated.
+        stated: Vec<i64>,
+        /// The last axis.
+        last: usize,
+    },
+    /// A tensor that the reference reads has no values.
+    #[error("no values for `{0}`")]
+    NoValues(String),
+    /// A tensor that the reference reads has another number of values than its shape.
+    #[error("`{tensor}` has {found} values, expected {expected}")]
+    Length {
+        /// The tensor.
+        tensor: String,
+        /// Values that are there.
+        found: usize,
+        /// Values that its shape has.
+        expected: usize,
+    },
+    /// A tensor of integers has values that are floats.
+    #[error("`{0}` holds floats, expected integers")]
+    Floats(String),
+    /// The operator lacks a tensor that its built-in reads.
+    #[error("`{builtin}` needs a tensor `{tensor}` that is read")]
+    Absent {
+        /// The built-in.
+        builtin: &'static str,
+        /// The operator's name of the tensor.
+        tensor: String,
+    },
+    /// A value that counts or points is out of range.
+    #[error("`{tensor}`[{}] is {found}, expected {expected}", coordinates(.place))]
+    OutOfRange {
+        /// The tensor.
+        tensor: String,
+        /// The coordinates of the value.
+        place: Vec<usize>,
+        /// The value.
+        found: i64,
+        /// What is possible.
+        expected: Range,
+    },
+    /// An expression is for a tensor, or reads a name, that the operator does not have.
+    #[error("no tensor `{0}`")]
+    NoTensor(String),
+    /// A name of an expression stands for nothing.
+    #[error("unknown name `{0}`")]
+    UnknownName(String),
+    /// A built-in made another number of values than its output has: an error of kforge.
+    #[error("BUG: builtin `{builtin}` gave {found} values for `{tensor}` of {expected}")]
+    Produced {
+        /// The built-in.
+        builtin: &'static str,
+        /// The output.
+        tensor: String,
+        /// Values that it gave.
+        found: usize,
+        /// Values of the output.
+        expected: usize,
+    },
+    /// A built-in does not compute an output of the operator.
+    #[error("builtin `{builtin}` does not compute `{tensor}`")]
+    NotComputed {
+        /// The built-in.
+        builtin: &'static str,
+        /// The output.
+        tensor: String,
+    },
+    /// A function of the package makes the inputs.
+    #[error("inputs are made by `{file}::{function}`, not by the built-in generator")]
+    OwnInputs {
+        /// The function's file.
+        file: String,
+        /// The function.
+        function: String,
+    },
+    /// No distribution has that name.
+    #[error("unknown distribution `{}`, expected one of {}", .0, quoted(&DISTRIBUTIONS))]
+    UnknownDistribution(String),
+    /// An `init` needs a count that is not negative.
+    #[error("`{tensor}`: {init} needs a count of at least 0, found {found}")]
+    Count {
+        /// The tensor.
+        tensor: String,
+        /// The `init`.
+        init: &'static str,
+        /// The count as stated.
+        found: i64,
+    },
+    /// A range has infinite or falling bounds.
+    #[error("`{tensor}`: range = [{low}, {high}] needs finite bounds in rising order")]
+    Bounds {
+        /// The tensor.
+        tensor: String,
+        /// The lower bound.
+        low: f64,
+        /// The upper bound.
+        high: f64,
+    },
+    /// A permutation of nothing.
+    #[error("`{tensor}`: permutation of {found}, expected at least 1")]
+    EmptyPermutation {
+        /// The tensor.
+        tensor: String,
+        /// The count as stated.
+        found: i64,
+    },
+    /// A tensor's dtype cannot hold the floats of its `init`.
+    #[error("`{tensor}`: values from {low} to {high} do not fit in {dtype}")]
+    FloatsDoNotFit {
+        /// The tensor.
+        tensor: String,
+        /// The least value.
+        low: f64,
+        /// The largest value.
+        high: f64,
+        /// The dtype.
+        dtype: DType,
+    },
+    /// A tensor's dtype cannot hold the integers of its `init`.
+    #[error("`{tensor}`: values from {low} to {high} do not fit in {dtype}")]
+    IntegersDoNotFit {
+        /// The tensor.
+        tensor: String,
+        /// The least value.
+        low: i64,
+        /// The largest value.
+        high: i64,
+        /// The dtype.
+        dtype: DType,
+    },
+    /// An output cannot be compared as indices of extreme values.
+    #[error(
+        "`{output}` cannot be compared by `argmax_of = \"{input}\"`: {why}; write `compare = \"file.py::function\"` to say which indices will do"
+    )]
+    NotExtreme {
+        /// The output.
+        output: String,
+        /// The input it should point into.
+        input: String,
+        /// Why it does not.
+        why: Box<NotExtreme>,
+    },
+    /// A buffer is shorter than the tensor in it.
+    #[error("the buffer of `{tensor}` holds {found} bytes, its shape and strides span {expected}")]
+    ShortBuffer {
+        /// The tensor.
+        tensor: String,
+        /// Bytes of the buffer.
+        found: usize,
+        /// Bytes that the tensor spans.
+        expected: u64,
+    },
+}
+
+/// A factor of a product of matrices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Factor {
+    /// The tensor.
+    pub tensor: String,
+    /// Its shape.
+    pub shape: Vec<usize>,
+    /// Its extent along the axis that is summed.
+    pub k: usize,
+}
+
+fn coordinates(place: &[usize]) -> String {
+    place.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What values that count or point may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Range {
+    /// Indices, or a number of keys: 0 to this.
+    #[error("0 to {0}")]
+    UpTo(usize),
+    /// Classes: 0 to this.
+    #[error("a class from 0 to {0}")]
+    Class(usize),
+    /// Pages: 0 to this.
+    #[error("a page from 0 to {0}")]
+    Page(usize),
+}
+
+/// Why an output does not say which extreme values it points to.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum NotExtreme {
+    /// The reference is no built-in.
+    #[error("only the built-ins `argmax` and `argmin` say along which axis")]
+    NotBuiltin,
+    /// It is another built-in.
+    #[error("the reference is `{0}`, not `argmax` or `argmin`")]
+    Another(&'static str),
+    /// It points into another input.
+    #[error("the reference points into `{0}`")]
+    Into(String),
+    /// Its axis is none of the input.
+    #[error(transparent)]
+    Axis(Error),
+    /// It has more than one axis.
+    #[error("the reference has more than one axis")]
+    Axes,
+}
+
+/// All that does not fit a built-in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .faults.join("\n"))]
+pub struct Misfits {
+    /// The built-in as the reference names it.
+    pub builtin: String,
+    /// What does not fit, one line each, for people: each names the tensor or setting, what was expected and what to do. Never empty.
+    pub faults: Vec<String>,
+}
+
+/// Why an expression of `elementwise` cannot be read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ExpressionError {
+    /// It is too long.
+    #[error("an expression of {found} words and signs, expected at most {most}")]
+    TooLong {
+        /// Words and signs that it has.
+        found: usize,
+        /// How many are possible.
+        most: usize,
+    },
+    /// It is wrong at a place.
+    #[error("{fault} at column {column} of `{text}`")]
+    At {
+        /// What is wrong.
+        fault: ExpressionFault,
+        /// The column, from 1, in characters.
+        column: usize,
+        /// The expression.
+        text: String,
+    },
+}
+
+/// What is wrong at a place of an expression.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ExpressionFault {
+    /// A number that is none.
+    #[error("`{0}` is not a number")]
+    NotNumber(String),
+    /// A caret.
+    #[error("`^` is not an operator; write `**` for a power")]
+    Caret,
+    /// A character that no expression has.
+    #[error("unexpected character `{0}`")]
+    Character(char),
+    /// Something else was expected.
+    #[error("expected {expected}, found {found}")]
+    Expected {
+        /// What was expected.
+        expected: &'static str,
+        /// What is there, in back quotes, or `the end`.
+        found: String,
+    },
+    /// It nests too deep.
+    #[error("nested more than {0} deep")]
+    TooDeep(usize),
+    /// No function has that name.
+    #[error("unknown function `{name}`{}", registry::suggestion(.name, .known))]
+    UnknownFunction {
+        /// The name.
+        name: String,
+        /// The functions that there are.
+        known: Vec<&'static str>,
+    },
+    /// A function has another number of arguments than it takes.
+    #[error("`{function}` takes {}, found {found}", kforge_foundation::base::count(*.arity, "argument"))]
+    Arguments {
+        /// The function.
+        function: &'static str,
+        /// Arguments that it takes.
+        arity: usize,
+        /// Arguments that are there.
+        found: usize,
+    },
+}

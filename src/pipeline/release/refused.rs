@@ -1,0 +1,166 @@
+//! Why a bundle is not believed. Knows the form of a bundle and what must hold of it; reads none.
+
+use super::bundle::FORMAT_VERSION;
+use kforge_foundation::base::Digest;
+use kforge_types::record::StepKind;
+
+/// The entry of a bundle's archive that holds its document.
+pub(super) const DOCUMENT: &str = "evidence.json";
+/// The entry of a bundle's archive that holds its contents.
+pub(super) const CONTENTS: &str = "contents";
+
+/// Why a bundle is not believed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// Its file cannot be read.
+    #[error("it cannot be read: {0}")]
+    Read(std::io::Error),
+    /// Its file is a folder or something else.
+    #[error("it is no file")]
+    NotFile,
+    /// Its file cannot be made.
+    #[error("it cannot be written: {0}")]
+    Write(ArchiveError),
+    /// Its file is no archive, or ends too early.
+    #[error("it is damaged, cut off, or no bundle of evidence: {0}")]
+    Damaged(ArchiveError),
+    /// Its archive has other entries.
+    #[error("it holds {}: expected `{DOCUMENT}` and `{CONTENTS}` alone", entries(.0))]
+    Entries(Vec<String>),
+    /// Its contents go on behind the last that the document names.
+    #[error("`{CONTENTS}` holds more than `{DOCUMENT}` names")]
+    More,
+    /// Something of it is larger than it may be.
+    #[error("{what} is too large: expected at most {limit} bytes")]
+    TooLarge {
+        /// What.
+        what: &'static str,
+        /// The most bytes it may have.
+        limit: u64,
+    },
+    /// Its document is no JSON.
+    #[error("`evidence.json` is no JSON: {0}")]
+    NotJson(serde_json::Error),
+    /// Its document has another format.
+    #[error("its format is {}: expected {FORMAT_VERSION}, the only one that kforge {} knows", .0.map_or("none".to_string(), |v| v.to_string()), env!("CARGO_PKG_VERSION"))]
+    Format(Option<u64>),
+    /// Its document has another form.
+    #[error("`evidence.json` is not as its schema says: {0}")]
+    Schema(serde_json::Error),
+    /// Its document has a field that is not known.
+    #[error("`evidence.json` has a field that this version does not know: `{0}`")]
+    UnknownField(String),
+    /// Its document cannot be compared with what was read of it.
+    #[error(transparent)]
+    Encode(serde_json::Error),
+    /// It says that it is signed.
+    #[error("it says that it is signed, and this version cannot check a signature")]
+    Signed,
+    /// A content is not in it.
+    #[error("content {} is missing", .0.short())]
+    NoContent(Digest),
+    /// A content has other bytes than its digest.
+    #[error("content {} does not have its digest: the file is damaged", .0.short())]
+    Content(Digest),
+    /// A content is there more than once.
+    #[error("content {} stands twice", .0.short())]
+    RepeatedContent(Digest),
+    /// A content is named by no record.
+    #[error("no record names content {}", .0.short())]
+    UnnamedContent(Digest),
+    /// A question does not hold together with its records.
+    #[error("question {}: {fault}", .key.short())]
+    Question {
+        /// The question's key.
+        key: Digest,
+        /// What is wrong.
+        fault: QuestionFault,
+    },
+    /// A champion has no question that timed it.
+    #[error("the champion of `{package}/{kernel}` at `{shape}` was not timed")]
+    NotTimed {
+        /// Its package.
+        package: String,
+        /// Its kernel.
+        kernel: String,
+        /// The shape.
+        shape: String,
+    },
+}
+
+/// What is wrong with a question of a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum QuestionFault {
+    /// Its fields make another key.
+    #[error("its fields make the key {}", .0.short())]
+    Key(Digest),
+    /// It compiled a binary that nothing asks about.
+    #[error("none of the other questions is about the binary that it made")]
+    Binary,
+    /// It asks no device.
+    #[error("a {0} step on `cpu` or of this kind asks no device")]
+    NoDevice(StepKind),
+    /// It is there more than once.
+    #[error("it stands twice")]
+    Repeated,
+    /// It has no record.
+    #[error("nothing answers it")]
+    NoRecord,
+    /// A record answers another question.
+    #[error("a record of it answers question {}", .0.short())]
+    OtherRecord(Digest),
+    /// A record is there more than once.
+    #[error("a record of it stands twice")]
+    RepeatedRecord,
+    /// An output of a record is not in the bundle.
+    #[error("its output `{name}`, content {}, is missing", .content.short())]
+    NoOutput {
+        /// The output.
+        name: String,
+        /// Its content.
+        content: Digest,
+    },
+    /// A record states no time.
+    #[error("`{0}` is no time: expected one as RFC 3339")]
+    NotTime(String),
+    /// A record does not say where it was observed.
+    #[error("a record of it does not say where it was observed")]
+    NoProvenance,
+    /// A record's provenance cannot be read.
+    #[error("its provenance cannot be read: {0}")]
+    Provenance(serde_json::Error),
+    /// A record's provenance is another than was recorded with it.
+    #[error("its provenance is not the one that was recorded with it")]
+    OtherProvenance,
+    /// A record's observation is none of its kind.
+    #[error("its observation is not what a {kind} step sees: {error}")]
+    Observation {
+        /// The kind of its step.
+        kind: StepKind,
+        /// What is wrong with it.
+        error: serde_json::Error,
+    },
+}
+
+/// Why an archive cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// Its form.
+    #[error(transparent)]
+    Zip(#[from] zip::result::ZipError),
+    /// Its bytes.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// Its document.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Its contents are shorter than they should be.
+    #[error("`{CONTENTS}` ends too early")]
+    Short,
+}
+
+/// The first entries of an archive.
+fn entries(names: &[String]) -> String {
+    let listed: Vec<String> = names.iter().take(4).map(|name| format!("`{}`", name.escape_debug())).collect();
+    listed.join(", ")
+}
