@@ -10,6 +10,7 @@ use kforge_engine::Graph;
 use kforge_foundation::base::count;
 use kforge_ops::event::{Blocked, Event, Observer, Resolving, Steps, Warning, Watch};
 use kforge_ops::evidence::Imported;
+use kforge_project::workspace::lockfile::happens;
 
 /// The most steps that are named where many lack something.
 const LISTED: usize = 10;
@@ -41,6 +42,9 @@ impl Observer for Listener {
             Event::Downloading(names) => console.status("Downloading", &names.join(", ")),
             Event::Installing(name) => console.status("Installing", name),
             Event::LockfileWritten => console.status("Locking", "kforge.lock"),
+            Event::LockfileChange { change, planned: true } => console.err(&format!("  {change}\n")),
+            Event::LockfileChange { change, planned: false } => console.err(&format!("  {}\n", happens(change))),
+            Event::FileKept(path) => console.status("Keeping", &format!("{}, which is there already", path.display())),
             Event::Building(state) => console.status("Building", state),
             Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
             Event::Imported(imported) => console.status("Imported", &taken(imported)),

@@ -12,6 +12,11 @@ use crate::event::Blocked;
 use crate::evidence::EvidenceError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
+use crate::new::NewError;
+use crate::report::NotShown;
+use crate::run::RunError;
+use crate::tree::NoSuchKind;
+use crate::update::Offline;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
@@ -120,6 +125,15 @@ pub enum Error {
         /// What pip, or the installation, said.
         why: String,
     },
+    /// A toolchain cannot be resolved or installed.
+    #[error("{why}")]
+    Toolchain {
+        /// What pip, or the installation, said.
+        why: String,
+    },
+    /// A toolchain cannot be resolved; a diagnostic said why.
+    #[error("a toolchain cannot be resolved")]
+    Refused,
     /// What is remembered of candidates cannot be read.
     #[error("cannot read what is remembered: {0}")]
     Remembered(io::Error),
@@ -146,6 +160,21 @@ pub enum Error {
     /// There is no report to show.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// What a report, or its scores, was asked for is not in it.
+    #[error(transparent)]
+    NotShown(#[from] NotShown),
+    /// No package is made.
+    #[error(transparent)]
+    New(#[from] NewError),
+    /// A step cannot be run by itself.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The plan has no step of a kind.
+    #[error(transparent)]
+    NoSuchKind(#[from] NoSuchKind),
+    /// To resolve anew takes a network.
+    #[error(transparent)]
+    Offline(#[from] Offline),
     /// A champion cannot be accepted.
     #[error(transparent)]
     Accept(#[from] AcceptError),

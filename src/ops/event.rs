@@ -1,6 +1,6 @@
 //! What an operation reports while it runs, and who listens. Knows no words for people beyond those of warnings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,15 @@ pub enum Event<'a> {
     Installing(&'a str),
     /// kforge.lock was written.
     LockfileWritten,
+    /// A line of what changes in kforge.lock.
+    LockfileChange {
+        /// What would change, for people.
+        change: &'a str,
+        /// Whether it stays as it is, because only a plan was asked for.
+        planned: bool,
+    },
+    /// A file that a new package would bring is there already, and stays.
+    FileKept(&'a Path),
     /// A state of a comparison is built.
     Building(&'a str),
     /// So many champions of two states are timed in pairs.
@@ -103,6 +112,9 @@ pub enum Warning {
         /// Their ids.
         steps: Vec<String>,
     },
+    /// The last build has no report.
+    #[error("the last build was interrupted: this is what the one before it found")]
+    LastInterrupted,
     /// A store of the engine has trouble that harms no result.
     #[error("{0}")]
     Engine(String),

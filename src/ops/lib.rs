@@ -18,7 +18,15 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod implementation;
+pub mod locate;
+pub mod metadata;
+pub mod new;
+pub mod report;
+pub mod run;
 pub mod session;
+pub mod toolchain;
+pub mod tree;
+pub mod update;
 
 pub use error::Error;
 pub use event::{Event, Observer};
