@@ -15,6 +15,7 @@ use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::explain::NoStep;
 use kforge_ops::new::NewError;
+use kforge_ops::optimize::OptimizeError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 
@@ -105,6 +106,9 @@ fn helps(error: &Error) -> Vec<String> {
         Error::New(NewError::Name { given: false, .. }) => {
             vec!["give the package another name with `--name`".into()]
         }
+        Error::Optimize(OptimizeError::NoAgent { .. }) => vec![
+            "name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`".into(),
+        ],
         Error::Step(NoStep::Unknown { closest, .. }) => {
             let meant = closest.iter().map(|best| format!("did you mean `{best}`?"));
             meant.chain(["`kforge tree` lists every step, docs/methods.md every method".into()]).collect()

@@ -7,6 +7,7 @@ use kforge_ops::accept::AcceptError;
 use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::optimize::OptimizeError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 
@@ -61,6 +62,8 @@ impl From<&Error> for Exit {
             Error::Run(RunError::Failed | RunError::NoCpu(_) | RunError::Nothing { .. }) => Exit::NotBuilt,
             Error::Run(RunError::Lost(_)) => Exit::Bug,
             Error::Run(_) => Exit::NothingSelected,
+            Error::Optimize(OptimizeError::NoAgent { .. }) => Exit::NothingSelected,
+            Error::Optimize(OptimizeError::Gone(_)) => Exit::Bug,
             Error::Plan(_) => Exit::Bug,
             Error::Busy(_) => Exit::Busy,
             Error::Interrupted => Exit::Interrupted,

@@ -13,6 +13,7 @@ use crate::evidence::EvidenceError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
 use crate::new::NewError;
+use crate::optimize::OptimizeError;
 use crate::report::NotShown;
 use crate::run::RunError;
 use crate::tree::NoSuchKind;
@@ -169,6 +170,9 @@ pub enum Error {
     /// A step cannot be run by itself.
     #[error(transparent)]
     Run(#[from] RunError),
+    /// There are no rounds.
+    #[error(transparent)]
+    Optimize(#[from] OptimizeError),
     /// The plan has no step of a kind.
     #[error(transparent)]
     NoSuchKind(#[from] NoSuchKind),

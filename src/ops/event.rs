@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Imported;
+use crate::optimize::event::{AskWatch, AttemptRequest, RoundEvent};
 use crate::session::build::Packages;
+use crate::session::rounds::Seat;
 use kforge_engine::Graph;
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::render::{Look, render};
@@ -42,6 +44,8 @@ pub enum Event<'a> {
     Building(&'a str),
     /// So many champions of two states are timed in pairs.
     Comparing(usize),
+    /// Something that rounds report.
+    Round(&'a RoundEvent<'a>),
     /// A bundle of evidence was taken into the home.
     Imported(&'a Imported),
 }
@@ -112,6 +116,14 @@ pub enum Warning {
         /// Their ids.
         steps: Vec<String>,
     },
+    /// What agents are shown whole tells of a shape that is held back.
+    #[error("{}: {what} tells of a shape that is held back, and agents are shown it", seat.name())]
+    HeldBackTold {
+        /// Whose rounds these are.
+        seat: Seat,
+        /// What is shown: `its source`.
+        what: &'static str,
+    },
     /// The last build has no report.
     #[error("the last build was interrupted: this is what the one before it found")]
     LastInterrupted,
@@ -137,6 +149,12 @@ pub trait Observer: Send + Sync {
     fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
         let _ = (build, graph);
         Box::new(Unwatched)
+    }
+
+    /// These attempts at rounds are asked for: what watches them. The default watches nothing.
+    fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {
+        let _ = attempts;
+        Box::new(crate::optimize::event::Unwatched)
     }
 }
 

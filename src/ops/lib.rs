@@ -21,6 +21,7 @@ pub mod implementation;
 pub mod locate;
 pub mod metadata;
 pub mod new;
+pub mod optimize;
 pub mod report;
 pub mod run;
 pub mod session;
