@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use super::console::Console;
 use kforge_foundation::base::count;
 use kforge_ops::accept::AcceptedChampion;
+use kforge_ops::build::Champion;
 use kforge_pipeline::report::explanation;
-use kforge_types::record::event::{StepCounts, VerdictCounts, Why};
+use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
 /// Why a step runs, in a line.
 pub(super) fn reason(why: &Why) -> String {
@@ -47,6 +49,14 @@ pub(super) fn listed(names: &[String], most: usize) -> Vec<String> {
 pub(super) fn champion(accepted: &AcceptedChampion, place: &str) -> String {
     let standing = if accepted.provisional { ", verified and not timed," } else { "" };
     format!("{}{}: {}{standing} {place}", accepted.seat.name(), accepted.stands_for, accepted.label())
+}
+
+/// Events of champions.
+pub(super) fn say_champions(console: &Console, champions: &[Champion]) {
+    for champion in champions.iter().filter(|_| console.json()) {
+        let Champion { package, kernel, target, class, variant, provisional } = champion.clone();
+        console.event(&Event::Champion { package, kernel, target, class, variant, provisional });
+    }
 }
 
 /// Bytes for people: `4.5 MiB`.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use crate::event::Blocked;
 use crate::{Error, Session};
 use kforge_engine::collect::{self, Checked, Collected, Limits, Report, Usage};
+use kforge_engine::home::Home;
 
 /// Removes what is older or larger than the settings allow.
 ///
@@ -22,15 +23,28 @@ pub fn collect(session: &Session) -> Result<Report, Error> {
 /// # Errors
 /// The cache cannot be read or written. The build has ended well.
 pub fn collect_sometimes(session: &Session) -> Result<Option<Report>, Error> {
-    let (home, now) = (session.home()?, SystemTime::now());
-    // Offline, what is removed may not come back.
-    if !session.settings.flag("cache.auto-gc") || session.offline() || !collect::due(&home, now) {
+    // To open a home takes longer than to look at the settings.
+    if may_collect(session) { collect_due(session, &session.home()?) } else { Ok(None) }
+}
+
+/// The same in a home that is open.
+///
+/// # Errors
+/// As [`collect_sometimes`].
+pub fn collect_due(session: &Session, home: &Home) -> Result<Option<Report>, Error> {
+    let now = SystemTime::now();
+    if !may_collect(session) || !collect::due(home, now) {
         return Ok(None);
     }
-    match collect::collect(&home, limits(session), now)? {
+    match collect::collect(home, limits(session), now)? {
         Collected::Done(report) => Ok(Some(report)),
         Collected::Busy => Ok(None),
     }
+}
+
+/// Whether the settings let builds collect. Offline, what is removed may not come back.
+fn may_collect(session: &Session) -> bool {
+    session.settings.flag("cache.auto-gc") && !session.offline()
 }
 
 /// How large the cache is, by part.

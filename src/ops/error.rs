@@ -16,6 +16,7 @@ use crate::new::NewError;
 use crate::optimize::OptimizeError;
 use crate::report::NotShown;
 use crate::run::RunError;
+use crate::session::tools::MissingTools;
 use crate::tree::NoSuchKind;
 use crate::update::Offline;
 use kforge_engine::GraphError;
@@ -126,12 +127,15 @@ pub enum Error {
         /// What pip, or the installation, said.
         why: String,
     },
-    /// A toolchain cannot be resolved or installed.
+    /// A toolchain cannot be resolved.
     #[error("{why}")]
     Toolchain {
-        /// What pip, or the installation, said.
+        /// What pip said.
         why: String,
     },
+    /// A toolchain cannot be installed.
+    #[error(transparent)]
+    Tools(#[from] MissingTools),
     /// A toolchain cannot be resolved; a diagnostic said why.
     #[error("a toolchain cannot be resolved")]
     Refused,

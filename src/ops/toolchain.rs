@@ -80,8 +80,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     let (offline, environment) = (session.offline(), session.environment.all());
     for cuda in &cudas {
         for group in &groups {
-            let installed = install(cuda, *group, &folder, offline, environment, &session.reporter);
-            installed.map_err(|why| Error::Toolchain { why: why.to_string() })?;
+            install(cuda, *group, &folder, offline, environment, &session.reporter)?;
         }
     }
     Ok(Fetched { toolchains: cudas.len(), libraries: libraries.len(), folder })

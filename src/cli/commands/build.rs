@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use super::{Ran, collect};
+use super::{Ran, collect, collected};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::words::{reason, summary};
+use crate::cli::words::{reason, say_champions, summary};
 use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
+use kforge_ops::cache;
 use kforge_ops::event::Said;
 use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
@@ -50,11 +51,15 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> R
     let exit = match build::build(&context.session, &request)? {
         Built::Unchanged(unchanged) => {
             answer(context, &unchanged, began);
+            collected(context, cache::collect_due(&context.session, &unchanged.home));
             Exit::Done
         }
-        Built::Finished(finished) => finish(context, &finished, ending, began)?,
+        Built::Finished(finished) => {
+            let exit = finish(context, &finished, ending, began)?;
+            collect(context);
+            exit
+        }
     };
-    collect(context);
     Ok(exit)
 }
 
@@ -136,7 +141,7 @@ fn methods(finished: &Finished) -> String {
 
 fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant) -> Ran {
     let console = &context.console;
-    say_champions(context, &finished.champions);
+    say_champions(console, &finished.champions);
     if !console.json() && !console.quiet() {
         match ending {
             Ending::Report => console.fitted(&finished.text),
@@ -190,15 +195,4 @@ fn say_reused(context: &Context, all: &[Reused]) {
 /// Says where records lie that would have answered, were what is built what it was.
 fn say_outdated(context: &Context, all: &[Outdated]) {
     all.iter().for_each(|outdated| context.console.status("Unused", &outdated.text()));
-}
-
-/// Events of champions.
-pub(super) fn say_champions(context: &Context, champions: &[build::Champion]) {
-    if !context.console.json() {
-        return;
-    }
-    for champion in champions {
-        let build::Champion { package, kernel, target, class, variant, provisional } = champion.clone();
-        context.console.event(&Event::Champion { package, kernel, target, class, variant, provisional });
-    }
 }

@@ -31,6 +31,8 @@ use super::args::{Command, MessageFormat};
 use super::context::Context;
 use super::exit::{Exit, Failure};
 use super::words::bytes;
+use kforge_engine::collect::Report;
+use kforge_ops::Error;
 use kforge_ops::cache as shared;
 use kforge_pipeline::plan::Goal;
 
@@ -94,7 +96,12 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
 
 /// Collects the shared cache after a build, once a day. What goes wrong is a warning: the build has ended well.
 fn collect(context: &Context) {
-    match shared::collect_sometimes(&context.session) {
+    collected(context, shared::collect_sometimes(&context.session));
+}
+
+/// Says what was collected after a build.
+fn collected(context: &Context, done: Result<Option<Report>, Error>) {
+    match done {
         Ok(Some(report)) if context.console.verbose() => {
             let removed = report.results_removed.bytes + report.contents_removed.bytes;
             context.console.status("Collected", &format!("the shared cache: {} removed", bytes(removed)));

@@ -7,7 +7,7 @@ use crate::cli::Context;
 use crate::cli::args::OptimizeArgs;
 use crate::cli::asking::amounts;
 use crate::cli::exit::Exit;
-use crate::cli::words::summary;
+use crate::cli::words::{say_champions, summary};
 use kforge_ops::optimize::{Finished, OptimizeRequest, Optimized, optimize};
 use kforge_pipeline::report;
 use kforge_pipeline::report::text::Failures;
@@ -40,7 +40,7 @@ fn finish(context: &Context, finished: &Finished, began: Instant) -> Exit {
     if !console.json() && !console.quiet() {
         console.fitted(&report::text::text(&finished.report, Failures::Told));
     }
-    super::build::say_champions(context, &finished.champions);
+    say_champions(console, &finished.champions);
     for (agent, spent) in &finished.spent {
         console.status("Spent", &format!("{agent}: {}", amounts(spent)));
     }

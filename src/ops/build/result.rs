@@ -7,6 +7,7 @@ use crate::Error;
 use crate::session::build::Ready;
 use crate::session::certificate::{Answer, Held};
 use crate::session::outdated::Outdated;
+use kforge_engine::home::Home;
 use kforge_engine::{Blobs, BuildOutcome};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::holdings::Reused;
@@ -30,6 +31,8 @@ pub enum Built {
 pub struct Unchanged {
     /// What is known of it.
     pub answer: Answer,
+    /// The home, open.
+    pub home: Home,
     /// The report that it found unchanged, as JSON; none of a build that stops before champions.
     pub report_file: Option<PathBuf>,
 }
@@ -38,7 +41,7 @@ impl Unchanged {
     /// Lets the locks go.
     pub(super) fn new(held: Held, goal: Goal) -> Self {
         let report_file = (goal == Goal::Build).then(|| held.target.join("report.json"));
-        Unchanged { answer: held.answer, report_file }
+        Unchanged { answer: held.answer, home: held.home, report_file }
     }
 }
 

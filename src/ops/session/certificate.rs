@@ -106,6 +106,8 @@ pub const CUT_SHORT: &str = "interrupted";
 pub struct Held {
     /// What to say.
     pub answer: Answer,
+    /// The home whose stores were looked at.
+    pub home: Home,
     /// The output folder of the workspace.
     pub target: PathBuf,
     _locks: [Lock; 2],
@@ -160,7 +162,7 @@ impl Session {
         let answer: Answer = serde_json::from_slice(&certificate.answer).ok()?;
         make_target(target).ok()?;
         home.register(&target.join("journal")).ok()?;
-        Some(Held { answer, target: target.to_path_buf(), _locks: [own, cache] })
+        Some(Held { answer, home, target: target.to_path_buf(), _locks: [own, cache] })
     }
 
     /// Writes down that the same question has the same answer, if that can be certified. `witness` is what planning asked, then come the report that is

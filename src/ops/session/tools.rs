@@ -32,6 +32,25 @@ enum Behind {
     Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
 }
 
+/// Why the tools of a toolchain cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MissingTools {
+    /// They are not installed, and cannot be.
+    #[error("{why}")]
+    NotInstalled {
+        /// Which part of the toolchain.
+        group: Group,
+        /// What pip, or the installation, said.
+        why: String,
+    },
+    /// No plan of this build names the toolchain: a bug.
+    #[error("BUG: a toolchain that nobody knows")]
+    Unknown,
+    /// Whoever installed before panicked: a bug.
+    #[error("BUG: installing panicked before")]
+    Panicked,
+}
+
 /// All toolchains of a build.
 pub struct Tools {
     documents: BTreeMap<Digest, Vec<u8>>,
@@ -44,7 +63,7 @@ pub struct Tools {
     offline: bool,
     environment: BTreeMap<String, String>,
     /// What could not be installed though the network may be used, and why; held by whoever installs.
-    refused: Mutex<Vec<(Cuda, Group, String)>>,
+    refused: Mutex<Vec<(Cuda, Group, MissingTools)>>,
 }
 
 /// The path of the CUDA a package asks for, or its locked wheels, or why there are none.
@@ -147,7 +166,7 @@ impl Tools {
     }
 
     /// Where the tools behind a toolchain's digest are; installs them if they are not there and that is allowed.
-    pub fn places(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, String> {
+    pub fn places(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
         match self.behind.get(toolchain) {
             Some(Behind::Here(places)) => Ok(places.clone()),
             Some(Behind::Cuda(cuda, group, beside)) => {
@@ -155,12 +174,12 @@ impl Tools {
                 places.extend(beside.clone());
                 Ok(places)
             }
-            None => Err("BUG: a toolchain that nobody knows".into()),
+            None => Err(MissingTools::Unknown),
         }
     }
 
     /// The same for nvcc, beside NVRTC, which found that it is needed.
-    pub fn nvcc(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, String> {
+    pub fn nvcc(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
         let mut places = self.places(toolchain, reporter)?;
         if let Some(Behind::Cuda(cuda, ..)) = self.behind.get(toolchain) {
             places.extend(self.installed(cuda, Group::Nvcc, reporter)?);
@@ -168,12 +187,17 @@ impl Tools {
         Ok(places)
     }
 
-    fn installed(&self, cuda: &Cuda, group: Group, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, String> {
-        if let Some(installed) = cuda.installed(group, &self.toolchains)? {
+    fn installed(
+        &self,
+        cuda: &Cuda,
+        group: Group,
+        reporter: &Reporter,
+    ) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
+        if let Some(installed) = cuda.installed(group, &self.toolchains).map_err(not_installed(group))? {
             return Ok(installed.tools);
         }
         // One thread installs; the others find it installed, or that it cannot be: nobody waits for the same network twice.
-        let mut refused = self.refused.lock().map_err(|_| "BUG: installing panicked before")?;
+        let mut refused = self.refused.lock().map_err(|_| MissingTools::Panicked)?;
         if let Some((.., why)) = refused.iter().find(|(c, g, _)| c == cuda && *g == group) {
             return Err(why.clone());
         }
@@ -181,9 +205,10 @@ impl Tools {
         if self.offline {
             return installed.map(|i| i.tools);
         }
-        installed.map(|i| i.tools).map_err(|why| {
+        installed.map(|i| i.tools).map_err(|error| {
+            let why = error.to_string();
             reporter.event(&Event::Diagnostic(&refusal(&why)));
-            let first = why.lines().next().unwrap_or_default().to_string();
+            let first = not_installed(group)(why.lines().next().unwrap_or_default());
             refused.push((cuda.clone(), group, first.clone()));
             first
         })
@@ -211,7 +236,7 @@ pub fn install(
     offline: bool,
     environment: &BTreeMap<String, String>,
     reporter: &Reporter,
-) -> Result<kforge_project::toolchain::cuda::Installed, String> {
+) -> Result<kforge_project::toolchain::cuda::Installed, MissingTools> {
     let mut said = false;
     let mut progress = |p: Progress| match p {
         Progress::Waiting => reporter.event(&Event::Blocked(Blocked::Toolchain)),
@@ -223,10 +248,14 @@ pub fn install(
         Progress::Unpacking { name } => reporter.event(&Event::Installing(&name)),
     };
     if offline {
-        return cuda.install(group, toolchains, Source::Offline, &mut progress);
+        return cuda.install(group, toolchains, Source::Offline, &mut progress).map_err(not_installed(group));
     }
-    let pip = Pip::find(None, environment)?;
-    cuda.install(group, toolchains, Source::Pip(&pip), &mut progress)
+    let pip = Pip::find(None, environment).map_err(not_installed(group))?;
+    cuda.install(group, toolchains, Source::Pip(&pip), &mut progress).map_err(not_installed(group))
+}
+
+fn not_installed<E: std::fmt::Display>(group: Group) -> impl FnOnce(E) -> MissingTools {
+    move |why| MissingTools::NotInstalled { group, why: why.to_string() }
 }
 
 /// A tool of this machine, by content and by place.

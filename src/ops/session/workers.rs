@@ -59,7 +59,8 @@ impl Remote for Workers<'_> {
         // A step may run more than one: `toolchain:python` beside `toolchain:c++`.
         let named = job.spec.inputs.iter().filter(|(name, _)| name.split(':').next() == Some("toolchain"));
         for digest in named.filter_map(|(_, input)| input.digest) {
-            places.extend(self.tools.places(&digest, self.reporter).map_err(RunError::Unavailable)?);
+            let tools = self.tools.places(&digest, self.reporter);
+            places.extend(tools.map_err(|missing| RunError::Unavailable(missing.to_string()))?);
         }
         match (self.executor(places, &self.scratch).execute(job), toolchain) {
             (Err(RunError::Unavailable(why)), Some(digest)) if why.starts_with(NEEDS_NVCC) => {
