@@ -130,7 +130,7 @@ fn best(mut run: impl FnMut() -> Duration) -> f64 {
 fn main() {
     let store = Store::default();
     let services = Services {
-        runners: StepKind::ALL.into_iter().map(|k| (k, &Instantly as &dyn Runner)).collect(),
+        runner: &Instantly,
         caches: vec![&store],
         blobs: &store,
         memory: &store,
@@ -198,7 +198,7 @@ fn main() {
         .collect();
     let pure = best(|| {
         let empty = Store::default();
-        let services = Services { caches: vec![&empty], memory: &empty, runners: services.runners.clone(), ..services };
+        let services = Services { caches: vec![&empty], memory: &empty, ..services };
         let graph = Graph::new(judges.clone()).expect("the plan of this bench is sound");
         let start = Instant::now();
         let outcome = build(graph, &options, &services, &mut |_| {});

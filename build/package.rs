@@ -16,12 +16,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Code that belongs together.
+/// Code that belongs together; with a `*` in its name and files, one part for each name that the `*` stands for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
-    /// Its name, with that of the package: `numerics/references`.
+    /// Its name, with that of the package: `numerics/references`, or `pipeline/*`.
     pub(crate) name: &'static str,
-    /// Files and folders of the package, a `!` before what is left out of them.
+    /// Files and folders of the package, a `!` before what is left out of them. A `*` stands for one file without its `.rs` or for one folder, such as in `step/*` or
+    /// `kind/*/documents.rs`.
     pub(crate) files: &'static [&'static str],
     /// Packages of `Cargo.lock` whose behaviour is in what this code makes; those that they need count with them.
     pub(crate) packages: &'static [&'static str],
@@ -45,6 +46,49 @@ pub(crate) trait Source {
     fn code(&self, _file: &str, bytes: &[u8]) -> Result<String, String> {
         code(&String::from_utf8_lossy(bytes))
     }
+}
+
+/// Every part, with those that a `*` stands for one by one; there may be none.
+///
+/// # Errors
+/// Two parts have one name.
+pub(crate) fn each(parts: &[Part], source: &dyn Source) -> Result<Vec<Part>, String> {
+    let all = source.files();
+    let mut out: Vec<Part> = vec![];
+    for part in parts {
+        let Some((before, after)) = part.name.split_once('*') else {
+            out.push(*part);
+            continue;
+        };
+        let (left_out, patterns): (Vec<&str>, Vec<&str>) = part.files.iter().partition(|f| f.starts_with('!'));
+        let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for file in all.iter().filter(|f| counts(f) && !left_out.iter().any(|o| below(f, o.trim_start_matches('!')))) {
+            for (name, place) in patterns.iter().filter_map(|pattern| stands_for(pattern, file)) {
+                named.entry(name).or_default().insert(place);
+            }
+        }
+        // A build script, and a test, ends soon: what it makes may live as long as what is compiled in.
+        let kept = |text: String| -> &'static str { text.leak() };
+        out.extend(named.into_iter().map(|(name, places)| Part {
+            name: kept(format!("{before}{name}{after}")),
+            files: places.into_iter().map(kept).collect::<Vec<_>>().leak(),
+            packages: part.packages,
+        }));
+    }
+    let mut names = BTreeSet::new();
+    match out.iter().find(|part| !names.insert(part.name)) {
+        Some(twice) => Err(format!("two parts are named `{}`", twice.name)),
+        None => Ok(out),
+    }
+}
+
+/// What the `*` of a pattern stands for in a file's name, and the place that the pattern means then.
+fn stands_for(pattern: &str, file: &str) -> Option<(String, String)> {
+    let (before, after) = pattern.split_once('*')?;
+    let rest = file.strip_prefix(before)?;
+    let one = rest.split('/').next()?;
+    let place = format!("{before}{one}{after}");
+    below(file, &place).then(|| (one.trim_end_matches(".rs").to_string(), place))
 }
 
 /// The digest of a part, and how many bytes were hashed.
@@ -219,7 +263,8 @@ fn main() {
         println!("cargo::rerun-if-changed={}", lock.display());
     }
     let files = Files { root, lock };
-    let digests = PARTS.iter().map(|part| {
+    let parts = each(PARTS, &files).unwrap_or_else(|e| panic!("{e}"));
+    let digests = parts.iter().map(|part| {
         let (hash, size) = of(part, &files).unwrap_or_else(|e| panic!("{}: {e}", part.name));
         format!("    ({:?}, {hash:?}, {size}),\n", part.name)
     });

@@ -162,6 +162,7 @@ fn examine(arch: &str, seen: &Mutex<Seen>, wrong: &Mutex<Vec<String>>) {
 }
 
 #[test]
+#[ignore = "second tier: every method on every architecture"]
 fn every_signature_is_shown_with_its_method_and_not_without_it_on_every_architecture() {
     tools();
     let (seen, wrong, next) = (Mutex::new(Seen::new()), Mutex::new(vec![]), Mutex::new(architectures().into_iter()));

@@ -24,7 +24,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kforge::harness::message::Places;
 use kforge::worker::{OnceLimits, Parts, worker_main};
@@ -35,7 +35,7 @@ type Test = (&'static str, fn());
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "worker") {
-        let parts = Parts { table: pooled::TABLE, run: candidates::run };
+        let parts = Parts { steps: pooled::steps, run: candidates::run };
         let limits = OnceLimits {
             time: Duration::from_secs(60),
             run: Duration::from_secs(60),
@@ -51,6 +51,9 @@ fn main() -> ExitCode {
         ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, judged::TESTS, references::TESTS].concat());
     let passed = if asked("--list") {
         confinement.iter().chain(&judging).for_each(|(name, _)| println!("{name}: test"));
+        true
+    } else if asked("--ignored") {
+        // All of these are of the first tier.
         true
     } else if asked(AS_USER) {
         made(&confinement, &words)
@@ -80,8 +83,9 @@ fn made(tests: &[Test], words: &[String]) -> bool {
     let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let mut all = true;
     for (name, test) in tests.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
+        let began = Instant::now();
         let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        println!("test {name} ... {} <{:.3}s>", if passed { "ok" } else { "FAILED" }, began.elapsed().as_secs_f64());
         all &= passed;
     }
     all

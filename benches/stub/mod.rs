@@ -15,7 +15,7 @@ use kforge::ops::{Options, Session, Worker};
 use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
 use kforge::record::{Determinism, FunctionFacts, Inspection, StepKind, VerifyObservation};
-use kforge::step::runners::Remote;
+use kforge::step::Remote;
 use kforge::workspace::select::Selected;
 
 /// Gives small results and counts them.

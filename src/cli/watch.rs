@@ -59,7 +59,7 @@ impl<'b> Watching<'b> {
         *count += 1;
         if self.console.verbose() {
             self.console.status(kind.verb(), id);
-        } else if *count == 1 && !kind.is_pure() && kind != StepKind::Generate {
+        } else if *count == 1 && kind.lane().is_some() {
             self.console.status(kind.verb(), &what);
         }
     }

@@ -1,4 +1,4 @@
-//! The SIMT emulator: CUDA C++ compiled by the host's compiler and run thread by thread on coroutines (design, section 8).
+//! The SIMT emulator: CUDA C++ compiled by the host's compiler and run thread by thread on coroutines (docs/design.md, section 8).
 //! Knows CUDA's semantics and who waits for whom; not operators, expectations or tolerances.
 //!
 //! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] takes what a judge asks of a runner and reports what it saw; places in its

@@ -140,15 +140,6 @@ fn a_runner_may_find_a_step_unavailable_and_that_is_not_remembered() {
 }
 
 #[test]
-fn a_kind_without_a_runner_is_unavailable() {
-    let world = World::default();
-    let graph = world.graph(&[source(&world, "a", "x")]);
-    let services = Services { runners: Default::default(), ..world.services() };
-    let built = build(graph, &world.options, &services, &mut |_| {});
-    assert!(matches!(outcome(&built, "a"), Outcome::Unavailable(what) if what.contains("`generate`")));
-}
-
-#[test]
 fn a_result_that_is_not_to_be_kept_is_made_again_and_explained_so() {
     let world = World::default();
     let plan = [with(source(&world, "a", "x"), json!({"forget": true}))];
@@ -287,7 +278,7 @@ fn a_device_is_measured_by_one_step_at_a_time() {
     world.options.capacity = Capacity { cpus: 16, ..Capacity::default() };
     let bench = |i: usize| {
         let mut bench = node(&format!("b{i}"), StepKind::Bench, &[("in", world.store(&i.to_string()))]);
-        bench.resources = Resources { device: Some("h200".into()), exclusive: true, ..Resources::default() };
+        bench.resources = Resources { device: Some(["h200".into()].into()), exclusive: true, ..Resources::default() };
         bench
     };
     let plan: Vec<Node> = (0..30).map(bench).collect();

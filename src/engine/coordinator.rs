@@ -215,7 +215,7 @@ impl Coordinator<'_, '_, '_> {
                 self.pool.release(&taken);
                 continue;
             };
-            let (device, unit) = (taken.device().map(str::to_string), taken.unit);
+            let device = taken.device.clone();
             open.taken = Some(taken);
             let node = self.walk.graph.node(index);
             (self.on_event)(Event::StepStarted { id: node.id.clone(), kind: node.kind });
@@ -226,7 +226,6 @@ impl Coordinator<'_, '_, '_> {
                 key: open.todo.key,
                 product: node.product.clone(),
                 device,
-                unit,
                 time_limit_s: node.time_limit_s,
                 again: open.todo.again,
             };

@@ -33,7 +33,7 @@ use kforge_types::record::{Note, Provenance, Spec, StepResult};
 
 mod choose;
 
-pub use choose::{Answer, Validity, Wanted, choose};
+pub use choose::{Answer, Wanted, choose};
 
 /// The output under which a step that observes a device says where: a [`Provenance`] as JSON.
 pub const PROVENANCE: &str = "provenance";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
-use kforge_types::record::{Form, StepKind};
+use kforge_types::record::{Form, StepKind, Uuids};
 
 /// A readable, unique name: `norms/rms_norm/BLOCK=256,VEC=4/h200/llama/bench`.
 pub type NodeId = String;
@@ -55,8 +55,8 @@ pub struct Resources {
     pub cpus: u32,
     /// Memory in MiB that it is expected to need; steps that need more together than there is wait for each other. An estimate: it ends nothing.
     pub memory_mib: u64,
-    /// The device it uses: its target's name; none for none.
-    pub device: Option<String>,
+    /// The devices of this machine that it may use, of which it takes one; none where it uses no device. Empty where no device here would do: it cannot run then.
+    pub device: Option<Uuids>,
     /// Whether it needs the device for itself.
     pub exclusive: bool,
 }

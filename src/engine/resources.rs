@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Node, Resources};
+use kforge_types::record::Uuids;
 
 /// What this machine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,10 +12,6 @@ pub struct Capacity {
     pub cpus: u32,
     /// Memory in MiB that steps may expect to need together.
     pub memory_mib: u64,
-    /// The device behind a target's name, where several targets mean one device. A name that is not here is a device of its own.
-    pub devices: BTreeMap<String, String>,
-    /// How many alike there are of a device, by that name; one of those that are not here. Any of them does any step.
-    pub alike: BTreeMap<String, u32>,
     /// How many steps may share a device that none has for itself; at least one.
     pub shared: u32,
     /// Whether steps that need a device for themselves wait for it on their own, with all made ready that needs none: then they are let to it as those that
@@ -26,15 +23,7 @@ pub struct Capacity {
 
 impl Default for Capacity {
     fn default() -> Self {
-        Capacity {
-            cpus: 1,
-            memory_mib: u64::MAX,
-            devices: BTreeMap::new(),
-            alike: BTreeMap::new(),
-            shared: 1,
-            takes_turns: false,
-            quiet: false,
-        }
+        Capacity { cpus: 1, memory_mib: u64::MAX, shared: 1, takes_turns: false, quiet: false }
     }
 }
 
@@ -44,7 +33,8 @@ pub(super) struct Need {
     pure: bool,
     cpus: u32,
     memory_mib: u64,
-    device: Option<String>,
+    /// The devices of which one is needed; never empty.
+    device: Option<Uuids>,
     exclusive: bool,
 }
 
@@ -52,15 +42,8 @@ pub(super) struct Need {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Taken {
     need: Need,
-    /// Which of the devices alike it has; 0 where it has none.
-    pub(super) unit: u32,
-}
-
-impl Taken {
-    /// The device that the step has.
-    pub(super) fn device(&self) -> Option<&str> {
-        self.need.device.as_deref()
-    }
+    /// The UUID of the device that the step has.
+    pub(super) device: Option<String>,
 }
 
 /// Resources that a more urgent step waits for, so that less urgent ones may not take them.
@@ -86,8 +69,8 @@ pub(super) struct Pool {
     pure: u32,
     cpus: u32,
     memory_mib: u64,
-    /// By name, one for each of those alike.
-    devices: BTreeMap<String, Vec<InUse>>,
+    /// By UUID.
+    devices: BTreeMap<String, InUse>,
     /// Steps running that load the processors and do not measure.
     loading: u32,
     /// Steps running that have a device for themselves.
@@ -110,8 +93,8 @@ impl Pool {
             pure,
             cpus: if pure { 0 } else { (*cpus).clamp(least, self.capacity.cpus) },
             memory_mib: coarse(*memory_mib).min(self.capacity.memory_mib),
-            device: device.as_ref().map(|d| self.capacity.devices.get(d).unwrap_or(d).clone()),
-            exclusive: *exclusive && device.is_some(),
+            device: device.clone().filter(|uuids| !uuids.is_empty()),
+            exclusive: *exclusive && device.as_ref().is_some_and(|uuids| !uuids.is_empty()),
         }
     }
 
@@ -132,14 +115,12 @@ impl Pool {
         if need.memory_mib > 0 && (wanted.memory || self.memory_mib < need.memory_mib) {
             (wanted.memory, lacks) = (true, true);
         }
-        let mut unit = 0;
-        if let Some(device) = &need.device {
-            match self.free(device, self.excludes(need)).filter(|_| !wanted.devices.contains(device)) {
-                Some(free) => unit = free,
-                None => {
-                    wanted.devices.insert(device.clone());
-                    lacks = true;
-                }
+        let mut device = None;
+        if let Some(uuids) = &need.device {
+            device = self.free(uuids, self.excludes(need), wanted);
+            if device.is_none() {
+                wanted.devices.extend(uuids.iter().cloned());
+                lacks = true;
             }
         }
         if self.capacity.quiet {
@@ -151,8 +132,8 @@ impl Pool {
         if lacks {
             return None;
         }
-        self.take(need, unit);
-        Some(Taken { need: need.clone(), unit })
+        self.take(need, device.as_deref());
+        Some(Taken { need: need.clone(), device })
     }
 
     /// Whether what a step would take is kept for those at devices. While one more urgent waits for a device, what is made ready sooner would wait with it, and who is there,
@@ -162,42 +143,39 @@ impl Pool {
         !wanted.devices.is_empty() && need.device.is_none() && used > 0 && used + need.cpus > all - all / 4
     }
 
-    /// Of the devices alike one that has room: the first that nobody uses for whoever wants it alone, the one that fewest use for whoever shares.
-    fn free(&self, device: &str, exclusive: bool) -> Option<u32> {
-        let alike = self.capacity.alike.get(device).copied().unwrap_or(1).max(1);
-        let used = self.devices.get(device);
-        let of = |unit: u32| used.and_then(|used| used.get(unit as usize)).copied().unwrap_or_default();
+    /// One of the devices that has room and that nobody more urgent wants: the first that is not in use for a step that needs it exclusively, the one with the
+    /// fewest steps for a step that shares it.
+    fn free(&self, uuids: &Uuids, exclusive: bool, wanted: &Wanted) -> Option<String> {
+        let of = |uuid: &str| self.devices.get(uuid).copied().unwrap_or_default();
         let limit = if exclusive { 1 } else { self.capacity.shared };
-        let room = |unit: &u32| !of(*unit).exclusive && of(*unit).sharing < limit;
-        (0..alike).filter(room).min_by_key(|unit| of(*unit).sharing)
+        let room = |uuid: &&String| !of(uuid).exclusive && of(uuid).sharing < limit;
+        let free = uuids.iter().filter(|uuid| !wanted.devices.contains(*uuid)).filter(room);
+        free.min_by_key(|uuid| of(uuid).sharing).cloned()
     }
 
-    fn take(&mut self, need: &Need, unit: u32) {
+    fn take(&mut self, need: &Need, device: Option<&str>) {
         self.pure -= u32::from(need.pure);
         self.cpus -= need.cpus;
         self.memory_mib -= need.memory_mib;
         self.loading += u32::from(loads(need));
         self.measuring += u32::from(need.exclusive);
         let excludes = self.excludes(need);
-        if let Some(device) = &need.device {
-            let alike = self.devices.entry(device.clone()).or_default();
-            alike.resize(alike.len().max(unit as usize + 1), InUse::default());
-            let use_ = &mut alike[unit as usize];
+        if let Some(uuid) = device {
+            let use_ = self.devices.entry(uuid.to_string()).or_default();
             use_.exclusive = excludes;
             use_.sharing += u32::from(!excludes);
         }
     }
 
     /// Gives back what [`Pool::try_take`] took.
-    pub(super) fn release(&mut self, Taken { need, unit }: &Taken) {
+    pub(super) fn release(&mut self, Taken { need, device }: &Taken) {
         self.pure += u32::from(need.pure);
         self.cpus += need.cpus;
         self.memory_mib += need.memory_mib;
         self.loading -= u32::from(loads(need));
         self.measuring -= u32::from(need.exclusive);
         let excludes = self.excludes(need);
-        let alike = need.device.as_ref().and_then(|d| self.devices.get_mut(d));
-        if let Some(use_) = alike.and_then(|alike| alike.get_mut(*unit as usize)) {
+        if let Some(use_) = device.as_ref().and_then(|uuid| self.devices.get_mut(uuid)) {
             use_.exclusive = false;
             use_.sharing -= u32::from(!excludes);
         }
@@ -223,7 +201,8 @@ mod tests {
 
     fn need(pool: &Pool, kind: StepKind, cpus: u32, device: Option<&str>, exclusive: bool) -> Need {
         let mut node = node("n", kind, &[]);
-        node.resources = Resources { cpus, memory_mib: 0, device: device.map(Into::into), exclusive };
+        node.resources =
+            Resources { cpus, memory_mib: 0, device: device.map(|uuid| [uuid.to_string()].into()), exclusive };
         pool.need(&node)
     }
 
@@ -231,9 +210,10 @@ mod tests {
         pool.try_take(need, &mut Wanted::default()).is_some()
     }
 
-    /// Gives back what was taken on the first of the devices.
+    /// Gives back what was taken, on the first of the devices.
     fn release(pool: &mut Pool, need: &Need) {
-        pool.release(&Taken { need: need.clone(), unit: 0 });
+        let device = need.device.as_ref().map(|uuids| uuids[0].clone());
+        pool.release(&Taken { need: need.clone(), device });
     }
 
     #[test]
@@ -267,9 +247,8 @@ mod tests {
 
     #[test]
     fn a_device_is_shared_up_to_its_limit_and_exclusive_alone() {
-        let devices = BTreeMap::from([("h200".to_string(), "gpu-0".to_string())]);
-        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, devices, ..Capacity::default() });
-        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, ..Capacity::default() });
+        let verify = need(&pool, StepKind::Verify, 0, Some("gpu-0"), false);
         let bench = need(&pool, StepKind::Bench, 0, Some("gpu-0"), true);
         assert!(take(&mut pool, &verify) && take(&mut pool, &verify));
         assert!(!take(&mut pool, &verify), "a third shares");
@@ -309,15 +288,14 @@ mod tests {
 
     #[test]
     fn of_devices_alike_each_measures_for_one_and_steps_spread_over_them() {
-        let devices = BTreeMap::from([("h200".to_string(), "gpu".to_string())]);
-        let alike = BTreeMap::from([("gpu".to_string(), 2)]);
-        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, devices, alike, ..Capacity::default() });
-        let verify = need(&pool, StepKind::Verify, 0, Some("h200"), false);
-        let bench = need(&pool, StepKind::Bench, 0, Some("gpu"), true);
+        let mut pool = Pool::new(&Capacity { cpus: 9, shared: 2, ..Capacity::default() });
+        let both = |need: Need| Need { device: Some(["gpu-0".into(), "gpu-1".into()].into()), ..need };
+        let verify = both(need(&pool, StepKind::Verify, 0, Some("gpu-0"), false));
+        let bench = both(need(&pool, StepKind::Bench, 0, Some("gpu-0"), true));
         let mut units = vec![];
         let mut next = |pool: &mut Pool, need: &Need| {
             let taken = pool.try_take(need, &mut Wanted::default());
-            units.push(taken.as_ref().map(|t| t.unit));
+            units.push(taken.as_ref().map(|t| t.device.clone().unwrap()));
             taken
         };
         let first = next(&mut pool, &bench).unwrap();
@@ -328,7 +306,18 @@ mod tests {
         pool.release(&first);
         next(&mut pool, &verify);
         pool.release(&second);
-        assert_eq!(units, [Some(0), Some(1), None, Some(1), None, Some(0)]);
+        let units: Vec<Option<&str>> = units.iter().map(Option::as_deref).collect();
+        assert_eq!(units, [Some("gpu-0"), Some("gpu-1"), None, Some("gpu-1"), None, Some("gpu-0")]);
+    }
+
+    #[test]
+    fn a_step_for_which_no_device_is_here_takes_none() {
+        let mut pool = Pool::new(&Capacity::default());
+        let mut node = node("n", StepKind::Verify, &[]);
+        node.resources = Resources { device: Some([].into()), exclusive: true, ..Resources::default() };
+        let nowhere = pool.need(&node);
+        assert_eq!((nowhere.device.clone(), nowhere.exclusive), (None, false));
+        assert!(take(&mut pool, &nowhere));
     }
 
     #[test]

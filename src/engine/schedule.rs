@@ -11,21 +11,6 @@ use std::ops::Range;
 
 use super::resources::{Need, Pool, Taken, Wanted};
 use super::{Graph, Index, Memory};
-use kforge_types::record::StepKind;
-
-/// How long a step of a kind takes where nothing is remembered, in milliseconds. Only their order of size matters; compiling a templated kernel takes a second or
-/// two, measuring some hundred milliseconds, judging next to nothing.
-fn usual_ms(kind: StepKind) -> u64 {
-    match kind {
-        StepKind::Peaks => 4000,
-        StepKind::Compile => 1500,
-        StepKind::Verify | StepKind::Pairs | StepKind::Profile => 800,
-        StepKind::Bench => 500,
-        StepKind::Oracle => 300,
-        StepKind::Generate | StepKind::Inspect => 100,
-        _ => 1,
-    }
-}
 
 /// Where a step stands among the ready ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,7 +52,7 @@ impl Urgencies {
                 after: Reverse(0),
                 path_ms: a.path_ms.max(b.path_ms),
             });
-            let own = memory.duration(&node.id, node.kind).unwrap_or_else(|| usual_ms(node.kind)).max(1);
+            let own = memory.duration(&node.id, node.kind).unwrap_or(node.kind.descriptor().usual_ms).max(1);
             let device = node.resources.device.is_some() && node.unavailable.is_none();
             let left = graph.dependents(index).map(|d| self.left[d as usize].saturating_add(1)).max().unwrap_or(0);
             self.left[index as usize] = left;
@@ -156,12 +141,13 @@ mod tests {
     use crate::Node;
     use crate::resources::Capacity;
     use crate::testing::{FakeMemory, node, output};
+    use kforge_types::record::StepKind;
 
     /// Compiles `e`, `c`, `b`, `a`, planned in this order; `b` leads to a bench, `c` remembers a long compile.
     fn graph() -> Graph {
         let compile = |id: &str| node(id, StepKind::Compile, &[]);
         let mut bench = node("bench", StepKind::Bench, &[("binary", output("b", true))]);
-        bench.resources.device = Some("h200".into());
+        bench.resources.device = Some(["h200".into()].into());
         Graph::new(vec![compile("e"), bench, compile("c"), compile("b"), compile("a")]).unwrap()
     }
 
@@ -193,7 +179,7 @@ mod tests {
         let inspect = |id: &str, of: &str| node(id, StepKind::Inspect, &[("binary", output(of, true))]);
         let reads = [("inspection", output("i", true)), ("binary", output("c", true))];
         let mut bench = node("bench", StepKind::Bench, &reads);
-        bench.resources.device = Some("h200".into());
+        bench.resources.device = Some(["h200".into()].into());
         let nodes = vec![
             node("c", StepKind::Compile, &[]),
             inspect("i", "c"),
@@ -213,7 +199,7 @@ mod tests {
     fn at_a_device_what_is_nearest_to_an_end_comes_first() {
         let at_device = |id: &str, kind, reads: &[_]| {
             let mut node = node(id, kind, reads);
-            node.resources.device = Some("h200".into());
+            node.resources.device = Some(["h200".into()].into());
             node
         };
         let begun = [("verify", output("v", true))];

@@ -2,7 +2,6 @@
 //! coordinator uses; does not know what stands behind them.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -97,8 +96,8 @@ impl KeyLocks for NoLocks {
 
 /// What a build is given.
 pub struct Services<'a> {
-    /// Who runs which kind.
-    pub runners: BTreeMap<StepKind, &'a dyn Runner>,
+    /// What runs steps, of whatever kind.
+    pub runner: &'a dyn Runner,
     /// Memories of results in the order in which they are asked: journal, local, evidence, remote.
     pub caches: Vec<&'a dyn Cache>,
     /// The store.

@@ -235,7 +235,7 @@ pub(crate) fn implementations() -> &'static Implementations {
 impl World {
     pub(crate) fn services(&self) -> Services<'_> {
         Services {
-            runners: StepKind::ALL.into_iter().map(|k| (k, &self.runner as &dyn Runner)).collect(),
+            runner: &self.runner,
             caches: vec![&self.cache],
             blobs: &self.blobs,
             memory: &self.memory,

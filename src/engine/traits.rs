@@ -61,12 +61,8 @@ pub struct Job<'a> {
     pub spec: &'a Spec,
     /// Its key.
     pub key: &'a Digest,
-    /// The product of the device it must observe, as in [`Node::product`].
-    pub product: Option<&'a str>,
-    /// The name of the device that it has, as in [`Capacity::devices`](super::Capacity::devices), if it has one.
+    /// The UUID of the device that it has, if it has one: one of those in [`Resources::device`](super::Resources::device).
     pub device: Option<&'a str>,
-    /// Which of the devices alike it has ([`Capacity::alike`](super::Capacity::alike)), counted from 0.
-    pub unit: u32,
     /// Seconds after which it must be ended.
     pub time_limit_s: u64,
     /// The store, for its inputs and outputs.

@@ -12,12 +12,12 @@ use super::services::{Services, look_up};
 use super::{Blobs, Cache, Hit, Index, Job, KeyLocks, NodeId, Ran, RunError, Runner};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::EvidenceSeen;
-use kforge_types::record::{Note, Spec, StepKind, StepResult};
+use kforge_types::record::{Note, Spec, StepResult};
 
 /// The services that worker threads may use: all but the journal.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
-    runners: &'a std::collections::BTreeMap<StepKind, &'a dyn Runner>,
+    runner: &'a dyn Runner,
     caches: &'a [&'a dyn Cache],
     blobs: &'a dyn Blobs,
     locks: &'a dyn KeyLocks,
@@ -26,8 +26,8 @@ pub(super) struct Tools<'a> {
 
 impl<'a> Tools<'a> {
     pub(super) fn of(services: &'a Services<'a>, interrupted: &'a AtomicBool) -> Tools<'a> {
-        let Services { runners, caches, blobs, locks, .. } = services;
-        Tools { runners, caches, blobs: *blobs, locks: *locks, interrupted }
+        let Services { runner, caches, blobs, locks, .. } = services;
+        Tools { runner: *runner, caches, blobs: *blobs, locks: *locks, interrupted }
     }
 }
 
@@ -38,9 +38,8 @@ pub(super) struct Task {
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
     pub(super) product: Option<String>,
-    /// The device that it has, and which of those alike.
+    /// The UUID of the device that it has.
     pub(super) device: Option<String>,
-    pub(super) unit: u32,
     pub(super) time_limit_s: u64,
     /// It is to run although its result may be known.
     pub(super) again: bool,
@@ -111,9 +110,6 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
 }
 
 fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> Worked {
-    let Some(runner) = tools.runners.get(&task.spec.kind) else {
-        return Worked::Unavailable(format!("this kforge cannot run `{}` steps", task.spec.kind));
-    };
     let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
     if let Some((name, _)) = lost {
         let message = format!("input `{name}` is not in the store any more; build again to make it anew");
@@ -123,14 +119,12 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         id: &task.id,
         spec: &task.spec,
         key: &task.key,
-        product: task.product.as_deref(),
         device: task.device.as_deref(),
-        unit: task.unit,
         time_limit_s: task.time_limit_s,
         blobs: tools.blobs,
         interrupted: tools.interrupted,
     };
-    match runner.run(&job) {
+    match tools.runner.run(&job) {
         Ok(Ran { outputs, verdict, notes, summary, forget }) => {
             let duration_ms = started.elapsed().as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };

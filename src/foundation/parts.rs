@@ -3,8 +3,8 @@
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[Part {
     name: "foundation/documents",
-    files: &["base/diag.rs", "base/digest.rs"],
-    packages: &["blake3", "serde", "serde_json"],
+    files: &["base/diag.rs", "base/digest.rs", "base/pieces.rs"],
+    packages: &["blake3", "rayon", "serde", "serde_json"],
 }];
 
 /// Code that no key holds, and why.

@@ -41,15 +41,14 @@ impl Executor<'_> {
             input,
             output: output.clone(),
             places: self.places.clone(),
-            product: job.product.map(str::to_string),
-            unit: job.unit,
+            device: job.device.map(str::to_string),
             time_limit_s: job.time_limit_s,
             run_limit_s: self.run_limit_s,
             memory_limit: self.memory_limit,
             compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
         };
-        let turn = |device| self.pool.turn(device, job.unit, job.interrupted).ok_or(RunError::Interrupted);
+        let turn = |device| self.pool.turn(device, job.interrupted).ok_or(RunError::Interrupted);
         let turn = job.device.map(turn).transpose()?;
         let answered = self.pool.run(&request, job.interrupted);
         // Whoever is next works while what came is kept.

@@ -38,11 +38,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Where tools are.
     pub places: Places,
-    /// The product of the device to observe, for steps that observe one; none where any will do.
-    pub product: Option<String>,
-    /// Which of the devices that would do, counted from 0 in the order in which the driver lists them.
-    #[serde(default)]
-    pub unit: u32,
+    /// The UUID of the device to observe, for steps that observe one.
+    pub device: Option<String>,
     /// Seconds after which the worker ends what it started.
     pub time_limit_s: u64,
     /// Seconds after which a run of the candidate is ended, from the start of its own process on.

@@ -12,28 +12,13 @@ use super::confine::Confinement;
 use super::message::{Request, Response};
 use super::turns::{Turn, Turns};
 use kforge_foundation::process::{Command, End, Talker};
-use kforge_types::record::StepKind;
+use kforge_types::record::Lane;
 
 /// What a worker gets beyond a step's time limit to answer that it ran out of time; then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// Steps that share warm workers: one that has loaded a compiler does not judge, one that holds a device's context does not compile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Lane {
-    Compile,
-    Reference,
-    Judge,
-}
-
-impl Lane {
-    fn of(kind: StepKind) -> Lane {
-        match kind {
-            StepKind::Compile | StepKind::Inspect => Lane::Compile,
-            kind if kind.observes_device() => Lane::Judge,
-            _ => Lane::Reference,
-        }
-    }
-}
+/// A lane, and the UUID of the device that its workers observe, if they do.
+type Seat = (Lane, Option<String>);
 
 /// A warm worker, and what it keeps; none where it is not confined as a whole.
 type Warm = (Option<Confinement>, Talker);
@@ -46,19 +31,24 @@ const AT_A_DEVICE: u32 = 2;
 /// a short one.
 pub const FOR_A_DEVICE: u32 = 2 * AT_A_DEVICE;
 
+/// The workers that a request is for. A kind that runs in the engine's process comes here in tests only.
+fn lane(request: &Request) -> Lane {
+    request.spec.kind.lane().unwrap_or(Lane::Reference)
+}
+
 /// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
     let own = Duration::from_secs(time_limit_s);
     // So many may take all of their time before the last has its turn.
-    if lane == Lane::Judge { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
+    if lane == Lane::Candidate { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
 }
 
 /// Warm workers.
 pub struct Pool {
     worker: Command,
     steps: Option<PathBuf>,
-    /// By lane and, of devices alike, the one whose context a worker holds.
-    idle: Mutex<BTreeMap<(Lane, u32), Vec<Warm>>>,
+    /// By lane and the UUID of the device whose context a worker holds.
+    idle: Mutex<BTreeMap<Seat, Vec<Warm>>>,
     turns: Turns,
 }
 
@@ -95,21 +85,21 @@ impl Pool {
 
     /// What a worker has to keep to do a step.
     fn keeps(&self, request: &Request) -> Option<Confinement> {
-        let steps = self.steps.as_deref().filter(|_| Lane::of(request.spec.kind) == Lane::Compile)?;
+        let steps = self.steps.as_deref().filter(|_| lane(request) == Lane::Compiler)?;
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
-    /// Waits for a place among those at work for a device, by its name and which of those alike it is; none where it is interrupted.
-    pub fn turn(&self, device: &str, unit: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
-        self.turns.take(device, unit, AT_A_DEVICE, interrupted)
+    /// Waits for a place among those at work for a device, by its UUID; none where it is interrupted.
+    pub fn turn(&self, device: &str, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+        self.turns.take(device, AT_A_DEVICE, interrupted)
     }
 
     /// Has a worker do a step. As many run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
-        let lane = (Lane::of(request.spec.kind), request.unit);
+        let seat = (lane(request), request.device.clone());
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
-        let (keep, worker) = self.take(lane, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
-        let limit = patience(lane.0, request.time_limit_s);
+        let (keep, worker) = self.take(&seat, self.keeps(request)).map_err(|e| WorkerDied::system(&e))?;
+        let limit = patience(seat.0, request.time_limit_s);
         let (worker, answer) = match worker.exchange(&line, limit, interrupted) {
             Err(e) => return Err(WorkerDied::system(&e)),
             Ok(Err(died)) => {
@@ -127,15 +117,15 @@ impl Pool {
             stderr: String::new(),
             interrupted: false,
         })?;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(lane).or_default().push((keep, worker));
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).entry(seat).or_default().push((keep, worker));
         Ok(response)
     }
 
     /// Of the workers that keep enough, the one used last, which is the warmest; or a new one.
-    fn take(&self, lane: (Lane, u32), keep: Option<Confinement>) -> io::Result<Warm> {
+    fn take(&self, seat: &Seat, keep: Option<Confinement>) -> io::Result<Warm> {
         let idle = || {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-            let idle = idle.get_mut(&lane)?;
+            let idle = idle.get_mut(seat)?;
             let at = idle.iter().rposition(|(kept, _)| covers(kept.as_ref(), keep.as_ref()))?;
             Some(idle.remove(at))
         };
@@ -180,9 +170,9 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_device_is_not_given_up_before_its_turn() {
-        assert_eq!(patience(Lane::Compile, 60), Duration::from_secs(60) + GRACE);
-        assert_eq!(patience(Lane::Judge, 60), Duration::from_secs(120) + GRACE);
-        assert!(patience(Lane::Judge, u64::MAX) >= Duration::from_secs(u64::MAX));
+        assert_eq!(patience(Lane::Compiler, 60), Duration::from_secs(60) + GRACE);
+        assert_eq!(patience(Lane::Candidate, 60), Duration::from_secs(120) + GRACE);
+        assert!(patience(Lane::Candidate, u64::MAX) >= Duration::from_secs(u64::MAX));
     }
 
     #[test]

@@ -25,10 +25,8 @@ pub struct Task {
     pub output: PathBuf,
     /// Where tools are.
     pub places: Places,
-    /// The product of the device to observe, as in [`Request::product`].
-    pub product: Option<String>,
-    /// Which of the devices that would do, as in [`Request::unit`].
-    pub unit: u32,
+    /// The UUID of the device to observe, as in [`Request::device`].
+    pub device: Option<String>,
     /// How long it may take, from [`Task::started`] on.
     pub time_limit: Duration,
     /// How long one run of candidate code may take, from the start of its own process on: what the step does beside is not its time.
@@ -52,8 +50,7 @@ impl From<Request> for Task {
             input: request.input,
             output: request.output,
             places: request.places,
-            product: request.product,
-            unit: request.unit,
+            device: request.device,
             time_limit: Duration::from_secs(request.time_limit_s),
             run_limit: Duration::from_secs(request.run_limit_s),
             memory_limit: request.memory_limit,
@@ -171,8 +168,7 @@ mod tests {
             input: PathBuf::new(),
             output: PathBuf::new(),
             places: Places::default(),
-            product: None,
-            unit: 0,
+            device: None,
             time_limit_s: 60,
             run_limit_s: 60,
             memory_limit: 0,

@@ -1,4 +1,4 @@
-//! Who is at work for devices: so many at once for each, the others wait with all that they need laid out. Knows devices by name; does not know what is done there.
+//! Who is at work for devices: so many at once for each, the others wait with all that they need laid out. Knows devices by UUID; does not know what is done there.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +8,10 @@ use std::time::Duration;
 /// How often one that waits looks whether it is to end.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A device by name, and which of those alike.
-type At = (String, u32);
-
 /// The turns at all devices.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    taken: Mutex<BTreeMap<At, Line>>,
+    taken: Mutex<BTreeMap<String, Line>>,
     moved: Condvar,
 }
 
@@ -30,18 +27,18 @@ struct Line {
 #[derive(Debug)]
 pub struct Turn<'a> {
     turns: &'a Turns,
-    at: At,
+    at: String,
     number: u64,
 }
 
 impl Turns {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<At, Line>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Line>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits behind those that came before until fewer than `most` of them are at work; none once `interrupted` is set.
-    pub(super) fn take(&self, device: &str, unit: u32, most: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
-        let at = (device.to_string(), unit);
+    pub(super) fn take(&self, device: &str, most: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
+        let at = device.to_string();
         let mut taken = self.lock();
         let line = taken.entry(at.clone()).or_default();
         line.drawn += 1;
@@ -86,18 +83,18 @@ mod tests {
     #[test]
     fn so_many_are_at_work_for_a_device_and_who_came_first_is_next() {
         let turns = Turns::default();
-        let take = |device: &str, unit| turns.take(device, unit, 2, &GOING_ON).unwrap();
-        let (first, second) = (take("gpu", 0), take("gpu", 0));
+        let take = |device: &str| turns.take(device, 2, &GOING_ON).unwrap();
+        let (first, second) = (take("gpu-0"), take("gpu-0"));
         // Others are devices of their own.
-        let _others = (take("gpu", 1), take("other", 0));
-        let waiting = || turns.lock()[&("gpu".to_string(), 0)].here.len() - 2;
+        let _others = (take("gpu-1"), take("gpu-2"));
+        let waiting = || turns.lock()["gpu-0"].here.len() - 2;
         let (tell, told) = mpsc::channel();
         std::thread::scope(|scope| {
             for name in ["third", "fourth"] {
                 let (tell, take) = (tell.clone(), &take);
                 let there = waiting();
                 scope.spawn(move || {
-                    let turn = take("gpu", 0);
+                    let turn = take("gpu-0");
                     tell.send((name, turn)).unwrap();
                 });
                 while waiting() == there {
@@ -117,9 +114,9 @@ mod tests {
     #[test]
     fn one_that_is_interrupted_leaves_the_line() {
         let turns = Turns::default();
-        let first = turns.take("gpu", 0, 1, &GOING_ON).unwrap();
-        assert!(turns.take("gpu", 0, 1, &AtomicBool::new(true)).is_none());
+        let first = turns.take("gpu-0", 1, &GOING_ON).unwrap();
+        assert!(turns.take("gpu-0", 1, &AtomicBool::new(true)).is_none());
         drop(first);
-        assert!(turns.take("gpu", 0, 1, &GOING_ON).is_some());
+        assert!(turns.take("gpu-0", 1, &GOING_ON).is_some());
     }
 }

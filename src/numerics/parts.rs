@@ -2,7 +2,7 @@
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
-    Part { name: "numerics/references", files: &["reference"], packages: &["libm", "matrixmultiply", "rayon"] },
+    Part { name: "numerics/references", files: &["reference"], packages: &["libm", "matrixmultiply"] },
     Part {
         name: "numerics/comparison",
         files: &["measure/compare.rs", "measure/front.rs", "measure/judge.rs", "measure/pattern.rs"],

@@ -1,233 +1,11 @@
-//! Which of kforge's own code does which step: parts of packages, by name. See [`kforge_types::record::implementation`].
-//!
-//! A test follows the imports of every file listed here and fails on one that leads to code that is neither listed for the same work nor said to be apart.
+//! kforge's own code as this program has it, for keys. Which parts of it do which step is in the descriptors of kinds ([`kforge_types::record::kind`]).
 
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
 use kforge_pipeline::plan::timed::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
 use kforge_pipeline::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_PROTOCOL};
 use kforge_types::record::FORMAT_VERSION;
-use kforge_types::record::Platform::{Any, Cpu, Device};
-use kforge_types::record::StepKind as Kind;
-use kforge_types::record::implementation::{Implementations, Part, Work};
-
-/// The parts that do each step.
-pub const WORK: &[Work] = &[
-    (Kind::Generate, Any, &["foundation/documents", "types/documents", "pipeline/documents", "pipeline/generate"]),
-    (
-        Kind::Compile,
-        Cpu,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "project/c++",
-            "project/includes",
-            "harness/tasks",
-            "harness/confinement",
-            "harness/system",
-            "emulator/compiler",
-            "worker/emulated",
-        ],
-    ),
-    (
-        Kind::Compile,
-        Device,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "types/limits",
-            "project/c++",
-            "harness/tasks",
-            "harness/confinement",
-            "cuda/compilers",
-            "worker/compiled",
-        ],
-    ),
-    (
-        Kind::Inspect,
-        Cpu,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "project/c++",
-            "project/includes",
-            "harness/tasks",
-            "harness/confinement",
-            "harness/system",
-            "emulator/compiler",
-            "worker/emulated",
-        ],
-    ),
-    (
-        Kind::Inspect,
-        Device,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "types/limits",
-            "project/c++",
-            "harness/tasks",
-            "harness/confinement",
-            "cuda/compilers",
-            "worker/compiled",
-        ],
-    ),
-    (
-        Kind::Oracle,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "numerics/references",
-            "numerics/comparison",
-            "project/c++",
-            "project/paths",
-            "project/python",
-            "harness/tasks",
-            "harness/confinement",
-            "harness/system",
-            "harness/references",
-            "harness/comparison",
-        ],
-    ),
-    (
-        Kind::Calibrate,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "numerics/comparison",
-            "numerics/tolerance",
-            "numerics/calibration",
-            "pipeline/documents",
-            "pipeline/judge",
-            "pipeline/calibrate",
-        ],
-    ),
-    (
-        Kind::Verify,
-        Cpu,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "types/expressions",
-            "numerics/references",
-            "numerics/comparison",
-            "project/c++",
-            "project/paths",
-            "project/python",
-            "harness/tasks",
-            "harness/confinement",
-            "harness/system",
-            "harness/references",
-            "harness/comparison",
-            "harness/verification",
-            "harness/arguments",
-            "emulator/runtime",
-            "worker/verifier",
-        ],
-    ),
-    (
-        Kind::Judge,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "numerics/comparison",
-            "numerics/tolerance",
-            "pipeline/documents",
-            "pipeline/judge",
-        ],
-    ),
-    (
-        Kind::Match,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/methods",
-            "numerics/signatures",
-            "pipeline/documents",
-            "pipeline/match",
-        ],
-    ),
-    (
-        Kind::Search,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "types/limits",
-            "types/search",
-            "numerics/search",
-            "numerics/statistics",
-            "pipeline/documents",
-            "pipeline/search",
-        ],
-    ),
-    (
-        Kind::Select,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "numerics/selection",
-            "numerics/statistics",
-            "pipeline/documents",
-            "pipeline/select",
-        ],
-    ),
-    (
-        Kind::Attribute,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "numerics/attribution",
-            "numerics/statistics",
-            "pipeline/documents",
-            "pipeline/attribute",
-        ],
-    ),
-    (
-        Kind::Roofline,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "types/methods",
-            "types/metrics",
-            "numerics/roofline",
-            "numerics/statistics",
-            "pipeline/documents",
-            "pipeline/roofline",
-        ],
-    ),
-    (
-        Kind::Round,
-        Any,
-        &[
-            "foundation/documents",
-            "types/documents",
-            "types/problems",
-            "types/methods",
-            "types/metrics",
-            "types/rounds",
-            "pipeline/documents",
-            "pipeline/round",
-        ],
-    ),
-];
+use kforge_types::record::implementation::{Implementations, Part, work};
 
 /// Every part of every package.
 pub fn parts() -> Vec<Part> {
@@ -247,7 +25,7 @@ pub fn parts() -> Vec<Part> {
 
 /// The code of this program.
 pub fn implementations() -> Implementations {
-    Implementations::new(WORK, &parts())
+    Implementations::new(&work(), &parts())
 }
 
 /// What this program says of its code, in a line: the version, and a digest of all code that does steps, with the numbers of the protocols that devices are asked
@@ -275,6 +53,7 @@ pub fn combined() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::StepKind as Kind;
     use serde_json::Value;
 
     #[test]

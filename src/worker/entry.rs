@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use super::once::{self, OnceLimits};
 use super::serve;
-use super::serve::dispatch::Row;
+use super::steps::Dispatch;
 use kforge_cuda::device;
 use kforge_foundation::process::limits;
 use kforge_harness::confine::{self, Confinement};
@@ -32,8 +32,8 @@ use kforge_harness::runner::{self, RunTrials};
 
 /// What a worker of this program can do.
 pub struct Parts {
-    /// Which function does which step.
-    pub table: &'static [Row],
+    /// Finds what does a step: [`super::steps::handler`].
+    pub steps: Dispatch,
     /// What runs candidate code in a runner.
     pub run: RunTrials,
 }
@@ -43,15 +43,15 @@ pub struct Parts {
 pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
     match (word.as_deref(), args.get(1..).unwrap_or_default()) {
-        (None, _) => serve::serve_main(parts.table),
+        (None, _) => serve::serve_main(parts.steps),
         // Before it starts a thread.
         (Some("--within"), [confinement]) => match keep(confinement).and_then(|keep| confine::confine_worker(&keep)) {
-            Ok(()) => serve::serve_main(parts.table),
+            Ok(()) => serve::serve_main(parts.steps),
             Err(e) => refuse(&e),
         },
         (Some("--once"), [spec, input, output]) => {
             let paths = [spec, input, output].map(Path::new);
-            tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.table))
+            tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.steps))
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
         (Some("--device-runner"), rest) => device::device_runner_main(rest),

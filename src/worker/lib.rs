@@ -1,16 +1,16 @@
 //! What a worker process does: its command line, its loop, which code does which step, and the verifier of emulated kernels. Does not know packages, plans or
 //! caches.
 
-pub mod compiled;
 pub mod entry;
 pub mod once;
 pub mod serve;
-pub mod verifier;
+pub mod steps;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 pub mod virtual_device;
 
 pub use entry::{Parts, worker_main};
 pub use once::OnceLimits;
+pub use steps::compiled;
 
 /// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

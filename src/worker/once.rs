@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::serve::dispatch::Row;
 use super::serve::perform;
+use super::steps::Dispatch;
+use kforge_cuda::device;
 use kforge_foundation::process::family;
 use kforge_harness::compilers;
 use kforge_harness::confine;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
-use kforge_types::record::{Spec, StepKind};
+use kforge_types::record::{Lane, Spec};
 
 /// Limits of a step that is run by hand.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +30,7 @@ pub struct OnceLimits {
 }
 
 /// Does the step whose spec, as JSON, is in the file `spec`, with the inputs in `input` (colons in names as `-`) and the outputs to `output`.
-pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, table: &[Row]) -> Response {
+pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, steps: Dispatch) -> Response {
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
     let spec = match parsed {
@@ -44,13 +45,14 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         (Ok(input), Ok(output)) => (input, output),
         (Err(e), _) | (_, Err(e)) => return failed(format!("cannot prepare for the step: {e}")),
     };
+    let arch = spec.params.get("arch").and_then(|arch| arch.as_str());
+    let device = arch.filter(|_| spec.kind.observes_device()).and_then(|arch| device::resolve(&places, arch));
     let task = Task {
         spec,
         input,
         output,
         places,
-        product: None,
-        unit: 0,
+        device,
         time_limit: limits.time,
         run_limit: limits.run,
         memory_limit: limits.memory,
@@ -59,14 +61,14 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         started: Instant::now(),
         waiting_us: std::sync::Arc::default(),
     };
-    if let StepKind::Compile | StepKind::Inspect = task.spec.kind {
+    if task.spec.kind.lane() == Some(Lane::Compiler) {
         let mut keep = compilers::of_worker(&task.places, task.compiler_memory, &task.output);
         keep.read.push(task.input.clone());
         if let Err(e) = confine::confine_worker(&keep) {
             return failed(format!("cannot confine this process: {e}"));
         }
     }
-    let response = perform(&task, table);
+    let response = perform(&task, steps);
     family::kill_descendants(std::process::id());
     response
 }

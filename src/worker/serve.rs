@@ -1,4 +1,4 @@
-//! The worker's loop: a request a line in, a response a line out. Knows messages; [`dispatch`] knows who does what.
+//! The worker's loop: a request a line in, a response a line out. Knows messages; [`steps`](super::steps) knows who does what.
 //!
 //! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being done it kills whatever the
 //! step started, then the worker. What a step left running is killed after every step, but
@@ -16,25 +16,22 @@ use std::sync::{Arc, mpsc};
 
 use rustix::process::{Signal, getpid, kill_process};
 
-pub mod dispatch;
-mod emulated;
-
-use dispatch::Row;
+use super::steps::Dispatch;
 use kforge_cuda::device;
 use kforge_foundation::process::family;
 use kforge_harness::message::{Request, Response};
 use kforge_harness::task::{Task, failed};
 
 /// `kforge worker`: serves requests until its input ends.
-pub fn serve_main(table: &'static [Row]) -> ExitCode {
-    match serve_standard(table) {
+pub fn serve_main(steps: Dispatch) -> ExitCode {
+    match serve_standard(steps) {
         Ok(()) => ExitCode::SUCCESS,
         // The coordinator sees the end of the worker; a status is all that can still be said.
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn serve_standard(table: &[Row]) -> io::Result<()> {
+fn serve_standard(steps: Dispatch) -> io::Result<()> {
     family::adopt_orphans()?;
     let answers = File::from(take_stdout()?);
     let busy = Arc::new(AtomicBool::new(false));
@@ -43,7 +40,7 @@ fn serve_standard(table: &[Row]) -> io::Result<()> {
         family::kill_descendants_but(std::process::id(), device::warm());
         family::reap();
     };
-    serve(lines.into_iter(), answers, &busy, table, &sweep)
+    serve(lines.into_iter(), answers, &busy, steps, &sweep)
 }
 
 /// Moves the standard output to another descriptor, and has what is printed go to the standard error.
@@ -82,12 +79,12 @@ fn serve(
     lines: impl Iterator<Item = String>,
     mut answers: impl Write,
     busy: &AtomicBool,
-    table: &[Row],
+    steps: Dispatch,
     sweep: &dyn Fn(),
 ) -> io::Result<()> {
     for line in lines {
         let response = match serde_json::from_str::<Request>(&line) {
-            Ok(request) => perform(&request.into(), table),
+            Ok(request) => perform(&request.into(), steps),
             Err(e) => failed(format!("not a request to a worker: {e}")),
         };
         sweep();
@@ -101,8 +98,8 @@ fn serve(
 }
 
 /// Does one step. A panic is a failed step, not the end of the worker.
-pub fn perform(task: &Task, table: &[Row]) -> Response {
-    let Some(run) = dispatch::handler(table, task) else {
+pub fn perform(task: &Task, steps: Dispatch) -> Response {
+    let Some(run) = steps(task) else {
         let on =
             task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
         return Response::Unavailable { why: format!("no worker of this version does `{}` steps{on}", task.spec.kind) };
@@ -118,7 +115,6 @@ pub fn perform(task: &Task, table: &[Row]) -> Response {
 mod tests {
     use super::*;
     use kforge_harness::message::Places;
-    use kforge_types::record::Platform;
     use kforge_types::record::{Spec, StepKind};
 
     fn broken(_: &Task) -> Response {
@@ -139,8 +135,7 @@ mod tests {
             input: "in".into(),
             output: "out".into(),
             places: Places::default(),
-            product: None,
-            unit: 0,
+            device: None,
             time_limit_s: 1,
             run_limit_s: 1,
             memory_limit: 1,
@@ -148,9 +143,8 @@ mod tests {
             allow_unconfined: false,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
-        let table = [Row { kind: StepKind::Oracle, on: Platform::Any, run: broken }];
         let mut answers = Vec::new();
-        serve(lines.into_iter(), &mut answers, &AtomicBool::new(true), &table, &|| {}).unwrap();
+        serve(lines.into_iter(), &mut answers, &AtomicBool::new(true), |_| Some(broken), &|| {}).unwrap();
         let answers: Vec<Response> =
             answers.split(|b| *b == b'\n').filter_map(|l| serde_json::from_slice(l).ok()).collect();
         let [Response::Failed { message: first, .. }, Response::Failed { message: second, .. }] = &answers[..] else {

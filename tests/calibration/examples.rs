@@ -14,8 +14,8 @@ use kforge::optimize::templates::TEMPLATES;
 use kforge::plan::{Goal, PackageInput, PlanInput, Planner, Selection, Toolchains};
 use kforge::record::params::{CalibrateParams, Calibration, NullsObserved};
 use kforge::record::{Spec, StepKind};
-use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
+use kforge::worker::steps::handler;
 use kforge::workspace::{Workspace, load};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
@@ -60,7 +60,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         emulator_limit: SMALL,
         oracle_limit: SMALL,
         time_limit_s: 60,
-        devices: vec![],
+        devices: kforge::record::Devices::default(),
         methods: kforge::optimize::methods::signatures(),
         facts: |_, _, _| BTreeMap::new(),
     });
@@ -84,11 +84,10 @@ fn nulls(node: &Node) -> NullsObserved {
         compiler_memory: 8 << 30,
         allow_unconfined: false,
         started: Instant::now(),
-        product: None,
-        unit: 0,
+        device: None,
         waiting_us: Default::default(),
     };
-    let response = perform(&task, TABLE);
+    let response = perform(&task, handler);
     assert!(matches!(response, Response::Done { .. }), "{}: {response:?}", node.id);
     serde_json::from_slice(&std::fs::read(dir.path().join("nulls")).unwrap()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The pages in `docs/`: that they leave nothing out, and say nothing of what is not there. `SNAPSHOTS=overwrite` writes `references.md` anew.
+//! The pages in `docs/`: that they leave nothing out, and describe nothing that does not exist. `SNAPSHOTS=overwrite` writes `references.md` anew.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,20 +16,20 @@ fn page(name: &str) -> String {
 
 const INTRODUCTION: &str = r#"# Built-in references
 
-An operator's `reference` says where its expected values come from. These are built in; each is computed in 64-bit floats (integers exactly), so that a
-kernel is compared with the mathematics and not with another kernel.
+An operator's `reference` says where its expected values come from. The references on this page are built in. Each is computed in 64-bit floats (integers
+exactly), so that a kernel is compared with the mathematics and not with another kernel.
 
 ```toml
 reference = "builtin:softmax"                                        # as it is
 reference = { builtin = "matmul", transpose_b = true }               # with settings
-reference = { builtin = "matmul", names = { a = "x", c = "y" } }     # where the operator's own names differ
+reference = { builtin = "matmul", names = { a = "x", c = "y" } }     # where the operator uses other names
 ```
 
-A *tensor* below is an input, inout or output of the operator, under the name that stands there or the one that `names` gives it. A *setting* is a value in
-the reference's table, the name of a dim or param there, or a param of the operator under the setting's name. *Scale* is what a tolerance's `scaled` is
-relative to. References of your own are described in [manifest.md](manifest.md#references).
+A *tensor* below is an input, inout or output of the operator, under the name in the table or the one that `names` gives it. A *setting* is a value in the
+reference's table, the name of a dim or param there, or a param of the operator that has the setting's name. *Scale* is what the `scaled` part of a tolerance
+is relative to. [manifest.md](manifest.md#references) describes references of your own; [adding-an-operator.md](adding-an-operator.md) says how to add a built-in.
 
-This page is generated from the program; a test holds it so.
+This page is generated from the program, and a test compares the two.
 "#;
 
 /// The page, from the program's own table.
@@ -95,19 +95,21 @@ fn the_page_of_references_is_what_the_program_has() {
 
 const METHODS: &str = r#"# Methods
 
-A method is a named optimisation with a switch. The registry below says of each when it makes sense and what machine code shows it. A kernel declares those it has
-([manifest.md](manifest.md#methods)); `kforge explain METHOD` prints one with advice on how to write it.
+A method is a named optimisation with a switch. This registry says when each method makes sense and what machine code shows it. A kernel declares the methods
+that it has ([manifest.md](manifest.md#methods)); `kforge explain METHOD` prints one with advice on how to write it. [adding-a-method.md](adding-a-method.md)
+says how to add one.
 
 * *Priority* orders the methods of an axis; lower is tried first.
-* The *trigger* is a ramp over a metric: nothing speaks for the method on the good side of its first value, everything beyond its second. A metric that was not
-  measured leaves the strength unknown.
-* The *signature* is compared between the kernel with the method and without it: opcodes of which there must be more or fewer, or so many at least. Each was read off
-  disassembly and is tested on every architecture that the toolchain compiles for. `WGMMA`, `CP.ASYNC` or `SETMAXREG` are names of PTX, which machine code does not have.
+* The *trigger* is a ramp over a metric: on the good side of its first value nothing speaks for the method, beyond its second value everything does. If a
+  metric was not measured, the strength is unknown.
+* The *signature* compares the kernel with the method and the kernel without it: opcodes that must occur more often, or less often, or at least so many times.
+  Each signature was read off disassembly and is tested on every architecture that the toolchain compiles for. `WGMMA`, `CP.ASYNC` and `SETMAXREG` are names
+  of PTX, which machine code does not have.
 
-The methods, their axes, priorities and most bounds of triggers are those of KernelFlow's registry; signatures, the bounds over *derived* metrics, and what is said
-of each are kforge's own.
+The methods, their axes, priorities and most bounds of triggers are those of KernelFlow's registry. Signatures, the bounds over *derived* metrics, and the
+descriptions are kforge's own.
 
-This page is generated from the program; a test holds it so.
+This page is generated from the program, and a test compares the two.
 "#;
 
 /// The page of methods, from the registry.
@@ -227,7 +229,16 @@ fn the_guide_names_every_command_setting_and_exit_code() {
 /// What people read first is read in terminals and in diffs, too. Tables and screens are as wide as they are.
 #[test]
 fn prose_is_no_wider_than_a_screen() {
-    for name in ["../README.md", "guide.md", "manifest.md"] {
+    let pages = [
+        "../README.md",
+        "../CONTRIBUTING.md",
+        "../CHANGELOG.md",
+        "design.md",
+        "guide.md",
+        "manifest.md",
+        "stability.md",
+    ];
+    for name in pages {
         let text = page(name);
         let mut in_block = false;
         for (at, line) in (1..).zip(text.lines()) {
@@ -236,6 +247,15 @@ fn prose_is_no_wider_than_a_screen() {
             assert!(!is_prose || line.chars().count() <= 160, "docs/{name}:{at} is wider than 160 characters");
         }
     }
+}
+
+#[test]
+fn the_readme_lists_every_page() {
+    let text = page("../README.md");
+    let folder = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs")).unwrap();
+    let names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let missing: Vec<String> = names.filter(|name| !text.contains(&format!("(docs/{name})"))).collect();
+    assert!(missing.is_empty(), "README.md lacks {missing:?}");
 }
 
 #[test]
@@ -265,4 +285,17 @@ fn the_page_of_agents_tells_of_every_key_of_an_answer() {
         let missing: Vec<_> = keys.into_iter().filter(|key| !text.contains(&format!("`{key}`"))).collect();
         assert!(missing.is_empty(), "docs/agents.md lacks {missing:?} of {name}");
     }
+}
+
+#[test]
+fn the_page_on_adding_a_kind_of_step_names_files_that_are_there() {
+    let page = page("adding-a-step-kind.md");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let quoted =
+        page.split('`').skip(1).step_by(2).filter(|text| text.starts_with("src/") || text.starts_with("tests/"));
+    // Files of the example are on no branch, and a `*` is no file.
+    let named: BTreeSet<&str> = quoted.filter(|text| !text.contains("audit") && !text.contains('*')).collect();
+    assert!(named.len() > 5, "{named:?}");
+    let missing: Vec<&&str> = named.iter().filter(|file| !root.join(file).exists()).collect();
+    assert!(missing.is_empty(), "docs/adding-a-step-kind.md names {missing:?}");
 }

@@ -13,12 +13,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kforge::emulator;
 use kforge::harness::message::{Places, Response};
 use kforge::record::{Determinism, FindingKind, Provenance, Verdict};
-use kforge::worker::{OnceLimits, Parts, serve, worker_main};
+use kforge::worker::{OnceLimits, Parts, worker_main};
 
 use lab::{Lab, differing};
 
@@ -65,7 +65,7 @@ const TESTS: &[Test] = &[
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
     if args.first().is_some_and(|word| word == "worker") {
-        let parts = Parts { table: serve::dispatch::TABLE, run: emulator::run::run_trials };
+        let parts = Parts { steps: kforge::worker::steps::handler, run: emulator::run::run_trials };
         let limits = OnceLimits {
             time: Duration::from_secs(60),
             run: Duration::from_secs(60),
@@ -80,11 +80,16 @@ fn main() -> ExitCode {
         TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
         return ExitCode::SUCCESS;
     }
+    if words.iter().any(|word| word == "--ignored") {
+        // All of these are of the first tier.
+        return ExitCode::SUCCESS;
+    }
     let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let mut failed = 0;
     for (name, test) in TESTS.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
+        let began = Instant::now();
         let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+        println!("test {name} ... {} <{:.3}s>", if passed { "ok" } else { "FAILED" }, began.elapsed().as_secs_f64());
         failed += u8::from(!passed);
     }
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use crate::killed::{State, small, state};
 use crate::project::{Built, Kept, Project, known};
 use crate::random::Random;
+use kforge::base::testing::skipped;
 
 /// [`small`] in a home that knows every result of it.
 fn built() -> Project {
@@ -183,11 +184,10 @@ fn an_output_folder_that_cannot_be_made_is_named() {
 }
 
 /// A shell script in a mount name space of its own, where it may mount; gone with it. None, with the reason printed, where the system does not allow that.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn in_own_mounts(project: &Project, script: &str) -> Option<Vec<Built>> {
     let can = Command::new("unshare").args(["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /tmp"]).output();
     if !can.is_ok_and(|o| o.status.success()) {
-        eprintln!("skipped: this system lets no test mount a small file system (`unshare -rm`)");
+        skipped("this system lets no test mount a small file system (`unshare -rm`)");
         return None;
     }
     // Each build writes its own files, outside whatever is mounted.

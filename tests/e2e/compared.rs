@@ -135,6 +135,7 @@ fn refused(built: &Built, id: &str) -> String {
 }
 
 #[test]
+#[ignore = "second tier: every kind of reference"]
 fn a_check_in_another_folder_serves_every_kind_of_reference() {
     for project in all_known() {
         assert_eq!(project.built(&[]).count("executed"), 0);
@@ -171,6 +172,7 @@ fn a_wrong_kernel_is_rejected_in_the_checks_own_words() {
 }
 
 #[test]
+#[ignore = "second tier: every kind of reference"]
 fn a_check_that_accepts_whatever_it_is_asked_about_makes_the_operator_indecisive() {
     for project in all() {
         project.edit("checks/near.py", "return good, \"%d values", "return True, \"%d values");

@@ -76,6 +76,7 @@ fn kills() -> u64 {
 }
 
 #[test]
+#[ignore = "second tier: hard wear"]
 fn after_a_kill_at_any_moment_the_next_build_leaves_what_an_undisturbed_one_does() {
     let undisturbed = small();
     let (expected, built) = state(&undisturbed);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::project::{Project, ids};
 use crate::sample::{ONE, one_kernel};
+use kforge::base::testing::skipped;
 
 const KERNEL: &str = r#"
 __global__ void k(const float *x, float *y, int n) {
@@ -19,11 +20,10 @@ __global__ void k(const float *x, float *y, int n) {
 "#;
 
 /// A kernel with a method on `cpu` and `sm_90a`, and a home with the installed toolchain; none, with the reason printed, where there is no toolchain.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn with_method() -> Option<Project> {
     let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
     let Ok(lock) = fs::read_to_string(installed.join("kforge.lock")) else {
-        eprintln!("skipped: no toolchain is installed; `cargo test --test acquire` installs one");
+        skipped("no toolchain is installed; `cargo test --test acquire` installs one");
         return None;
     };
     let project = one_kernel(KERNEL).file("kforge.lock", &lock);
@@ -37,7 +37,7 @@ fn with_method() -> Option<Project> {
     let built = project.build(&[]);
     // Installed in part: without the disassembler there is no signature to match.
     if !built.executed_kinds().contains_key("match") {
-        eprintln!("skipped: the installed toolchain is not whole:\n{}", built.stderr());
+        skipped(&format!("the installed toolchain is not whole:\n{}", built.stderr()));
         return None;
     }
     assert_eq!(built.code(), 0, "{}", built.stderr());
@@ -105,7 +105,6 @@ fn link_all(from: &Path, to: &Path) {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 #[test]
 fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_after_it() {
     let Some(project) = with_method() else { return };
@@ -122,7 +121,7 @@ fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_afte
     let first = project.build(&[]);
     if first.code() != 0 {
         assert!(first.stderr().contains("is it a complete CUDA?"), "{}", first.stderr());
-        eprintln!("skipped: the installed toolchain has no nvcc, without which it is no complete CUDA");
+        skipped("the installed toolchain has no nvcc, without which it is no complete CUDA");
         return;
     }
     let library = fs::read_dir(cuda.join("lib")).unwrap().map(|e| e.unwrap().path());

@@ -361,7 +361,12 @@ fn more_static_shared_memory_than_a_block_can_have_does_not_compile() {
 
 /// Where a `clang++` may be; what needs one is not tested where there is none.
 fn clang() -> Option<&'static std::path::Path> {
-    ["/usr/bin/clang++", "/usr/local/bin/clang++"].into_iter().map(std::path::Path::new).find(|path| path.exists())
+    let places = ["/usr/bin/clang++", "/usr/local/bin/clang++"].into_iter().map(std::path::Path::new);
+    let found = places.into_iter().find(|path| path.exists());
+    if found.is_none() {
+        kforge_foundation::base::testing::skipped("there is no clang++ in /usr/bin or /usr/local/bin");
+    }
+    found
 }
 
 #[test]

@@ -11,7 +11,6 @@ pub(crate) fn place() -> PathBuf {
 
 /// A Python with numpy; none, which is said, where there is none.
 #[expect(clippy::disallowed_methods, reason = "tests are told by the environment where a Python with numpy is")]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub(crate) fn python() -> Option<PathBuf> {
     let named = std::env::var_os("KFORGE_TEST_PYTHON").map(PathBuf::from);
     let others = [place().join("bin/python"), "/usr/local/bin/python3".into(), "/usr/bin/python3".into()];
@@ -19,7 +18,7 @@ pub(crate) fn python() -> Option<PathBuf> {
         |python: &PathBuf| Command::new(python).args(["-c", "import numpy"]).output().is_ok_and(|o| o.status.success());
     let found = named.into_iter().chain(others).find(numpy);
     if found.is_none() {
-        eprintln!("skipped: no Python here has numpy; `cargo test --test acquire` installs one");
+        kforge::base::testing::skipped("no Python here has numpy; `cargo test --test acquire` installs one");
     }
     found
 }

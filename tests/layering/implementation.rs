@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
-use kforge::ops::implementation::{WORK, parts};
+use kforge::ops::implementation::parts;
 use kforge::record::Platform;
-use kforge::record::implementation::Work;
+use kforge::record::implementation::{Work, work};
 
 use crate::imports::used;
 use crate::packages::digest::{self, Part, Source};
@@ -77,7 +77,12 @@ impl Source for Of<'_> {
 
 /// Every part with its package.
 fn all_parts() -> impl Iterator<Item = (&'static Package, &'static Part)> {
-    PACKAGES.iter().flat_map(|package| package.parts.iter().map(move |part| (package, part)))
+    static ALL: OnceLock<Vec<(&Package, Part)>> = OnceLock::new();
+    let each = |package: &'static Package| {
+        let parts = digest::each(package.parts, &Of(package, &Edited::default())).unwrap();
+        parts.into_iter().map(move |part| (package, part))
+    };
+    ALL.get_or_init(|| PACKAGES.iter().flat_map(each).collect()).iter().map(|(package, part)| (*package, part))
 }
 
 /// Names of parts and what of the code is in them.
@@ -92,7 +97,8 @@ fn changed(edited: &Edited) -> BTreeSet<String> {
     static PLAIN: OnceLock<Digests> = OnceLock::new();
     let plain = PLAIN.get_or_init(|| digests(&Edited::default()));
     let now = digests(edited);
-    WORK.iter().filter(|(.., parts)| parts.iter().any(|part| now[part] != plain[part])).map(name).collect()
+    let differs = |(.., parts): &&Work| parts.iter().any(|part| now[part] != plain[part]);
+    work().iter().filter(differs).map(name).collect()
 }
 
 fn name((kind, platform, _): &Work) -> String {
@@ -147,7 +153,7 @@ fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() 
         ("numerics/reference/ops/softmax.rs", &["oracle", "verify cpu"]),
         ("harness/oracle/driver.py", &["oracle", "verify cpu"]),
         ("harness/oracle/reference.h", &["oracle", "verify cpu"]),
-        ("worker/verifier/buffers.rs", &["verify cpu"]),
+        ("worker/steps/verifier/buffers.rs", &["verify cpu"]),
         ("emulator/block.rs", &["verify cpu"]),
         ("emulator/compile.rs", &["compile cpu", "inspect cpu"]),
         ("emulator/inspect.rs", &["compile cpu", "inspect cpu"]),
@@ -194,7 +200,7 @@ fn another_version_of_a_package_that_computes_is_another_implementation() {
     assert_eq!(other("rawpointer"), set(&["oracle", "verify cpu"]));
     assert_eq!(other("regex-automata"), set(&["match"]));
     assert_eq!(other("clap"), set(&[]));
-    assert_eq!(other("serde_json").len(), WORK.len());
+    assert_eq!(other("serde_json").len(), work().len());
 }
 
 /// Packages whose code, all of it, may shape a result; of the others only what steps use.
@@ -202,7 +208,7 @@ const WHOLE: [&str; 5] = ["numerics", "harness", "emulator", "cuda", "worker"];
 
 #[test]
 fn every_file_that_could_shape_a_result_is_listed_or_said_to_be_apart() {
-    let listed: BTreeSet<String> = WORK.iter().flat_map(listed).collect();
+    let listed: BTreeSet<String> = work().iter().flat_map(listed).collect();
     let plain = Edited::default();
     let mut missing = vec![];
     for package in PACKAGES {
@@ -220,7 +226,8 @@ fn every_file_that_could_shape_a_result_is_listed_or_said_to_be_apart() {
         missing.is_empty(),
         "list these for the steps that they do, or say in `APART` why no key holds them: {missing:#?}"
     );
-    let used = |part: &Part| WORK.iter().any(|(.., parts)| parts.contains(&part.name));
+    let work = work();
+    let used = |part: &Part| work.iter().any(|(.., parts)| parts.contains(&part.name));
     assert!(all_parts().all(|(_, part)| used(part)), "a part that no step uses");
 }
 
@@ -229,7 +236,7 @@ fn what_listed_code_uses_is_listed_with_it_or_apart() {
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     let mut wrong = BTreeSet::new();
     let mut followed = 0;
-    for work in WORK {
+    for work in &work() {
         let listed = listed(work);
         let mut open: VecDeque<&String> = listed.iter().filter(|f| f.ends_with(".rs")).collect();
         while let Some(file) = open.pop_front() {
@@ -245,4 +252,47 @@ fn what_listed_code_uses_is_listed_with_it_or_apart() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(followed > 1000, "{followed} edges were followed");
+}
+
+/// A package of empty files.
+struct Few(&'static [&'static str]);
+
+impl Source for Few {
+    fn name(&self) -> String {
+        "few".into()
+    }
+
+    fn files(&self) -> Vec<String> {
+        self.0.iter().map(|file| file.to_string()).collect()
+    }
+
+    fn read(&self, _: &str) -> Vec<u8> {
+        vec![]
+    }
+
+    fn lock(&self) -> String {
+        String::new()
+    }
+}
+
+#[test]
+fn a_star_stands_for_each_file_and_each_folder() {
+    let few = Few(&["kind/a.rs", "kind/a/documents.rs", "step/a.rs", "step/b/c.rs", "step/b/mod.rs", "step/mod.rs"]);
+    let part = |name, files| Part { name, files, packages: &[] };
+    let each = |parts: &[Part]| digest::each(parts, &few);
+    let parts = [part("steps/*", &["step/*", "!step/mod.rs"]), part("kinds/*", &["kind/*/documents.rs"])];
+    let found: Vec<(&str, Vec<String>)> = each(&parts)
+        .unwrap()
+        .iter()
+        .map(|part| (part.name, digest::listed(part, &few).unwrap().into_iter().collect()))
+        .collect();
+    let of = |files: &[&str]| files.iter().map(|file| file.to_string()).collect::<Vec<_>>();
+    let expected = [
+        ("steps/a", of(&["step/a.rs"])),
+        ("steps/b", of(&["step/b/c.rs", "step/b/mod.rs"])),
+        ("kinds/a", of(&["kind/a/documents.rs"])),
+    ];
+    assert_eq!(found, expected);
+    let twice = each(&[parts[0], part("steps/a", &["kind/a.rs"])]).unwrap_err();
+    assert_eq!(twice, "two parts are named `steps/a`");
 }

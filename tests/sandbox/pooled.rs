@@ -15,17 +15,19 @@ use kforge::harness::pool::{Pool, WorkerDied};
 use kforge::harness::task::{Task, done, failed};
 use kforge::process::{Command, End, Talker, family, run};
 use kforge::record::{Platform, Spec, StepKind};
-use kforge::worker::serve::dispatch::{self, Row};
-use kforge::worker::serve::perform;
+use kforge::worker::steps::{Handler, handler};
 
 use crate::{Test, compilers};
 
 /// Steps of the test's own.
-pub(crate) const TABLE: &[Row] = &[
-    Row { kind: StepKind::Bench, on: Platform::Any, run: act },
-    Row { kind: StepKind::Inspect, on: Platform::Cpu, run: compilers::reach },
-    Row { kind: StepKind::Compile, on: Platform::Cpu, run: |task| perform(task, dispatch::TABLE) },
-];
+pub(crate) fn steps(task: &Task) -> Option<Handler> {
+    match (task.spec.kind, Platform::of(&task.spec.params)) {
+        (StepKind::Bench, Platform::Any) => Some(act),
+        (StepKind::Inspect, Platform::Cpu) => Some(compilers::reach),
+        (StepKind::Compile, Platform::Cpu) => handler(task),
+        _ => None,
+    }
+}
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_worker_stays_warm_and_is_replaced_when_it_dies", warm),
@@ -88,8 +90,7 @@ fn request(act: &str) -> Request {
         input: PathBuf::from("/nowhere"),
         output: PathBuf::from("/nowhere"),
         places: Places::default(),
-        product: None,
-        unit: 0,
+        device: None,
         time_limit_s: 60,
         run_limit_s: 60,
         memory_limit: 1 << 30,
@@ -205,9 +206,7 @@ impl Engine {
             id: "meet",
             spec: &Spec { params, ..of.spec },
             key: &Digest::of(b"meet"),
-            product: None,
             device,
-            unit: 0,
             time_limit_s: of.time_limit_s,
             blobs: &self.store,
             interrupted,
@@ -233,7 +232,7 @@ fn turns() {
 
 fn interrupted_in_line() {
     let engine = Engine::new();
-    let turns = [(); 2].map(|()| engine.pool.turn("gpu", 0, &GOING_ON).unwrap());
+    let turns = [(); 2].map(|()| engine.pool.turn("gpu", &GOING_ON).unwrap());
     let ended = engine.meet(Some("gpu"), 1000, &AtomicBool::new(true));
     assert!(matches!(ended, Err(RunError::Interrupted)), "{ended:?}");
     drop(turns);

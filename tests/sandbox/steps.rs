@@ -14,8 +14,8 @@ use kforge::model::tensor_map::TensorMap;
 use kforge::model::{Compare, DType, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, Tensor};
 use kforge::record::params::{CompileParams, Compiler, OracleParams, Trial, VerifyParams};
 use kforge::record::{FindingKind, Form, Input, Spec, StepKind, VerifyObservation};
-use kforge::worker::serve::dispatch::TABLE;
 use kforge::worker::serve::perform;
+use kforge::worker::steps::handler;
 
 use crate::python::python;
 
@@ -159,8 +159,7 @@ impl Bench {
             input: self.dir.path().join("in"),
             output: self.dir.path().join("out"),
             places: Places { tools: tools(), read: vec![], scratch: Some((self.dir.path().join("scratch"), 1 << 20)) },
-            product: None,
-            unit: 0,
+            device: None,
             time_limit: self.time,
             run_limit: self.run,
             memory_limit: self.memory,
@@ -169,7 +168,7 @@ impl Bench {
             started: Instant::now(),
             waiting_us: Default::default(),
         };
-        perform(&task, TABLE)
+        perform(&task, handler)
     }
 
     /// Does a step that has to succeed, and hands its outputs to the next.

@@ -84,7 +84,7 @@ fn files() -> Vec<PathBuf> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+#[ignore = "second tier: installs a toolchain from the network"]
 fn each_ptx_is_what_nvrtc_makes_of_the_source_beside_it() {
     let overwrites = environment().get("SNAPSHOTS").is_some_and(|action| action == "overwrite");
     let files = files();
@@ -99,7 +99,7 @@ fn each_ptx_is_what_nvrtc_makes_of_the_source_beside_it() {
             let again = "make it anew by `SNAPSHOTS=overwrite cargo test --test acquire own_kernels`";
             assert!(own.contains(&release), "{} is not of {release} {again}", file.display());
             if own != here {
-                eprintln!("skipped: {} has `{own}`, and here is `{here}`", file.display());
+                kforge::base::testing::skipped(&format!("{} has `{own}`, and here is `{here}`", file.display()));
                 continue;
             }
         }

@@ -122,6 +122,7 @@ fn said(built: &Built) -> (impl PartialEq + std::fmt::Debug, i32) {
 }
 
 #[test]
+#[ignore = "second tier: random sequences of builds"]
 fn going_on_equals_beginning_anew_with_the_same_records() {
     let mut random = Random::seeded();
     for w in 0..TRIED.0 {

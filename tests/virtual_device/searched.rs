@@ -209,6 +209,7 @@ fn a_search_is_replayed_without_the_device_and_never_wrong_where_its_way_is_not_
 }
 
 #[test]
+#[ignore = "second tier: many whole searches"]
 fn an_edit_searches_again_and_equals_a_build_from_nothing() {
     let lab = lab(MODEL);
     let first = lab.built(&[]);

@@ -13,7 +13,7 @@ use kforge_foundation::base::diag::closest;
 
 const PREFIX: &str = "kforge-";
 
-/// Commands of the design that a later version brings.
+/// Commands that a later version brings.
 const LATER: [&str; 2] = ["package", "verify-artifact"];
 
 /// Says that a command is one of a later version.

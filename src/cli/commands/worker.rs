@@ -10,7 +10,7 @@ use kforge_foundation::config::{Environment, Settings};
 use kforge_harness::message::Places;
 use kforge_ops::session::devices::Devices;
 use kforge_ops::session::tools::read_by;
-use kforge_worker::{OnceLimits, Parts, serve, worker_main};
+use kforge_worker::{OnceLimits, Parts, worker_main};
 
 /// Runs a worker with the words after `worker`.
 pub fn run(words: &[OsString]) -> ExitCode {
@@ -18,7 +18,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let written = writeln!(std::io::stdout(), "{}", kforge_ops::implementation::combined());
         return written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
     }
-    let parts = Parts { table: serve::dispatch::TABLE, run: kforge_emulator::run::run_trials };
+    let parts = Parts { steps: kforge_worker::steps::handler, run: kforge_emulator::run::run_trials };
     let environment = Environment::of_process();
     let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
     // `--once` finds tools by itself: a person runs it.

@@ -20,7 +20,7 @@ use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
 use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_foundation::process::{Command, End, Talker};
-use kforge_harness::message::Response;
+use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::Verdict;
 
@@ -147,21 +147,19 @@ pub(super) struct Client {
     pub(super) is_salted: bool,
 }
 
+/// The UUID of the device on which a step for that architecture runs that was given none, as one that is run by hand is; none where no device fits.
+pub fn resolve(places: &Places, arch: &str) -> Option<String> {
+    let bytes = std::fs::read(places.tools.get(TOOL)?).ok()?;
+    let probed: Probed = serde_json::from_slice(&bytes).ok()?;
+    probed.present().resolve(arch, None).and_then(|resolved| resolved.uuids.first().cloned())
+}
+
 /// The devices that the task was told of.
 pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
     let none = |why: String| Response::Unavailable { why };
     let place = task.tool(TOOL)?;
     let bytes = std::fs::read(place).map_err(|e| none(format!("cannot read `{}`: {e}", place.display())))?;
     serde_json::from_slice(&bytes).map_err(|e| none(format!("`{}` lists no devices: {e}", place.display())))
-}
-
-/// The device for code of this architecture, of the product that is asked for, if any is: of those that are of the class of the first the one with number `unit`,
-/// or the last where there are fewer by now.
-fn choose<'a>(probed: &'a Probed, arch: &str, product: Option<&str>, unit: u32) -> Option<&'a DeviceFacts> {
-    let does = |d: &&DeviceFacts| d.class().runs(arch) && product.is_none_or(|p| p == d.product);
-    let first = probed.devices.iter().find(does)?;
-    let alike = probed.devices.iter().filter(|d| d.class() == first.class());
-    alike.take(unit as usize + 1).last()
 }
 
 /// The file whose lock says who uses a device: beside the list of devices.
@@ -196,12 +194,13 @@ pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) 
 }
 
 impl Client {
-    /// The device that the task asks for, among those that it was told of.
+    /// The device of the task, among those that it was told of.
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
-        let none = || Response::Unavailable { why: format!("no device here runs `{arch}`") };
-        let facts = choose(&probed, arch, task.product.as_deref(), task.unit).ok_or_else(none)?.clone();
-        Ok((probed, facts))
+        let none = |why: String| Response::Unavailable { why };
+        let uuid = task.device.as_ref().ok_or_else(|| none(format!("no device here runs `{arch}`")))?;
+        let facts = probed.devices.iter().find(|device| device.uuid == *uuid).cloned();
+        Ok((probed, facts.ok_or_else(|| none(format!("the device `{uuid}` is not here any more")))?))
     }
 
     /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
@@ -391,28 +390,6 @@ impl Client {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::testing::h200;
-
-    #[test]
-    fn the_device_runs_the_code_and_is_the_product_that_is_asked_for() {
-        let other = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
-        let probed = Probed { devices: vec![other, h200()], ..Probed::default() };
-        let of = |arch: &str, product: Option<&str>| choose(&probed, arch, product, 0).map(|d| d.uuid.as_str());
-        assert_eq!(of("sm_90a", None), Some("GPU-0"));
-        assert_eq!(of("sm_80", None), Some("GPU-1"));
-        assert_eq!(of("sm_80", Some("NVIDIA H200")), None);
-        assert_eq!(of("sm_100", None), None);
-    }
-
-    #[test]
-    fn of_devices_alike_each_number_is_another_and_none_is_of_another_class() {
-        let a100 = DeviceFacts { product: "NVIDIA A100".into(), arch: "sm_80".into(), uuid: "GPU-1".into(), ..h200() };
-        let second = DeviceFacts { uuid: "GPU-2".into(), ..h200() };
-        let probed = Probed { devices: vec![h200(), a100, second], ..Probed::default() };
-        let of = |arch: &str, unit| choose(&probed, arch, None, unit).map(|d| d.uuid.as_str());
-        assert_eq!([0, 1, 2].map(|unit| of("sm_90a", unit)), [Some("GPU-0"), Some("GPU-2"), Some("GPU-2")]);
-        assert_eq!([0, 1].map(|unit| of("sm_80", unit)), [Some("GPU-1"), Some("GPU-1")]);
-    }
 
     #[test]
     fn what_the_candidate_did_is_a_verdict_and_the_rest_the_steps_end() {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use kforge_numerics::measure::floor::Peaks;
 use kforge_numerics::measure::units;
-use kforge_types::record::{DeviceClass, profile};
+use kforge_types::record::{Device, DeviceClass, Devices, profile};
 
 /// A device as the probe saw it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +82,13 @@ pub struct Probed {
     pub devices: Vec<DeviceFacts>,
     /// Why there are none, if there are none.
     pub why: Option<String>,
+}
+
+impl Probed {
+    /// The devices by UUID and class.
+    pub fn present(&self) -> Devices {
+        Devices(self.devices.iter().map(|d| Device { uuid: d.uuid.clone(), class: d.class() }).collect())
+    }
 }
 
 #[cfg(test)]

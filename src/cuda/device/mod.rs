@@ -49,7 +49,7 @@ mod verify;
 mod wire;
 
 pub use bench::bench;
-pub use client::warm;
+pub use client::{resolve, warm};
 pub use hosted::host_runner_main;
 pub use own::checksum;
 pub use pairs::pairs;

@@ -232,7 +232,7 @@ fn a_writer_killed_at_any_moment_leaves_only_whole_entries_with_their_outputs() 
 
 #[test]
 fn a_full_disk_is_named_and_leaves_no_entry() {
-    let Some(disk) = testing::SmallDisk::mount("a_full_disk_is_named_and_leaves_no_entry") else { return };
+    let Some(disk) = testing::SmallDisk::mount() else { return };
     let (cache, store) = open(disk.path());
     let spec = compile();
     let large = StepResult { summary: "x".repeat(2 << 20), ..result(&store) };
@@ -247,7 +247,7 @@ fn a_full_disk_is_named_and_leaves_no_entry() {
 
 #[test]
 fn a_home_that_cannot_be_written_still_answers() {
-    let Some(disk) = testing::SmallDisk::mount("a_home_that_cannot_be_written_still_answers") else { return };
+    let Some(disk) = testing::SmallDisk::mount() else { return };
     let (cache, store) = open(disk.path());
     let spec = compile();
     cache.put(&spec.key(), &spec, &result(&store)).unwrap();

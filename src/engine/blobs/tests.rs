@@ -131,7 +131,7 @@ fn a_file_of_another_file_system_is_copied() {
     let dir = tempfile::tempdir().unwrap();
     let device = |p: &Path| p.metadata().map(|m| m.dev()).ok();
     if device(shm).is_none() || device(shm) == device(dir.path()) {
-        testing::skipped("a_file_of_another_file_system_is_copied", "no second file system at /dev/shm");
+        kforge_foundation::base::testing::skipped("no second file system at /dev/shm");
         return;
     }
     let store = store(dir.path());
@@ -177,7 +177,7 @@ fn many_threads_put_and_get_the_same() {
 
 #[test]
 fn a_full_disk_is_named_and_leaves_no_part() {
-    let Some(full) = testing::SmallDisk::mount("a_full_disk_is_named_and_leaves_no_part") else { return };
+    let Some(full) = testing::SmallDisk::mount() else { return };
     let store = store(full.path());
     let small = store.put(b"small").unwrap();
     let error = store.put(&vec![1; 4 << 20]).unwrap_err();

@@ -13,28 +13,12 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use super::{Record, Seen};
-use kforge_types::record::{DeviceClass, StepKind};
+use kforge_types::record::{DeviceClass, Validity};
 
-/// For what a kind of observation is valid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Validity {
-    /// Product and architecture: what a kernel computes.
-    Product,
-    /// Driver major and MIG profile too: how long it takes.
-    Timing,
-}
-
-impl Validity {
-    /// Of the observations that steps of a kind make.
-    pub fn of(kind: StepKind) -> Validity {
-        if kind == StepKind::Verify { Validity::Product } else { Validity::Timing }
-    }
-
-    /// Whether what was observed on one device holds on another.
-    fn holds(self, seen: &DeviceClass, on: &DeviceClass) -> bool {
-        let same = (&seen.product, &seen.arch) == (&on.product, &on.arch);
-        same && (self == Validity::Product || (seen.driver_major, &seen.mig) == (on.driver_major, &on.mig))
-    }
+/// Whether what was observed on one device holds on another.
+fn holds(validity: Validity, seen: &DeviceClass, on: &DeviceClass) -> bool {
+    let same = (&seen.product, &seen.arch) == (&on.product, &on.arch);
+    same && (validity == Validity::Product || (seen.driver_major, &seen.mig) == (on.driver_major, &on.mig))
 }
 
 /// Whose answer counts.
@@ -67,7 +51,7 @@ pub fn choose(records: &[Seen], wanted: &Wanted) -> Answer {
     // A device that is not the one the target names does not match the target.
     let here = wanted.here.as_ref().filter(|here| wanted.device.as_ref().is_none_or(|device| *device == here.product));
     if let Some(here) = here {
-        let valid = |seen: &&Seen| wanted.validity.holds(device(seen), here);
+        let valid = |seen: &&Seen| holds(wanted.validity, device(seen), here);
         return match records.iter().filter(valid).max_by(|a, b| newer(a, b)) {
             Some(seen) => Answer::Found(Box::new(seen.clone())),
             None => Answer::AskHere,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::blobs::Store;
+use kforge_types::record::Validity;
 use kforge_types::record::{DeviceClass, StepKind, Verdict};
 
 fn class(product: &str, driver_major: u32, mig: Option<&str>) -> DeviceClass {
@@ -339,7 +340,7 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
         inputs: [].into(),
     };
     let wanted = |spec: &Spec, device: Option<&str>| {
-        let validity = Validity::of(spec.kind);
+        let validity = spec.kind.descriptor().observes.as_ref().map_or(Timing, |seen| seen.validity);
         (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: device.map(str::to_string), validity })
     };
     let cache = EvidenceCache::new(index, wanted);

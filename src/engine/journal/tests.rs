@@ -300,8 +300,7 @@ fn a_journal_in_a_place_that_cannot_be_written_is_named() {
 
 #[test]
 fn a_full_disk_is_named_and_what_waits_is_written_when_there_is_room() {
-    let test = "a_full_disk_is_named_and_what_waits_is_written_when_there_is_room";
-    let Some(disk) = testing::SmallDisk::mount(test) else { return };
+    let Some(disk) = testing::SmallDisk::mount() else { return };
     let path = disk.path().join("journal");
     let ballast = disk.path().join("ballast");
     let journal = open(&path);

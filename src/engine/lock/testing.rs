@@ -82,18 +82,12 @@ impl Drop for Other {
     }
 }
 
-/// Says, where people look for it, that a test could not run here and why.
-pub(crate) fn skipped(test: &str, reason: &str) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stderr().lock(), "{test} was skipped: {reason}");
-}
-
 /// A file system of one MiB, unmounted when dropped.
 pub(crate) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// Mounts one for `test`; none, with the reason said, where this user may not.
-    pub(crate) fn mount(test: &str) -> Option<SmallDisk> {
+    /// Mounts one; none, with the reason said, where this user may not.
+    pub(crate) fn mount() -> Option<SmallDisk> {
         let dir = tempfile::tempdir().unwrap();
         let done = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs"])
@@ -103,7 +97,7 @@ impl SmallDisk {
         if done.is_ok_and(|s| s.success()) {
             return Some(SmallDisk(dir));
         }
-        skipped(test, "a small file system can be mounted by root only");
+        kforge_foundation::base::testing::skipped("a small file system can be mounted by root only");
         None
     }
 

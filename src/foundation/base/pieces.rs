@@ -1,10 +1,35 @@
-//! Long slices worked on by all processors, in pieces whose size does not hang on how many there are: what is made of a slice is the same on every machine. Knows
-//! slices; does not know what they hold.
+//! Long slices worked on by all processors, in pieces whose size does not depend on how many there are: the result is the same on every machine. Knows slices;
+//! does not know what they hold.
+//!
+//! Everything goes through [`each`], which is not generic: rayon's adapters are large, and the compiler would make them anew for every closure.
+
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
 /// Elements of a piece: enough that to hand one over costs nothing beside what is done with it.
 pub const PIECE: usize = 1 << 14;
+
+/// Calls `f` with every number below `count`, on all processors, in any order.
+pub fn each(count: usize, f: &(dyn Fn(usize) + Sync)) {
+    match count {
+        0 => (),
+        1 => f(0),
+        _ => (0..count).into_par_iter().for_each(f),
+    }
+}
+
+/// Calls `f` with every chunk of `size` values (the last may be shorter) and its number, on all processors.
+pub fn chunks<T: Send>(values: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    if values.len() <= size {
+        if !values.is_empty() {
+            f(0, values);
+        }
+        return;
+    }
+    let chunks: Vec<Mutex<&mut [T]>> = values.chunks_mut(size).map(Mutex::new).collect();
+    each(chunks.len(), &|at| f(at, &mut chunks[at].lock().unwrap_or_else(PoisonError::into_inner)));
+}
 
 /// Has `f` make `to` of `from`, piece by piece. Every element is `from.1` items of the one slice and `to.1` of the other; a piece that ends before both do is of
 /// [`PIECE`] elements.
@@ -13,17 +38,31 @@ pub fn fill<A: Sync, B: Send>(from: (&[A], usize), to: (&mut [B], usize), f: imp
     if from.0.len() <= PIECE * from.1 {
         return f(from.0, to.0);
     }
-    let pieces = to.0.par_chunks_mut(PIECE * to.1).zip(from.0.par_chunks(PIECE * from.1));
-    pieces.for_each(|(to, from)| f(from, to));
+    chunks(to.0, PIECE * to.1, |at, to| {
+        let rest = from.0.get(at * PIECE * from.1..).unwrap_or_default();
+        if !rest.is_empty() {
+            f(&rest[..rest.len().min(PIECE * from.1)], to);
+        }
+    });
 }
 
 /// What `f` makes of each piece of `count` places: its first place and its length, in order.
 pub fn map<R: Send>(count: usize, f: impl Fn(usize, usize) -> R + Sync) -> Vec<R> {
-    let piece = |at: usize| f(at, PIECE.min(count - at));
-    match count {
-        0..=PIECE => (0..count).step_by(PIECE).map(piece).collect(),
-        _ => (0..count.div_ceil(PIECE)).into_par_iter().map(|at| piece(at * PIECE)).collect(),
-    }
+    items(count.div_ceil(PIECE), |at| f(at * PIECE, PIECE.min(count - at * PIECE)))
+}
+
+/// What `f` makes of every number below `count`, in order. For results that each take long; [`values`] is for many small ones.
+pub fn items<R: Send>(count: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let mut made: Vec<Option<R>> = (0..count).map(|_| None).collect();
+    chunks(&mut made, 1, |at, made| made[0] = Some(f(at)));
+    made.into_iter().flatten().collect()
+}
+
+/// What `f` makes of every number below `count`, in order, a [`PIECE`] at a time.
+pub fn values<R: Copy + Default + Send>(count: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    let mut made = vec![R::default(); count];
+    chunks(&mut made, PIECE, |at, made| made.iter_mut().enumerate().for_each(|(i, r)| *r = f(at * PIECE + i)));
+    made
 }
 
 #[cfg(test)]
@@ -48,6 +87,19 @@ mod tests {
             let pieces = map(count, |at, len| (at, len));
             let end = pieces.iter().try_fold(0, |end, (at, len)| (*at == end && *len > 0).then_some(end + len));
             assert_eq!((end, pieces.len()), (Some(count), count.div_ceil(PIECE)));
+        }
+    }
+
+    #[test]
+    fn chunks_items_and_values_come_once_and_in_order() {
+        for count in [0, 1, 7, PIECE, 2 * PIECE + 5] {
+            let mut seen = vec![0; count];
+            chunks(&mut seen, 7, |at, chunk| chunk.iter_mut().enumerate().for_each(|(i, v)| *v += 7 * at + i));
+            assert!(seen.iter().copied().eq(0..count), "{count}");
+            assert!(values(count, |i| i).into_iter().eq(0..count), "{count}");
+            assert!(
+                items(count.min(100), |i| i.to_string()).into_iter().eq((0..count.min(100)).map(|i| i.to_string()))
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a method buys: whether machine code shows it, and the time without it less the time with it (design, section 9, step 5).
+//! What a method buys: whether machine code shows it, and the time without it less the time with it (docs/design.md, section 9.5).
 
 use super::stats::{block_interval, over_shapes};
 use kforge_types::record::Verdict;

@@ -1,4 +1,4 @@
-//! Times that no kernel can go below: what has to be moved, over what the device can move at most (design, section 7). Pure: peaks come in as numbers.
+//! Times that no kernel can go below: what has to be moved, over what the device can move at most (docs/design.md, section 7). Pure: peaks come in as numbers.
 //!
 //! | | floor |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! How far a kernel is from what its device can do: three gaps, what bounds it, and whether anything is left to gain (design, section 9, step 1).
+//! How far a kernel is from what its device can do: three gaps, what bounds it, and whether anything is left to gain (docs/design.md, section 9.1).
 //!
 //! # Where a gap comes from
 //!

@@ -1,4 +1,4 @@
-//! When enough samples were taken, which of them count, and what short times come to (design, section 7). Pure: samples and states come in as numbers.
+//! When enough samples were taken, which of them count, and what short times come to (docs/design.md, section 7). Pure: samples and states come in as numbers.
 
 use super::stats::{block_interval, median};
 

@@ -11,7 +11,7 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use rayon::prelude::*;
+use kforge_foundation::base::pieces;
 
 use super::philox::{philox, words};
 
@@ -132,7 +132,7 @@ fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewher
     };
     let left: Vec<f64> = sample.iter().flat_map(terms).collect();
     let left = Matrix { values: &left, start: 0, row: k, column: 1 };
-    let agrees = (0..n.div_ceil(COLUMNS)).into_par_iter().all(|at| {
+    let agrees = pieces::items(n.div_ceil(COLUMNS), |at| {
         let (from, width) = (at * COLUMNS, COLUMNS.min(n - at * COLUMNS));
         let mut here = vec![0.0; sample.len() * width];
         rows(sample.len(), k, width, left, Matrix { start: b.start + from * b.column, ..b }, &mut here);
@@ -141,6 +141,7 @@ fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewher
             here.iter().zip(there).all(|(here, there)| here.to_bits() == there.to_bits())
         })
     });
+    let agrees = agrees.into_iter().all(|agrees| agrees);
     if !agrees {
         elsewhere.disagreed();
     }
@@ -150,7 +151,7 @@ fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewher
 /// Whether products of any two of these, and sums of as many as there can be, neither overflow nor lose bits at the lower end of f64's range.
 fn plain(values: &[f64]) -> bool {
     let plain = |x: &f64| *x == 0.0 || (1e-140..1e140).contains(&x.abs());
-    values.par_chunks(1 << 14).all(|piece| piece.iter().all(plain))
+    pieces::map(values.len(), |at, len| values[at..at + len].iter().all(plain)).into_iter().all(|plain| plain)
 }
 
 /// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n. Large products are shared among the processors, row by row, which changes no bit.
@@ -167,7 +168,7 @@ pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_
     if m.saturating_mul(k).saturating_mul(n) < SHARED {
         return rows(m, k, n, a, b, c);
     }
-    c.par_chunks_mut(ROWS * n).enumerate().for_each(|(at, c)| {
+    pieces::chunks(c, ROWS * n, |at, c| {
         let a = Matrix { start: a.start + at * ROWS * a.row, ..a };
         rows(c.len() / n, k, n, a, b, c);
     });

@@ -20,13 +20,11 @@
 
 use std::collections::BTreeMap;
 
-use rayon::prelude::*;
-
 use super::bind::Bound;
 use super::float::{exp2i, round_to, wrap};
 use super::philox::{Stream, permute};
 use super::values::{Values, logical_len, logical_shape};
-use kforge_foundation::base::pieces::PIECE;
+use kforge_foundation::base::pieces::{self, PIECE};
 use kforge_types::model::{DType, Init, Problem, Tensor};
 use kforge_types::record::params::Trial;
 
@@ -81,11 +79,10 @@ pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &
     let len = logical_len(tensor) as u64;
     Ok(if tensor.dtype.is_float() {
         let mut values = vec![0.0; len as usize];
-        let pieces = values.par_chunks_mut(PIECE).enumerate();
-        pieces.for_each(|(at, piece)| drawn.floats((at * PIECE) as u64, piece));
+        pieces::chunks(&mut values, PIECE, |at, piece| drawn.floats((at * PIECE) as u64, piece));
         Values::Float(values)
     } else {
-        Values::Int((0..len).into_par_iter().map(|i| drawn.int(i)).collect())
+        Values::Int(pieces::values(len as usize, |i| drawn.int(i as u64)))
     })
 }
 

@@ -1,8 +1,7 @@
 //! A tensor as rows over the axes that an operator works along, and sums that lose nothing. Knows no operator.
 
-use rayon::prelude::*;
-
 use super::values::Values;
+use kforge_foundation::base::pieces;
 use kforge_types::model::bound::contiguous;
 
 /// How a tensor splits into rows: `axes` lie along each row, in their order, the others count the rows, row-major.
@@ -54,12 +53,11 @@ impl Rows {
     }
 
     /// The tensor's values row after row. A copy of the tensor where rows are not contiguous already.
-    pub(super) fn gather<'a, T: Copy + Send + Sync>(&self, values: &'a [T]) -> std::borrow::Cow<'a, [T]> {
+    pub(super) fn gather<'a, T: Copy + Default + Send + Sync>(&self, values: &'a [T]) -> std::borrow::Cow<'a, [T]> {
         if self.bases.is_none() {
             return values.into();
         }
-        let places = (0..self.count * self.len).into_par_iter();
-        places.map(|k| values[self.place(k / self.len, k % self.len)]).collect::<Vec<_>>().into()
+        pieces::values(self.count * self.len, |k| values[self.place(k / self.len, k % self.len)]).into()
     }
 
     /// The other way: values row after row back to the tensor's order.
@@ -75,24 +73,46 @@ impl Rows {
     }
 
     /// `f` of every row, in parallel, one result a row. A row may be empty.
-    pub(super) fn reduce<T: Copy + Send + Sync, R: Send>(&self, values: &[T], f: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    pub(super) fn reduce<T, R>(&self, values: &[T], f: impl Fn(&[T]) -> R + Sync) -> Vec<R>
+    where
+        T: Copy + Default + Send + Sync,
+        R: Copy + Default + Send,
+    {
         let rows = self.gather(values);
-        (0..self.count).into_par_iter().map(|row| f(&rows[row * self.len..(row + 1) * self.len])).collect()
+        let together = self.together();
+        let mut made = vec![R::default(); self.count];
+        pieces::chunks(&mut made, together, |at, made| {
+            for (i, made) in made.iter_mut().enumerate() {
+                let row = at * together + i;
+                *made = f(&rows[row * self.len..(row + 1) * self.len]);
+            }
+        });
+        made
     }
 
     /// Every row replaced by what `f` (given the row's number) makes of it, in parallel.
     pub(super) fn map<T, R>(&self, values: &[T], f: impl Fn(usize, &[T], &mut [R]) + Sync) -> Vec<R>
     where
-        T: Copy + Send + Sync,
+        T: Copy + Default + Send + Sync,
         R: Copy + Default + Send + Sync,
     {
         let rows = self.gather(values);
         let mut made = vec![R::default(); rows.len()];
         if self.len > 0 {
-            let pairs = made.par_chunks_mut(self.len).zip(rows.par_chunks(self.len)).enumerate();
-            pairs.for_each(|(row, (out, row_values))| f(row, row_values, out));
+            let together = self.together();
+            pieces::chunks(&mut made, together * self.len, |at, made| {
+                for (i, out) in made.chunks_mut(self.len).enumerate() {
+                    let row = at * together + i;
+                    f(row, &rows[row * self.len..(row + 1) * self.len], out);
+                }
+            });
         }
         self.scatter(made)
+    }
+
+    /// How many rows one thread takes at once.
+    fn together(&self) -> usize {
+        (pieces::PIECE / self.len.max(1)).max(1)
     }
 }
 

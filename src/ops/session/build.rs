@@ -131,7 +131,7 @@ impl Session {
         let leaves = Arc::new(Leaves::new(opened.store.clone(), gathered.files, documents));
         let blobs: Arc<dyn Blobs> = leaves.clone();
         Ok(Ready {
-            options: self.build_options(asked, packages, &devices, &locks)?,
+            options: self.build_options(asked, &locks)?,
             pool: self.pool(opened)?,
             graph: planned.graph,
             expander: planned.expander,

@@ -14,7 +14,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_foundation::config::{Environment, Settings};
 use kforge_project::toolchain::Nsight;
-use kforge_types::record::DeviceClass;
+use kforge_types::record;
 
 /// Variables that say which devices a process sees, and where the driver's libraries are.
 const MATTERS: [&str; 4] = ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"];
@@ -96,7 +96,7 @@ fn is_virtual(_: &Environment) -> bool {
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
     /// What they are.
-    pub classes: Vec<DeviceClass>,
+    pub present: record::Devices,
     /// What workers are told beside their tools, by name.
     pub tools: BTreeMap<String, PathBuf>,
 }
@@ -113,38 +113,25 @@ impl Devices {
 
     /// Whether there are none, and no stand-in for one.
     pub fn is_none(&self) -> bool {
-        self.classes.is_empty() && self.tools.is_empty()
+        self.present.is_empty() && self.tools.is_empty()
     }
 
     fn of(environment: &Environment, probed: Option<Probed>, settings: &Settings) -> Result<Self, String> {
         #[cfg(any(debug_assertions, feature = "virtual-device"))]
         if let Some(path) = scenario(environment) {
             use kforge_worker::virtual_device::{Scenario, TOOL};
-            let classes = Scenario::read(&path)?.devices.iter().map(|d| d.class()).collect();
-            return Ok(Devices { classes, tools: [(TOOL.to_string(), path)].into() });
+            let present = Scenario::read(&path)?.present();
+            return Ok(Devices { present, tools: [(TOOL.to_string(), path)].into() });
         }
         let Some(probed) = probed.filter(|probed| !probed.devices.is_empty()) else { return Ok(Devices::default()) };
         let path = kept(&settings.home, &probed)?;
-        let classes = probed.devices.iter().map(|d| d.class()).collect();
         let mut tools: BTreeMap<String, PathBuf> = [(device::TOOL.to_string(), path)].into();
         for tool in [Nsight::Compute, Nsight::Sanitizer] {
             // Where there is none, the step that needs it says so.
             let found = tool.find(settings.path(tool.setting()).as_deref(), environment.path());
             tools.extend(found.ok().map(|found| (tool.program().to_string(), found)));
         }
-        Ok(Devices { classes, tools })
-    }
-
-    /// How many there are of each class, by the class as text: a kernel may be observed on any of them.
-    pub fn alike(&self) -> BTreeMap<String, u32> {
-        let mut alike = BTreeMap::new();
-        self.classes.iter().for_each(|class| *alike.entry(class.to_string()).or_default() += 1);
-        alike
-    }
-
-    /// The one that runs code for an architecture, and is the product that is asked for, if any is.
-    pub fn for_arch(&self, arch: &str, product: Option<&str>) -> Option<&DeviceClass> {
-        self.classes.iter().find(|d| d.runs(arch) && product.is_none_or(|p| p == d.product))
+        Ok(Devices { present: probed.present(), tools })
     }
 }
 

@@ -9,7 +9,7 @@ use kforge_engine::{Job, Ran, RunError};
 use kforge_harness::execute::Executor;
 use kforge_harness::message::Places;
 use kforge_harness::pool::Pool;
-use kforge_pipeline::step::runners::Remote;
+use kforge_pipeline::step::Remote;
 use kforge_worker::compiled::NEEDS_NVCC;
 
 /// The workers of a build.

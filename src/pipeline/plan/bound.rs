@@ -66,7 +66,7 @@ impl Planner<'_> {
             .phase(ABLATION)
             .round(scope.round)
             .memory(memory::CONTEXT)
-            .device(&scope.target.name, self.product(scope), true)
+            .device(self.observed(scope), true)
             .unless(self.no_device(scope))
             .done();
         self.add(node)
@@ -87,7 +87,7 @@ impl Planner<'_> {
             .round(scope.round)
             .memory(needs)
             .build("", &compile, &inspect)
-            .device(&scope.target.name, self.product(scope), true)
+            .device(self.observed(scope), true)
             .unless(self.no_device(scope))
             .done();
         Ok(self.add(node))

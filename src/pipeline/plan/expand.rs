@@ -20,7 +20,7 @@ use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
 use kforge_types::record::{Form, StepKind, StepResult};
 
-/// Share of time that the lower bound of a method's saving must exceed (design, section 9, step 5).
+/// Share of time that the lower bound of a method's saving must exceed (docs/design.md, section 9.5).
 const THRESHOLD: f64 = 0.02;
 
 /// Adds what a selection makes known.

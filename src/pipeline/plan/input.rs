@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kforge_foundation::base::Digest;
 use kforge_types::model::{Kernel, Operator, Package, Signature, TuneValue, TypeChoice};
-use kforge_types::record::DeviceClass;
+use kforge_types::record::Devices;
 use kforge_types::record::spec::Tree;
 
 /// How far to go.
@@ -134,7 +134,7 @@ pub struct PlanInput<'a> {
     /// Seconds after which one run of a candidate is ended.
     pub time_limit_s: u64,
     /// The devices of this machine.
-    pub devices: Vec<DeviceClass>,
+    pub devices: Devices,
     /// The methods that are known beside what manifests say of them.
     pub methods: KnownMethods,
     /// What holds of an operator and a kernel and what does not, by the names that triggers and preconditions of methods use.

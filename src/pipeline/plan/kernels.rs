@@ -17,7 +17,7 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{Candidate, Compiler, SelectParams, Shortlist};
 
-/// Share by which a paired comparison must show a variant slower before it loses its place (design, section 4).
+/// Share by which a paired comparison must show a variant slower before it loses its place (docs/design.md, section 4.7).
 const MARGIN: f64 = 0.01;
 
 /// Who is paired with the best. Medians of separate runs differ by a few per cent between runs of the same binary, as clocks and temperatures do: five per cent holds

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::memory;
 use kforge_engine::{InputRef, Node, Rank, Resources, Source};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
-use kforge_types::record::{Form, StepKind};
+use kforge_types::record::{Form, StepKind, Uuids};
 
 /// Seconds after which a step is ended that says nothing else.
 pub const TIME_LIMIT_S: u64 = 600;
@@ -44,8 +43,8 @@ impl Make {
             inputs: BTreeMap::new(),
             after: vec![],
             resources: Resources {
-                cpus: u32::from(!kind.is_pure() && kind != StepKind::Generate),
-                memory_mib: memory::of_kind(kind),
+                cpus: u32::from(kind.lane().is_some()),
+                memory_mib: kind.descriptor().memory_mib,
                 ..Resources::default()
             },
             product: None,
@@ -165,11 +164,11 @@ impl Make {
         self
     }
 
-    /// Takes up a device, and observes that product, or whichever there is. It takes no slot of the processors: few of them are at work for a device at once, and
+    /// Takes up one of these devices, and observes that product, or whichever there is. It takes no slot of the processors: few of them are at work for a device at once, and
     /// most of their time they wait for it.
     #[must_use]
-    pub fn device(mut self, target: &str, product: Option<String>, exclusive: bool) -> Self {
-        self.0.resources.device = Some(target.into());
+    pub fn device(mut self, (uuids, product): (Uuids, Option<String>), exclusive: bool) -> Self {
+        self.0.resources.device = Some(uuids);
         self.0.resources.cpus = 0;
         self.0.resources.exclusive = exclusive;
         self.0.product = product;
@@ -213,7 +212,7 @@ mod tests {
     fn a_step_at_a_device_keeps_no_processor_from_others() {
         let make = || Make::new(StepKind::Verify, &["v"], Labels::default(), &());
         assert_eq!(make().done().resources.cpus, 1);
-        let node = make().device("h200", None, false).done();
-        assert_eq!((node.resources.cpus, node.resources.device.as_deref()), (0, Some("h200")));
+        let node = make().device((["GPU-0".into()].into(), None), false).done();
+        assert_eq!((node.resources.cpus, node.resources.device.as_deref()), (0, Some(&["GPU-0".to_string()][..])));
     }
 }

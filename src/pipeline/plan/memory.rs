@@ -11,7 +11,6 @@
 
 use kforge_numerics::reference::cost;
 use kforge_types::model::{Problem, Tensor};
-use kforge_types::record::StepKind;
 use kforge_types::record::params::{Compiler, VerifyParams};
 
 const MIB: u64 = 1 << 20;
@@ -24,16 +23,6 @@ pub const CONTEXT: u64 = 512;
 
 /// A float64.
 const F64: u64 = 8;
-
-/// Of a kind whose problem does not matter, in MiB.
-pub fn of_kind(kind: StepKind) -> u64 {
-    match kind {
-        // nvdisasm's JSON of a large binary.
-        StepKind::Inspect => 128,
-        kind if kind.is_pure() => 1,
-        _ => PROCESS,
-    }
-}
 
 /// Of compiling, in MiB. nvcc runs a front end and an assembler of its own beside the driver; g++ reads the standard library and the emulator's headers.
 pub fn compile(compiler: Compiler) -> u64 {

@@ -55,7 +55,7 @@ impl Planner<'_> {
             .memory(memory::timing(&params))
             .after(after)
             .build("", &compile, &inspect)
-            .device(&scope.target.name, self.product(scope), true)
+            .device(self.observed(scope), true)
             .unless(self.no_device(scope))
             .done();
         Ok(Some(self.add(node)))
@@ -88,7 +88,7 @@ impl Planner<'_> {
             .phase(phase)
             .round(scope.round)
             .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
-            .device(&scope.target.name, self.product(scope), true)
+            .device(self.observed(scope), true)
             .unless(self.no_device(scope));
         for (side, build) in [(":a", a), (":b", b)] {
             let (compile, inspect) = self.compile(scope, build, compiler, phase);
@@ -99,7 +99,7 @@ impl Planner<'_> {
 }
 
 /// Whether a kernel is timed on a target. A launcher of its own shares the process, the context and the clock of whoever would take its times, so that none could be
-/// believed (design, section 5).
+/// believed (docs/design.md, section 5).
 pub fn is_timed(scope: Scope<'_>) -> bool {
     scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
 }

@@ -14,11 +14,12 @@ use kforge_types::model::tensor_map::TensorMap;
 use kforge_types::model::{
     Arch, Arg, Kernel, KernelLaunch, Launch, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
 };
+use kforge_types::record::device::Resolved;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{
     CompileParams, Compiler, GenerateParams, HostLaunch, InspectParams, JudgeParams, Sanitized, Trial, VerifyParams,
 };
-use kforge_types::record::{DeviceClass, StepKind, Unknown};
+use kforge_types::record::{StepKind, Unknown, Uuids};
 
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
@@ -337,7 +338,7 @@ impl Planner<'_> {
             }
             verify = match emulated {
                 true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
-                false => verify.device(&scope.target.name, self.product(scope), false).unless(self.no_device(scope)),
+                false => verify.device(self.observed(scope), false).unless(self.no_device(scope)),
             };
             let own = self.own_functions(scope.package, &case.problem, &params.compare);
             let verify = own.read_by(verify).done();
@@ -414,28 +415,30 @@ impl Planner<'_> {
         }
     }
 
-    /// The device of this machine that runs a target's code and is the product that it names, if it names one.
-    fn device(&self, scope: Scope<'_>) -> Option<&DeviceClass> {
-        let named = |d: &DeviceClass| scope.target.device.as_ref().is_none_or(|p| *p == d.product);
-        self.input.devices.iter().find(|d| named(d) && d.runs(scope.target.arch.name()))
+    /// The devices of this machine that a target means.
+    fn devices(&self, scope: Scope<'_>) -> Option<Resolved<'_>> {
+        self.input.devices.resolve(scope.target.arch.name(), scope.target.device.as_deref())
     }
 
-    /// The product whose observations of a target count: that of the device here, else the one that the target names; none where it is the only one there is
-    /// evidence for.
-    pub(super) fn product(&self, scope: Scope<'_>) -> Option<String> {
-        self.device(scope).map(|d| &d.product).or(scope.target.device.as_ref()).cloned()
+    /// The devices on which a target can be observed here, and the product whose observations of it count: that of the devices here, else the one that the
+    /// target names; none where it is the only one there is evidence for.
+    pub(super) fn observed(&self, scope: Scope<'_>) -> (Uuids, Option<String>) {
+        match self.devices(scope) {
+            Some(Resolved { class, uuids }) => (uuids, Some(class.product.clone())),
+            None => (Uuids::default(), scope.target.device.clone()),
+        }
     }
 
     /// What is missing for anything to run on a target here; none if there is a device for it.
     pub(super) fn no_device(&self, scope: Scope<'_>) -> Option<String> {
-        if self.device(scope).is_some() {
+        if self.devices(scope).is_some() {
             return None;
         }
         let wanted = wanted(scope);
         if self.input.devices.is_empty() {
             return Some(format!("no {wanted} here"));
         }
-        let here: Vec<&str> = self.input.devices.iter().map(|d| d.product.as_str()).collect();
+        let here: Vec<&str> = self.input.devices.0.iter().map(|d| d.class.product.as_str()).collect();
         Some(format!("no {wanted} here but {}", here.join(", ")))
     }
 }

@@ -26,10 +26,7 @@ pub use kforge_engine::evidence::BINARY;
 use kforge_engine::evidence::{About, PROVENANCE, Record};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
-use kforge_types::record::peaks::PeaksObserved;
-use kforge_types::record::profile::ProfileObserved;
-use kforge_types::record::timing::{BenchObserved, PairsObserved};
-use kforge_types::record::{Provenance, Spec, StepKind, VerifyObservation};
+use kforge_types::record::{Provenance, Spec, StepKind};
 
 /// The version of this form.
 pub const FORMAT_VERSION: u32 = 1;
@@ -251,13 +248,9 @@ impl Bundle {
         }
         // A step that failed by a time-out or a crash may have seen nothing.
         let Some(observation) = bytes("observation") else { return Ok(()) };
-        let read = match kind {
-            StepKind::Verify => serde_json::from_slice::<VerifyObservation>(observation).map(drop),
-            StepKind::Bench => serde_json::from_slice::<BenchObserved>(observation).map(drop),
-            StepKind::Peaks => serde_json::from_slice::<PeaksObserved>(observation).map(drop),
-            StepKind::Pairs => serde_json::from_slice::<PairsObserved>(observation).map(drop),
-            StepKind::Profile => serde_json::from_slice::<ProfileObserved>(observation).map(drop),
-            _ => serde_json::from_slice::<Value>(observation).map(drop),
+        let read = match &kind.descriptor().observes {
+            Some(observes) => (observes.read)(observation),
+            None => serde_json::from_slice::<Value>(observation).map(drop),
         };
         read.map_err(|e| format!("its observation is not what a {kind} step sees: {e}"))
     }

@@ -259,7 +259,7 @@ fn bars(ran: &[Ran<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Vec<Bar>
                 x: scale(r.start, wall),
                 y: AXIS + LANE * *lane as f64,
                 width,
-                color: color(r.step.kind),
+                color: r.step.kind.descriptor().color,
                 critical: path.contains(&i),
                 text,
             }
@@ -289,7 +289,7 @@ fn kinds(ran: &[Ran<'_>]) -> Vec<KindRow> {
     rows.into_iter()
         .map(|(kind, count, ms)| KindRow {
             name: kind.name(),
-            color: color(kind),
+            color: kind.descriptor().color,
             count,
             total: time(ms),
             mean: time(ms / count.max(1) as u64),
@@ -325,7 +325,7 @@ fn row(r: &Ran<'_>) -> Row {
     Row {
         id: r.step.id.clone(),
         kind: r.step.kind.name(),
-        color: color(r.step.kind),
+        color: r.step.kind.descriptor().color,
         started: time(r.start),
         waited: String::new(),
         took: time(r.end - r.start),
@@ -344,29 +344,6 @@ fn time(ms: u64) -> String {
         0..1000 => format!("{ms} ms"),
         1000..100_000 => format!("{:.1} s", ms as f64 / 1000.0),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
-    }
-}
-
-/// The colour of a kind: each dark enough for white letters.
-fn color(kind: StepKind) -> &'static str {
-    match kind {
-        StepKind::Generate => "#7a8691",
-        StepKind::Compile => "#2f6fc4",
-        StepKind::Inspect => "#5a8fb0",
-        StepKind::Oracle => "#7b5cc0",
-        StepKind::Calibrate => "#a05aa8",
-        StepKind::Verify => "#2f8f5b",
-        StepKind::Judge => "#5f9440",
-        StepKind::Bench => "#c4622d",
-        StepKind::Peaks => "#a8522a",
-        StepKind::Pairs => "#b8862b",
-        StepKind::Profile => "#c04f6e",
-        StepKind::Match => "#4c8a8a",
-        StepKind::Search => "#7d6a2f",
-        StepKind::Select => "#8a6d3b",
-        StepKind::Attribute => "#96603f",
-        StepKind::Roofline => "#6b7a3a",
-        StepKind::Round => "#54606b",
     }
 }
 

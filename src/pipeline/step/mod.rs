@@ -1,5 +1,9 @@
-//! One file a kind: what a step of that kind does with its spec. Pure kinds run here, in the coordinator; the others hand their spec to a worker process.
-//! Knows specs and workers; does not know the plan, packages or caches.
+//! One file a kind: what a step of that kind does with its spec. Kinds that run in the engine's process run here; the others hand their spec to a worker process.
+//! Knows specs and workers; does not know the plan, packages or caches. Where a kind runs is in its descriptor ([`kforge_types::record::kind`]).
+
+use kforge_engine::{Job, Ran, RunError, Runner};
+use kforge_types::record::Runs;
+use kforge_types::record::kind::EngineCode;
 
 pub mod attribute;
 pub mod calibrate;
@@ -9,8 +13,41 @@ pub mod judge;
 pub mod matching;
 pub mod roofline;
 pub mod round;
-pub mod runners;
 pub mod search;
 pub mod select;
 
-pub use runners::Runners;
+/// The code of the engine's process: the one place where it is registered.
+fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Ran, RunError> {
+    match code {
+        EngineCode::Generate => generate::run,
+        EngineCode::Calibrate => calibrate::run,
+        EngineCode::Judge => judge::run,
+        EngineCode::Match => matching::run,
+        EngineCode::Search => search::run,
+        EngineCode::Select => select::run,
+        EngineCode::Attribute => attribute::run,
+        EngineCode::Roofline => roofline::run,
+        EngineCode::Round => round::run,
+    }
+}
+
+/// Runs a step outside the engine's process: the worker pool, or one day another machine.
+pub trait Remote: Send + Sync {
+    /// Runs the step and returns when it, and everything it started, has ended.
+    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError>;
+}
+
+/// All runners behind one.
+pub struct Runners<R> {
+    /// What runs the steps of workers.
+    pub workers: R,
+}
+
+impl<R: Remote> Runner for Runners<R> {
+    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+        match job.spec.kind.descriptor().runs {
+            Runs::Engine { code, .. } => registered(code)(job),
+            Runs::Worker { .. } => self.workers.execute(job),
+        }
+    }
+}

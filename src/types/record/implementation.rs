@@ -3,8 +3,8 @@
 //!
 //! # What is digested, and why
 //!
-//! The build script of each package (`build/package.rs`) digests the parts of its code that its `parts.rs` lists; a table of the program says which parts do
-//! which steps. A file of Rust counts by its tokens without comments, documentation and unit tests; any other file by its bytes. Packages count by version and
+//! The build script of each package (`build/package.rs`) digests the parts of its code that its `parts.rs` lists; the descriptor of a kind says which parts do
+//! its steps. A file of Rust counts by its tokens without comments, documentation and unit tests; any other file by its bytes. Packages count by version and
 //! checksum, with all that they need, as `Cargo.lock` has them.
 //!
 //! | left out | why |
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::kind::Runs;
 use super::{Platform, StepKind};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::encode::{FieldWriter, Hasher};
@@ -27,6 +28,15 @@ pub type Part = (&'static str, [u8; 32], u64);
 
 /// Which parts do the steps of a kind on a platform, by name.
 pub type Work = (StepKind, Platform, &'static [&'static str]);
+
+/// The parts that do each step, from the descriptors of all kinds.
+pub fn work() -> Vec<Work> {
+    let of = |kind: StepKind| match kind.descriptor().runs {
+        Runs::Engine { parts, .. } => vec![(kind, Platform::Any, parts)],
+        Runs::Worker { work, .. } => work.iter().filter_map(|w| Some((kind, w.on, w.parts?))).collect(),
+    };
+    StepKind::ALL.into_iter().flat_map(of).collect()
+}
 
 /// Separates these digests from every other use of blake3.
 const CONTEXT: &str = "kforge 2026-11 implementation v2";

@@ -1,32 +1,112 @@
-//! The kinds of step, their order and their semantic versions.
+//! The kinds of step, each with its [`Descriptor`] in a file of its own. Knows names and types; the code that does a step is registered in `pipeline/step` and in
+//! `worker/steps`, and the compiler checks there that none is missing.
+//!
+//! A new kind is a file in `kind/` and a line in each of two lists below: the kinds, and the code of the process that runs it. `docs/adding-a-step-kind.md` shows
+//! all that it takes.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A kind of step (design, section 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "documented in the table of the design and in step/, one file a kind")]
-pub enum StepKind {
+mod attribute;
+mod bench;
+mod calibrate;
+mod compile;
+pub mod descriptor;
+mod generate;
+mod inspect;
+mod judge;
+mod matching;
+mod oracle;
+mod pairs;
+mod peaks;
+mod profile;
+mod roofline;
+mod round;
+mod search;
+mod select;
+mod verify;
+
+pub use descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work};
+
+/// The kinds and their descriptors, in the order in which one may read another within a phase.
+macro_rules! kinds {
+    ($($kind:ident => $descriptor:path,)*) => {
+        /// A kind of step: see its [`Descriptor`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        #[expect(missing_docs, reason = "documented in its own file")]
+        pub enum StepKind {
+            $($kind,)*
+        }
+
+        impl StepKind {
+            /// Every kind, in the order in which one may read another within a phase.
+            pub const ALL: [StepKind; [$(StepKind::$kind),*].len()] = [$(StepKind::$kind),*];
+
+            /// All that kforge knows of the kind.
+            pub const fn descriptor(self) -> &'static Descriptor {
+                match self {
+                    $(StepKind::$kind => &$descriptor,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Generate => generate::KIND,
+    Compile => compile::KIND,
+    Inspect => inspect::KIND,
+    Oracle => oracle::KIND,
+    Calibrate => calibrate::KIND,
+    Verify => verify::KIND,
+    Bench => bench::KIND,
+    Peaks => peaks::KIND,
+    Judge => judge::KIND,
+    Match => matching::KIND,
+    Search => search::KIND,
+    Select => select::KIND,
+    Pairs => pairs::KIND,
+    Attribute => attribute::KIND,
+    Profile => profile::KIND,
+    Roofline => roofline::KIND,
+    Round => round::KIND,
+}
+
+/// Code that does a step in the engine's process. Registered in `pipeline/step`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named for the kind that it does")]
+pub enum EngineCode {
     Generate,
-    Compile,
-    Inspect,
-    Oracle,
     Calibrate,
-    Verify,
-    Bench,
-    Peaks,
     Judge,
     Match,
     Search,
     Select,
-    Pairs,
     Attribute,
-    Profile,
     Roofline,
     Round,
+}
+
+/// Code that does a step in a worker. Registered in `worker/steps`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named for the kind that it does")]
+pub enum WorkerCode {
+    Oracle,
+    EmulatedCompile,
+    EmulatedInspect,
+    EmulatedVerify,
+    Compile,
+    Inspect,
+    Verify,
+    Bench,
+    Peaks,
+    Pairs,
+    Profile,
 }
 
 /// What a step is for, by its parameter `arch`.
@@ -52,112 +132,60 @@ impl Platform {
 }
 
 impl StepKind {
-    /// Every kind, in the order in which one may read another within a phase.
-    pub const ALL: [StepKind; 17] = [
-        StepKind::Generate,
-        StepKind::Compile,
-        StepKind::Inspect,
-        StepKind::Oracle,
-        StepKind::Calibrate,
-        StepKind::Verify,
-        StepKind::Bench,
-        StepKind::Peaks,
-        StepKind::Judge,
-        StepKind::Match,
-        StepKind::Search,
-        StepKind::Select,
-        StepKind::Pairs,
-        StepKind::Attribute,
-        StepKind::Profile,
-        StepKind::Roofline,
-        StepKind::Round,
-    ];
-
-    /// The name in ids, events and specs.
-    pub fn name(self) -> &'static str {
-        match self {
-            StepKind::Generate => "generate",
-            StepKind::Compile => "compile",
-            StepKind::Inspect => "inspect",
-            StepKind::Oracle => "oracle",
-            StepKind::Calibrate => "calibrate",
-            StepKind::Verify => "verify",
-            StepKind::Bench => "bench",
-            StepKind::Peaks => "peaks",
-            StepKind::Judge => "judge",
-            StepKind::Match => "match",
-            StepKind::Search => "search",
-            StepKind::Select => "select",
-            StepKind::Pairs => "pairs",
-            StepKind::Profile => "profile",
-            StepKind::Attribute => "attribute",
-            StepKind::Roofline => "roofline",
-            StepKind::Round => "round",
-        }
+    /// As [`Descriptor::name`].
+    pub const fn name(self) -> &'static str {
+        self.descriptor().name
     }
 
-    /// The version of what a step of this kind means. What it does enters keys by content ([`super::implementation`]) and needs no raise.
-    pub fn version(self) -> u32 {
-        match self {
-            // 2: a binary for the emulator calls for what is not emulated only where its source does.
-            StepKind::Compile => 2,
-            // 2: null candidates are compared as kernels are, and judged output by output. 3: functions of the package are asked about them too; NaN is the
-            // most extreme of a row; references changed at values that are not finite.
-            StepKind::Oracle => 3,
-            // 3: what was derived is noted, and an operator of which nothing is computed is unknown.
-            StepKind::Calibrate => 3,
-            // 2: a function of the package that compares an output alone decides; NaN is the most extreme of a row.
-            StepKind::Verify => 2,
-            // 2: a derived tolerance comes with the parameters. 3: a function of the package decides alone; an error beyond the largest number always fails.
-            // 4: that threads left before a barrier is a warning.
-            StepKind::Judge => 4,
-            // 2: why a champion is provisional says whether it was timed.
-            StepKind::Select => 2,
-            _ => 1,
-        }
+    /// As [`Descriptor::version`].
+    pub const fn version(self) -> u32 {
+        self.descriptor().version
+    }
+
+    /// As [`Descriptor::verb`].
+    pub const fn verb(self) -> &'static str {
+        self.descriptor().verb
     }
 
     /// Whether steps of this kind measure a device, so that their results are observations valid for a device class.
-    pub fn observes_device(self) -> bool {
-        matches!(self, StepKind::Verify | StepKind::Bench | StepKind::Peaks | StepKind::Pairs | StepKind::Profile)
+    pub const fn observes_device(self) -> bool {
+        self.descriptor().observes.is_some()
     }
 
-    /// Whether it is a pure function of its inputs that runs in the coordinator.
-    pub fn is_pure(self) -> bool {
-        matches!(
-            self,
-            StepKind::Calibrate
-                | StepKind::Judge
-                | StepKind::Match
-                | StepKind::Search
-                | StepKind::Select
-                | StepKind::Attribute
-                | StepKind::Roofline
-                | StepKind::Round
-        )
+    /// Whether it is a pure function of its inputs that runs in the engine's process.
+    pub const fn is_pure(self) -> bool {
+        matches!(self.descriptor().runs, Runs::Engine { is_pure: true, .. })
     }
 
-    /// The status verb shown when one runs.
-    pub fn verb(self) -> &'static str {
-        match self {
-            StepKind::Generate => "Generating",
-            StepKind::Compile => "Compiling",
-            StepKind::Inspect => "Inspecting",
-            StepKind::Oracle => "Computing",
-            StepKind::Calibrate => "Calibrating",
-            StepKind::Verify => "Verifying",
-            StepKind::Bench => "Timing",
-            StepKind::Peaks => "Measuring",
-            StepKind::Judge => "Judging",
-            StepKind::Match => "Matching",
-            StepKind::Search => "Searching",
-            StepKind::Select => "Selecting",
-            StepKind::Pairs => "Pairing",
-            StepKind::Profile => "Profiling",
-            StepKind::Attribute => "Attributing",
-            StepKind::Roofline => "Bounding",
-            StepKind::Round => "Planning",
+    /// The workers that do steps of this kind; none for kinds that run in the engine's process.
+    pub const fn lane(self) -> Option<Lane> {
+        match self.descriptor().runs {
+            Runs::Engine { .. } => None,
+            Runs::Worker { lane, .. } => Some(lane),
         }
+    }
+
+    /// The code of a worker that does steps of this kind on a platform.
+    pub fn worker_code(self, on: Platform) -> Option<WorkerCode> {
+        match self.descriptor().runs {
+            Runs::Engine { .. } => None,
+            Runs::Worker { work, .. } => work.iter().find(|work| work.on == on).map(|work| work.code),
+        }
+    }
+}
+
+/// Schemas do not list the kinds: a document of a later version may name further ones.
+impl JsonSchema for StepKind {
+    fn schema_name() -> Cow<'static, str> {
+        "StepKind".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "The name of a kind of step, such as `compile` or `verify`. Later versions may add kinds.",
+            "type": "string",
+            "pattern": "^[a-z]+(-[a-z]+)*$",
+        })
     }
 }
 
@@ -172,5 +200,41 @@ impl FromStr for StepKind {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         StepKind::ALL.into_iter().find(|k| k.name() == text).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn descriptors_do_not_repeat_each_other() {
+        let all = || StepKind::ALL.into_iter();
+        let distinct = |of: fn(StepKind) -> &'static str| all().map(of).collect::<BTreeSet<_>>().len();
+        assert_eq!(distinct(StepKind::name), StepKind::ALL.len(), "names");
+        assert_eq!(distinct(StepKind::verb), StepKind::ALL.len(), "verbs");
+        assert_eq!(distinct(|kind| kind.descriptor().color), StepKind::ALL.len(), "colours");
+        // A platform that is listed twice, or code that several kinds claim, would shadow one of the two.
+        let work = all().flat_map(|kind| match kind.descriptor().runs {
+            Runs::Engine { code, .. } => vec![(format!("engine {code:?}"), format!("{kind}"))],
+            Runs::Worker { work, .. } => {
+                work.iter().map(|w| (format!("worker {:?}", w.code), format!("{kind} {:?}", w.on))).collect()
+            }
+        });
+        let work: Vec<(String, String)> = work.collect();
+        let of = |part: fn(&(String, String)) -> &String| work.iter().map(part).collect::<BTreeSet<_>>().len();
+        assert_eq!((of(|w| &w.0), of(|w| &w.1)), (work.len(), work.len()));
+    }
+
+    #[test]
+    fn the_name_of_a_kind_is_its_name_in_documents_and_fits_the_schema() {
+        let schema = serde_json::to_value(schemars::schema_for!(StepKind)).unwrap();
+        for kind in StepKind::ALL {
+            let written = serde_json::to_value(kind).unwrap();
+            assert_eq!(written, kind.name());
+            assert!(jsonschema::is_valid(&schema, &written), "{kind}");
+            assert_eq!(kind.name().parse(), Ok(kind));
+        }
     }
 }

@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod candidate;
 pub mod class;
+pub mod device;
 pub mod event;
 #[cfg(test)]
 mod golden;
@@ -25,9 +26,10 @@ pub mod timing;
 pub mod verdict;
 
 pub use class::{DeviceClass, Provenance};
+pub use device::{Device, Devices, Uuids};
 pub use implementation::Implementations;
 pub use inspection::{FunctionFacts, Inspection};
-pub use kind::{Platform, StepKind};
+pub use kind::{Lane, Platform, Runs, StepKind, Validity};
 pub use observation::{
     Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
 };

@@ -30,7 +30,7 @@ struct Binary {
 const UNLIKE: &str = "#pragma unlike";
 
 /// Does a compile step.
-pub(super) fn compile(task: &Task) -> Response {
+pub(crate) fn compile(task: &Task) -> Response {
     let run = || {
         let p: CompileParams = task.params()?;
         let root = task.required("tree:source")?;
@@ -72,7 +72,7 @@ fn read(root: &Path, folder: &Path, code: &mut BTreeMap<String, String>) -> std:
 }
 
 /// Does an inspect step.
-pub(super) fn inspect(task: &Task) -> Response {
+pub(crate) fn inspect(task: &Task) -> Response {
     let run = || {
         let params: InspectParams = task.params()?;
         let binary: Binary = task.document("binary")?;

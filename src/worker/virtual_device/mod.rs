@@ -15,29 +15,8 @@ mod steps;
 
 pub use scenario::{Device, Fault, Rule, Scenario};
 
-use compiler::{compile, inspect};
-use steps::{bench, pairs, peaks, profile, verify};
-
-use crate::serve::dispatch::Handler;
-use kforge_harness::task::Task;
-use kforge_types::record::{Platform, StepKind};
-
-/// What does a task for a device if a scenario stands in for one.
-pub fn handler(task: &Task) -> Option<Handler> {
-    if task.tool(TOOL).is_err() || Platform::of(&task.spec.params) != Platform::Device {
-        return None;
-    }
-    match task.spec.kind {
-        StepKind::Compile => Some(compile),
-        StepKind::Inspect => Some(inspect),
-        StepKind::Verify => Some(verify),
-        StepKind::Bench => Some(bench),
-        StepKind::Peaks => Some(peaks),
-        StepKind::Pairs => Some(pairs),
-        StepKind::Profile => Some(profile),
-        _ => None,
-    }
-}
+pub(crate) use compiler::{compile, inspect};
+pub(crate) use steps::{bench, pairs, peaks, profile, verify};
 
 /// The name under which a worker is told where the scenario lies.
 pub const TOOL: &str = "virtual-device";

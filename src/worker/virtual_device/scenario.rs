@@ -10,9 +10,9 @@ use serde::Deserialize;
 
 use kforge_types::model::bound::Launch;
 use kforge_types::model::grid;
-use kforge_types::record::DeviceClass;
 use kforge_types::record::peaks::PeaksObserved;
 use kforge_types::record::profile::Peaks;
+use kforge_types::record::{self, DeviceClass};
 
 /// A scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -126,6 +126,15 @@ pub(super) struct Behaviour {
 }
 
 impl Scenario {
+    /// Its devices, each under a UUID made of its place in the list.
+    pub fn present(&self) -> record::Devices {
+        let of = |(at, device): (usize, &Device)| record::Device {
+            uuid: format!("GPU-virtual-{at}"),
+            class: device.class(),
+        };
+        record::Devices(self.devices.iter().enumerate().map(of).collect())
+    }
+
     /// Reads a scenario.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::TOOL;
 use super::clock::Clock;
-use super::scenario::{Behaviour, Device, Fault, Scenario};
+use super::scenario::{Behaviour, Fault, Scenario};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::compare::Comparison;
@@ -36,8 +36,10 @@ impl At {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
         let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e))?;
-        let asked = |d: &&Device| task.product.as_ref().is_none_or(|p| *p == d.product);
-        let device = scenario.devices.iter().find(asked);
+        // A step that is run by hand has no device of its own.
+        let present = scenario.present();
+        let at = task.device.as_ref().map_or(Some(0), |uuid| present.0.iter().position(|d| d.uuid == *uuid));
+        let device = at.and_then(|at| scenario.devices.get(at));
         let device = device.ok_or_else(|| none("the scenario has no such device"))?;
         let provenance = Provenance {
             device: device.class(),
@@ -97,7 +99,7 @@ impl At {
 }
 
 /// Does a verify step.
-pub(super) fn verify(task: &Task) -> Response {
+pub(crate) fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let at = At::new(task, params.protocol)?;
@@ -147,7 +149,7 @@ fn output(tensor: &Tensor, error: f64) -> OutputObserved {
 }
 
 /// Does a bench step.
-pub(super) fn bench(task: &Task) -> Response {
+pub(crate) fn bench(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let mut at = At::new(task, params.protocol)?;
@@ -184,7 +186,7 @@ pub(super) fn bench(task: &Task) -> Response {
 }
 
 /// Does a peaks step.
-pub(super) fn peaks(task: &Task) -> Response {
+pub(crate) fn peaks(task: &Task) -> Response {
     let run = || {
         let params: PeaksParams = task.params()?;
         let at = At::new(task, params.protocol)?;
@@ -195,7 +197,7 @@ pub(super) fn peaks(task: &Task) -> Response {
 }
 
 /// Does a pairs step.
-pub(super) fn pairs(task: &Task) -> Response {
+pub(crate) fn pairs(task: &Task) -> Response {
     let run = || {
         let params: PairsParams = task.params()?;
         let mut at = At::new(task, params.protocol)?;
@@ -220,7 +222,7 @@ pub(super) fn pairs(task: &Task) -> Response {
 }
 
 /// Does a profile step.
-pub(super) fn profile(task: &Task) -> Response {
+pub(crate) fn profile(task: &Task) -> Response {
     let run = || {
         let params: ProfileParams = task.params()?;
         let at = At::new(task, params.protocol)?;

@@ -39,7 +39,10 @@ struct Told {
 
 /// The whole life of the process: a line of JSON a case. Fails where any bit differs, or a product was not made.
 pub fn check_main() -> ExitCode {
-    let products = Products::of(probe(Path::new("/proc/self/exe"), &[], &AtomicBool::new(false)), None);
+    let Some(products) = Products::of(probe(Path::new("/proc/self/exe"), &[], &AtomicBool::new(false)), |_| None) else {
+        let _ = writeln!(io::stderr(), "error: there is no device");
+        return ExitCode::FAILURE;
+    };
     let all = CASES.iter().map(|case| told(&products, *case));
     let said = |told: Told| {
         let text = serde_json::to_string(&told).unwrap_or_default();

@@ -50,6 +50,7 @@ enum Ask {
 #[derive(Debug)]
 pub(super) struct Products {
     probed: Probed,
+    facts: DeviceFacts,
     lock: Option<std::path::PathBuf>,
     state: Mutex<State>,
 }
@@ -79,12 +80,13 @@ impl Products {
     /// On the first of the devices that the task was told of; none where there is none.
     fn new(task: &Task) -> Option<Self> {
         let probed = probed(task).ok()?;
-        let lock = lock_file(task, probed.devices.first()?);
-        Some(Self::of(probed, lock))
+        Self::of(probed, |facts| lock_file(task, facts))
     }
 
-    fn of(probed: Probed, lock: Option<std::path::PathBuf>) -> Self {
-        Products { probed, lock, state: Mutex::new(State::Untried) }
+    fn of(probed: Probed, lock: impl FnOnce(&DeviceFacts) -> Option<std::path::PathBuf>) -> Option<Self> {
+        let facts = probed.devices.first()?.clone();
+        let lock = lock(&facts);
+        Some(Products { probed, facts, lock, state: Mutex::new(State::Untried) })
     }
 
     fn make(&self, product: &Product<'_>, c: &mut [f64]) -> Result<(), String> {
@@ -117,7 +119,6 @@ impl Products {
     }
 
     fn open(&self) -> Result<Box<Open>, String> {
-        let facts: &DeviceFacts = self.probed.devices.first().ok_or("there is no device")?;
         let system = |e: std::io::Error| format!("the device's process cannot be started: {e}");
         let exchange = Exchange::new().map_err(system)?;
         let start = Start {
@@ -127,8 +128,8 @@ impl Products {
         };
         let start = serde_json::to_string(&start).map_err(|e| e.to_string())?;
         let command = Command::own().inherit(exchange.descriptor()).args(["worker", "--product-runner", &start]);
-        let talker = Talker::start(&at_device(command, &self.probed, facts)).map_err(system)?;
-        let open = Open { talker, exchange, product: facts.product.clone() };
+        let talker = Talker::start(&at_device(command, &self.probed, &self.facts)).map_err(system)?;
+        let open = Open { talker, exchange, product: self.facts.product.clone() };
         Ok(Box::new(open.line("")?.0))
     }
 }

@@ -1,13 +1,12 @@
 //! attention: scaled dot products, softmax, weighted sum; causal, grouped heads, keys and values in pages.
 
-use rayon::prelude::*;
-
 use super::softmax::peak_and_sum;
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
 use crate::reference::check::Check;
 use crate::reference::gemm::{Matrix, multiply};
 use crate::reference::values::Values;
+use kforge_foundation::base::pieces;
 use kforge_types::model::Init;
 
 /// `o = softmax(scale * q @ k^T) @ v`.
@@ -186,19 +185,16 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     if let Some(table) = table {
         check_pages(call, &dims, table, &lengths)?;
     }
-    let heads: Vec<Head> = (0..dims.b * dims.h)
-        .into_par_iter()
-        .map(|bh| {
-            let (b, h) = (bh / dims.h, bh % dims.h);
-            let gather = |values: &[f64], width: usize| -> Vec<f64> {
-                let head = h / (dims.h / dims.hkv);
-                (0..lengths[b]).flat_map(|j| &values[dims.key(b, head, j, width, table)..][..width]).copied().collect()
-            };
-            let queries: Vec<f64> =
-                (0..dims.m).flat_map(|i| &q[dims.query(b, h, i, dims.d)..][..dims.d]).map(|x| x * factor).collect();
-            head(&dims, &queries, &gather(&k, dims.d), &gather(&v, dims.dv), lengths[b], scale)
-        })
-        .collect();
+    let heads: Vec<Head> = pieces::items(dims.b * dims.h, |bh| {
+        let (b, h) = (bh / dims.h, bh % dims.h);
+        let gather = |values: &[f64], width: usize| -> Vec<f64> {
+            let head = h / (dims.h / dims.hkv);
+            (0..lengths[b]).flat_map(|j| &values[dims.key(b, head, j, width, table)..][..width]).copied().collect()
+        };
+        let queries: Vec<f64> =
+            (0..dims.m).flat_map(|i| &q[dims.query(b, h, i, dims.d)..][..dims.d]).map(|x| x * factor).collect();
+        head(&dims, &queries, &gather(&k, dims.d), &gather(&v, dims.dv), lengths[b], scale)
+    });
     let place = |of: fn(&Head) -> &[f64]| {
         let mut whole = vec![0.0; dims.b * dims.h * dims.m * dims.dv];
         for (bh, head) in heads.iter().enumerate() {

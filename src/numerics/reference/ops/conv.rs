@@ -1,7 +1,5 @@
 //! conv2d and max_pool2d over images [n, c, h, w].
 
-use rayon::prelude::*;
-
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{
     Builtin, Kind, Produced, Setting, SettingKind, Use, Work, no_hint, optional, read, setting, written,
@@ -10,6 +8,7 @@ use crate::reference::check::Check;
 use crate::reference::expr::{ACTIVATIONS, activation};
 use crate::reference::gemm::{Matrix, multiply};
 use crate::reference::values::Values;
+use kforge_foundation::base::pieces;
 
 const PADDING: Setting =
     setting("padding", SettingKind::Integers, "rows and columns added on each side; 0 unless given");
@@ -174,7 +173,7 @@ fn correlate(bound: &Bound<'_>, x: &[f64], w: &[f64]) -> Result<Vec<f64>, String
     let (image, places) = (xs[2] * xs[3], windows.out[0] * windows.out[1]);
     let k = per_group * area;
     let mut y = vec![0.0; xs[0] * ws[0] * places];
-    y.par_chunks_mut(filters * places).enumerate().for_each(|(part, y)| {
+    pieces::chunks(&mut y, filters * places, |part, y| {
         let (n, group) = (part / groups, part % groups);
         let mut columns = vec![0.0; k * places];
         for c in 0..per_group {
@@ -218,23 +217,23 @@ fn run_pool(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     let windows = Windows::new(bound, [shape[2], shape[3]], kernel, kernel)?;
     let x = call.float("x")?;
     let image = shape[2] * shape[3];
-    let pooled: Vec<(f64, i64)> = x
-        .par_chunks(image)
-        .flat_map_iter(|channel| {
-            (0..windows.out[0] * windows.out[1]).map(move |pq| {
-                let window = [pq / windows.out[1], pq % windows.out[1]];
-                let mut best = (f64::NEG_INFINITY, -1);
-                for rs in 0..windows.window[0] * windows.window[1] {
-                    let Some(at) = windows.place(window, [rs / kernel[1], rs % kernel[1]]) else { continue };
-                    let value = channel[at];
-                    if best.1 < 0 || value > best.0 || (value.is_nan() && !best.0.is_nan()) {
-                        best = (value, at as i64);
-                    }
+    let places = windows.out[0] * windows.out[1];
+    let mut pooled = vec![(0.0, 0); shape[0] * shape[1] * places];
+    pieces::chunks(&mut pooled, places, |at, pooled| {
+        let channel = &x[at * image..][..image];
+        for (pq, pooled) in pooled.iter_mut().enumerate() {
+            let window = [pq / windows.out[1], pq % windows.out[1]];
+            let mut best = (f64::NEG_INFINITY, -1);
+            for rs in 0..windows.window[0] * windows.window[1] {
+                let Some(at) = windows.place(window, [rs / kernel[1], rs % kernel[1]]) else { continue };
+                let value = channel[at];
+                if best.1 < 0 || value > best.0 || (value.is_nan() && !best.0.is_nan()) {
+                    best = (value, at as i64);
                 }
-                best
-            })
-        })
-        .collect();
+            }
+            *pooled = best;
+        }
+    });
     let y: Vec<f64> = pooled.iter().map(|p| p.0).collect();
     let scales = scale.then(|| y.iter().map(|y| y.abs()).collect());
     let mut produced = Produced::one("y", Values::Float(y), scales);

@@ -1,12 +1,11 @@
 //! dropout with a given mask, or with one that a counter gives.
 
-use rayon::prelude::*;
-
 use crate::reference::bind::Call;
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
 use crate::reference::check::Check;
 use crate::reference::philox::{philox, words};
 use crate::reference::values::Values;
+use kforge_foundation::base::pieces;
 use kforge_types::model::Init;
 
 /// `y = x / (1 - p)` where kept, else 0.
@@ -72,7 +71,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
                 let r = philox([a, b, low, high], key)[i % 4];
                 i64::from(f64::from(r) / 4_294_967_296.0 >= p)
             };
-            (0..x.len()).into_par_iter().map(keep).collect()
+            pieces::values(x.len(), keep)
         }
     };
     let y: Vec<f64> = x.iter().zip(&kept).map(|(x, k)| if *k == 1 { x / (1.0 - p) } else { 0.0 }).collect();

@@ -2,8 +2,6 @@
 
 use std::borrow::Cow;
 
-use rayon::prelude::*;
-
 use super::matmul::broadcast_places;
 use crate::reference::bind::{Bound, Call, floats, input};
 use crate::reference::builtin::{Builtin, Produced, Work, no_hint};
@@ -12,6 +10,7 @@ use crate::reference::expr;
 use crate::reference::float::round_to;
 use crate::reference::registry::nearest;
 use crate::reference::values::{Values, logical_len, logical_shape};
+use kforge_foundation::base::pieces;
 use kforge_types::model::{DType, Role};
 
 /// An attribute for each written tensor: `{ builtin = "elementwise", y = "gelu(x + b)" }`.
@@ -153,7 +152,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
             let operands: Option<Vec<_>> = names.iter().map(|n| exact_operand(call, n, &shape)).collect();
             if let Some(operands) = operands {
                 let at = |i: usize| expr::exact(&expr, &|n| operands[n].at(i)) as i64;
-                produced.put(name, Values::Int((0..len).into_par_iter().map(at).collect()), None);
+                produced.put(name, Values::Int(pieces::values(len, at)), None);
                 continue;
             }
         }
@@ -178,7 +177,7 @@ impl Lookup<'_> {
 }
 
 fn per_element(operands: &[Operand<'_, f64>], len: usize, f: impl Fn(Lookup<'_>) -> f64 + Sync) -> Vec<f64> {
-    (0..len).into_par_iter().map(|element| f(Lookup { operands, element })).collect()
+    pieces::values(len, |element| f(Lookup { operands, element }))
 }
 
 fn operand<'a>(call: &Call<'a>, name: &str, shape: &[usize]) -> Result<Operand<'a, f64>, String> {

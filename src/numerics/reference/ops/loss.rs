@@ -1,7 +1,5 @@
 //! cross_entropy of logits and class labels.
 
-use rayon::prelude::*;
-
 use super::softmax::log_sum_exp;
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
@@ -84,10 +82,9 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
         }
     }
     let gathered = rows.gather(&x);
-    let lse: Vec<f64> = gathered.par_chunks(rows.len).map(log_sum_exp).collect();
+    let lse: Vec<f64> = rows.reduce(&x, log_sum_exp);
     // Of logits whose largest is infinite the loss is NaN, as PyTorch's is.
-    let peaks: Vec<f64> =
-        gathered.par_chunks(rows.len).map(|row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max)).collect();
+    let peaks: Vec<f64> = rows.reduce(&x, |row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max));
     let counts = |row: usize| ignore != Some(labels[row]);
     let loss = |row: usize, of: fn(f64, f64) -> f64| match counts(row) {
         true if peaks[row].is_infinite() => f64::NAN,

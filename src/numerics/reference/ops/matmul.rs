@@ -1,7 +1,5 @@
 //! matmul: batched matrix products with transposes, scaling, bias and activation.
 
-use rayon::prelude::*;
-
 use super::elementwise::Places;
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{
@@ -11,6 +9,7 @@ use crate::reference::check::Check;
 use crate::reference::expr::{ACTIVATIONS, activation};
 use crate::reference::gemm::{Elsewhere, Matrix, Product, is_large, multiply_anywhere};
 use crate::reference::values::Values;
+use kforge_foundation::base::pieces::{self, PIECE};
 
 /// `c = activation(alpha * a @ b + beta * c + bias)`.
 pub(in crate::reference) static MATMUL: Builtin = Builtin {
@@ -157,7 +156,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
     let apply = activation(&activation_name);
     let finish = |mut c: Vec<f64>, absolute: bool| {
         let magnitude = |x: f64| if absolute { x.abs() } else { x };
-        c.par_iter_mut().enumerate().for_each(|(i, c)| {
+        let each = |i: usize, c: &mut f64| {
             *c *= magnitude(alpha);
             if let Some(old) = &old {
                 *c += magnitude(beta) * magnitude(old[i]);
@@ -168,7 +167,8 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, String> {
             if !absolute {
                 *c = apply(*c);
             }
-        });
+        };
+        pieces::chunks(&mut c, PIECE, |at, c| c.iter_mut().enumerate().for_each(|(i, c)| each(at * PIECE + i, c)));
         c
     };
     let c = finish(product(&dims, &a, &b, call.elsewhere), false);

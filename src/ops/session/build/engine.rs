@@ -1,26 +1,20 @@
 //! What the engine is told of a build: how many steps at once, on what, done by which program.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::devices::Devices;
 use super::super::open::{Opened, Session, Worker};
-use super::{Asked, Packages};
+use super::Asked;
 use crate::Error;
 use kforge_engine::lock::Lock;
 use kforge_engine::services::Chosen;
 use kforge_engine::{BuildOptions, Capacity};
 use kforge_foundation::process::Command;
 use kforge_harness::pool::{FOR_A_DEVICE, Pool};
-use kforge_pipeline::plan::Selection;
-use kforge_types::model;
 
 impl Session {
     pub(super) fn build_options(
         &self,
         asked: &Asked,
-        packages: &Packages,
-        devices: &Devices,
         locks: &[Lock],
     ) -> Result<BuildOptions, Error> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -36,8 +30,6 @@ impl Session {
             capacity: Capacity {
                 cpus: jobs as u32,
                 memory_mib: super::super::memory::capacity_mib(&self.settings),
-                devices: behind(asked, packages, devices),
-                alike: devices.alike(),
                 shared: FOR_A_DEVICE,
                 // Where locks hold nothing the steps of this build take turns all the same.
                 takes_turns: locks.iter().all(Lock::is_held),
@@ -57,15 +49,4 @@ impl Session {
         }
         Ok(Pool::new(Command::new(self.worker.program()).arg("worker")).within(opened.home.steps()))
     }
-}
-
-/// The device class behind each selected target. Targets that mean one device take turns at it.
-fn behind(asked: &Asked, packages: &Packages, devices: &Devices) -> BTreeMap<String, String> {
-    let selected = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
-    let targets = packages.all().flat_map(|p| p.targets.values()).filter(selected);
-    let class = |t: &model::Target| {
-        let device = devices.for_arch(t.arch.name(), t.device.as_deref())?;
-        Some((t.name.clone(), device.to_string()))
-    };
-    targets.filter_map(class).collect()
 }

@@ -40,7 +40,7 @@ impl Session {
             emulator_limit: self.settings.number("emulator.max-work") as f64,
             oracle_limit: self.settings.number("oracle.max-work") as f64,
             time_limit_s: self.settings.number("build.time-limit"),
-            devices: devices.classes.clone(),
+            devices: devices.present.clone(),
             methods: kforge_pipeline::optimize::methods::signatures(),
             facts: |operator, choice, kernel| Facts::of(operator, choice, kernel, None).named(),
         });

@@ -8,14 +8,14 @@ use super::super::workers::Workers;
 use super::Ready;
 use crate::event::Event;
 use kforge_engine::action::asks_device;
-use kforge_engine::evidence::{self, Brought, EvidenceCache, Index, Validity};
+use kforge_engine::evidence::{self, Brought, EvidenceCache, Index};
 use kforge_engine::journal::JournalCache;
-use kforge_engine::{Blobs, BuildOutcome, Cache, Runner, Services};
+use kforge_engine::{Blobs, BuildOutcome, Cache, Services};
 use kforge_foundation::base::Diagnostic;
+use kforge_pipeline::step::Remote;
 use kforge_pipeline::step::Runners;
-use kforge_pipeline::step::runners::Remote;
+use kforge_types::record::Spec;
 use kforge_types::record::event::CacheOrigin;
-use kforge_types::record::{Spec, StepKind};
 
 impl Ready<'_> {
     /// Calls `with` with everything the engine is given.
@@ -44,14 +44,13 @@ impl Ready<'_> {
         with: impl FnOnce(&Services<'_>) -> R,
     ) -> R {
         let runners = Runners { workers };
-        let runner: &dyn Runner = &runners;
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
         let evidence = self.evidence(opened);
         let brought = Brought::new(evidence.index().clone());
         let caches: Vec<&dyn Cache> = vec![&brought, &from_journal, &self.actions, &evidence];
         let services = Services {
-            runners: StepKind::ALL.into_iter().map(|k| (k, runner)).collect(),
+            runner: &runners,
             caches,
             blobs: &*self.leaves,
             memory: &self.memory,
@@ -71,13 +70,13 @@ impl Ready<'_> {
 
     /// What answers questions to devices: the home's index, with the bundles in the repository beside it.
     pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
-        let devices = self.devices.clone();
+        let devices = self.devices.present.clone();
         let wanted = move |spec: &Spec, product: Option<&str>| {
             let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
             Some(evidence::Wanted {
-                here: devices.for_arch(asks??, product).cloned(),
+                here: devices.resolve(asks??, product).map(|resolved| resolved.class.clone()),
                 device: product.map(str::to_string),
-                validity: Validity::of(spec.kind),
+                validity: spec.kind.descriptor().observes.as_ref()?.validity,
             })
         };
         let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone(), self.about.clone());

@@ -1,4 +1,4 @@
-//! Methods to variants of the space that a kernel declares (design, section 9, step 4): what the agent `rules` answers with. Knows tunables and what turning methods
+//! Methods to variants of the space that a kernel declares (docs/design.md, section 9.4): what the agent `rules` answers with. Knows tunables and what turning methods
 //! off means; writes no code. Deterministic.
 //!
 //! A method that a kernel declares is on in a variant that turning it off would change. Wanted are variants with every chosen method on: first the one nearest to

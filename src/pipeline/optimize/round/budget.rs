@@ -1,4 +1,4 @@
-//! Slots for methods by axis (design, section 9, step 2). Knows gaps; does not know methods.
+//! Slots for methods by axis (docs/design.md, section 9.2). Knows gaps; does not know methods.
 //!
 //! Three slots. A gap under 0.10 counts as zero. Shares are proportional to the squares of the gaps, handed out by the largest remainder, at most two an axis. A slot
 //! that no axis earned goes to the largest gap left: to an axis without a slot first. Ties go to memory, then latency, then compute. A gap that is not known says

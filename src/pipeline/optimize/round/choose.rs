@@ -1,4 +1,4 @@
-//! Which methods take the slots (design, section 9, step 3). Knows the registry, what is known of the kernel, and what became of methods; does not know how they are written.
+//! Which methods take the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and what became of methods; does not know how they are written.
 //!
 //! # Who may be chosen, in this order of questions
 //!

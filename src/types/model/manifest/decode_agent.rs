@@ -10,7 +10,7 @@ use super::read::{Reader, integer, sub};
 use crate::model::Text;
 use crate::model::agent::{Agent, Budget, Prices, RULES, Reach, Rounds, Scope};
 
-/// Rounds, branches and repairs where the manifest states none (design, section 9).
+/// Rounds, branches and repairs where the manifest states none (docs/design.md, section 9).
 const ROUNDS: u32 = 3;
 const BRANCHES: u32 = 4;
 const REPAIRS: u32 = 3;

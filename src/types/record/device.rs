@@ -1,0 +1,87 @@
+//! The devices of a machine, and which of them a target means. [`Devices::resolve`] is the one place where an architecture and a product become devices; from
+//! there on their UUIDs travel: in nodes, jobs and requests to workers.
+
+use std::sync::Arc;
+
+use super::DeviceClass;
+
+/// A device of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Device {
+    /// Its UUID, as `CUDA_VISIBLE_DEVICES` takes it: `GPU-…` or `MIG-…`.
+    pub uuid: String,
+    /// What its measurements are valid for.
+    pub class: DeviceClass,
+}
+
+/// The devices of this machine, in the order of the driver.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Devices(pub Vec<Device>);
+
+/// UUIDs of devices of one class, in the order of the driver: a step may run on any of them.
+pub type Uuids = Arc<[String]>;
+
+/// The devices that a target means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved<'a> {
+    /// Their class.
+    pub class: &'a DeviceClass,
+    /// One or more of them.
+    pub uuids: Uuids,
+}
+
+impl Devices {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The devices that run code for an architecture and are of the product, if one is named: the first such device and all others of its class. None where no
+    /// device fits.
+    pub fn resolve(&self, arch: &str, product: Option<&str>) -> Option<Resolved<'_>> {
+        let fits = |device: &&Device| device.class.runs(arch) && product.is_none_or(|p| p == device.class.product);
+        let class = &self.0.iter().find(fits)?.class;
+        let alike = self.0.iter().filter(|device| device.class == *class);
+        Some(Resolved { class, uuids: alike.map(|device| device.uuid.clone()).collect() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn devices() -> Devices {
+        let class = |product: &str, arch: &str| DeviceClass {
+            product: product.into(),
+            arch: arch.into(),
+            driver_major: 580,
+            mig: None,
+        };
+        let device = |uuid: &str, class| Device { uuid: uuid.into(), class };
+        let h200 = || class("NVIDIA H200", "sm_90");
+        Devices(vec![
+            device("GPU-0", h200()),
+            device("GPU-1", class("NVIDIA A100", "sm_80")),
+            device("GPU-2", h200()),
+            device("MIG-3", DeviceClass { mig: Some("1g.18gb".into()), ..h200() }),
+        ])
+    }
+
+    #[test]
+    fn the_devices_run_the_code_and_are_the_product_that_is_named() {
+        let devices = devices();
+        let of = |arch: &str, product| devices.resolve(arch, product).map(|r| r.class.product.as_str());
+        assert_eq!(of("sm_90a", None), Some("NVIDIA H200"));
+        assert_eq!(of("sm_80", None), Some("NVIDIA A100"));
+        assert_eq!(of("sm_80", Some("NVIDIA H200")), None);
+        assert_eq!(of("sm_100", None), None);
+    }
+
+    #[test]
+    fn all_devices_of_the_class_are_meant_and_none_of_another() {
+        let devices = devices();
+        let of = |arch: &str| devices.resolve(arch, None).unwrap().uuids.to_vec();
+        assert_eq!(of("sm_90a"), ["GPU-0", "GPU-2"]);
+        assert_eq!(of("sm_80"), ["GPU-1"]);
+    }
+}

@@ -1,0 +1,34 @@
+//! `calibrate`: whether a tolerance tells correct outputs from null candidates, and the tolerance derived where none is given.
+
+use super::EngineCode;
+use super::descriptor::{Descriptor, Runs, rewritten};
+use crate::record::params::CalibrateParams;
+
+pub(super) const KIND: Descriptor = Descriptor {
+    name: "calibrate",
+    // 3: what was derived is noted, and an operator that computes nothing is unknown.
+    version: 3,
+    verb: "Calibrating",
+    color: "#a05aa8",
+    usual_ms: 1,
+    memory_mib: 1,
+    runs: Runs::Engine {
+        code: EngineCode::Calibrate,
+        is_pure: true,
+        parts: &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/comparison",
+            "numerics/tolerance",
+            "numerics/calibration",
+            "pipeline/documents",
+            "pipeline/judge",
+            "pipeline/calibrate",
+        ],
+    },
+    observes: None,
+    parameters: rewritten::<CalibrateParams>,
+    #[cfg(test)]
+    golden: include_str!("../golden/calibrate.json"),
+};

@@ -1,0 +1,54 @@
+//! `compile`: a source to a binary, for a device or for the emulator.
+
+use super::descriptor::{Descriptor, Lane, Runs, Work, rewritten};
+use super::{Platform, WorkerCode};
+use crate::record::params::CompileParams;
+
+pub(super) const KIND: Descriptor = Descriptor {
+    name: "compile",
+    // 2: a binary for the emulator calls what is not emulated only where its source does.
+    version: 2,
+    verb: "Compiling",
+    color: "#2f6fc4",
+    usual_ms: 1500,
+    memory_mib: 32,
+    runs: Runs::Worker {
+        lane: Lane::Compiler,
+        work: &[
+            Work {
+                on: Platform::Cpu,
+                code: WorkerCode::EmulatedCompile,
+                parts: Some(&[
+                    "foundation/documents",
+                    "types/documents",
+                    "project/c++",
+                    "project/includes",
+                    "harness/tasks",
+                    "harness/confinement",
+                    "harness/system",
+                    "emulator/compiler",
+                    "worker/emulated",
+                ]),
+            },
+            Work {
+                on: Platform::Device,
+                code: WorkerCode::Compile,
+                parts: Some(&[
+                    "foundation/documents",
+                    "types/documents",
+                    "types/problems",
+                    "types/limits",
+                    "project/c++",
+                    "harness/tasks",
+                    "harness/confinement",
+                    "cuda/compilers",
+                    "worker/compiled",
+                ]),
+            },
+        ],
+    },
+    observes: None,
+    parameters: rewritten::<CompileParams>,
+    #[cfg(test)]
+    golden: include_str!("../golden/compile.json"),
+};

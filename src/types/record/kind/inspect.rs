@@ -1,0 +1,54 @@
+//! `inspect`: what a binary holds: registers, spills, shared memory, opcodes.
+
+use super::descriptor::{Descriptor, Lane, Runs, Work, rewritten};
+use super::{Platform, WorkerCode};
+use crate::record::params::InspectParams;
+
+pub(super) const KIND: Descriptor = Descriptor {
+    name: "inspect",
+    version: 1,
+    verb: "Inspecting",
+    color: "#5a8fb0",
+    usual_ms: 100,
+    // nvdisasm's JSON of a large binary.
+    memory_mib: 128,
+    runs: Runs::Worker {
+        lane: Lane::Compiler,
+        work: &[
+            Work {
+                on: Platform::Cpu,
+                code: WorkerCode::EmulatedInspect,
+                parts: Some(&[
+                    "foundation/documents",
+                    "types/documents",
+                    "project/c++",
+                    "project/includes",
+                    "harness/tasks",
+                    "harness/confinement",
+                    "harness/system",
+                    "emulator/compiler",
+                    "worker/emulated",
+                ]),
+            },
+            Work {
+                on: Platform::Device,
+                code: WorkerCode::Inspect,
+                parts: Some(&[
+                    "foundation/documents",
+                    "types/documents",
+                    "types/problems",
+                    "types/limits",
+                    "project/c++",
+                    "harness/tasks",
+                    "harness/confinement",
+                    "cuda/compilers",
+                    "worker/compiled",
+                ]),
+            },
+        ],
+    },
+    observes: None,
+    parameters: rewritten::<InspectParams>,
+    #[cfg(test)]
+    golden: include_str!("../golden/inspect.json"),
+};

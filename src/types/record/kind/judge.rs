@@ -1,0 +1,33 @@
+//! `judge`: the verdict on what a verification saw, by the tolerance.
+
+use super::EngineCode;
+use super::descriptor::{Descriptor, Runs, rewritten};
+use crate::record::params::JudgeParams;
+
+pub(super) const KIND: Descriptor = Descriptor {
+    name: "judge",
+    // 2: a derived tolerance comes with the parameters. 3: a function of the package decides alone; an error beyond the largest number always fails.
+    // 4: threads that left before a barrier are a warning.
+    version: 4,
+    verb: "Judging",
+    color: "#5f9440",
+    usual_ms: 1,
+    memory_mib: 1,
+    runs: Runs::Engine {
+        code: EngineCode::Judge,
+        is_pure: true,
+        parts: &[
+            "foundation/documents",
+            "types/documents",
+            "types/problems",
+            "numerics/comparison",
+            "numerics/tolerance",
+            "pipeline/documents",
+            "pipeline/judge",
+        ],
+    },
+    observes: None,
+    parameters: rewritten::<JudgeParams>,
+    #[cfg(test)]
+    golden: include_str!("../golden/judge.json"),
+};

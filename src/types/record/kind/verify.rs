@@ -1,0 +1,50 @@
+//! `verify`: a binary runs on inputs of every trial, and its outputs are compared with the expected ones.
+
+use super::descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work, readable, rewritten};
+use super::{Platform, WorkerCode};
+use crate::record::observation::VerifyObservation;
+use crate::record::params::VerifyParams;
+
+pub(super) const KIND: Descriptor = Descriptor {
+    name: "verify",
+    // 2: a function of the package that compares an output alone decides; NaN is the most extreme of a row.
+    version: 2,
+    verb: "Verifying",
+    color: "#2f8f5b",
+    usual_ms: 800,
+    memory_mib: 32,
+    runs: Runs::Worker {
+        lane: Lane::Candidate,
+        work: &[
+            Work {
+                on: Platform::Cpu,
+                code: WorkerCode::EmulatedVerify,
+                parts: Some(&[
+                    "foundation/documents",
+                    "types/documents",
+                    "types/problems",
+                    "types/expressions",
+                    "numerics/references",
+                    "numerics/comparison",
+                    "project/c++",
+                    "project/paths",
+                    "project/python",
+                    "harness/tasks",
+                    "harness/confinement",
+                    "harness/system",
+                    "harness/references",
+                    "harness/comparison",
+                    "harness/verification",
+                    "harness/arguments",
+                    "emulator/runtime",
+                    "worker/verifier",
+                ]),
+            },
+            Work { on: Platform::Device, code: WorkerCode::Verify, parts: None },
+        ],
+    },
+    observes: Some(Observation { validity: Validity::Product, read: readable::<VerifyObservation> }),
+    parameters: rewritten::<VerifyParams>,
+    #[cfg(test)]
+    golden: include_str!("../golden/verify.json"),
+};
