@@ -1,5 +1,7 @@
 //! Errors of operations as people read them: the message, its details, and what may help.
 
+mod run;
+
 use super::console::Console;
 use super::words::{champion, listed};
 use kforge_foundation::base::{Diagnostic, Severity};
@@ -12,6 +14,10 @@ use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::explain::NoStep;
+use kforge_ops::new::NewError;
+use kforge_ops::optimize::OptimizeError;
+use kforge_ops::report::NotShown;
+use kforge_ops::run::RunError;
 use kforge_project::workspace::edit;
 
 /// The most steps that are listed where several are meant.
@@ -49,9 +55,14 @@ pub(super) fn say(console: &Console, error: &Error) {
             found.iter().for_each(|d| console.diagnostic(d));
             console.error(&error.to_string());
         }
-        // Whoever interrupts knows why it ends.
-        Error::Interrupted => {}
+        Error::NotShown(NotShown::Interrupted(error)) => say(console, error),
+        // Whoever interrupts knows why it ends; the others were reported as they happened.
+        Error::Interrupted | Error::Refused | Error::Run(RunError::Failed) => {}
         Error::Busy(Blocked::Cache) => console.error("the shared cache is being collected, and --no-wait was given"),
+        Error::Run(error) => match run::diagnostic(error) {
+            Some(diagnostic) => console.diagnostic(&diagnostic),
+            None => console.error(&error.to_string()),
+        },
         error => console.error(&error.to_string()),
     }
     details(error).iter().for_each(|line| console.err(&format!("  {line}\n")));
@@ -84,6 +95,22 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],
         Error::Report(ReportError::NotBuilt(_)) => vec!["run `kforge build` first".into()],
         Error::Report(ReportError::Malformed { .. }) => vec!["run `kforge build` to have it written anew".into()],
+        Error::NotShown(NotShown::Interrupted(_)) => {
+            vec!["the last build was interrupted; the next one goes on where it was".into()]
+        }
+        Error::NotShown(NotShown::NotBuilt { .. }) => {
+            vec!["build it first; `--workspace` shows all that the last build found".into()]
+        }
+        Error::NotShown(NotShown::Nothing) => vec!["build it first, or select less narrowly".into()],
+        Error::New(NewError::FolderExists(_)) => {
+            vec!["`kforge init` makes a package in a folder that is there".into()]
+        }
+        Error::New(NewError::Name { given: false, .. }) => {
+            vec!["give the package another name with `--name`".into()]
+        }
+        Error::Optimize(OptimizeError::NoAgent { .. }) => vec![
+            "name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`".into(),
+        ],
         Error::Step(NoStep::Unknown { closest, .. }) => {
             let meant = closest.iter().map(|best| format!("did you mean `{best}`?"));
             meant.chain(["`kforge tree` lists every step, docs/methods.md every method".into()]).collect()

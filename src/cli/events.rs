@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use super::args::Global;
+use super::asking::Asking;
 use super::console::Console;
+use super::rounds;
 use super::watch::Watching;
 use super::words::listed;
 use kforge_engine::Graph;
 use kforge_foundation::base::count;
 use kforge_ops::event::{Blocked, Event, Observer, Resolving, Steps, Warning, Watch};
 use kforge_ops::evidence::Imported;
+use kforge_ops::optimize::event::{AskWatch, AttemptRequest};
+use kforge_project::workspace::lockfile::happens;
 
 /// The most steps that are named where many lack something.
 const LISTED: usize = 10;
@@ -41,14 +45,22 @@ impl Observer for Listener {
             Event::Downloading(names) => console.status("Downloading", &names.join(", ")),
             Event::Installing(name) => console.status("Installing", name),
             Event::LockfileWritten => console.status("Locking", "kforge.lock"),
+            Event::LockfileChange { change, planned: true } => console.err(&format!("  {change}\n")),
+            Event::LockfileChange { change, planned: false } => console.err(&format!("  {}\n", happens(change))),
+            Event::FileKept(path) => console.status("Keeping", &format!("{}, which is there already", path.display())),
             Event::Building(state) => console.status("Building", state),
             Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
+            Event::Round(event) => rounds::say(console, event),
             Event::Imported(imported) => console.status("Imported", &taken(imported)),
         }
     }
 
     fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
         Watching::begin(self, build, graph)
+    }
+
+    fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {
+        Box::new(Asking::new(&self.console, attempts))
     }
 }
 

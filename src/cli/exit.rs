@@ -7,6 +7,9 @@ use kforge_ops::accept::AcceptError;
 use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::optimize::OptimizeError;
+use kforge_ops::report::NotShown;
+use kforge_ops::run::RunError;
 
 /// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +55,15 @@ impl From<&Error> for Exit {
             Error::Compare(CompareError::Interrupted) => Exit::Interrupted,
             Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),
             Error::Evidence(EvidenceError::Nothing) => Exit::NoEvidence,
+            Error::NotShown(NotShown::Interrupted(error)) => Exit::from(&**error),
+            Error::NotShown(NotShown::Share(_)) => Exit::Usage,
+            Error::NotShown(_) | Error::NoSuchKind(_) => Exit::NothingSelected,
+            Error::Run(RunError::ShapeNeeded { .. }) => Exit::Usage,
+            Error::Run(RunError::Failed | RunError::NoCpu(_) | RunError::Nothing { .. }) => Exit::NotBuilt,
+            Error::Run(RunError::Lost(_)) => Exit::Bug,
+            Error::Run(_) => Exit::NothingSelected,
+            Error::Optimize(OptimizeError::NoAgent { .. }) => Exit::NothingSelected,
+            Error::Optimize(OptimizeError::Gone(_)) => Exit::Bug,
             Error::Plan(_) => Exit::Bug,
             Error::Busy(_) => Exit::Busy,
             Error::Interrupted => Exit::Interrupted,

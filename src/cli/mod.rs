@@ -1,6 +1,7 @@
 //! The command line: one thin file a command, which parses, calls an operation and renders what it gives; the only room that prints or knows exit codes.
 
 pub mod args;
+mod asking;
 pub mod commands;
 pub mod console;
 mod context;
@@ -9,6 +10,7 @@ mod errors;
 mod events;
 pub mod exit;
 mod failures;
+mod rounds;
 mod watch;
 mod words;
 

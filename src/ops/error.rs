@@ -1,5 +1,7 @@
 //! Why an operation ended without a result. What operations share is here; what one operation alone refuses is an enum of its own, beside it.
 
+use crate::session::devices::DevicesError;
+use crate::session::tools::NoCuda;
 use std::io;
 use std::path::PathBuf;
 
@@ -12,6 +14,13 @@ use crate::event::Blocked;
 use crate::evidence::EvidenceError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
+use crate::new::NewError;
+use crate::optimize::OptimizeError;
+use crate::report::NotShown;
+use crate::run::RunError;
+use crate::session::tools::MissingTools;
+use crate::tree::NoSuchKind;
+use crate::update::Offline;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
@@ -128,6 +137,18 @@ pub enum Error {
         /// What the library requires.
         requirement: String,
     },
+    /// A toolchain cannot be resolved.
+    #[error(transparent)]
+    Toolchain(toolchain::Error),
+    /// A package has no CUDA.
+    #[error(transparent)]
+    Cuda(#[from] NoCuda),
+    /// A toolchain cannot be installed.
+    #[error(transparent)]
+    Tools(#[from] MissingTools),
+    /// A toolchain cannot be resolved; a diagnostic said why.
+    #[error("a toolchain cannot be resolved")]
+    Refused,
     /// What is remembered of candidates cannot be read.
     #[error("cannot read what is remembered: {0}")]
     Remembered(io::Error),
@@ -140,11 +161,8 @@ pub enum Error {
         why: String,
     },
     /// What the devices of this machine are cannot be written for workers, or a scenario of tests cannot be read.
-    #[error("{why}")]
-    Devices {
-        /// What happened.
-        why: String,
-    },
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
     /// A number of jobs that runs nothing.
     #[error("`-j 0` runs nothing: expected a positive number, or a negative one for cores less that many")]
     NoJobs,
@@ -154,6 +172,24 @@ pub enum Error {
     /// There is no report to show.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// What a report, or its scores, was asked for is not in it.
+    #[error(transparent)]
+    NotShown(#[from] NotShown),
+    /// No package is made.
+    #[error(transparent)]
+    New(#[from] NewError),
+    /// A step cannot be run by itself.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// There are no rounds.
+    #[error(transparent)]
+    Optimize(#[from] OptimizeError),
+    /// The plan has no step of a kind.
+    #[error(transparent)]
+    NoSuchKind(#[from] NoSuchKind),
+    /// To resolve anew takes a network.
+    #[error(transparent)]
+    Offline(#[from] Offline),
     /// A champion cannot be accepted.
     #[error(transparent)]
     Accept(#[from] AcceptError),

@@ -1,12 +1,15 @@
 //! What an operation reports while it runs, and who listens. Knows no words for people beyond those of warnings.
 
-use std::path::PathBuf;
+use crate::session::tools::NoCuda;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::Imported;
+use crate::optimize::event::{AskWatch, AttemptRequest, RoundEvent};
 use crate::session::build::Packages;
+use crate::session::rounds::Seat;
 use kforge_engine::Graph;
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::render::{Look, render};
@@ -29,10 +32,21 @@ pub enum Event<'a> {
     Installing(&'a str),
     /// kforge.lock was written.
     LockfileWritten,
+    /// A line of what changes in kforge.lock.
+    LockfileChange {
+        /// What would change, for people.
+        change: &'a str,
+        /// Whether it stays as it is, because only a plan was asked for.
+        planned: bool,
+    },
+    /// A file that a new package would bring is there already, and stays.
+    FileKept(&'a Path),
     /// A state of a comparison is built.
     Building(&'a str),
     /// So many champions of two states are timed in pairs.
     Comparing(usize),
+    /// Something that rounds report.
+    Round(&'a RoundEvent<'a>),
     /// A bundle of evidence was taken into the home.
     Imported(&'a Imported),
 }
@@ -74,7 +88,7 @@ pub enum Warning {
         /// The package.
         package: String,
         /// Why not.
-        why: String,
+        why: NoCuda,
     },
     /// A bundle of evidence in the repository is refused.
     #[error("the bundle of evidence `{name}` does not count: {why}; restore it from version control, or remove it")]
@@ -103,6 +117,17 @@ pub enum Warning {
         /// Their ids.
         steps: Vec<String>,
     },
+    /// What agents are shown whole tells of a shape that is held back.
+    #[error("{}: {what} tells of a shape that is held back, and agents are shown it", seat.name())]
+    HeldBackTold {
+        /// Whose rounds these are.
+        seat: Seat,
+        /// What is shown: `its source`.
+        what: &'static str,
+    },
+    /// The last build has no report.
+    #[error("the last build was interrupted: this is what the one before it found")]
+    LastInterrupted,
     /// A store of the engine has trouble that harms no result.
     #[error("{0}")]
     Engine(String),
@@ -125,6 +150,12 @@ pub trait Observer: Send + Sync {
     fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
         let _ = (build, graph);
         Box::new(Unwatched)
+    }
+
+    /// These attempts at rounds are asked for: what watches them. The default watches nothing.
+    fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {
+        let _ = attempts;
+        Box::new(crate::optimize::event::Unwatched)
     }
 }
 

@@ -18,7 +18,16 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod implementation;
+pub mod locate;
+pub mod metadata;
+pub mod new;
+pub mod optimize;
+pub mod report;
+pub mod run;
 pub mod session;
+pub mod toolchain;
+pub mod tree;
+pub mod update;
 
 pub use error::Error;
 pub use event::{Event, Observer};

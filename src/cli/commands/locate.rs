@@ -6,14 +6,13 @@ use super::Ran;
 use crate::cli::Context;
 use crate::cli::args::{LocateArgs, LocateFormat};
 use crate::cli::exit::Exit;
-use kforge_project::workspace::find::{MANIFEST, tidy};
+use kforge_ops::locate;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &LocateArgs) -> Ran {
-    let path = if args.workspace {
-        context.session.workspace()?.root.join(MANIFEST)
-    } else {
-        tidy(&context.session.manifest()?)
+    let path = match args.workspace {
+        true => locate::root_manifest(&context.session)?,
+        false => locate::manifest(&context.session)?,
     };
     match args.message_format {
         LocateFormat::Plain => context.console.out(&format!("{}\n", path.display())),

@@ -21,7 +21,6 @@ pub mod optimize;
 pub mod report;
 pub mod run;
 pub mod schema;
-pub mod templates;
 pub mod toolchain;
 pub mod tree;
 pub mod update;

@@ -5,26 +5,17 @@ use crate::cli::Context;
 use crate::cli::args::TreeArgs;
 use crate::cli::exit::{Exit, Failure};
 use kforge_foundation::base::Diagnostic;
-use kforge_pipeline::plan::Goal;
+use kforge_ops::tree::{TreeRequest, tree};
 use kforge_pipeline::report::tree::{View, text};
 use kforge_types::record::StepKind;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &TreeArgs) -> Ran {
     let stage = args.stage.as_deref().map(|word| kind(context, word)).transpose()?;
+    let tree = tree(&context.session, &TreeRequest { words: args.select.words(), kind: stage })?;
     let view = View { invert: args.invert, depth: args.depth, stage };
-    context.session.look(&args.select.words(), Goal::Build)?.plan(&context.session, |opened, ready| {
-        let (graph, lacks) = ready.with_services(&context.session, opened, |services| {
-            kforge_engine::lacking(ready.graph.clone(), &ready.options, services)
-        });
-        let tree = text(&graph, &lacks, view);
-        if let (Some(stage), true) = (stage, tree.is_empty()) {
-            context.console.error(&format!("the selection has no {stage} step"));
-            return Err(Exit::NothingSelected.into());
-        }
-        context.console.out(&tree);
-        Ok(Exit::Done)
-    })
+    context.console.out(&text(&tree.graph, &tree.lacks, view));
+    Ok(Exit::Done)
 }
 
 fn kind(context: &Context, word: &str) -> Result<StepKind, Failure> {

@@ -64,7 +64,7 @@ impl Asking {
             Some(Ok(probed)) => Some(probed),
             None => None,
         };
-        Devices::of(&self.environment, probed, settings).map_err(|why| Error::Devices { why })
+        Devices::of(&self.environment, probed, settings).map_err(Error::Devices)
     }
 }
 
@@ -116,11 +116,11 @@ impl Devices {
         self.present.is_empty() && self.tools.is_empty()
     }
 
-    fn of(environment: &Environment, probed: Option<Probed>, settings: &Settings) -> Result<Self, String> {
+    fn of(environment: &Environment, probed: Option<Probed>, settings: &Settings) -> Result<Self, DevicesError> {
         #[cfg(any(debug_assertions, feature = "virtual-device"))]
         if let Some(path) = scenario(environment) {
             use kforge_worker::virtual_device::{Scenario, TOOL};
-            let present = Scenario::read(&path).map_err(|e| e.to_string())?.present();
+            let present = Scenario::read(&path)?.present();
             return Ok(Devices { present, tools: [(TOOL.to_string(), path)].into() });
         }
         let Some(probed) = probed.filter(|probed| !probed.devices.is_empty()) else { return Ok(Devices::default()) };
@@ -135,11 +135,31 @@ impl Devices {
     }
 }
 
+/// Why workers cannot be told of the devices of this machine.
+#[derive(Debug, thiserror::Error)]
+pub enum DevicesError {
+    /// What the driver says of them cannot be written.
+    #[error("`{}` cannot be written: {source}", path.display())]
+    NotWritten {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What the driver says of them is no JSON: a bug.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The scenario of a test cannot be read.
+    #[cfg(any(debug_assertions, feature = "virtual-device"))]
+    #[error(transparent)]
+    Scenario(#[from] kforge_worker::virtual_device::ScenarioError),
+}
+
 /// Writes what a probe found into the home, for workers, and says where. Two builds that see different devices have a file each.
-fn kept(home: &Path, probed: &Probed) -> Result<PathBuf, String> {
-    let text = serde_json::to_vec_pretty(probed).map_err(|e| e.to_string())?;
+fn kept(home: &Path, probed: &Probed) -> Result<PathBuf, DevicesError> {
+    let text = serde_json::to_vec_pretty(probed)?;
     let path = home.join("devices").join(format!("{}.json", Digest::of(&text).hex()));
-    write_if_changed(&path, &text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))?;
+    write_if_changed(&path, &text).map_err(|source| DevicesError::NotWritten { path: path.clone(), source })?;
     Ok(path)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::event::{Blocked, Event, Reporter};
 use kforge_cuda::shim_headers;
@@ -66,8 +66,35 @@ pub struct Tools {
     refused: Mutex<Vec<(Cuda, Group, MissingTools)>>,
 }
 
+/// Why a package has no CUDA.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoCuda {
+    /// It has no target that needs one.
+    #[error("the package has no device target")]
+    NoTarget,
+    /// kforge.lock does not name its wheels, and the network may not be used or nothing may be written.
+    #[error("kforge.lock names no wheels for CUDA {0}: run `kforge build` with a network")]
+    NotLocked(String),
+    /// It cannot be found or resolved.
+    #[error(transparent)]
+    Toolchain(Arc<kforge_project::toolchain::Error>),
+}
+
+impl From<kforge_project::toolchain::Error> for NoCuda {
+    fn from(why: kforge_project::toolchain::Error) -> Self {
+        NoCuda::Toolchain(Arc::new(why))
+    }
+}
+
+impl NoCuda {
+    /// The first line of what happened, as a step reports it.
+    fn cause(&self) -> String {
+        self.to_string().lines().next().unwrap_or_default().to_string()
+    }
+}
+
 /// The path of the CUDA a package asks for, or its locked wheels, or why there are none.
-pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, String>;
+pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, NoCuda>;
 
 impl Tools {
     /// No toolchains yet; they install below `toolchains`.
@@ -131,11 +158,11 @@ impl Tools {
         self.headers = Some((emulator, shim));
         self.read.clone_from(&host.read);
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
-        let none = || Err("the package has no device target".to_string());
+        let none = || Err(NoCuda::NoTarget);
         let cuda = if wants_cuda { cuda(package) } else { none() };
         let cxx_of_host = host.cxx.as_ref().ok();
         let mut compiler = |compiler: Compiler| -> Result<Digest, String> {
-            let cuda = cuda.clone()?;
+            let cuda = cuda.clone().map_err(|why| why.cause())?;
             let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest).map_err(|e| e.to_string())?;
             let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
             // nvcc's preprocessor is the host's compiler.
@@ -143,7 +170,7 @@ impl Tools {
             Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
         };
         let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
-        let disassembler = cuda.clone().and_then(|cuda| {
+        let disassembler = cuda.clone().map_err(|why| why.cause()).and_then(|cuda| {
             let found = cuda.fingerprint(Group::Disassemble, digest).map_err(|e| e.to_string())?;
             Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Disassemble, BTreeMap::new())))
         });
@@ -411,7 +438,7 @@ pub enum Wanted {
     /// Wheels of a release.
     Release(String),
     /// A folder.
-    Local(Result<Cuda, String>),
+    Local(Result<Cuda, NoCuda>),
 }
 
 /// What a package asks for.
@@ -422,7 +449,7 @@ pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, S
         Some(Asked::Path(path)) => Wanted::Local(Ok(Cuda::Local(folder.join(path)))),
         Some(Asked::System) => {
             let root = kforge_project::toolchain::cuda::find_root(environment);
-            Wanted::Local(root.map(Cuda::Local).map_err(|e| e.to_string()))
+            Wanted::Local(root.map(Cuda::Local).map_err(NoCuda::from))
         }
     }
 }

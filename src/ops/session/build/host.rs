@@ -1,5 +1,6 @@
 //! The tools of this machine, and what each package is built with.
 
+use crate::session::tools::NoCuda;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -35,7 +36,7 @@ impl Session {
         packages: &Packages,
         asked: &Asked,
         journal: &Journal,
-        cudas: &BTreeMap<String, Result<Cuda, String>>,
+        cudas: &BTreeMap<String, Result<Cuda, NoCuda>>,
     ) -> Hosted {
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
         let machine = Machine::open(&opened.home, asked.write);
@@ -51,8 +52,7 @@ impl Session {
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let path = self.environment.path();
         let host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
-        let cuda_of =
-            |p: &Package| cudas.get(&p.name).cloned().unwrap_or_else(|| Err("the package has no device target".into()));
+        let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or_else(|| Err(NoCuda::NoTarget));
         let members = packages.members.iter();
         let of_members = members.map(|m| tools.of_package(&m.package, &host, &cuda_of, &digest_of)).collect();
         let decided = host.witness.is_some();

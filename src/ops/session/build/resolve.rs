@@ -1,5 +1,6 @@
 //! Toolchains and header libraries as `kforge.lock` names them; what it lacks is resolved, where that is allowed, and written there. Says what cannot be had.
 
+use crate::session::tools::NoCuda;
 use std::collections::BTreeMap;
 
 use super::super::libraries;
@@ -22,7 +23,7 @@ impl Session {
         packages: &Packages,
         asked: &Asked,
         refused: &mut bool,
-    ) -> Result<BTreeMap<String, Result<Cuda, String>>, Error> {
+    ) -> Result<BTreeMap<String, Result<Cuda, NoCuda>>, Error> {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in &packages.members {
@@ -42,15 +43,13 @@ impl Session {
                 Wanted::Local(cuda) => cuda,
                 Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
-                    None if self.offline() || !asked.write => Err(format!(
-                        "kforge.lock names no wheels for CUDA {release}: run `kforge build` with a network"
-                    )),
+                    None if self.offline() || !asked.write => Err(NoCuda::NotLocked(release)),
                     None if self.options.locked => return Err(Error::LockfileLacks(Locked::Cuda(release))),
                     None => {
                         self.reporter.event(&Event::Resolving(Resolving::Cuda(&release)));
                         let resolved =
                             Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
-                        resolved.map_err(|e| e.to_string()).map(|wheels| {
+                        resolved.map_err(NoCuda::from).map(|wheels| {
                             lock.wheels.insert(tools::lock_name(&release), wheels.clone());
                             Cuda::Wheels(wheels)
                         })
@@ -61,14 +60,12 @@ impl Session {
             if let Err(why) = &cuda
                 && is_refused
             {
-                self.reporter.event(&Event::Diagnostic(&tools::refusal(why)));
+                self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
             } else if let Err(why) = &cuda
                 && !asked.looks
             {
                 self.reporter.warn(Warning::NoCuda { package: member.package.name.clone(), why: why.clone() });
             }
-            // What a step says of it is its cause.
-            let cuda = cuda.map_err(|why| why.lines().next().unwrap_or_default().to_string());
             *refused |= is_refused && cuda.is_err();
             out.insert(member.package.name.clone(), cuda);
         }

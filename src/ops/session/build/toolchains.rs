@@ -1,5 +1,6 @@
 //! What kforge.lock, or pip, gives of toolchains and libraries.
 
+use crate::session::tools::NoCuda;
 use std::collections::BTreeMap;
 
 use super::super::open::{Opened, Session};
@@ -11,7 +12,7 @@ use kforge_project::toolchain::Cuda;
 /// What packages are built with that this machine does not bring itself.
 pub(super) struct Resolved {
     /// By package with a device target: its CUDA, or why there is none.
-    pub(super) cudas: BTreeMap<String, Result<Cuda, String>>,
+    pub(super) cudas: BTreeMap<String, Result<Cuda, NoCuda>>,
     pub(super) libraries: Libraries,
     /// Whether a toolchain could not be resolved though the network may be used.
     pub(super) unresolved: bool,

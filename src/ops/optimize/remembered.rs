@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::cli::Context;
-use crate::cli::exit::Failure;
+use crate::session::Opened;
+use crate::session::candidates::source;
+use crate::session::rounds::{About, Recorded};
+use crate::{Error, Session};
 use kforge_foundation::base::Digest;
-use kforge_ops::session::Opened;
-use kforge_ops::session::candidates::source;
-use kforge_ops::session::rounds::{About, Recorded};
 use kforge_pipeline::optimize::agents::briefing::{Briefing, Exemplar, LONGEST_EXEMPLAR, LONGEST_EXEMPLARS};
 use kforge_pipeline::optimize::held_back::HeldBack;
 use kforge_pipeline::optimize::kind::Kind;
@@ -25,9 +24,9 @@ pub(super) struct Memory<'o> {
 }
 
 impl<'o> Memory<'o> {
-    pub(super) fn new(context: &Context, opened: &'o Opened) -> Result<Self, Failure> {
+    pub(super) fn new(session: &Session, opened: &'o Opened) -> Result<Self, Error> {
         let operators = opened.workspace.members.iter().flat_map(|m| &m.package.operators);
-        Ok(Memory { opened, candidates: context.session.remembered(opened)?, held_back: HeldBack::of(operators) })
+        Ok(Memory { opened, candidates: session.remembered(opened)?, held_back: HeldBack::of(operators) })
     }
 
     /// What of the user's own that agents are shown whole tells of what is held back.

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::found::{Became, Results};
+use crate::session::rounds::{About, Recorded};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::attribute::without_shapes;
-use kforge_ops::session::rounds::{About, Recorded};
 use kforge_pipeline::optimize::agents::briefing::{
     Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible,
 };

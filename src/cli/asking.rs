@@ -1,78 +1,64 @@
-//! What people are told while agents are asked: which request is under way, since when, what each took, and what was spent so far. Knows words and a progress bar; asks nobody.
+//! What people are told while agents are asked: which request is under way, since when, what each took, and what was spent so far. Knows words and a progress bar;
+//! asks nobody.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::ask::{Ended, Told};
-use crate::cli::Context;
-use crate::cli::console::Console;
-use crate::cli::exit::Exit;
+use super::console::Console;
 use kforge_foundation::base::count;
-use kforge_pipeline::optimize::agents::ask::{AskEvent, Ledger, Spent};
-use kforge_types::record::answer::Role;
+use kforge_ops::optimize::event::{AskWatch, AttemptEvent, AttemptRequest, NotAnswered};
+use kforge_pipeline::optimize::agents::ask::{AskEvent, Spent};
+use kforge_types::record::answer::{Question, Role};
 
-/// One question as it is told of.
-pub(super) struct About {
-    /// Whose rounds it is of.
-    pub(super) name: String,
-    /// Round, methods or the number of the repair.
-    pub(super) what: String,
-}
-
-/// Tells of questions that are asked at the same time.
-pub(super) struct Teller<'a> {
-    context: &'a Context,
-    ledger: &'a Ledger,
-    about: Vec<About>,
+/// Tells of attempts that are asked for at the same time.
+pub(super) struct Asking<'a> {
+    console: &'a Console,
+    attempts: &'a [AttemptRequest],
     ended: u64,
     under_way: BTreeMap<usize, (String, Instant)>,
 }
 
-impl<'a> Teller<'a> {
-    pub(super) fn new(context: &'a Context, ledger: &'a Ledger, about: Vec<About>) -> Self {
-        Teller { context, ledger, about, ended: 0, under_way: BTreeMap::new() }
+impl<'a> Asking<'a> {
+    pub(super) fn new(console: &'a Console, attempts: &'a [AttemptRequest]) -> Self {
+        Asking { console, attempts, ended: 0, under_way: BTreeMap::new() }
     }
+}
 
-    /// Tells what a question's thread told; how it ended, if it did.
-    pub(super) fn tell(&mut self, order: usize, told: Told) -> Option<Result<(), Exit>> {
-        let console = &self.context.console;
-        let About { name, what } = &self.about[order];
-        match told {
-            Told::Begins => console.status("Optimizing", &format!("{name}: {what}")),
-            Told::Blocked => {
+impl AskWatch for Asking<'_> {
+    fn event(&mut self, attempt: usize, event: &AttemptEvent) {
+        let console = self.console;
+        let AttemptRequest { seat, question } = &self.attempts[attempt];
+        let (name, what) = (seat.name(), what(question));
+        match event {
+            AttemptEvent::Begins => console.status("Optimizing", &format!("{name}: {what}")),
+            AttemptEvent::Blocked => {
                 console.status("Blocking", &format!("waiting for another kforge that asks the same for {name}"));
             }
-            Told::Event(event) => {
-                match &event {
+            AttemptEvent::Asking(event) => {
+                match event {
                     AskEvent::Asking { role, .. } => {
                         let role = if *role == Role::Judge { " (judge)" } else { "" };
-                        self.under_way.insert(order, (format!("{name}{role}"), Instant::now()));
+                        self.under_way.insert(attempt, (format!("{name}{role}"), Instant::now()));
                     }
-                    _ => drop(self.under_way.remove(&order)),
+                    _ => drop(self.under_way.remove(&attempt)),
                 }
                 // With one question there is no doubt whose it is.
-                let of = if self.about.len() > 1 { format!(" for {name}") } else { String::new() };
-                say(console, &of, &event);
+                let of = if self.attempts.len() > 1 { format!(" for {name}") } else { String::new() };
+                say(console, &of, event);
             }
-            Told::Ended(how) => {
-                self.under_way.remove(&order);
+            AttemptEvent::Ended(how) => {
+                self.under_way.remove(&attempt);
                 self.ended += 1;
-                return Some(how.map_err(|how| match how {
-                    Ended::Interrupted => Exit::Interrupted,
-                    Ended::Failed(why) => self.context.fail(&format!("{name}: {what}: {why}")),
-                }));
+                match how {
+                    // Whoever interrupts is told so once, at the end.
+                    Ok(()) | Err(NotAnswered::Interrupted) => {}
+                    Err(why) => console.error(&format!("{name}: {what}: {why}")),
+                }
             }
         }
-        None
     }
 
-    /// Moves the progress bar.
-    pub(super) fn tick(&self) {
-        let spent = self.ledger.all().into_iter().map(|(_, spent)| spent).fold(Spent::default(), |all, one| Spent {
-            requests: all.requests.saturating_add(one.requests),
-            tokens: all.tokens.saturating_add(one.tokens),
-            money: all.money + one.money,
-        });
+    fn tick(&mut self, spent: Spent) {
         let mut requests: Vec<&(String, Instant)> = self.under_way.values().collect();
         requests.sort_by_key(|(_, since)| *since);
         let requests: Vec<String> =
@@ -80,7 +66,20 @@ impl<'a> Teller<'a> {
         // What counts most stands first: the line is cut at the width of the terminal.
         let money = if spent.money > 0.0 { format!(", {:.4}", spent.money) } else { String::new() };
         let text = format!("{}{money}; {}", count(spent.tokens, "token"), requests.join(", "));
-        self.context.console.progress("Asking", self.ended, self.about.len() as u64, &text);
+        self.console.progress("Asking", self.ended, self.attempts.len() as u64, &text);
+    }
+
+    fn ended(&mut self) {
+        self.console.finish();
+    }
+}
+
+/// What is asked for, in words.
+fn what(question: &Question) -> String {
+    match question.attempt {
+        0 if question.methods.is_empty() => format!("round {}: no method in particular", question.round),
+        0 => format!("round {}: {}", question.round, question.methods.join(", ")),
+        attempt => format!("round {}: repair {attempt}", question.round),
     }
 }
 

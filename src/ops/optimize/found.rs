@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+use crate::session::build::Ready;
+use crate::session::places::Places;
+use crate::session::rounds::Seat;
 use kforge_engine::{Blobs, BuildOutcome};
-use kforge_ops::session::build::Ready;
-use kforge_ops::session::places::Places;
-use kforge_ops::session::rounds::Seat;
 use kforge_pipeline::optimize::next::Found;
 use kforge_pipeline::plan::kernels::Selected;
 use kforge_pipeline::plan::variants::Build;
@@ -31,7 +31,7 @@ pub(super) struct Results<'r, 'p> {
 
 /// What was found of one variant.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Became {
+pub enum Became {
     /// Right on every shape.
     Right,
     /// Nothing speaks against it, and not all is known.

@@ -1,19 +1,19 @@
 //! The packages to start from, as they stand in `templates/`. Knows their files; `{{name}}` in them is the package's name.
 
-use crate::cli::args::Template;
+use super::Template;
 
 /// A file of a template.
 #[derive(Debug, Clone, Copy)]
-pub struct File {
+pub(super) struct File {
     /// Its path in the package.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// What it says.
-    pub text: &'static str,
+    pub(super) text: &'static str,
 }
 
 impl File {
     /// Whether another file of that name serves as well.
-    pub fn is_optional(&self) -> bool {
+    pub(super) fn is_optional(&self) -> bool {
         matches!(self.name, "README.md" | ".gitignore")
     }
 }
@@ -21,7 +21,7 @@ impl File {
 /// Files of the template in a folder of `templates/`.
 macro_rules! files {
     ($folder:literal: $($name:literal),+) => {
-        &[$(File { name: $name, text: include_str!(concat!("../../ops/templates/new/", $folder, "/", $name)) }),+]
+        &[$(File { name: $name, text: include_str!(concat!("../templates/new/", $folder, "/", $name)) }),+]
     };
 }
 
@@ -30,20 +30,11 @@ const ROW_REDUCTION: &[File] = files!("row-reduction": "kernel.toml", "row_sum.c
 const MATMUL: &[File] = files!("matmul": "kernel.toml", "matmul.cu", "README.md", ".gitignore");
 
 /// The files of a template.
-pub fn of(template: Template) -> &'static [File] {
+pub(super) fn of(template: Template) -> &'static [File] {
     match template {
         Template::Elementwise => ELEMENTWISE,
         Template::RowReduction => ROW_REDUCTION,
         Template::Matmul => MATMUL,
-    }
-}
-
-/// The word of a template on the command line.
-pub fn word(template: Template) -> &'static str {
-    match template {
-        Template::Elementwise => "elementwise",
-        Template::RowReduction => "row-reduction",
-        Template::Matmul => "matmul",
     }
 }
 
@@ -62,14 +53,14 @@ mod tests {
                 of(template).iter().find(|f| f.name == "kernel.toml").map(|f| f.text.replace("{{name}}", "made"));
             let file = SourceFile { name: "kernel.toml".into(), text: manifest.unwrap_or_default() };
             let (manifest, found) = model::parse(&Arc::new(file));
-            assert!(found.is_empty(), "{}: {found:?}", word(template));
+            assert!(found.is_empty(), "{}: {found:?}", template.word());
             let (package, found) = model::inherit(&manifest.unwrap(), None);
-            assert!(found.is_empty(), "{}: {found:?}", word(template));
+            assert!(found.is_empty(), "{}: {found:?}", template.word());
             for kernel in package.unwrap().kernels {
                 assert!(
                     of(template).iter().any(|f| f.name == kernel.source),
                     "{} lacks {}",
-                    word(template),
+                    template.word(),
                     kernel.source
                 );
             }
