@@ -34,7 +34,7 @@ const ROOT: &str = "root";
 
 /// A source that is still there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub(crate) struct Source {
     /// The source.
     pub text: String,
     /// The file that holds it: of the package, where a generated one is shown, or the record of the answer.
@@ -78,7 +78,7 @@ impl Session {
 }
 
 /// What is remembered of a workspace: of the folder that it lies in, or of the one that its outputs say it lay in, if it is there no more.
-pub fn kept(opened: &Opened) -> Candidates {
+pub(crate) fn kept(opened: &Opened) -> Candidates {
     let root = &opened.workspace.root;
     let kept = Candidates::new(&opened.home, root);
     let Ok(before) = std::fs::read(opened.target.join(ROOT)) else { return kept };
@@ -90,7 +90,7 @@ pub fn kept(opened: &Opened) -> Candidates {
 }
 
 /// The source of a candidate, if it is still there and still the same.
-pub fn source(opened: &Opened, candidate: &Candidate) -> Option<Source> {
+pub(crate) fn source(opened: &Opened, candidate: &Candidate) -> Option<Source> {
     let wanted = candidate.source?;
     let found = match answered(opened, candidate) {
         Some(found) => found,

@@ -12,7 +12,7 @@ use kforge_project::toolchain::cuda::{Source, folder_of, install_wheels};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile};
 
 /// The folder of a library, installed if it is not.
-pub fn install(
+pub(crate) fn install(
     session: &Session,
     opened: &Opened,
     lock: &mut Lockfile,

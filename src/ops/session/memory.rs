@@ -7,7 +7,7 @@ const LEFT: u64 = 8;
 
 /// MiB that steps may expect to need together: the setting `build.memory`, else seven eighths of what is available, within the limit of this process's control
 /// group. What cannot be told limits nothing.
-pub fn capacity_mib(settings: &Settings) -> u64 {
+pub(crate) fn capacity_mib(settings: &Settings) -> u64 {
     let bytes = match settings.number("build.memory") {
         0 => {
             let read = |path: &str| std::fs::read_to_string(path).ok();

@@ -2,27 +2,27 @@
 
 mod agreement;
 pub mod build;
-pub mod candidates;
+pub(crate) mod candidates;
 pub mod certificate;
-pub mod champions;
+pub(crate) mod champions;
 pub mod devices;
 mod entries;
 mod generated;
-pub mod leaves;
-pub mod libraries;
+pub(crate) mod leaves;
+pub(crate) mod libraries;
 mod lost;
 pub mod machine;
-pub mod memory;
+pub(crate) mod memory;
 mod methods;
-pub mod open;
+pub(crate) mod open;
 pub mod outdated;
-pub mod places;
-pub mod plan;
+pub(crate) mod places;
+pub(crate) mod plan;
 pub mod rounds;
-pub mod sources;
-pub mod standing;
+pub(crate) mod sources;
+pub(crate) mod standing;
 pub mod tools;
-pub mod workers;
+pub(crate) mod workers;
 mod written;
 
 pub use open::{Opened, Options, Session, Worker};

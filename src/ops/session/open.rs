@@ -209,7 +209,7 @@ impl Session {
 }
 
 /// Makes the output folder with what keeps version control and backups out of it. An error says where, and what to do.
-pub fn make_target(target: &Path) -> std::io::Result<()> {
+pub(crate) fn make_target(target: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(target).map_err(|e| named(e, Doing::Make, target))?;
     let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is made by kforge; see https://bford.info/cachedir/\n";
     let outer = target.parent().unwrap_or(target);

@@ -10,7 +10,7 @@ use kforge_types::record::event::{Event, StepFinished};
 use kforge_types::record::{Outcome, StepKind, Verdict};
 
 /// Looks places up.
-pub struct Places<'a> {
+pub(crate) struct Places<'a> {
     /// By id of a verify or judge step: the compile step of its binary.
     compiled: HashMap<String, String>,
     journal: &'a Journal,
@@ -19,7 +19,7 @@ pub struct Places<'a> {
 
 impl<'a> Places<'a> {
     /// For the steps of a graph.
-    pub fn new(graph: &Graph, journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
+    pub(crate) fn new(graph: &Graph, journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
         let mut compiled = HashMap::new();
         let from = |node: &kforge_engine::Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
             Some(Source::Output { node, .. }) => Some(node.clone()),
@@ -39,7 +39,7 @@ impl<'a> Places<'a> {
     }
 
     /// A text of a step with places as file and line.
-    pub fn text(&self, id: &str, text: &str) -> String {
+    pub(crate) fn text(&self, id: &str, text: &str) -> String {
         if !has_marks(text) {
             return text.to_string();
         }
@@ -50,7 +50,7 @@ impl<'a> Places<'a> {
     }
 
     /// An event with places as file and line.
-    pub fn event(&self, event: Event) -> Event {
+    pub(crate) fn event(&self, event: Event) -> Event {
         match event {
             Event::StepFinished(step) => Event::StepFinished(Box::new(self.step(*step))),
             other => other,
@@ -69,7 +69,7 @@ impl<'a> Places<'a> {
     }
 
     /// A verdict with places as file and line.
-    pub fn verdict(&self, id: &str, verdict: Verdict) -> Verdict {
+    pub(crate) fn verdict(&self, id: &str, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::Fail(why) => Verdict::Fail(self.text(id, &why)),
             Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(what)) => {

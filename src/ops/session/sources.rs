@@ -34,10 +34,10 @@ pub struct Sources {
 }
 
 /// Where a header library was installed: (package, dependency) to folder.
-pub type Libraries = BTreeMap<(String, String), PathBuf>;
+pub(crate) type Libraries = BTreeMap<(String, String), PathBuf>;
 
 /// Reads leaves once each, through the stat cache and the journal's memo of scans.
-pub struct Leaf<'a> {
+pub(crate) struct Leaf<'a> {
     /// Digests by stat.
     pub stats: &'a StatCache<'a>,
     /// The workspace's root: rows of files below it stay valid when it moves.
@@ -55,20 +55,20 @@ pub struct Leaf<'a> {
 
 impl<'a> Leaf<'a> {
     /// A reader.
-    pub fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
+    pub(crate) fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
         let (witness, texts) = (Witness::default(), BTreeMap::new());
         Leaf { stats, root, journal, files: HashMap::new(), witness, texts, seen: HashMap::new() }
     }
 
     /// Takes a generated source for the file at `path`, where none is.
-    pub fn generated(&mut self, path: PathBuf, text: &str) {
+    pub(crate) fn generated(&mut self, path: PathBuf, text: &str) {
         let digest = Digest::of(text.as_bytes());
         self.texts.insert(digest, text.as_bytes().to_vec());
         self.seen.insert(path, Some((digest, Arc::new(scan(text)))));
     }
 
     /// The digest of a file; none if it is not there.
-    pub fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
+    pub(crate) fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
         let asked = path.strip_prefix(self.root).unwrap_or(path).to_path_buf();
         let digest = self.stats.digests(&[asked]).pop().unwrap_or(Ok(None))?;
         self.witness.saw(path, digest.is_some());
@@ -113,7 +113,7 @@ impl Reader for Leaf<'_> {
 }
 
 /// Finds everything a member's kernels and references can reach.
-pub fn find(
+pub(crate) fn find(
     workspace: &Workspace,
     member: &Member,
     libraries: &Libraries,
@@ -183,7 +183,7 @@ pub fn find(
 }
 
 /// Finds what kernels can reach that agents wrote, in files that were found for the member's own.
-pub fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, found: &mut Sources) {
+pub(crate) fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, found: &mut Sources) {
     let mounts = std::mem::take(&mut found.mounts);
     for kernel in written {
         if let Err(wrong) = reach(member, kernel, &mounts, leaf, found) {

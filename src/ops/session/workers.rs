@@ -13,7 +13,7 @@ use kforge_pipeline::step::Remote;
 use kforge_worker::compiled::NVCC;
 
 /// The workers of a build.
-pub struct Workers<'a> {
+pub(crate) struct Workers<'a> {
     /// The processes.
     pub pool: &'a Pool,
     /// What toolchains stand for.
