@@ -15,13 +15,35 @@ use kforge_project::toolchain::probe::{self, Probe};
 use kforge_project::toolchain::{Cuda, Nsight};
 use kforge_project::workspace::{self, Workspace, find};
 
+/// Whether a thing that was looked for is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there: what was found, for people.
+    Found(String),
+    /// It is missing: why, for people.
+    Missing(String),
+}
+
+impl Presence {
+    /// Whether it is missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Presence::Missing(_))
+    }
+}
+
+impl<E: std::fmt::Display> From<Result<String, E>> for Presence {
+    fn from(found: Result<String, E>) -> Self {
+        found.map_or_else(|why| Presence::Missing(why.to_string()), Presence::Found)
+    }
+}
+
 /// One thing that was looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What it is.
     pub what: &'static str,
-    /// What was found, or why it is missing; for people.
-    pub found: Result<String, String>,
+    /// Whether it is there.
+    pub found: Presence,
     /// What it makes possible.
     pub gives: &'static str,
     /// What is impossible without it.
@@ -33,7 +55,7 @@ pub struct Finding {
 impl From<Probe> for Finding {
     fn from(probe: Probe) -> Finding {
         let Probe { what, found, why, gives, cost, mend } = probe;
-        Finding { what, found: found.ok_or(why), gives, cost, mend }
+        Finding { what, found: found.ok_or(why).into(), gives, cost, mend }
     }
 }
 
@@ -56,7 +78,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     let mut say = |finding: Finding| findings.push(finding);
     say(Finding {
         what: "kforge home",
-        found: writable(home).map(|()| format!("{} can be written", home.display())),
+        found: writable(home).map(|()| format!("{} can be written", home.display())).into(),
         gives: "results, toolchains and evidence are kept there, for all workspaces",
         cost: "nothing can be built: caches and toolchains live there",
         mend: "make it writable, or set `KFORGE_HOME` to a folder that is".into(),
@@ -65,14 +87,14 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         (None, _) => {}
         (Some(manifest), None) => say(Finding {
             what: "workspace",
-            found: Err(format!("`{}` has errors", manifest.display())),
+            found: Presence::Missing(format!("`{}` has errors", manifest.display())),
             gives: "",
             cost: "nothing in it can be built, and what toolchain it asks for is not known",
             mend: "`kforge metadata` shows them".into(),
         }),
         (Some(_), Some(workspace)) => say(Finding {
             what: "workspace",
-            found: Ok(workspace.root.display().to_string()),
+            found: Presence::Found(workspace.root.display().to_string()),
             gives: "",
             cost: "",
             mend: String::new(),
@@ -85,8 +107,8 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     for probe in probes {
         let asked = workspace.is_some() || !probe.what.starts_with("CUDA");
         let mut line = Finding::from(probe);
-        if line.found.is_err() && !asked {
-            line.found = Err("no workspace here asks for one".into());
+        if line.found.is_missing() && !asked {
+            line.found = Presence::Missing("no workspace here asks for one".into());
         }
         say(line);
     }
@@ -96,7 +118,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     let has_gpu = gpu.is_ok();
     say(Finding {
         what: "GPU",
-        found: gpu,
+        found: gpu.into(),
         gives: "kernels for its architecture are verified and timed here",
         cost: "nothing is verified, timed or profiled on a GPU here: verdicts come from the emulator, times from evidence recorded elsewhere",
         mend: "build on a machine with a GPU, `kforge evidence export` there, and put the bundle into `evidence/` beside kernel.toml".into(),
@@ -111,7 +133,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     if let (true, Some(probed), Ok(ncu)) = (asks, probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
         say(Finding {
             what: "performance counters",
-            found: counters(&ncu, probed).map(|()| "may be read".to_string()).map_err(|e| e.to_string()),
+            found: counters(&ncu, probed).map(|()| "may be read".to_string()).into(),
             gives: "what bounds a kernel is told from them",
             cost: "kernels are not profiled: what bounds them is told from times alone",
             mend: "have an administrator allow it: NVIDIA's driver option `NVreg_RestrictProfilingToAdminUsers=0`"
@@ -127,14 +149,18 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         mend: mend.into(),
     };
     if gaps.missing.is_empty() && gaps.weaker.is_empty() {
-        say(sandbox(Ok("Landlock, seccomp, limits on time and memory".into()), "", ""));
+        say(sandbox(Presence::Found("Landlock, seccomp, limits on time and memory".into()), "", ""));
     }
     let trust = "build where the system has it, or give --allow-unconfined and build only what you trust";
     for gap in gaps.missing {
-        say(sandbox(Err(gap), "nothing is compiled or run here unless --allow-unconfined is given", trust));
+        say(sandbox(
+            Presence::Missing(gap),
+            "nothing is compiled or run here unless --allow-unconfined is given",
+            trust,
+        ));
     }
     for gap in gaps.weaker {
-        say(sandbox(Err(gap), "compilers and references are confined less; kernels are not", ""));
+        say(sandbox(Presence::Missing(gap), "compilers and references are confined less; kernels are not", ""));
     }
     Diagnosis { findings, has_workspace: manifest.is_some() }
 }

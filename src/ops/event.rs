@@ -74,9 +74,6 @@ pub enum Resolving<'a> {
 /// Something wrong that does not end an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Warning {
-    /// A part of the workspace's journal cannot be read.
-    #[error("{0}")]
-    Journal(String),
     /// A file that an interrupted command would have written was changed since.
     #[error(
         "`{0}` was changed since a command was interrupted that would have written it: the rest of that command is not done"
@@ -128,9 +125,12 @@ pub enum Warning {
     /// The last build has no report.
     #[error("the last build was interrupted: this is what the one before it found")]
     LastInterrupted,
-    /// A store of the engine has trouble that harms no result.
-    #[error("{0}")]
-    Engine(String),
+    /// The journal or a store has trouble that harms no result.
+    #[error("{text}")]
+    Store {
+        /// What happened, for people.
+        text: String,
+    },
     /// A file that would say that a build was interrupted cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     NotNoted {

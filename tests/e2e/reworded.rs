@@ -7,8 +7,19 @@ use crate::project::{Project, released};
 use crate::sample::{SUM, one_kernel, sample};
 
 /// Fields that hold texts for people; digests of what holds texts; and what differs from one build to the next.
-const MASKED: [&str; 10] =
-    ["because", "duration_ms", "expected", "hints", "key", "message", "result", "run", "started_ms", "summary"];
+const MASKED: [&str; 11] = [
+    "because",
+    "duration_ms",
+    "expected",
+    "hints",
+    "key",
+    "message",
+    "rendered",
+    "result",
+    "run",
+    "started_ms",
+    "summary",
+];
 
 /// Variants of outcomes and verdicts whose value is a text.
 const TEXTS: [&str; 11] = [

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use super::Ran;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use kforge_ops::doctor::{Finding, diagnose};
+use kforge_ops::doctor::{Finding, Presence, diagnose};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
@@ -22,7 +22,7 @@ pub fn run(context: &Context) -> Ran {
             context.console.out(&format!("{DIM}there is no workspace here, so no toolchain is asked for{DIM:#}\n"));
         }
     }
-    let text = match diagnosis.findings.iter().filter(|finding| finding.found.is_err()).count() {
+    let text = match diagnosis.findings.iter().filter(|finding| finding.found.is_missing()).count() {
         0 => "nothing is missing".to_string(),
         1 => "one thing is missing; what does not need it works".into(),
         n => format!("{n} things are missing; what needs none of them works"),
@@ -39,8 +39,8 @@ fn text(finding: &Finding) -> String {
         text => format!("           {DIM}{text}{DIM:#}\n"),
     };
     match found {
-        Ok(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n{}", dim(gives)),
-        Err(why) => {
+        Presence::Found(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n{}", dim(gives)),
+        Presence::Missing(why) => {
             let mend = if mend.is_empty() { String::new() } else { format!("to mend it: {mend}") };
             format!("{OPEN}   missing{OPEN:#} {what}: {why}\n{}{}", dim(cost), dim(&mend))
         }
@@ -57,8 +57,8 @@ mod tests {
             let (gives, cost, mend) = ("it works", "it does not", "install it".into());
             anstream::adapter::strip_str(&text(&Finding { what: "tool", found, gives, cost, mend })).to_string()
         };
-        assert_eq!(line(Ok("1.0".into())), "     found tool: 1.0\n           it works\n");
+        assert_eq!(line(Presence::Found("1.0".into())), "     found tool: 1.0\n           it works\n");
         let missing = "   missing tool: not on PATH\n           it does not\n           to mend it: install it\n";
-        assert_eq!(line(Err("not on PATH".into())), missing);
+        assert_eq!(line(Presence::Missing("not on PATH".into())), missing);
     }
 }

@@ -33,7 +33,7 @@ pub fn execute(
                     timed.push((**step).clone());
                 }
             }
-            Event::Diagnostic { message, .. } => session.reporter.warn(Warning::Engine(message.clone())),
+            Event::Diagnostic { message, .. } => session.reporter.warn(Warning::Store { text: message.clone() }),
             _ => {}
         }
         watch.event(&event);

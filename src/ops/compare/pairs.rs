@@ -44,7 +44,7 @@ pub(super) fn paired(
     let options = BuildOptions { keep_going: true, ..ready.options.clone() };
     let mut on_event = |event| {
         if let Event::Diagnostic { message, .. } = event {
-            session.reporter.warn(Warning::Engine(message));
+            session.reporter.warn(Warning::Store { text: message });
         }
     };
     let outcome =

@@ -52,7 +52,7 @@ impl Session {
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let path = self.environment.path();
         let host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
-        let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or_else(|| Err(NoCuda::NoTarget));
+        let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
         let members = packages.members.iter();
         let of_members = members.map(|m| tools.of_package(&m.package, &host, &cuda_of, &digest_of)).collect();
         let decided = host.witness.is_some();

@@ -21,7 +21,7 @@ impl Session {
         let (journal, warnings) =
             if asked.write { Journal::open(&path)? } else { Journal::view(&path).map(|j| (j, vec![]))? };
         let whole = warnings.is_empty();
-        warnings.into_iter().for_each(|warning| self.reporter.warn(Warning::Journal(warning)));
+        warnings.into_iter().for_each(|warning| self.reporter.warn(Warning::Store { text: warning }));
         if asked.write {
             // Collection must know of this workspace before it has results to lose.
             opened.home.register(&path)?;
