@@ -54,7 +54,7 @@ pub struct Finding {
 
 impl From<Probe> for Finding {
     fn from(probe: Probe) -> Finding {
-        let Probe { what, found, why, gives, cost, mend } = probe;
+        let Probe { what, found, why, gives, cost, mend, of_cuda: _ } = probe;
         Finding { what, found: found.ok_or(why).into(), gives, cost, mend }
     }
 }
@@ -105,7 +105,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     let environment = session.environment.all();
     let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &home.join("toolchains"), environment);
     for probe in probes {
-        let asked = workspace.is_some() || !probe.what.starts_with("CUDA");
+        let asked = workspace.is_some() || !probe.of_cuda;
         let mut line = Finding::from(probe);
         if line.found.is_missing() && !asked {
             line.found = Presence::Missing("no workspace here asks for one".into());
