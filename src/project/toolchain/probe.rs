@@ -131,7 +131,7 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
         (
             Nsight::Compute,
             "kernels are profiled: what bounds them is told from counters",
-            "kernels are not profiled: what bounds them is told from times alone",
+            "kernels are not profiled: kforge reports what bounds them from times only",
         ),
         (
             Nsight::Sanitizer,
