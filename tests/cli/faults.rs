@@ -165,7 +165,7 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
     let ended = format!("{}the build ended at `{}`{hint}", skipped(&err), first(&err));
     assert_eq!(said_of(&err), Some(ended), "{err}");
     let err = place.run("build -j1 --keep-going").expect(101).err;
-    assert_eq!(said_of(&err), Some(skipped(&err) + "something that they need failed"), "{err}");
+    assert_eq!(said_of(&err), Some(skipped(&err) + "a step that they depend on failed"), "{err}");
     // A machine that cannot compile has failed at nothing.
     let vars = [("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++")];
     let said = place.run_in(".", &["build"], &vars).expect(0);
@@ -221,7 +221,7 @@ fn a_misspelt_method_is_warned_of_with_the_one_that_is_meant() {
     method("");
     for _ in 0..2 {
         let said =
-            place.run("build").expect(0).says("warning[manifest.unknown-method]: `compute.warp_shufle` is no method");
+            place.run("build").expect(0).says("warning[manifest.unknown-method]: `compute.warp_shufle` is not a method");
         let said = said.says("did you mean `compute.warp_shuffle`?").says("kernel.toml:30:");
         assert_eq!(said.err.matches("did you mean").count(), 1, "{}", said.err);
     }
@@ -236,7 +236,7 @@ fn a_dry_run_explains_itself_and_speaks_json() {
     let place = Place::tiny().alone();
     let said =
         place.run("build -n").expect(0).prints("will tiny/twice/generate\n").prints("may  tiny/twice/cpu/select +\n");
-    said.says("may: runs only if what it reads turns out otherwise").says("+: its result decides which further steps");
+    said.says("may: runs only if its inputs change").says("+: its result may add further steps");
     let said = place.run("build -n --message-format json").expect(0);
     let lines: Vec<serde_json::Value> = said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let of = |id: &str| lines.iter().find(|l| l["id"] == id).unwrap_or_else(|| panic!("{id} in {}", said.out));
@@ -271,7 +271,7 @@ fn ablate_says_what_each_method_buys_or_why_that_cannot_be_told() {
 fn what_a_later_version_does_is_refused_by_name() {
     let place = Place::tiny();
     for words in ["package", "verify-artifact"] {
-        place.run(words).expect(2).says(&format!("this version of kforge does not do `{words}` yet"));
+        place.run(words).expect(2).says(&format!("this version of kforge does not support `{words}` yet"));
     }
     place.run("version").expect(0).prints(concat!("kforge ", env!("CARGO_PKG_VERSION"), "\n"));
 }
@@ -286,7 +286,7 @@ fn settings_are_listed_and_schemas_are_in_the_help() {
 
 #[test]
 fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
-    let said = Place::empty().run("doctor").expect(0).prints("there is no workspace here").prints("found C++ compiler");
+    let said = Place::empty().run("doctor").expect(0).prints("no workspace is open").prints("found C++ compiler");
     said.prints("missing CUDA compiler (NVRTC): no workspace here needs one");
     let place = Place::empty().file("kernel.toml", "[package\n");
     place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
