@@ -32,7 +32,8 @@ impl AskWatch for Asking<'_> {
         match event {
             AttemptEvent::Begins => console.status("Optimizing", &format!("{name}: {what}")),
             AttemptEvent::Blocked => {
-                console.status("Blocking", &format!("waiting for another kforge that asks the same for {name}"));
+                console
+                    .status("Blocking", &format!("waiting for another kforge that sends the same request for {name}"));
             }
             AttemptEvent::Asking(event) => {
                 match event {
@@ -77,7 +78,7 @@ impl AskWatch for Asking<'_> {
 /// What is asked for, in words.
 fn what(question: &Question) -> String {
     match question.attempt {
-        0 if question.methods.is_empty() => format!("round {}: no method in particular", question.round),
+        0 if question.methods.is_empty() => format!("round {}: no particular method", question.round),
         0 => format!("round {}: {}", question.round, question.methods.join(", ")),
         attempt => format!("round {}: repair {attempt}", question.round),
     }
@@ -109,7 +110,7 @@ fn say(console: &Console, of: &str, event: &AskEvent) {
         AskEvent::Recalled { role, agent, differs } => {
             console.status("Recalling", &format!("what {agent} answered ({}){of}", role.name()));
             if *differs {
-                console.warn("the prompt would read differently today; the recorded answer stands");
+                console.warn("the prompt would differ today; the recorded answer is used");
             }
         }
         AskEvent::Waiting { agent, for_s } => {
@@ -128,7 +129,7 @@ fn say(console: &Console, of: &str, event: &AskEvent) {
         }
         AskEvent::Refused { role, agent, why } => {
             let why = why.replace('\n', "\n         ");
-            console.warn(&format!("{} gave no answer of use: {why}", who(agent, *role)));
+            console.warn(&format!("{} gave no usable answer: {why}", who(agent, *role)));
         }
     }
 }

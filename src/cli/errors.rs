@@ -87,23 +87,23 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Candidates(CandidatesError::None) => {
             vec!["`kforge build` remembers champions, and `kforge optimize` what its rounds try".into()]
         }
-        Error::NoTrajectories(_) => vec!["`kforge optimize` makes attempts, and records them".into()],
-        Error::Compare(CompareError::Of { name, .. }) => vec![format!("this was said of `{name}`")],
+        Error::NoTrajectories(_) => vec!["`kforge optimize` records attempts".into()],
+        Error::Compare(CompareError::Of { name, .. }) => vec![format!("the error is about `{name}`")],
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]
         }
         Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],
         Error::Report(ReportError::NotBuilt(_)) => vec!["run `kforge build` first".into()],
-        Error::Report(ReportError::Malformed { .. }) => vec!["run `kforge build` to have it written anew".into()],
+        Error::Report(ReportError::Malformed { .. }) => vec!["run `kforge build` to write it again".into()],
         Error::NotShown(NotShown::Interrupted(_)) => {
-            vec!["the last build was interrupted; the next one goes on where it was".into()]
+            vec!["the last build was interrupted; the next build continues from there".into()]
         }
         Error::NotShown(NotShown::NotBuilt { .. }) => {
-            vec!["build it first; `--workspace` shows all that the last build found".into()]
+            vec!["build it first; `--workspace` shows all results of the last build".into()]
         }
-        Error::NotShown(NotShown::Nothing) => vec!["build it first, or select less narrowly".into()],
+        Error::NotShown(NotShown::Nothing) => vec!["build it first, or widen the selection".into()],
         Error::New(NewError::FolderExists(_)) => {
-            vec!["`kforge init` makes a package in a folder that is there".into()]
+            vec!["`kforge init` creates a package in an existing folder".into()]
         }
         Error::New(NewError::Name { given: false, .. }) => {
             vec!["give the package another name with `--name`".into()]
@@ -130,8 +130,8 @@ fn accepting(error: &AcceptError) -> Option<String> {
         AcceptError::DifferentSources { .. } => {
             "`--target` (or `--types`) takes that of one for all; with `--name NEW` besides, it becomes a kernel of its own for that target".into()
         }
-        AcceptError::NotTimed { .. } => "build where there is such a device, or import evidence of one".into(),
-        AcceptError::Exists { .. } => "name another file with `--as`, or write over it with `--force`".into(),
+        AcceptError::NotTimed { .. } => "build on a machine with such a device, or import evidence from one".into(),
+        AcceptError::Exists { .. } => "name another file with `--as`, or overwrite it with `--force`".into(),
         _ => return None,
     })
 }

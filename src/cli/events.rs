@@ -68,7 +68,7 @@ fn waited_for(by: Blocked) -> &'static str {
     match by {
         Blocked::Workspace => "another kforge to finish with this workspace",
         Blocked::Cache => "the shared cache to be collected",
-        Blocked::Toolchain => "another kforge that installs the same toolchain",
+        Blocked::Toolchain => "another kforge to install the same toolchain",
     }
 }
 

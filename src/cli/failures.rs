@@ -137,7 +137,7 @@ impl<'a> Teller<'a> {
         let more: u64 = self.groups.values().flat_map(|g| &g.reasons).map(|r| r.1).sum();
         let steps = if more == 1 { "step" } else { "steps" };
         if more > 0 {
-            self.console.fitted(&format!("{more} more {steps} failed for the same reasons; -v tells of each\n"));
+            self.console.fitted(&format!("{more} more {steps} failed for the same reasons; -v prints each\n"));
         }
     }
 
@@ -174,7 +174,7 @@ impl<'a> Teller<'a> {
                 if step.kind == StepKind::Compile { console.err(&text) } else { console.fitted(&text) }
             }
         }
-        console.err(&format!("  to run just that again: {}\n", command(self.global, &["run", &step.id])));
+        console.err(&format!("  to run only this step again: {}\n", command(self.global, &["run", &step.id])));
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn say(console: &Console, event: &RoundEvent<'_>) {
         }
         RoundEvent::LeftOut(methods) => {
             let methods: Vec<String> = methods.iter().map(|name| format!("`{name}`")).collect();
-            console.status("", &format!("no variant has {} beside the others", methods.join(", ")));
+            console.status("", &format!("no variant combines {} with the others", methods.join(", ")));
         }
     }
 }
@@ -39,7 +39,7 @@ fn became_in_words(became: &Became) -> (&'static str, String) {
         Became::Undecided => ("Undecided", String::new()),
         Became::Refused(why) => ("Refused", first(why)),
         Became::Wrong(how) => ("Wrong", first(how)),
-        Became::Hidden => ("Partial", "right where that is shown, and not at every shape".into()),
-        Became::Idle => ("Idle", "it serves no shape that is shown".into()),
+        Became::Hidden => ("Partial", "correct for the shown shapes, not for every shape".into()),
+        Became::Idle => ("Idle", "it serves none of the shown shapes".into()),
     }
 }

@@ -106,7 +106,7 @@ pub enum AcceptError {
     },
     /// There is no source to write: the champion is a variant of the package's own.
     #[error(
-        "the champion of `{kernel}` is a variant of the package's own source `{source_file}`: there is nothing to write"
+        "the champion of `{kernel}` is a variant of the package's source `{source_file}`: there is nothing to write"
     )]
     NothingToWrite {
         /// The kernel.
@@ -137,16 +137,16 @@ pub enum AcceptError {
         champion: AcceptedChampion,
     },
     /// Several packages have such a kernel.
-    #[error("several packages have a kernel `{0}`: choose with `-p`")]
+    #[error("several packages have a kernel `{0}`: select one with `-p`")]
     SeveralPackages(String),
     /// No package has such a kernel.
-    #[error("`{0}` is no kernel's name: expected the name of one kernel")]
+    #[error("`{0}` is not the name of a kernel: expected the name of one kernel")]
     NoKernel(String),
     /// Nothing of a kernel was accepted.
     #[error("nothing of kernel `{0}` was accepted")]
     NotAccepted(String),
     /// A kernel of its own is for one target.
-    #[error("`--name` makes a kernel for one target: expected `--target` once beside it")]
+    #[error("`--name` makes a kernel for one target: expected exactly one `--target`")]
     SeveralTargets,
     /// The manifest cannot take the declaration.
     #[error("`{}`: {why}", manifest.display())]
@@ -157,7 +157,7 @@ pub enum AcceptError {
         why: accepted::AcceptError,
     },
     /// The manifest would have errors.
-    #[error("`{}` would be wrong; nothing is written", manifest.display())]
+    #[error("`{}` would have errors; nothing was written", manifest.display())]
     Wrong {
         /// The manifest.
         manifest: PathBuf,
@@ -165,7 +165,7 @@ pub enum AcceptError {
         found: Vec<Diagnostic>,
     },
     /// A file has no name in the workspace's folder.
-    #[error("`{}` has no name in the workspace's folder, and is not written", .0.display())]
+    #[error("`{}` is outside the workspace and is not written", .0.display())]
     OutsideWorkspace(PathBuf),
     /// A file is not in the package's folder.
     #[error("`{}` is not in the package's folder `{}`", path.display(), folder.display())]
@@ -176,7 +176,7 @@ pub enum AcceptError {
         folder: PathBuf,
     },
     /// A file is there that is not the kernel's own.
-    #[error("`{source_file}` is there already and is not the source of `{kernel}` alone")]
+    #[error("`{source_file}` already exists and is not the source of only `{kernel}`")]
     Exists {
         /// The file, in the package.
         source_file: String,

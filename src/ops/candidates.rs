@@ -45,10 +45,10 @@ pub struct Found {
 #[derive(Debug, thiserror::Error)]
 pub enum CandidatesError {
     /// None is remembered.
-    #[error("no candidate is remembered in this workspace")]
+    #[error("no candidate is recorded in this workspace")]
     None,
     /// A word of the filter matches nothing.
-    #[error("no {what} of a candidate that is remembered matches `{word}`")]
+    #[error("no {what} of a recorded candidate matches `{word}`")]
     NoMatch {
         /// What it is of: `kernel`.
         what: &'static str,
@@ -59,7 +59,7 @@ pub enum CandidatesError {
     },
     /// All words match something, and no candidate matches all of them.
     #[error(
-        "none of the {} that are remembered is such a one",
+        "none of the {} recorded candidates match",
         kforge_foundation::base::count(*.all as u64, "candidate")
     )]
     NoneSuch {
@@ -67,7 +67,7 @@ pub enum CandidatesError {
         all: usize,
     },
     /// No id begins so.
-    #[error("no candidate is called `{0}`: expected an id as `kforge candidates` lists them")]
+    #[error("there is no candidate `{0}`: expected an id that `kforge candidates` lists")]
     NoId(String),
     /// Several ids begin so.
     #[error("{count} candidates have ids that begin with `{id}`: expected more of one")]
@@ -78,7 +78,7 @@ pub enum CandidatesError {
         count: usize,
     },
     /// The answer held no source.
-    #[error("candidate `{0}` has no source: the answer held none")]
+    #[error("candidate `{0}` has no source: the answer contained none")]
     NoSource(String),
     /// The source is no longer what it was.
     #[error("the source of candidate `{0}` is gone: it was edited since")]

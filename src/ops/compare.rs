@@ -55,7 +55,7 @@ pub struct Compared {
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// There is no `git`, and the name is that of no file.
-    #[error("`{0}` is no file, and there is no `git` on PATH that could know a revision")]
+    #[error("`{0}` is not a file, and there is no `git` on PATH to look up a revision")]
     NoGit(String),
     /// Git does not check a revision out.
     #[error("{why}")]
@@ -84,11 +84,11 @@ pub enum CompareError {
     },
     /// A binary is that of one kernel on one target.
     #[error(
-        "a binary is compared with one kernel on one target, and {0} are selected: choose with `-p`, `--kernel` and `--target`"
+        "a binary is compared with one kernel on one target, but {0} are selected: select one with `-p`, `--kernel` and `--target`"
     )]
     SeveralKernels(usize),
     /// A state could not be built.
-    #[error("it could not be built, so nothing is compared")]
+    #[error("it could not be built, so nothing was compared")]
     NotBuilt,
     /// The comparison was interrupted while a state was built or pairs were timed.
     #[error("interrupted")]
@@ -320,7 +320,7 @@ fn rows(
                 seat: seat.clone(),
                 base: before.variant.clone(),
                 head: "none".into(),
-                decision: Decision::unknown("no variant stands for it any more"),
+                decision: Decision::unknown("no variant is its champion any more"),
             }),
             false => found.removed.push(seat.clone()),
         }

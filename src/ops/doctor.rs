@@ -54,7 +54,7 @@ pub struct Finding {
 
 impl From<Probe> for Finding {
     fn from(probe: Probe) -> Finding {
-        let Probe { what, found, why, gives, cost, mend } = probe;
+        let Probe { what, found, why, gives, cost, mend, of_cuda: _ } = probe;
         Finding { what, found: found.ok_or(why).into(), gives, cost, mend }
     }
 }
@@ -79,9 +79,9 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     say(Finding {
         what: "kforge home",
         found: writable(home).map(|()| format!("{} can be written", home.display())).into(),
-        gives: "results, toolchains and evidence are kept there, for all workspaces",
-        cost: "nothing can be built: caches and toolchains live there",
-        mend: "make it writable, or set `KFORGE_HOME` to a folder that is".into(),
+        gives: "results, toolchains and evidence of all workspaces are stored there",
+        cost: "nothing can be built: caches and toolchains are stored there",
+        mend: "make it writable, or set `KFORGE_HOME` to a writable folder".into(),
     });
     match (&manifest, &workspace) {
         (None, _) => {}
@@ -89,7 +89,7 @@ pub fn diagnose(session: &Session) -> Diagnosis {
             what: "workspace",
             found: Presence::Missing(format!("`{}` has errors", manifest.display())),
             gives: "",
-            cost: "nothing in it can be built, and what toolchain it asks for is not known",
+            cost: "nothing in it can be built, and its toolchain is unknown",
             mend: "`kforge metadata` shows them".into(),
         }),
         (Some(_), Some(workspace)) => say(Finding {
@@ -105,10 +105,10 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     let environment = session.environment.all();
     let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &home.join("toolchains"), environment);
     for probe in probes {
-        let asked = workspace.is_some() || !probe.what.starts_with("CUDA");
+        let asked = workspace.is_some() || !probe.of_cuda;
         let mut line = Finding::from(probe);
         if line.found.is_missing() && !asked {
-            line.found = Presence::Missing("no workspace here asks for one".into());
+            line.found = Presence::Missing("no workspace here needs one".into());
         }
         say(line);
     }
@@ -119,8 +119,8 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     say(Finding {
         what: "GPU",
         found: gpu.into(),
-        gives: "kernels for its architecture are verified and timed here",
-        cost: "nothing is verified, timed or profiled on a GPU here: verdicts come from the emulator, times from evidence recorded elsewhere",
+        gives: "kernels for its architecture are verified and timed on this machine",
+        cost: "nothing is verified, timed or profiled on a GPU here: verdicts come from the emulator, and times from evidence recorded elsewhere",
         mend: "build on a machine with a GPU, `kforge evidence export` there, and put the bundle into `evidence/` beside kernel.toml".into(),
     });
     let nsight = |tool: Nsight| session.settings.path(tool.setting());
@@ -134,9 +134,9 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         say(Finding {
             what: "performance counters",
             found: counters(&ncu, probed).map(|()| "may be read".to_string()).into(),
-            gives: "what bounds a kernel is told from them",
-            cost: "kernels are not profiled: what bounds them is told from times alone",
-            mend: "have an administrator allow it: NVIDIA's driver option `NVreg_RestrictProfilingToAdminUsers=0`"
+            gives: "kforge reports what bounds a kernel",
+            cost: "kernels are not profiled: kforge reports what bounds them from times only",
+            mend: "an administrator must allow it: NVIDIA's driver option `NVreg_RestrictProfilingToAdminUsers=0`"
                 .into(),
         });
     }
@@ -151,13 +151,9 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     if gaps.missing.is_empty() && gaps.weaker.is_empty() {
         say(sandbox(Presence::Found("Landlock, seccomp, limits on time and memory".into()), "", ""));
     }
-    let trust = "build where the system has it, or give --allow-unconfined and build only what you trust";
+    let trust = "build on a system that has it, or pass --allow-unconfined and build only what you trust";
     for gap in gaps.missing {
-        say(sandbox(
-            Presence::Missing(gap),
-            "nothing is compiled or run here unless --allow-unconfined is given",
-            trust,
-        ));
+        say(sandbox(Presence::Missing(gap), "nothing is compiled or run here without --allow-unconfined", trust));
     }
     for gap in gaps.weaker {
         say(sandbox(Presence::Missing(gap), "compilers and references are confined less; kernels are not", ""));

@@ -15,7 +15,7 @@ pub enum EditError {
     #[error(transparent)]
     NotEdited(#[from] edit::EditError),
     /// The manifest would have errors.
-    #[error("`{}` would be wrong; it was left as it is", manifest.display())]
+    #[error("`{}` would have errors; it was not changed", manifest.display())]
     Wrong {
         /// The manifest.
         manifest: PathBuf,

@@ -73,7 +73,7 @@ pub enum Error {
         source: io::Error,
     },
     /// What an interrupted command began to write cannot be finished.
-    #[error("cannot end what an interrupted command began in `{}`: {source}", root.display())]
+    #[error("cannot complete what an interrupted command began in `{}`: {source}", root.display())]
     Pending {
         /// The workspace's root.
         root: PathBuf,
@@ -164,7 +164,7 @@ pub enum Error {
     #[error(transparent)]
     Devices(#[from] DevicesError),
     /// A number of jobs that runs nothing.
-    #[error("`-j 0` runs nothing: expected a positive number, or a negative one for cores less that many")]
+    #[error("`-j 0` runs nothing: expected a positive number, or -N for all cores except N")]
     NoJobs,
     /// The program that is to do steps does not do them, or is of another kforge.
     #[error(transparent)]

@@ -75,12 +75,10 @@ pub enum Resolving<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum Warning {
     /// A file that an interrupted command would have written was changed since.
-    #[error(
-        "`{0}` was changed since a command was interrupted that would have written it: the rest of that command is not done"
-    )]
+    #[error("`{0}` changed after an interrupted command planned to write it: the rest of that command is not done")]
     NotFinished(String),
     /// There is no CUDA for a package.
-    #[error("no machine code can be made for package `{package}`: {why}")]
+    #[error("cannot compile machine code for package `{package}`: {why}")]
     NoCuda {
         /// The package.
         package: String,
@@ -88,7 +86,7 @@ pub enum Warning {
         why: NoCuda,
     },
     /// A bundle of evidence in the repository is refused.
-    #[error("the bundle of evidence `{name}` does not count: {why}; restore it from version control, or remove it")]
+    #[error("ignoring the bundle of evidence `{name}`: {why}; restore it from version control, or remove it")]
     Bundle {
         /// Its path in the workspace.
         name: String,
@@ -96,17 +94,17 @@ pub enum Warning {
         why: String,
     },
     /// A recorded answer cannot be read.
-    #[error("a recorded answer is passed over: {0}")]
+    #[error("ignoring a recorded answer: {0}")]
     Answer(String),
     /// Remembered candidates cannot be read.
-    #[error("earlier candidates are passed over: {0}")]
+    #[error("ignoring earlier candidates: {0}")]
     Candidates(String),
     /// What became of candidates cannot be kept.
-    #[error("what became of candidates is not remembered: {0}")]
+    #[error("cannot store the results of candidates: {0}")]
     NotRemembered(std::io::Error),
     /// Steps of a plan that have no evidence, which an exported bundle does not bring either.
     #[error(
-        "{} of the plan {} no evidence, which this bundle does not bring either:",
+        "{} of the plan {} no evidence, which this bundle does not contain either:",
         kforge_foundation::base::count(steps.len() as u64, "step"),
         if steps.len() == 1 { "has" } else { "have" }
     )]
@@ -115,7 +113,7 @@ pub enum Warning {
         steps: Vec<String>,
     },
     /// What agents are shown whole tells of a shape that is held back.
-    #[error("{}: {what} tells of a shape that is held back, and agents are shown it", seat.name())]
+    #[error("{}: {what} reveals a holdout shape, and agents are shown it", seat.name())]
     HeldBackTold {
         /// Whose rounds these are.
         seat: Seat,
@@ -123,7 +121,7 @@ pub enum Warning {
         what: &'static str,
     },
     /// The last build has no report.
-    #[error("the last build was interrupted: this is what the one before it found")]
+    #[error("the last build was interrupted: these are the results of the build before it")]
     LastInterrupted,
     /// The journal or a store has trouble that harms no result.
     #[error("{text}")]

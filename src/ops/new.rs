@@ -96,7 +96,7 @@ pub enum NewError {
         name: String,
     },
     /// A file of the template exists.
-    #[error("`{}` is there already, and kforge overwrites nothing", .0.display())]
+    #[error("`{}` already exists, and kforge does not overwrite it", .0.display())]
     FileExists(PathBuf),
     /// The workspace's manifest cannot take the package.
     #[error(transparent)]

@@ -53,10 +53,10 @@ pub enum NotShown {
         built: Vec<String>,
     },
     /// The last build had nothing of what is selected in its packages.
-    #[error("the last build had nothing of what is selected")]
+    #[error("the last build has no results for this selection")]
     Nothing,
     /// A number that is no speed-up.
-    #[error("`--fast-p {0}` is no speed-up: expected a number of 0 or more, such as 1.2")]
+    #[error("`--fast-p {0}` is not a speedup: expected a number of 0 or more, such as 1.2")]
     Share(f64),
     /// There is nothing to score, or nothing to compare with.
     #[error(transparent)]

@@ -48,7 +48,7 @@ pub enum What {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// There is no such kernel.
-    #[error("no kernel is called `{0}`")]
+    #[error("there is no kernel `{0}`")]
     NoKernel(String),
     /// Several packages have the kernel.
     #[error("several packages have a kernel `{kernel}`")]
@@ -59,7 +59,7 @@ pub enum RunError {
         packages: Vec<String>,
     },
     /// The package has no target to run on.
-    #[error("package `{0}` has no `cpu` target, and this version runs on nothing else")]
+    #[error("package `{0}` has no `cpu` target, and this version runs kernels only there")]
     NoCpu(String),
     /// The kernel has no such shape.
     #[error("`{kernel}` has no shape `{shape}`")]
@@ -72,7 +72,7 @@ pub enum RunError {
         known: Vec<String>,
     },
     /// The kernel has several shapes, or none, and none was named.
-    #[error("`{kernel}` has {} shapes, and none was named", known.len())]
+    #[error("`{kernel}` has {} shapes: select one", known.len())]
     ShapeNeeded {
         /// The kernel.
         kernel: String,

@@ -52,7 +52,7 @@ fn what_would_be_wrong_is_shown_and_not_written() {
         place.run(words).expect(101).says(why);
         assert_eq!(place.read("kernel.toml"), MANIFEST, "{words}");
     };
-    wrong("add shape twice.bad m=7", "would be wrong; it was left as it is");
+    wrong("add shape twice.bad m=7", "would have errors; it was not changed");
     wrong("add target gpu arch=sm90", "sm90");
     wrong("add target cpu arch=cpu", "target `cpu` is there already");
     wrong("add shape bad n=7", "expected OPERATOR.SHAPE");

@@ -4,7 +4,7 @@ use crate::place::{MANIFEST, Place};
 
 /// The command that a build says does just that again.
 fn again(err: &str) -> Vec<String> {
-    let line = err.lines().find_map(|l| l.trim().strip_prefix("to run just that again: kforge "));
+    let line = err.lines().find_map(|l| l.trim().strip_prefix("to run only this step again: kforge "));
     line.unwrap_or_else(|| panic!("{err}")).split_whitespace().map(String::from).collect()
 }
 
@@ -56,7 +56,7 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     place.edit("twice.cu", "2.0f", "2.5f");
     let said = place.run("build --keep-going").expect(100);
     assert_eq!(said.err.matches("`y` is wrong at 0").count(), 1, "{}", said.err);
-    assert_eq!(said.err.matches("to run just that again").count(), 1, "{}", said.err);
+    assert_eq!(said.err.matches("to run only this step again").count(), 1, "{}", said.err);
     let said = said.says("3 more steps failed for the same reasons").says("nine  fail  emulated  (BLOCK=64)");
     let words = again(&said.err);
     assert_eq!(words[0], "run");
@@ -64,7 +64,7 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let ran = place.run(&words.join(" ")).expect(100).prints("fail (emulated): `y` is wrong at 0");
     assert!(ran.out.starts_with("tiny/twice BLOCK="), "{}", ran.out);
     let told = place.run("build --keep-going -v").expect(100);
-    assert_eq!(told.err.matches("to run just that again").count(), 4, "{}", told.err);
+    assert_eq!(told.err.matches("to run only this step again").count(), 4, "{}", told.err);
     place.run("report").expect(0).prints("nine  fail: `y` is wrong at 0");
     // What does not compile, too, and from another folder.
     place.edit("twice.cu", "int i =", "int i");
@@ -150,7 +150,7 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
         let at = last.find(" skipped").unwrap_or_else(|| panic!("{err}"));
         format!("{} steps were not tried, because ", last[..at].rsplit(' ').next().unwrap_or_default())
     };
-    let hint = "; `--keep-going` goes on with what does not need it";
+    let hint = "; `--keep-going` continues with steps that do not depend on it";
     let place = Place::tiny();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96, 128]");
     assert_eq!(said_of(&place.run("build -j1").expect(0).err), None);
@@ -287,7 +287,7 @@ fn settings_are_listed_and_schemas_are_in_the_help() {
 #[test]
 fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
     let said = Place::empty().run("doctor").expect(0).prints("there is no workspace here").prints("found C++ compiler");
-    said.prints("missing CUDA compiler (NVRTC): no workspace here asks for one");
+    said.prints("missing CUDA compiler (NVRTC): no workspace here needs one");
     let place = Place::empty().file("kernel.toml", "[package\n");
     place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
 }

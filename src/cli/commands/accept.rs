@@ -44,11 +44,11 @@ pub fn run(context: &Context, args: &AcceptArgs) -> Ran {
         console.status("Accepted", &champion(accepted, &place));
     }
     if accepted.freed {
-        let text = "all its variants are built again; a source that was accepted stays, and for rounds kernel.toml has to name an agent again";
+        let text = "all its variants are built again; the accepted source stays, and rounds need an agent in kernel.toml again";
         console.status("Freed", &format!("`{}`: {text}", args.kernel));
     }
     if all == 0 {
-        console.status("", "nothing changes: it was accepted before");
+        console.status("", "nothing changes: it is already accepted");
     }
     Ok(Exit::Done)
 }

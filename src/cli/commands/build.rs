@@ -120,10 +120,10 @@ fn planned(context: &Context, plan: &Plan) {
     console.event(&Event::PlanFinished { will, may, fresh, unavailable });
     console.status("Planned", &format!("{will} will run, {may} may, {fresh} fresh, {unavailable} unavailable"));
     if may > 0 {
-        console.status("", "may: runs only if what it reads turns out otherwise than before");
+        console.status("", "may: runs only if its inputs change");
     }
     if adds > 0 {
-        console.status("", "+: its result decides which further steps there are");
+        console.status("", "+: its result may add further steps");
     }
 }
 
@@ -178,10 +178,10 @@ fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant
 fn not_tried(untried: &Untried) -> String {
     let (steps, verb) = (count(untried.count, "step"), if untried.count == 1 { "was" } else { "were" });
     let after = untried.stopped_by.as_ref().map_or_else(
-        || "because something that they need failed".to_string(),
+        || "because a step that they depend on failed".to_string(),
         |id| format!("because the build ended at `{id}`"),
     );
-    let hint = if untried.more { "; `--keep-going` goes on with what does not need it" } else { "" };
+    let hint = if untried.more { "; `--keep-going` continues with steps that do not depend on it" } else { "" };
     format!("{steps} {verb} not tried, {after}{hint}")
 }
 

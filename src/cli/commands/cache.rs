@@ -22,7 +22,7 @@ pub fn run(context: &Context, command: &CacheCommand) -> Ran {
 fn gc(context: &Context) -> Ran {
     let report = match cache::collect(&context.session) {
         Err(Error::Busy(_)) => {
-            context.console.error("a build uses the shared cache: run this again when it has ended");
+            context.console.error("a build uses the shared cache: run this command again after it ends");
             return Err(Exit::Busy.into());
         }
         done => done?,
@@ -67,17 +67,17 @@ fn verify(context: &Context) -> Ran {
     let checked = cache::verify(&context.session)?;
     let console = &context.console;
     for path in &checked.corrupt {
-        console.warn(&format!("removed `{}`: its bytes were not those of its name", path.display()));
+        console.warn(&format!("removed `{}`: its content does not match its digest", path.display()));
     }
     if checked.incomplete_trees + checked.results_removed > 0 {
         console.warn(&format!(
-            "removed {} and {} that led to something missing: they are made again when they are needed",
+            "removed {} and {} that referred to missing content: a build makes them again when it needs them",
             count(checked.results_removed, "result"),
             count(checked.incomplete_trees, "tree")
         ));
     }
     for path in &checked.evidence_unusable {
-        console.warn(&format!("`{}` is damaged or has lost its outputs: it does not answer", path.display()));
+        console.warn(&format!("`{}` is damaged or has lost its outputs, so it is not used", path.display()));
     }
     console.status(
         "Checked",

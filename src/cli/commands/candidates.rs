@@ -25,7 +25,7 @@ pub fn run(context: &Context, args: &CandidatesArgs) -> Ran {
         targets: args.target.clone(),
         patterns: args.pattern.iter().map(|pattern| pattern.pattern()).collect(),
         levels: args.level.clone(),
-        correct: args.right,
+        correct: args.correct,
     };
     let found = search(&context.session, &filter)?;
     match args.message_format {

@@ -42,8 +42,8 @@ fn exit(context: &Context, args: &CompareArgs, compared: &Compared) -> Exit {
     }
     if found.unbuilt.iter().any(|unbuilt| unbuilt.failed) {
         let wrong = if is_wrong { "a kernel is wrong, and " } else { "" };
-        context.console.error(&format!("{wrong}not all could be built; {text}"));
-        context.console.err("help: `--target` with the targets that are to be compared leaves the others out\n");
+        context.console.error(&format!("{wrong}some kernels could not be built; {text}"));
+        context.console.err("help: `--target` selects the targets to compare\n");
         return Exit::NotBuilt;
     }
     if is_wrong {
@@ -57,7 +57,7 @@ fn exit(context: &Context, args: &CompareArgs, compared: &Compared) -> Exit {
     }
     if found.rows.is_empty() {
         context.console.error(&format!(
-            "nothing was compared: no kernel that is timed on a device target is in both {} and {}",
+            "nothing was compared: {} and {} share no kernel that is timed on a device target",
             found.head, found.base
         ));
         return Exit::NothingSelected;
@@ -67,7 +67,7 @@ fn exit(context: &Context, args: &CompareArgs, compared: &Compared) -> Exit {
         context.console.error(&format!("slower than allowed; {text}"));
         Exit::Slower
     } else if args.require_evidence && open > 0 {
-        context.console.error(&format!("evidence was required and is missing or does not decide; {text}"));
+        context.console.error(&format!("evidence was required and is missing or undecided; {text}"));
         Exit::NoEvidence
     } else {
         context.console.status("Compared", &text);

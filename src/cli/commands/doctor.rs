@@ -19,13 +19,13 @@ pub fn run(context: &Context) -> Ran {
         context.console.out_fitted(&text(finding));
         // The home is what is needed without a workspace, too.
         if at == 0 && !diagnosis.has_workspace {
-            context.console.out(&format!("{DIM}there is no workspace here, so no toolchain is asked for{DIM:#}\n"));
+            context.console.out(&format!("{DIM}no workspace is open, so no toolchain is needed{DIM:#}\n"));
         }
     }
     let text = match diagnosis.findings.iter().filter(|finding| finding.found.is_missing()).count() {
         0 => "nothing is missing".to_string(),
-        1 => "one thing is missing; what does not need it works".into(),
-        n => format!("{n} things are missing; what needs none of them works"),
+        1 => "one tool is missing; everything that does not need it works".into(),
+        n => format!("{n} tools are missing; everything that does not need them works"),
     };
     context.console.out(&format!("{text}\n"));
     Ok(Exit::Done)
@@ -41,7 +41,7 @@ fn text(finding: &Finding) -> String {
     match found {
         Presence::Found(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n{}", dim(gives)),
         Presence::Missing(why) => {
-            let mend = if mend.is_empty() { String::new() } else { format!("to mend it: {mend}") };
+            let mend = if mend.is_empty() { String::new() } else { format!("to fix it: {mend}") };
             format!("{OPEN}   missing{OPEN:#} {what}: {why}\n{}{}", dim(cost), dim(&mend))
         }
     }
@@ -58,7 +58,7 @@ mod tests {
             anstream::adapter::strip_str(&text(&Finding { what: "tool", found, gives, cost, mend })).to_string()
         };
         assert_eq!(line(Presence::Found("1.0".into())), "     found tool: 1.0\n           it works\n");
-        let missing = "   missing tool: not on PATH\n           it does not\n           to mend it: install it\n";
+        let missing = "   missing tool: not on PATH\n           it does not\n           to fix it: install it\n";
         assert_eq!(line(Presence::Missing("not on PATH".into())), missing);
     }
 }

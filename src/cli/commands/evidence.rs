@@ -51,16 +51,17 @@ fn list(context: &Context, args: &EvidenceList) -> Ran {
     }
     let rest = match more {
         0 => String::new(),
-        1 if open => "; 1 more is of no step that is known here (`--all` lists it)".into(),
-        1 => "; 1 more answers nothing that is asked here (`--all` lists it)".into(),
-        n if open => format!("; {n} more are of no step that is known here (`--all` lists them)"),
-        n => format!("; {n} more answer nothing that is asked here (`--all` lists them)"),
+        1 if open => "; 1 more belongs to no known step (`--all` lists it)".into(),
+        1 => "; 1 more answers no question of this plan (`--all` lists it)".into(),
+        n if open => format!("; {n} more belong to no known step (`--all` lists them)"),
+        n => format!("; {n} more answer no question of this plan (`--all` lists them)"),
     };
     context.console.status("Found", &format!("{} of evidence{rest}", count(held.len() as u64, "record")));
     if open {
-        context
-            .console
-            .status("", "not all that is asked here is known yet: `kforge build` will tell what of this answers");
+        context.console.status(
+            "",
+            "some questions of this plan are not known yet: `kforge build` shows which records answer them",
+        );
     }
     Ok(Exit::Done)
 }

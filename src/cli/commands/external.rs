@@ -18,7 +18,7 @@ const LATER: [&str; 2] = ["package", "verify-artifact"];
 
 /// Says that a command is one of a later version.
 pub fn later(context: &Context, command: &str) -> Exit {
-    context.console.error(&format!("this version of kforge does not do `{command}` yet"));
+    context.console.error(&format!("this version of kforge does not support `{command}` yet"));
     Exit::Usage
 }
 

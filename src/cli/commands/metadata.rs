@@ -11,9 +11,10 @@ use kforge_types::record::FORMAT_VERSION;
 /// Runs the command.
 pub fn run(context: &Context, args: &MetadataArgs) -> Ran {
     if args.format_version != FORMAT_VERSION {
-        context
-            .console
-            .error(&format!("there is no format {} of metadata: expected {FORMAT_VERSION}", args.format_version));
+        context.console.error(&format!(
+            "unknown version {} of the metadata format: expected {FORMAT_VERSION}",
+            args.format_version
+        ));
         return Err(Exit::Usage.into());
     }
     print_json(context, &metadata(&context.session)?)

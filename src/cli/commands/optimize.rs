@@ -22,11 +22,11 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> Ran {
     let request = OptimizeRequest { words, rounds: args.rounds, jobs: args.jobs, overlay: args.overlay.clone() };
     let exit = match optimize(&context.session, &request)? {
         Optimized::Interrupted { asking: true } => {
-            context.console.error("interrupted; what was answered is kept: run the same command to go on");
+            context.console.error("interrupted; answers are kept: run the same command to continue");
             return Ok(Exit::Interrupted);
         }
         Optimized::Interrupted { asking: false } => {
-            context.console.error("interrupted; what was measured and answered is kept: run the same command to go on");
+            context.console.error("interrupted; measurements and answers are kept: run the same command to continue");
             Exit::Interrupted
         }
         Optimized::Finished(finished) => finish(context, &finished, began),

@@ -21,7 +21,7 @@ pub fn run(context: &Context, args: &TreeArgs) -> Ran {
 fn kind(context: &Context, word: &str) -> Result<StepKind, Failure> {
     word.parse().map_err(|()| {
         let names = StepKind::ALL.map(StepKind::name);
-        let unknown = Diagnostic::error("tree.stage", format!("no kind of step is called `{word}`"))
+        let unknown = Diagnostic::error("tree.stage", format!("there is no kind of step `{word}`"))
             .expected(format!("one of {}", names.map(|n| format!("`{n}`")).join(", ")));
         context.console.diagnostic(&unknown.suggest(word, names));
         Exit::Usage.into()

@@ -33,7 +33,7 @@ pub enum ReportError {
     },
     /// A later kforge wrote it.
     #[error(
-        "`{}` is of format {version}, which a later kforge wrote: expected at most {FORMAT_VERSION}",
+        "`{}` has format {version}, written by a later kforge: expected at most {FORMAT_VERSION}",
         path.display()
     )]
     Newer {

@@ -95,7 +95,7 @@ fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, roun
             }
             Became::Wrong(how) => Branch::new(tunables, &hide(about.operator, &how)),
             Became::Hidden => Branch::hidden(tunables),
-            Became::Idle => Branch::new(tunables, "`requires` lets it serve none of the shapes that are shown"),
+            Became::Idle => Branch::new(tunables, "`requires` excludes every shown shape"),
             Became::Right | Became::Undecided => continue,
         });
     }
@@ -108,7 +108,7 @@ fn hide(operator: &Operator, text: &str) -> String {
     let probe = Briefing { contract: text.into(), ..Briefing::default() };
     match probe.reveals(held.map(|shape| shape.name.as_str())).is_empty() {
         true => text.into(),
-        false => "it is wrong at a shape that is not shown".into(),
+        false => "it is wrong for a holdout shape".into(),
     }
 }
 
@@ -118,7 +118,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
     let methods = last.map(|a| a.methods.clone()).unwrap_or_default();
     // How many were right would tell, over many, which shapes are held back.
     let any = results.of_round(about.operator, round).iter().any(|(_, became)| *became == Became::Right);
-    let mut became = vec![if any { "a variant was right" } else { "no variant was right" }.to_string()];
+    let mut became = vec![if any { "a variant was correct" } else { "no variant was correct" }.to_string()];
     // What a round's champion showed of its methods is known to the decision after it.
     let settled = results.decision(round + 1).map(|d| d.settled).unwrap_or_default();
     for method in &methods {

@@ -50,7 +50,7 @@ pub enum RoundEvent<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum Rest {
     /// Its champion was accepted.
-    #[error("accepted in kforge.lock: `kforge accept {kernel} --undo` frees it")]
+    #[error("accepted in kforge.lock: `kforge accept {kernel} --undo` releases it")]
     Accepted {
         /// The kernel.
         kernel: String,
@@ -62,7 +62,7 @@ pub enum Rest {
     #[error("nothing can be measured: {0}")]
     Untimed(String),
     /// A kernel is correct on a target that is not timed.
-    #[error("a kernel is right, and nothing is timed on `cpu` by which another could be better")]
+    #[error("a kernel is correct, and nothing is timed on `cpu` to tell better ones")]
     Right,
     /// What stands on a target that is not timed is undecided.
     #[error("what stands is not known to be wrong, and not known to be right: `cpu` cannot tell")]
@@ -91,7 +91,7 @@ pub enum Rest {
     #[error("every variant was tried")]
     AllTried,
     /// The rules know nothing more to try with these methods.
-    #[error("no variant that was not tried has {}", listed(.0))]
+    #[error("no untried variant has {}", listed(.0))]
     NoneWith(Vec<String>),
 }
 
@@ -131,7 +131,7 @@ pub enum NotAnswered {
     Unreadable(io::Error),
     /// There is an answer, of another version.
     #[error(
-        "another version of kforge recorded an answer to that: use that version, or remove `{}`",
+        "another version of kforge recorded an answer to this request: use that version, or remove `{}`",
         .0.display()
     )]
     OtherVersion(PathBuf),

@@ -15,7 +15,7 @@ pub(super) fn check(package: &Package) -> Vec<Diagnostic> {
         let meant = meant(id)?;
         let warning = Diagnostic::warning(
             "manifest.unknown-method",
-            format!("`{id}` is no method of the registry, and states no `sass`"),
+            format!("`{id}` is not a method of the registry and states no `sass`"),
         );
         let place = &method.place;
         let warning = warning.at(&place.file, place.span.clone(), "what machine code shows of it cannot be told");

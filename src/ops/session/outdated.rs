@@ -86,11 +86,11 @@ mod tests {
         let of = |origin: &str, count| Outdated { origin: origin.into(), count }.text();
         assert_eq!(
             of("evidence/h200.kfe", 44),
-            "`evidence/h200.kfe` holds 44 records of another version of what is built: they answer nothing that is asked now (`kforge explain STEP` says what changed)"
+            "`evidence/h200.kfe` holds 44 records of another version of what is built: they answer no question of this plan (`kforge explain STEP` shows what changed)"
         );
         assert_eq!(
             of(HERE, 1),
-            "the home holds 1 record of another version of what is built: it answers nothing that is asked now (`kforge explain STEP` says what changed)"
+            "the home holds 1 record of another version of what is built: it answers no question of this plan (`kforge explain STEP` shows what changed)"
         );
     }
 }

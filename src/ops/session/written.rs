@@ -60,7 +60,7 @@ pub(super) fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<Str
         branches: vec![],
     };
     let Some(proposal) = &answer.proposal else {
-        return (empty, Some(answer.refused.clone().unwrap_or_else(|| "no answer was of use".into())));
+        return (empty, Some(answer.refused.clone().unwrap_or_else(|| "no answer was usable".into())));
     };
     let written = match written(about, proposal) {
         Ok(written) => written,
@@ -120,7 +120,7 @@ fn binds(about: About<'_>, kernel: &Kernel, variant: &Variant) -> Result<(), Str
         match bound() {
             Ok(()) => {}
             Err(_) if shape.role == ShapeRole::Holdout => {
-                return Err("its launches cannot be bound at a shape that is not shown: it must serve every shape that `requires` lets through".into());
+                return Err("its launches cannot be bound for a holdout shape: it must serve every shape that `requires` allows".into());
             }
             Err(wrong) => return Err(told(&[wrong])),
         }
@@ -151,11 +151,11 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     let (made, mut wrong) = parse_template(&file, &name);
     let Some(mut made) = made.filter(|_| !is_wrong(&wrong)) else { return Err(told(&wrong)) };
     if made.methods.len() > MOST_METHODS {
-        return Err(format!("it declares {} methods, where {MOST_METHODS} are the most", made.methods.len()));
+        return Err(format!("it declares {} methods: expected at most {MOST_METHODS}", made.methods.len()));
     }
     if let Some(flag) = made.every_flag().find(|flag| !FLAGS.is_match(flag)) {
         return Err(format!(
-            "`{flag}` is no flag that can be had: macros (`-DX=1`), `-O0` to `-O3`, `--use_fast_math`, `--fmad=false`, `--maxrregcount=64` and the like"
+            "`{flag}` is not an allowed flag: expected macros (`-DX=1`), `-O0` to `-O3`, `--use_fast_math`, `--fmad=false`, `--maxrregcount=64` and the like"
         ));
     }
     if let Some(line) = included(source) {
@@ -185,7 +185,7 @@ pub(super) fn strays(kernel: &Kernel, found: &Sources) -> Option<String> {
     let own = |file: &str| file == kernel.source || found.own.contains(file);
     if let Some(file) = reach.files.keys().find(|file| !library(file) && !own(file)) {
         return Some(format!(
-            "it includes `{file}`, which no kernel of the package includes: only those headers can be had, and the toolchain's"
+            "it includes `{file}`, which no kernel of the package includes: only those headers and the toolchain's are available"
         ));
     }
     torn(kernel, reach).map(|wrong| told(&[wrong]))

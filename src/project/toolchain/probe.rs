@@ -11,6 +11,8 @@ use super::{Cuda, Group, Nsight, Pip, cxx, python};
 pub struct Probe {
     /// What: `C++ compiler`.
     pub what: &'static str,
+    /// Whether it belongs to the CUDA that the workspace names.
+    pub of_cuda: bool,
     /// What was found, with version and place.
     pub found: Option<String>,
     /// Why it was not found, or what is wrong with it; empty where nothing more is to be said.
@@ -111,7 +113,7 @@ pub fn probe(
             Some(Ok(Some(installed))) => (Ok(place_of(installed.tools.values())), String::new()),
             Some(Err(why)) => (Err(why.to_string()), "name another CUDA with `toolchain.cuda` in kernel.toml".into()),
         };
-        probes.push(Probe { gives, cost, mend, ..answer(what, found) });
+        probes.push(Probe { of_cuda: true, gives, cost, mend, ..answer(what, found) });
     }
     probes
 }
@@ -129,7 +131,7 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
         (
             Nsight::Compute,
             "kernels are profiled: what bounds them is told from counters",
-            "kernels are not profiled: what bounds them is told from times alone",
+            "kernels are not profiled: kforge reports what bounds them from times only",
         ),
         (
             Nsight::Sanitizer,
@@ -162,7 +164,7 @@ fn answer(what: &'static str, found: Result<String, impl Display>) -> Probe {
         Ok(found) => (Some(found), String::new()),
         Err(why) => (None, why.to_string()),
     };
-    Probe { what, found, why, gives: "", cost: "", mend: String::new() }
+    Probe { what, of_cuda: false, found, why, gives: "", cost: "", mend: String::new() }
 }
 
 /// What a Python gives, with numpy and without.

@@ -76,6 +76,9 @@ pub struct Labels {
     /// The variant: `T=f16,BLOCK=256,VEC=4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
+    /// The choice of types of a step of a round: `T=f16`. The variant of other steps names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<String>,
     /// The round of the optimisation loop that tried it, from 1; none for what is declared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,

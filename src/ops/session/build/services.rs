@@ -61,8 +61,8 @@ impl Ready<'_> {
         let done = with(&services);
         // It is in the store whatever comes of this, and answers; but only the device could make it again.
         if let Err(e) = evidence.sync() {
-            let message = format!("a power cut may take what the device was seen to do: {e}");
-            let keep = "`kforge evidence export` writes it to a file that can be kept elsewhere";
+            let message = format!("a power failure may lose the new records of the device: {e}");
+            let keep = "`kforge evidence export` writes it to a file";
             session.reporter.event(&Event::Diagnostic(&Diagnostic::warning("evidence.sync", message).hint(keep)));
         }
         done
