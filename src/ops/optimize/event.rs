@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use super::found::Became;
 use crate::session::rounds::Seat;
 use kforge_engine::lock::LockError;
+use kforge_foundation::base::Diagnostic;
 use kforge_pipeline::optimize::agents::ask::{AskError, AskEvent, Spent};
+use kforge_pipeline::optimize::next::End;
 use kforge_types::record::answer::Question;
 use kforge_types::record::event::{StepCounts, VerdictCounts};
 
@@ -67,7 +69,7 @@ pub enum Rest {
     Undecided,
     /// Its rounds are done, or were decided to stop.
     #[error("{0}")]
-    Done(String),
+    Done(End),
     /// The same, and no kernel is correct.
     #[error(
         "{why}, and no kernel is right{}: `--rounds {}` goes on",
@@ -76,15 +78,15 @@ pub enum Rest {
     )]
     NoneRight {
         /// Why its rounds are done.
-        why: String,
+        why: End,
         /// Why the last answer that was refused was.
         refused: Option<String>,
         /// The rounds that it was allowed.
         rounds: u32,
     },
     /// The space of its variants cannot be laid out.
-    #[error("{0}")]
-    NoSpace(String),
+    #[error("{}", .0.message)]
+    NoSpace(Box<Diagnostic>),
     /// The rules know nothing more to try.
     #[error("every variant was tried")]
     AllTried,

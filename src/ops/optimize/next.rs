@@ -113,9 +113,9 @@ fn by_the_rules(
     methods: &[String],
     wanted: u32,
 ) -> Result<Branches, Rest> {
-    let space = kernel.variants(target, choice).map_err(|d| Rest::NoSpace(d.message))?;
+    let space = kernel.variants(target, choice).map_err(|d| Rest::NoSpace(Box::new(d)))?;
     let champion = results.champion().map(|b| b.variant.values.clone());
-    let start = kernel.start(target, choice).map_err(|d| Rest::NoSpace(d.message))?.map(|v| v.values);
+    let start = kernel.start(target, choice).map_err(|d| Rest::NoSpace(Box::new(d)))?.map(|v| v.values);
     let parent = champion.or(start).unwrap_or_default();
     let tried: BTreeSet<BTreeMap<String, TuneValue>> =
         results.selected.iter().flat_map(|s| &s.builds).map(|b| b.variant.values.clone()).collect();
