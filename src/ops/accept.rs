@@ -9,7 +9,7 @@ use crate::Error;
 use crate::session::build::{Packages, Ready};
 use crate::session::open::make_target;
 use crate::session::rounds::Seat;
-use crate::session::standing::Stands;
+use crate::session::standing::{NotVerified, Stands, Vacant};
 use crate::session::{Opened, Session};
 use kforge_foundation::base::Diagnostic;
 use kforge_pipeline::plan::Goal;
@@ -75,13 +75,8 @@ pub struct AcceptedChampion {
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// Nobody stands for a seat.
-    #[error("nothing of {} can be accepted: {why}", .seat.name())]
-    Nobody {
-        /// The seat.
-        seat: Seat,
-        /// Why.
-        why: String,
-    },
+    #[error("nothing of {} can be accepted: {}", .0.seat.name(), .0)]
+    Nobody(Vacant),
     /// It is not known who stands for a seat.
     #[error(
         "who is champion of {} is not known{}",
@@ -128,7 +123,7 @@ pub enum AcceptError {
         /// It.
         champion: AcceptedChampion,
         /// Why.
-        why: String,
+        why: NotVerified,
     },
     /// No device has timed a champion.
     #[error("{} is provisional: no device has timed it", .champion.who())]
@@ -279,9 +274,7 @@ fn planned(
         for found in &standing {
             match found {
                 Ok(stands) if stands.seat == seat => all.push(stands.clone()),
-                Err((of, why)) if *of == seat => {
-                    return Err(AcceptError::Nobody { seat, why: why.clone() }.into());
-                }
+                Err(vacant) if vacant.seat == seat => return Err(AcceptError::Nobody(vacant.clone()).into()),
                 _ => {}
             }
         }

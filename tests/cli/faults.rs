@@ -220,8 +220,10 @@ fn a_misspelt_method_is_warned_of_with_the_one_that_is_meant() {
     };
     method("");
     for _ in 0..2 {
-        let said =
-            place.run("build").expect(0).says("warning[manifest.unknown-method]: `compute.warp_shufle` is not a method");
+        let said = place
+            .run("build")
+            .expect(0)
+            .says("warning[manifest.unknown-method]: `compute.warp_shufle` is not a method");
         let said = said.says("did you mean `compute.warp_shuffle`?").says("kernel.toml:30:");
         assert_eq!(said.err.matches("did you mean").count(), 1, "{}", said.err);
     }

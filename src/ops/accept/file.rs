@@ -89,7 +89,7 @@ fn champion(stands: &Stands) -> Champion {
         target: stands.seat.target.clone(),
         class: stands.class.clone(),
         variant: stands.build.variant.label.clone(),
-        shapes: *stands.verified.as_ref().unwrap_or(&0),
+        shapes: stands.verified.as_ref().copied().unwrap_or(0),
         on: stands.on.clone(),
         time: stands.time.clone(),
     }

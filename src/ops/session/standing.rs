@@ -28,17 +28,39 @@ pub struct Stands {
     pub build: Build,
     /// Whether it stands for want of evidence.
     pub provisional: bool,
-    /// At how many shapes it is verified; why it is not, where it is not.
-    pub verified: Result<usize, String>,
+    /// At how many shapes it is verified, or why it is not.
+    pub verified: Result<usize, NotVerified>,
     /// On what it is verified: `the emulator`, or device classes.
     pub on: Vec<String>,
     /// Its longest median time in nanoseconds, and at which shape; none where it was not timed.
     pub time: Option<(String, f64)>,
 }
 
+/// Why a champion is not verified.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("shape `{shape}`{}", .verdict.as_ref().map_or_else(|| " has no verdict".into(), |verdict| format!(": {verdict}")))]
+pub struct NotVerified {
+    /// A shape at which it does not pass.
+    pub shape: String,
+    /// Its verdict there, if there is one.
+    pub verdict: Option<Verdict>,
+}
+
+/// A class that has no champion.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("there is no champion{stands_for}: {because}")]
+pub struct Vacant {
+    /// The kernel, target and types.
+    pub seat: Seat,
+    /// The class, as in [`Stands::stands_for`].
+    pub stands_for: String,
+    /// Why, for people.
+    pub because: String,
+}
+
 impl Ready<'_> {
     /// Who stands for the classes of every seat that results decide, in the order of the plan. A class that nobody stands for is told of with its seat.
-    pub fn standing(&self, known: &Known) -> Vec<Result<Stands, (Seat, String)>> {
+    pub fn standing(&self, known: &Known) -> Vec<Result<Stands, Vacant>> {
         let by_id: HashMap<&str, &Done> =
             known.steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect();
         let nodes: HashMap<&str, &Node> = known.steps.iter().map(|(node, _)| (node.id.as_str(), node)).collect();
@@ -61,7 +83,7 @@ impl Ready<'_> {
                 let stands_for = stands_for(per.as_deref(), &class);
                 let build = selected.builds.iter().find(|b| Some(b.variant.order) == champion.variant);
                 let Some(build) = build else {
-                    out.push(Err((seat.clone(), format!("nobody stands{stands_for}: {}", champion.because))));
+                    out.push(Err(Vacant { seat: seat.clone(), stands_for, because: champion.because }));
                     continue;
                 };
                 let of_class = shapes.iter().enumerate().filter(|(at, _)| selected.shapes[*at] == champion.class);
@@ -108,16 +130,16 @@ impl<'a> Steps<'a, '_> {
         select: &Node,
         build: &Build,
         shapes: &[(usize, &String)],
-    ) -> (Result<usize, String>, Vec<String>) {
+    ) -> (Result<usize, NotVerified>, Vec<String>) {
         let mut on: Vec<String> = vec![];
         for (at, shape) in shapes {
             let judge = Self::from(select, &format!("judgement:{}:{at}", build.variant.order));
             let done = judge.and_then(|id| self.done.get(id).copied());
             let Some(found) = self.output::<Judgement>(done, "judgement") else {
-                return (Err(format!("shape `{shape}` has no verdict")), on);
+                return (Err(NotVerified { shape: shape.to_string(), verdict: None }), on);
             };
             if found.verdict != Verdict::Pass {
-                return (Err(format!("shape `{shape}`: {}", found.verdict)), on);
+                return (Err(NotVerified { shape: shape.to_string(), verdict: Some(found.verdict) }), on);
             }
             let verify = judge.and_then(|id| self.nodes.get(id)).and_then(|node| Self::from(node, "observation"));
             let seen = verify.and_then(|id| self.done.get(id)).and_then(|done| done.evidence.as_ref());

@@ -293,13 +293,13 @@ type Found = Result<(Toolchain, BTreeMap<String, PathBuf>), String>;
 /// What this machine has by itself.
 pub struct Host {
     /// The C++ compiler.
-    pub cxx: Found,
+    cxx: Found,
     /// Python with numpy.
-    pub python: Found,
+    python: Found,
     /// What the C++ compiler reads: [`cxx::Survey::folders`].
     pub read: Vec<PathBuf>,
     /// What a program that is compiled here runs with.
-    pub runtime: Result<Toolchain, String>,
+    runtime: Result<Toolchain, String>,
     /// Where they were looked for in vain; none where that does not tell whether they would be found the same again: one is missing, or a script that may
     /// choose another tool tomorrow.
     pub witness: Option<Witness>,
