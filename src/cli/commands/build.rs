@@ -190,7 +190,7 @@ fn dry_run(context: &Context, opened: &Opened, ready: &Ready<'_>) -> Exit {
     console.event(&Event::PlanFinished { will, may, fresh, unavailable });
     console.status("Planned", &format!("{will} will run, {may} may, {fresh} fresh, {unavailable} unavailable"));
     if may > 0 {
-        console.status("", "may: runs only if what it reads turns out otherwise than before");
+        console.status("", "may: runs only if its inputs change");
     }
     if adds > 0 {
         console.status("", "+: its result decides which further steps there are");
@@ -501,7 +501,8 @@ fn exit_of(args: &BuildArgs, outcome: &BuildOutcome, interrupted: bool) -> Exit 
 fn lacking(outcome: &BuildOutcome) -> Vec<(&str, String)> {
     let on_device = |n: &kforge_engine::Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
-    // A profile decides neither a verdict nor a champion nor what a method buys, and a device's peaks do not: without them it is only not known what bounds a kernel.
+    // A profile decides neither a verdict nor a champion nor what a method buys, and a device's peaks do not: without them it is only not known what bounds a
+    // kernel.
     let decides = |n: &kforge_engine::Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
     let lacks = |node: &kforge_engine::Node, done: &kforge_engine::Done| match (&done.result, &done.outcome) {
         // A kernel that nobody has written yet has no evidence of anything.

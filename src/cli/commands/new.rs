@@ -25,7 +25,7 @@ pub fn new(context: &Context, args: &NewArgs) -> Result<Exit, Exit> {
 pub fn init(context: &Context, args: &InitArgs) -> Result<Exit, Exit> {
     let folder = tidy(&std::path::absolute(&context.cwd).unwrap_or_else(|_| context.cwd.clone()));
     if folder.join(MANIFEST).exists() {
-        return Err(context.fail(&format!("`{}` is there already", folder.join(MANIFEST).display())));
+        return Err(context.fail(&format!("`{}` already exists", folder.join(MANIFEST).display())));
     }
     make(context, &folder, args.name.as_deref(), args.template)
 }
@@ -55,11 +55,11 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
         files.iter().map(|f| (folder.join(f.name.replace("{{name}}", &given)), f)).collect();
     // What is there stays: a README or .gitignore serves as it is, but a source would not fit the manifest.
     if let Some((path, _)) = places.iter().find(|(path, file)| path.exists() && !file.is_optional()) {
-        return Err(context.fail(&format!("`{}` is there already, and kforge overwrites nothing", path.display())));
+        return Err(context.fail(&format!("`{}` already exists, and kforge overwrites nothing", path.display())));
     }
     for (path, file) in &places {
         if path.exists() {
-            console.status("Keeping", &format!("{}, which is there already", path.display()));
+            console.status("Keeping", &format!("{}, which already exists", path.display()));
             continue;
         }
         let text = file.text.replace("{{name}}", &given);

@@ -134,7 +134,7 @@ fn guard(
     if args.force || own || same || !path.exists() {
         return Ok(());
     }
-    let exit = context.fail(&format!("`{source}` is there already and is not the source of `{}` alone", kernel.name));
+    let exit = context.fail(&format!("`{source}` already exists and is not the source of `{}` alone", kernel.name));
     context.console.err("help: name another file with `--as`, or write over it with `--force`\n");
     Err(exit)
 }

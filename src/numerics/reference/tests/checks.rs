@@ -140,7 +140,7 @@ fn names_of_the_operator_stand_for_those_of_the_builtin() {
     assert_eq!(check(&product), Ok(()));
     let Reference::Builtin { names, .. } = &mut product.reference else { unreachable!() };
     names.insert("bais".into(), "x".into());
-    refused(&product, "has neither tensor nor setting `bais`; did you mean `bias`?");
+    refused(&product, "has neither a tensor nor a setting `bais`; did you mean `bias`?");
     let Reference::Builtin { names, .. } = &mut product.reference else { unreachable!() };
     names.remove("bais");
     names.insert("bias".into(), "z".into());
@@ -178,7 +178,7 @@ fn expressions_say_where_they_are_wrong() {
         ("x + biass", "unknown name `biass` in `x + biass`; did you mean `bias`?"),
         ("x + 1.2.3 * bias", "`1.2.3` is not a number at column 5"),
         ("x $ bias", "unexpected character `$` at column 3"),
-        ("x", "input `bias` is used in no expression"),
+        ("x", "no expression uses input `bias`"),
         ("x + y + bias", "reads `y`, an output"),
         ("x < bias < 1", "expected an operator or the end, found `<` at column 10"),
         ("", "found the end at column 1"),

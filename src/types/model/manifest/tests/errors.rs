@@ -422,13 +422,7 @@ const REST: [Case; 10] = [
         "BLOCK",
         "one of",
     ),
-    (
-        "license = \"Apache-2.0\"",
-        "license.workspace = true",
-        "manifest.no-workspace",
-        "workspace",
-        "a value of its own",
-    ),
+    ("license = \"Apache-2.0\"", "license.workspace = true", "manifest.no-workspace", "workspace", "its own value"),
     (
         "[targets.h200]\n",
         "[workspace.targets.h200]\narch = \"sm_80\"\n[targets.h200]\nworkspace = true\n",

@@ -63,7 +63,7 @@ fn a_launcher_that_names_no_function_and_one_on_the_emulator_are_errors() {
     for (kernel, code, says) in [
         ("host = \"launch.cu\"", "manifest.function", "`file.cu::function`"),
         ("host = \"../launch.cu::run\"\ntargets = [\"h200\"]", "manifest.path", "without `..`"),
-        (HOST, "manifest.host", "name the others in `targets`"),
+        (HOST, "manifest.host", "list the other targets in `targets`"),
     ] {
         let (_, _, found) = read(&with(kernel));
         let shown: Vec<String> = found.iter().map(show).collect();
