@@ -236,7 +236,7 @@ fn a_dry_run_explains_itself_and_speaks_json() {
     let place = Place::tiny().alone();
     let said =
         place.run("build -n").expect(0).prints("will tiny/twice/generate\n").prints("may  tiny/twice/cpu/select +\n");
-    said.says("may: runs only if what it reads turns out otherwise").says("+: its result decides which further steps");
+    said.says("may: runs only if its inputs change").says("+: its result decides which further steps");
     let said = place.run("build -n --message-format json").expect(0);
     let lines: Vec<serde_json::Value> = said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let of = |id: &str| lines.iter().find(|l| l["id"] == id).unwrap_or_else(|| panic!("{id} in {}", said.out));

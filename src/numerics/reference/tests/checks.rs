@@ -75,7 +75,7 @@ fn what_does_not_fit_is_refused_in_words_that_name_it() {
         &problem("softmax", vec![x(), y()], &[("axis", Value::from("last"))]),
         "`axis` is \"last\", expected an integer",
     );
-    refused(&problem("softmax", vec![x(), read("w", &[8]), y()], &[]), "`w` is none of its tensors");
+    refused(&problem("softmax", vec![x(), read("w", &[8]), y()], &[]), "`w` is not one of its tensors");
     let ints = Tensor::dense("y", Role::Output, DType::I32, &[4, 8]);
     refused(&problem("softmax", vec![x(), ints], &[]), "`y` has dtype i32, expected a float dtype");
     let empty = vec![read("x", &[4, 0]), written("y", &[4, 0])];
@@ -83,7 +83,7 @@ fn what_does_not_fit_is_refused_in_words_that_name_it() {
     let misspelt = with_param(problem("rms_norm", vec![x(), y()], &[]), "epsilon", DType::F32, Scalar::Float(1e-6));
     refused(&misspelt, "does not use param `epsilon`; did you mean `eps`?");
     let twice = problem("rms_norm", vec![x(), y()], &[("eps", Value::from(1e-5))]);
-    refused(&with_param(twice, "eps", DType::F32, Scalar::Float(1e-6)), "`eps` is given twice");
+    refused(&with_param(twice, "eps", DType::F32, Scalar::Float(1e-6)), "`eps` is given both");
     refused(&problem("rms_norm", vec![x(), read("w", &[4]), y()], &[]), "`w` has shape [4], expected [8]");
     refused(&problem("rms_norm", vec![x(), read("residual", &[4, 8]), y()], &[]), "`residual` must be an inout");
     let sums = problem("sum", vec![x(), written("y", &[8])], &[]);
@@ -144,7 +144,7 @@ fn names_of_the_operator_stand_for_those_of_the_builtin() {
     let Reference::Builtin { names, .. } = &mut product.reference else { unreachable!() };
     names.remove("bais");
     names.insert("bias".into(), "z".into());
-    refused(&product, "`bias` is to be `z`, but the operator has neither");
+    refused(&product, "`bias` is mapped to `z`, but the operator has neither");
 }
 
 #[test]

@@ -284,7 +284,7 @@ const NAMES: [Case; 28] = [
         "where = [\"BLOCK > 2048\"]",
         "manifest.no-variant",
         "rms_norm",
-        "`where` lets through",
+        "`where` allows",
     ),
     ("VEC = [1, 4]", "VEC = [4]", "manifest.unserved-shape", "ragged", "`requires`"),
     (
@@ -428,7 +428,7 @@ const REST: [Case; 10] = [
         "[workspace.targets.h200]\narch = \"sm_80\"\n[targets.h200]\nworkspace = true\n",
         "manifest.conflict",
         "arch",
-        "alone",
+        "only `workspace = true`",
     ),
 ];
 

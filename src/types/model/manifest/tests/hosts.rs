@@ -38,7 +38,7 @@ fn what_has_no_place_beside_a_launcher_is_refused_where_it_stands() {
     for (more, code, at, says) in [
         (launch, "manifest.conflict", "launch", "either `host`"),
         ("constants.c = \"x\"", "manifest.conflict", "constants", "no `constants`"),
-        ("generate = { agent = \"rules\" }", "manifest.conflict", "generate", "neither generated nor improved"),
+        ("generate = { agent = \"rules\" }", "manifest.conflict", "generate", "neither generates nor improves"),
         ("source = \"other.cu\"", "manifest.conflict", "\"other.cu\"", "include `other.cu` in `src/launch.cu`"),
         ("compiler = \"nvrtc\"", "manifest.conflict", "\"nvrtc\"", "built by nvcc"),
         ("verify.sanitize = [\"memcheck\"]", "manifest.conflict", "sanitize", "no `sanitize`"),
