@@ -54,7 +54,7 @@ fn what_would_be_wrong_is_shown_and_not_written() {
     };
     wrong("add shape twice.bad m=7", "would have errors; it was not changed");
     wrong("add target gpu arch=sm90", "sm90");
-    wrong("add target cpu arch=cpu", "target `cpu` is there already");
+    wrong("add target cpu arch=cpu", "target `cpu` already exists");
     wrong("add shape bad n=7", "expected OPERATOR.SHAPE");
     wrong("remove shape twice.fife", "did you mean `twice.five`?");
     wrong("remove operator twice", "it was not changed");

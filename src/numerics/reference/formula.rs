@@ -1,4 +1,4 @@
-//! Expressions of `elementwise` as a tree, for those who write them in another language. Knows the language only: its evaluation is `expr`.
+//! Expressions of `elementwise` as a tree, for translation into another language. Knows only the language; `expr` evaluates it.
 
 use super::error::ExpressionError;
 use super::expr::{self, Expr, Operator};

@@ -23,7 +23,7 @@ pub fn bytes(job: &Job<'_>, name: &str) -> Result<Option<Vec<u8>>, RunError> {
     match job.blobs.get(&digest) {
         Ok(Some(bytes)) => Ok(Some(bytes)),
         Ok(None) => {
-            Err(failed(format!("input `{name}` ({digest}) is not in the store any more; build again to make it anew")))
+            Err(failed(format!("input `{name}` ({digest}) is no longer in the store; build again to recreate it")))
         }
         Err(e) => Err(RunError::io(&format!("cannot read input `{name}`: "), &e)),
     }

@@ -1,4 +1,4 @@
-//! What is said and kept: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
+//! What is reported and stored: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
 //! Values only: knows no files, clock or processes, and computes nothing but names.
 
 pub mod answer;

@@ -6,7 +6,7 @@ use super::LaunchPart;
 use crate::model::DType;
 use kforge_foundation::base::worded;
 
-/// What kind of thing went wrong while a candidate ran, in the order in which people are told: what may have brought about others comes before them.
+/// What went wrong while a candidate ran, in the order in which findings are reported: possible causes come before their consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {

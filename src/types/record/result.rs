@@ -1,4 +1,4 @@
-//! What a step leaves behind: its outputs by content, its verdict, and what to tell people again whenever it is fresh.
+//! What a step leaves behind: its outputs by content, its verdict, and the messages to show again whenever it is fresh.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ impl Note {
         Note { launch, ..self }
     }
 
-    /// With its words hidden, where words are.
+    /// The same with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         Note { message: worded(self.message), ..self }

@@ -17,9 +17,9 @@ use kforge_types::model::{DType, Role};
 /// An attribute for each written tensor: `{ builtin = "elementwise", y = "gelu(x + b)" }`.
 pub(in crate::reference) static ELEMENTWISE: Builtin = Builtin {
     name: "elementwise",
-    doc: "an expression for each written tensor, under its name, over tensors that are read (trailing axes aligned, an extent of 1 stretches), \
+    doc: "an expression for each written tensor, under its name, over tensors that are read (trailing axes are aligned, and an extent of 1 broadcasts), \
           params and dims: + - * / **, comparisons, and the functions exp exp2 expm1 log log2 log1p sqrt rsqrt abs sign floor ceil round sin \
-          cos tanh erf sigmoid relu gelu gelu_tanh silu softplus min max pow leaky_relu where clamp. Integers stay exact where nothing \
+          cos tanh erf sigmoid relu gelu gelu_tanh silu softplus min max pow leaky_relu where clamp. Integers stay exact unless an expression \
           divides; scale: sums and differences add magnitudes",
     slots: &[],
     settings: &[],
@@ -100,7 +100,7 @@ fn check(check: &mut Check<'_>) {
     let inputs = problem.tensors.iter().filter(|t| t.role == Role::Input).map(|t| ("input", &t.name));
     for (what, name) in inputs.chain(problem.params.iter().map(|p| ("param", &p.name))) {
         if is_read && !used.contains(name) {
-            check.error(format!("{what} `{name}` is used in no expression"));
+            check.error(format!("no expression uses {what} `{name}`"));
         }
     }
 }
