@@ -122,7 +122,7 @@ pub fn compile_within(
             finish(params, by_nvcc, "nvcc", vec![note])
         }
         Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
-            Err(CudaCompileError::failed(format!("`{}` is not compiled by the emulator's compiler", params.arch)))
+            Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
         }
     }
 }

@@ -22,7 +22,8 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         compiler_memory: task.compiler_memory,
         allow_unconfined: task.allow_unconfined,
     };
-    ask(&request, task.left()).unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could do it: {e}")))
+    ask(&request, task.left())
+        .unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could execute the step: {e}")))
 }
 
 fn ask(request: &Request, limit: Duration) -> Result<Response, String> {

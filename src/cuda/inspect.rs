@@ -76,7 +76,7 @@ pub enum DisassemblyError {
         said: String,
     },
     /// It wrote too much.
-    #[error("its output is longer than any may be")]
+    #[error("its output is too long")]
     TooLong,
     /// It wrote something else.
     #[error("its output has an unknown form: {0}")]

@@ -75,7 +75,7 @@ fn open(nvrtc: &Path, builtins: &Path) -> Result<Nvrtc, String> {
     macro_rules! function {
         ($name:literal) => {{
             // SAFETY: the field that takes it has the type that NVRTC's header gives this function, and the library is never unloaded.
-            *unsafe { library.get($name) }.map_err(|e| format!("`{}` is no NVRTC: {e}", nvrtc.display()))?
+            *unsafe { library.get($name) }.map_err(|e| format!("`{}` is not an NVRTC library: {e}", nvrtc.display()))?
         }};
     }
     let loaded = Nvrtc {

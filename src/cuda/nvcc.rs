@@ -128,7 +128,7 @@ impl<'a> Unit<'a> {
         let ptx = String::from_utf8_lossy(&self.made("@names.ptx")?).into_owned();
         let symbols: Option<Vec<String>> = (0..self.params.entries.len()).map(|i| symbol(&ptx, i)).collect();
         let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
-            message: format!("nvcc does not say the symbols of the entries of `{}`", self.params.main),
+            message: format!("nvcc does not report the symbols of the entries of `{}`", self.params.main),
             log: log.clone(),
             ended: None,
         })?;
@@ -179,7 +179,9 @@ fn unavailable(e: std::io::Error) -> CudaCompileError {
 /// The folder of the CUDA that an nvcc is part of.
 fn root(nvcc: &Path) -> Result<&Path, CudaCompileError> {
     let root = nvcc.parent().and_then(Path::parent);
-    root.ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })
+    root.ok_or_else(|| CudaCompileError::Unavailable {
+        why: format!("`{}` is not in a CUDA installation", nvcc.display()),
+    })
 }
 
 fn forgotten(text: String) -> String {

@@ -101,7 +101,7 @@ pub(super) fn flags(params: &CompileParams) -> Result<&[String], String> {
         })
     });
     match owned {
-        Some(flag) => Err(format!("flag `{flag}` is kforge's to set: use `include`, `std` or the target instead")),
+        Some(flag) => Err(format!("kforge sets the flag `{flag}` itself: use `include`, `std` or the target instead")),
         None => Ok(&params.flags),
     }
 }

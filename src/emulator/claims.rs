@@ -50,13 +50,13 @@ pub enum Claim {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Incredible {
     /// A stack beyond [`STACK_BYTES`].
-    #[error("its functions do not take so much stack")]
+    #[error("its functions do not need that much stack")]
     Stack,
     /// More threads at once than there is room for.
     #[error("no launch has more than {0} threads")]
     Threads(u64),
     /// A construct.
-    #[error("its binary holds no such construct")]
+    #[error("its binary contains no such construct")]
     Construct,
 }
 

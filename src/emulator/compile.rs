@@ -156,7 +156,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let (system, elsewhere) = reads(&read("reads", "read the list of headers")?);
     if let Some(file) = elsewhere.or_else(|| assembler_reads(&assembly)) {
         let log = format!(
-            "`{}` reads `{file}`, of which kforge would not know that it changed: only headers of the package and of its dependencies can be read, and an include \
+            "`{}` reads `{file}`, which kforge does not track: only headers of the package and of its dependencies can be read, and an include \
              that a macro computes must name one of these too",
             what.main
         );

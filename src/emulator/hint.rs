@@ -10,11 +10,11 @@ use kforge_types::record::{Finding, FindingKind};
 /// Threads of a warp.
 const WARP: u32 = 32;
 /// How a message ends whose threads are of different warps.
-const ACROSS: &str = "; the two are of different warps: `__syncthreads` between the two places orders them";
+const ACROSS: &str = "; the two threads are in different warps: `__syncthreads` between the two places orders them";
 /// How it ends where they are of one warp, which is the whole block ...
-const ALONE: &str = "; lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
+const ALONE: &str = "; the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
 /// ... or one of several.
-const WITHIN: &str = "; `__syncthreads` orders the whole block, and threads of different warps were not seen to race here: lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
+const WITHIN: &str = "; `__syncthreads` orders the whole block, and no race between different warps was seen here: the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
 
 /// What is said of the order of two accesses that race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

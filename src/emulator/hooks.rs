@@ -90,7 +90,7 @@ unsafe extern "C" fn warp(kind: u32, mask: u32, value: u64, arg: u32, _: u64, pc
         let (w, lane) = (thread as usize / 32, thread as usize % 32);
         if mask >> lane & 1 == 0 {
             let message = format!(
-                "lane {lane} calls the warp operation at {} with mask {mask:#010x}, which leaves it out",
+                "lane {lane} calls the warp operation at {} with mask {mask:#010x}, which excludes it",
                 job.at(pc)
             );
             job.notebook.add(finding(job, FindingKind::WarpMask, message, pc, block.linear, thread));

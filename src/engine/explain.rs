@@ -212,7 +212,7 @@ impl fmt::Display for Because {
             ("not-cached", _) => write!(f, "no cache has the result of `{what}` any more"),
             ("forgotten", _) => write!(f, "the last result of `{what}` was not kept"),
             ("remeasure", _) => write!(f, "`{what}` was asked for again"),
-            ("input-pending", Some(field)) => write!(f, "`{what}` reads `{field}`, which is still to be made"),
+            ("input-pending", Some(field)) => write!(f, "`{what}` reads `{field}`, which does not exist yet"),
             ("changed", Some(field)) if !what.starts_with("inputs.") => {
                 write!(f, "`{field}` of `{what}` changed")?;
                 let text = |v: &Option<String>| v.clone().unwrap_or_else(|| "nothing".into());

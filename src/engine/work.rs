@@ -113,7 +113,7 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
 fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> Worked {
     let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
     if let Some((name, _)) = lost {
-        let message = format!("input `{name}` is not in the store any more; build again to make it anew");
+        let message = format!("input `{name}` is no longer in the store; build again to restore it");
         return Worked::Failed { message, notes: vec![], trouble: None };
     }
     let job = Job {

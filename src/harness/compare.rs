@@ -19,7 +19,7 @@ pub enum CompareError {
     #[error(transparent)]
     NotExtreme(#[from] reference::Error),
     /// What it indexes is no input.
-    #[error("`{output}` is compared by `{input}`, which is no input")]
+    #[error("`{output}` is compared by `{input}`, which is not an input")]
     NotInput {
         /// The output.
         output: String,
@@ -27,7 +27,7 @@ pub enum CompareError {
         input: String,
     },
     /// It has another number of values than expected.
-    #[error("`{output}` has {found} values, {expected} are expected")]
+    #[error("`{output}` has {found} values, expected {expected}")]
     Length {
         /// The output.
         output: String,
@@ -37,13 +37,13 @@ pub enum CompareError {
         expected: usize,
     },
     /// Floats against integers.
-    #[error("`{0}` is compared across kinds of numbers")]
+    #[error("`{0}` and its expected values are different kinds of numbers")]
     Kinds(String),
     /// What should hold indices holds floats.
-    #[error("an output that indexes a maximum must be of integers")]
+    #[error("an output that holds the index of a maximum must hold integers")]
     NotIndices,
     /// There are more or fewer indices than rows of that input.
-    #[error("there is not one index for each row of `{0}`")]
+    #[error("expected one index for each row of `{0}`")]
     Rows(String),
 }
 

@@ -38,7 +38,7 @@ const NICE: i32 = 10;
 const OWN: u64 = 1 << 30;
 
 /// The setting that says how much memory compilers may take.
-const RAISE: &str = "setting `build.compiler-memory-limit` says how much memory compilers may take";
+const RAISE: &str = "setting `build.compiler-memory-limit` limits the memory of compilers";
 
 /// What the compilers of a step may read and take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +207,7 @@ pub fn ended(name: &str, end: End) -> String {
 pub fn advice(said: &str) -> &'static str {
     match said.contains("Permission denied") {
         true => {
-            "compilers read the package, its dependencies and the headers of the system and the toolchain, and write their working folder: copy what else is read into \
+            "compilers read the package, its dependencies and the headers of the system and the toolchain, and write their working folder: copy any other file into \
              the package, or declare the folder it is in as a dependency: `[dependencies] NAME = { path = \"...\", include = \".\" }`\n"
         }
         false => "",

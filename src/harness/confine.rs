@@ -105,7 +105,7 @@ pub fn confine_worker(keep: &Confinement) -> io::Result<()> {
 pub fn refusal(what: &str, missing: &[String]) -> String {
     let missing = missing.join("; ");
     format!(
-        "{what} are not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
+        "{what} do not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
     )
 }
 

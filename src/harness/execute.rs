@@ -77,7 +77,7 @@ fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
     let stderr = died.stderr.trim();
     let note = |text: &str| Note::new(Severity::Error, "worker.died", text);
     RunError::Failed {
-        message: format!("{died} while doing a `{}` step", job.spec.kind),
+        message: format!("{died} while executing a `{}` step", job.spec.kind),
         notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),
         trouble: None,
     }

@@ -115,7 +115,7 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
                     let index = (at as u64 / self.element.max(1)) as i64;
                     let bytes = count(dirty, "byte");
                     let message =
-                        format!("the workspace `{name}` is not zero again: {bytes}, first in element {index}");
+                        format!("the workspace `{name}` was not reset to zero: {bytes}, first in element {index}");
                     findings.push(about(FindingKind::WorkspaceDirty, message, name, Some(index), dirty));
                 }
             }

@@ -238,7 +238,8 @@ impl<'a> Observer<'a> {
             }
             other => Leniency::declared(other, problem, name, inputs).map_err(failed)?,
         };
-        let leniency = leniency.ok_or_else(|| failed(format!("nothing says what of `{name}` may stand")))?;
+        let leniency =
+            leniency.ok_or_else(|| failed(format!("nothing says which elements of `{name}` are acceptable")))?;
         let scaled = self.params.scaled.contains(name);
         let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
         let beyond = self.params.count_beyond.get(name);

@@ -113,7 +113,7 @@ impl Pool {
         };
         // A worker that answers nonsense is dropped, and so killed.
         let response = serde_json::from_str(&answer).map_err(|e| WorkerDied {
-            end: format!("answered what is no response: {e}"),
+            end: format!("gave a malformed response: {e}"),
             stderr: String::new(),
             interrupted: false,
         })?;

@@ -37,7 +37,7 @@ const PANICKED: i32 = 101;
 /// What the runner's own allocator says when memory is refused to it.
 const OURS_FAILED: &str = "memory allocation of ";
 /// What to do where memory ran out.
-const RAISE: &str = "setting `build.memory-limit` says how much it may take";
+const RAISE: &str = "setting `build.memory-limit` limits its memory";
 
 /// What was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,11 +76,11 @@ pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Hear
             Ok(report) => heard.take(report),
             // Where the middle was left out, the lines at its edges are torn.
             Err(_) if stdout.left_out() > 0 => {}
-            Err(_) => heard.broken("a report that is none"),
+            Err(_) => heard.broken("a malformed report"),
         }
     }
     if stdout.left_out() > 0 {
-        heard.broken(&format!("{} bytes more than any report has", stdout.left_out()));
+        heard.broken(&format!("{} bytes more than a report can have", stdout.left_out()));
     }
     heard.end(end, stderr);
     heard
@@ -97,15 +97,15 @@ impl Heard {
             RunnerReport::Confined { missing } if !self.confined => {
                 (self.confined, self.unconfined) = (true, missing);
             }
-            RunnerReport::Confined { .. } => self.broken("a report of another confinement"),
+            RunnerReport::Confined { .. } => self.broken("a report from another confinement"),
             RunnerReport::Loading if self.confined && !self.loading => self.loading = true,
-            RunnerReport::Loading => self.broken("a report of another start"),
+            RunnerReport::Loading => self.broken("a report from another start"),
             RunnerReport::Attempted { call } => {
                 let message = format!("the kernel tried to {}", confine::attempt(call));
                 self.conclude(Finding::new(FindingKind::Forbidden, message));
             }
             RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial >= self.trials => {
-                self.broken("a report of a run that there is not");
+                self.broken("a report of a run that does not exist");
             }
             RunnerReport::Finding { trial, .. } if trial < self.ended => {
                 self.broken("a report of a run that had ended")
@@ -170,7 +170,7 @@ impl Heard {
 
     /// That it ended before its run did, by itself.
     pub fn ended_early(&mut self, because: &str) {
-        let message = format!("the kernel ended the process before it was done{because}");
+        let message = format!("the kernel ended the process before it finished{because}");
         self.conclude(Finding::new(FindingKind::Exited, message));
     }
 

@@ -31,8 +31,9 @@ pub fn runner_main<E: Display>(args: &[OsString], run: RunTrials<E>) -> ExitCode
 /// The whole life of a process of kforge's own whose only argument, JSON, says how it starts.
 pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl FnOnce(T) -> Result<(), E>) -> ExitCode {
     let start = match args {
-        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}")),
-        _ => Err("expected how to start".to_string()),
+        [text] => serde_json::from_str(&text.to_string_lossy())
+            .map_err(|e| format!("the argument does not say how to start: {e}")),
+        _ => Err("expected one argument".to_string()),
     };
     match start.and_then(|start| serve(start).map_err(|e| e.to_string())) {
         Ok(()) => ExitCode::SUCCESS,

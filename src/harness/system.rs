@@ -36,7 +36,7 @@ pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf
     match read.iter().find(|file| !known(file, &toolchain.headers)) {
         None => Ok(()),
         Some(file) => Err(failed(format!(
-            "`{source}` reads `{}`, of which kforge would not know that it changed: it lies neither in the package nor among the C++ compiler's own headers; copy it \
+            "`{source}` reads `{}`, which kforge does not track: it lies neither in the package nor among the C++ compiler's own headers; copy it \
              into the package, or declare the folder it is in as a dependency: `[dependencies] NAME = {{ path = \"...\", include = \".\" }}`",
             file.display()
         ))),

@@ -102,7 +102,9 @@ pub fn perform(task: &Task, steps: Dispatch) -> Response {
     let Some(run) = steps(task) else {
         let on =
             task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
-        return Response::Unavailable { why: format!("no worker of this version does `{}` steps{on}", task.spec.kind) };
+        return Response::Unavailable {
+            why: format!("no worker of this version executes `{}` steps{on}", task.spec.kind),
+        };
     };
     catch_unwind(AssertUnwindSafe(|| run(task))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

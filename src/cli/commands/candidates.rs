@@ -126,7 +126,7 @@ fn print(context: &Context, opened: &Opened, all: &[Candidate], id: &str) -> Res
             Err(Exit::NothingSelected)
         }
         None => {
-            context.console.error(&format!("the source of candidate `{id}` is gone: it was edited since"));
+            context.console.error(&format!("kforge no longer has the source of candidate `{id}`: it was edited since"));
             Err(Exit::NothingSelected)
         }
     }

@@ -200,7 +200,7 @@ impl Client {
         let none = |why: String| Response::Unavailable { why };
         let uuid = task.device.as_ref().ok_or_else(|| none(format!("no device here runs `{arch}`")))?;
         let facts = probed.devices.iter().find(|device| device.uuid == *uuid).cloned();
-        Ok((probed, facts.ok_or_else(|| none(format!("the device `{uuid}` is not here any more")))?))
+        Ok((probed, facts.ok_or_else(|| none(format!("the device `{uuid}` is no longer on this machine")))?))
     }
 
     /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
@@ -245,7 +245,7 @@ impl Client {
         let mut client = Self::new(talker, exchange, facts, under.is_some());
         match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,
-            other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
+            other => return Err(Lost::Died(format!("answered `{other:?}` when kforge started it"))),
         }
         Ok(client)
     }
@@ -313,7 +313,7 @@ impl Client {
         self.exchange.make_room(bytes).map_err(system)?;
         match self.ask(ask, limit)? {
             Answer::Bytes { bytes: got } if got == bytes => self.exchange.take(bytes).map_err(system),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {bytes} bytes"))),
+            other => Err(Lost::Died(format!("answered `{other:?}` when asked for {bytes} bytes"))),
         }
     }
 
@@ -331,7 +331,7 @@ impl Client {
             }
         };
         let unknown =
-            |_| Lost::Died(format!("answered what is no answer: {}", text.chars().take(200).collect::<String>()));
+            |_| Lost::Died(format!("gave a malformed answer: {}", text.chars().take(200).collect::<String>()));
         let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
             // It ends itself; dropping it makes sure. A tool around it has something to write first. After a launch that was refused it goes on; should it not, it is

@@ -75,10 +75,10 @@ pub(super) fn damage(images: &[Image<'_>], shown: &[Shown]) -> Option<String> {
     images.iter().zip(shown).find_map(|(image, shown)| {
         let name = image.name;
         if image.kept_sum().is_some_and(|sum| sum != shown.sum) {
-            return Some(format!("the input `{name}` was changed by timed launches"));
+            return Some(format!("timed launches changed the input `{name}`"));
         }
         let spoilt = shown.spoilt;
-        (spoilt > 0).then(|| format!("{spoilt} bytes around `{name}` were written by timed launches"))
+        (spoilt > 0).then(|| format!("timed launches wrote {spoilt} bytes around `{name}`"))
     })
 }
 

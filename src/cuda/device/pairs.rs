@@ -218,7 +218,7 @@ impl<'a> Pairs<'a> {
         }
         let wrong = self.first[at].2.as_ref().and_then(|usual| usual.differing(&now));
         let side = ["A", "B"][side];
-        Ok(wrong.map(|output| format!("`{output}` of {side} is not what it was before it was timed")))
+        Ok(wrong.map(|output| format!("`{output}` of {side} differs from its value before the timing")))
     }
 
     /// A sample of each of these sides, in order.

@@ -71,16 +71,16 @@ pub fn profile(task: &Task) -> Response {
 fn profiled(task: &Task) -> Result<Response, Response> {
     let params: ProfileParams = task.params()?;
     let ncu = task.places.tools.get(NCU).ok_or_else(|| Response::Unavailable {
-        why: format!("no `{NCU}` on this machine: `kforge doctor` says where it was looked for"),
+        why: format!("no `{NCU}` on this machine: `kforge doctor` shows where kforge searched for it"),
     })?;
     let (probed, facts) = Client::find(task, &params.of.arch)?;
     let capability = facts.capability();
     let provenance = provenance(&facts, params.protocol);
     let mut seen = ProfileObserved::default();
     match launches(&params.of) {
-        0 => seen.absent = Some(Unknown::Missing("it launches no kernel of its own".into())),
+        0 => seen.absent = Some(Unknown::Missing("it launches no kernel".into())),
         many if many > MOST_LAUNCHES => {
-            let why = format!("its {many} launches are more than are replayed ({MOST_LAUNCHES})");
+            let why = format!("it has {many} launches, and at most {MOST_LAUNCHES} can be profiled");
             seen.absent = Some(Unknown::TooLarge(why));
         }
         count => {
@@ -121,7 +121,7 @@ fn launches(params: &VerifyParams) -> usize {
 /// A folder beside the step's, for what a tool keeps.
 pub(super) fn folder(task: &Task) -> Result<tempfile::TempDir, Response> {
     let beside = task.output.parent().unwrap_or(&task.output);
-    tempfile::tempdir_in(beside).map_err(|e| failed(format!("a folder cannot be made beside the step's: {e}")))
+    tempfile::tempdir_in(beside).map_err(|e| failed(format!("cannot make a folder beside that of the step: {e}")))
 }
 
 /// One profile being taken.
@@ -195,7 +195,7 @@ fn judged(text: &str, wanted: usize, ran: Result<String, Lost>) -> Result<Log, U
             return Err(missing(if errors.is_empty() { why } else { format!("{why} ({errors})") }));
         }
     };
-    let log = log.map_err(|why| missing(format!("it wrote what is not understood: {why}")))?;
+    let log = log.map_err(|why| missing(format!("its output cannot be parsed: {why}")))?;
     match log.launches.len() {
         found if found == wanted => Ok(log),
         found => {
@@ -293,7 +293,7 @@ mod tests {
             "missing: `ncu`: the device's runner exited with 9 (An error was reported by the driver:; LaunchFailed; The application returned an error code (9).)"
         );
         assert!(why("", 1, Err(Lost::TimedOut(Duration::from_secs(3)))).contains("no answer within 3s"));
-        assert!(why("\"ID\",\"x\n", 1, ended()).contains("what is not understood"));
+        assert!(why("\"ID\",\"x\n", 1, ended()).contains("cannot be parsed"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl<'a> Candidate<'a> {
     pub(super) fn new(task: &Task, params: &'a VerifyParams, suffix: &str) -> Result<Self, Response> {
         let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
         if facts.symbols.len() != params.entries.len() {
-            return Err(failed("the compiler's facts name another number of entries than the step"));
+            return Err(failed("the compiler reports another number of entries than the step"));
         }
         let entries = params.entries.iter().cloned().zip(facts.symbols).collect();
         Ok(Candidate { params, binary: task.read(&format!("binary{suffix}"))?, entries })
@@ -262,7 +262,7 @@ impl<'a> Rig<'a> {
         self.client.is_salted = true;
         match shown? {
             Answer::Shown { shown } if shown.len() == asked => Ok(shown),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked what {asked} buffers show"))),
+            other => Err(Lost::Died(format!("answered `{other:?}` when asked about {asked} buffers"))),
         }
     }
 
@@ -383,7 +383,7 @@ impl<'a> Rig<'a> {
         let patience = self.patience(runs);
         match self.client.ask(Ask::Time { shots }, patience)? {
             Answer::Times { ns } if ns.len() == asked => Ok(ns),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {asked} samples"))),
+            other => Err(Lost::Died(format!("answered `{other:?}` when asked for {asked} samples"))),
         }
     }
 
@@ -410,7 +410,7 @@ impl<'a> Rig<'a> {
         }
         match fitting(free) {
             0 if fits(each + contents, free) => Ok(1),
-            0 => Err(too_much(each + contents, &format!("of which {free} are free"))),
+            0 => Err(too_much(each + contents, &format!("and {free} are free"))),
             sets => Ok(sets),
         }
     }
@@ -437,7 +437,7 @@ fn fits(bytes: u64, memory: u64) -> bool {
 }
 
 fn too_much(bytes: u64, memory: &str) -> Response {
-    Response::Unavailable { why: format!("its buffers take {bytes} bytes of the device's memory, {memory}") }
+    Response::Unavailable { why: format!("its buffers need {bytes} bytes of the device's memory, {memory}") }
 }
 
 /// Where what is observed on a device comes from, without the state of the device.

@@ -41,7 +41,7 @@ pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Respons
         return Ok(());
     }
     let why = format!(
-        "no `{TOOL}` on this machine, which `verify.sanitize` asks for: `kforge doctor` says where it was looked for"
+        "no `{TOOL}` on this machine, which `verify.sanitize` asks for: `kforge doctor` shows where kforge searched for it"
     );
     Err(Response::Unavailable { why })
 }
@@ -96,7 +96,7 @@ fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Resu
             other => other,
         }),
         (Err(why), Ok(())) => {
-            Err(failed(format!("`{TOOL} --tool {}` wrote what is not understood: {why}{}", tool.name(), last(log))))
+            Err(failed(format!("the output of `{TOOL} --tool {}` cannot be parsed: {why}{}", tool.name(), last(log))))
         }
     }
 }
@@ -163,7 +163,7 @@ mod tests {
             told,
             "racecheck: the device's runner exited with 1 (Error: Target application terminated before first instrumented API call)"
         );
-        assert!(why("", Ok(())).starts_with("`compute-sanitizer --tool racecheck` wrote what is not understood"));
+        assert!(why("", Ok(())).starts_with("the output of `compute-sanitizer --tool racecheck` cannot be parsed"));
         assert!(why("<a>", Err(Lost::TimedOut(Duration::from_secs(2)))).contains("no answer within 2s"));
     }
 

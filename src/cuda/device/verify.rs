@@ -77,7 +77,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
     if most > task.memory_limit {
         let limit = task.memory_limit;
         let why =
-            format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
+            format!("its buffers need {most} bytes of memory, but the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
     // What an earlier step left in the runner may have taken the memory that it needs: then it is done once more, in a fresh one.

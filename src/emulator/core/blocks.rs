@@ -178,7 +178,7 @@ fn report_stuck(job: &Job, block: &Block) {
     let waiting = block.threads.iter().position(|t| matches!(t.state, State::Poll | State::Grid)).unwrap_or(0);
     let thread = &block.threads[waiting];
     let message = match thread.state {
-        State::Grid => format!("the grid barrier at {} is never reached by all blocks", job.at(thread.pc)),
+        State::Grid => format!("the blocks never all reach the grid barrier at {}", job.at(thread.pc)),
         _ => format!("threads spin at {} on memory that nothing changes", job.at(thread.pc)),
     };
     job.notebook.add(finding(job, FindingKind::NoProgress, message, thread.pc, block.linear, waiting as u32));
@@ -206,7 +206,7 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
                     None => match new_fiber(core) {
                         Ok(fiber) => fiber,
                         Err(e) => {
-                            let what = format!("so many threads at once that no stack is left for one: {e}");
+                            let what = format!("too many threads at once to allocate a stack for each: {e}");
                             job.notebook.not_emulated(Unemulated::Threads, what);
                             job.end();
                             return Turn::Stopped;

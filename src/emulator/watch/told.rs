@@ -84,7 +84,7 @@ pub(super) unsafe fn race_found(
             format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
         };
         let message = format!(
-            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with nothing between that orders them",
+            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with no synchronisation between them",
             at.element(),
             at.name,
             verb(a.kind),

@@ -113,7 +113,7 @@ fn a_report_longer_than_what_is_kept_fails_whatever_is_left_of_it() {
     long.push((serde_json::to_string(&done()).unwrap() + "\n").as_bytes());
     let heard = hear(&long, &Captured::new(10), End::Exited(0), 1);
     assert_eq!((kinds(&heard), heard.done), (vec![FindingKind::Protocol], true));
-    let why = "bytes more than any report has";
+    let why = "bytes more than a report can have";
     assert!(heard.findings[0].message.ends_with(why), "{}", heard.findings[0].message);
 }
 

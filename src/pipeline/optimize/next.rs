@@ -53,7 +53,7 @@ pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option
         return Next::Done(format!("{text} done"));
     }
     match decision {
-        None => Next::Done(format!("round {round} cannot be decided: the step that decides it gave nothing")),
+        None => Next::Done(format!("round {round} cannot be decided: the step that decides it gave no result")),
         Some(Decision { stop: Some(why), .. }) => Next::Done(why.clone()),
         Some(_) => Next::Ask { round, attempt: 0 },
     }

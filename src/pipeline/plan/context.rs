@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
         for operator in left {
             let why = match package.kernels.iter().any(|k| k.operator == operator.name) {
                 true => "none of its kernels is for a target of the package",
-                false => "no kernel implements it, so that nothing of it is computed",
+                false => "no kernel implements it, so kforge computes nothing for it",
             };
             self.uncalibrated(at, operator, why);
         }

@@ -207,7 +207,7 @@ impl Planner<'_> {
             cases => {
                 let least = cases.iter().map(|case| case.work).fold(f64::INFINITY, f64::min);
                 Unknown::TooLarge(format!(
-                    "the smallest of its shapes takes {least:.1e} scalar operations, where the limit is {:.1e} (setting `emulator.max-work`)",
+                    "its smallest shape needs {least:.1e} scalar operations, but the limit is {:.1e} (setting `emulator.max-work`)",
                     self.input.emulator_limit
                 ))
             }
@@ -249,12 +249,12 @@ fn scaleless(
     };
     let place = if shape.tolerance.is_some() { &shape.place } else { operator.tolerance_place() };
     let why = match &problem.reference {
-        Reference::Builtin { name, .. } => format!("the built-in `{name}` gives `{output}` no scale"),
-        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` is of integers, which have no scale"),
+        Reference::Builtin { name, .. } => format!("the built-in `{name}` gives no scale for `{output}`"),
+        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` holds integers, which have no scale"),
     };
     let message = format!("the tolerance of `{output}` of operator `{}` declares `scaled`, but {why}", operator.name);
     let error = place.error("reference.no-scale", message);
-    Err(error.expected("an output of floats, for which every built-in but `argmax` and `argmin` has a scale").hint(
+    Err(error.expected("an output that holds floats: every built-in except `argmax` and `argmin` gives a scale").hint(
         "integers are exact: leave `scaled` out, or state it for the other outputs only, as `tolerance = { y = { scaled = 4 } }`",
     ))
 }

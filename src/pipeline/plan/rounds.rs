@@ -139,7 +139,7 @@ impl Planner<'_> {
                 false => {
                     let name = &scope.kernel.name;
                     let why = format!(
-                        "no answer of its rounds holds a kernel: `kforge optimize {name} --rounds {}` asks again",
+                        "no answer of its rounds contains a kernel: `kforge optimize {name} --rounds {}` asks again",
                         last + 1
                     );
                     let answer = self.missing(scope, last + 1, &why).done();
@@ -237,7 +237,7 @@ impl Planner<'_> {
 
     /// Says of a kernel that nobody has written yet that it is not there.
     pub(super) fn unwritten(&mut self, scope: Scope<'_>) {
-        let why = format!("nobody has written it yet: `kforge optimize {}` asks for one", scope.kernel.name);
+        let why = format!("it is not written yet: `kforge optimize {}` asks for one", scope.kernel.name);
         let answer = self.missing(scope, 1, &why).done();
         self.add(answer);
     }

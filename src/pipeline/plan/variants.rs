@@ -402,12 +402,12 @@ impl Planner<'_> {
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
             Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
-                "{:.1e} scalar operations, where the emulator's limit is {:.1e} (setting `emulator.max-work`)",
+                "{:.1e} scalar operations, but the emulator's limit is {:.1e} (setting `emulator.max-work`)",
                 case.work, self.input.emulator_limit
             ))),
             Arch::Cpu => None,
             Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
-                "{:.1e} scalar operations, where the limit for expected values is {:.1e} (setting `oracle.max-work`)",
+                "{:.1e} scalar operations, but the limit for expected values is {:.1e} (setting `oracle.max-work`)",
                 case.work, self.input.oracle_limit
             ))),
             // The same on every machine: a judgement must not depend on what is plugged in where it is made.
@@ -439,7 +439,7 @@ impl Planner<'_> {
             return Some(format!("no {wanted} here"));
         }
         let here: Vec<&str> = self.input.devices.0.iter().map(|d| d.class.product.as_str()).collect();
-        Some(format!("no {wanted} here but {}", here.join(", ")))
+        Some(format!("no {wanted} here, only {}", here.join(", ")))
     }
 }
 

@@ -146,9 +146,9 @@ impl Decision {
             r if r < 1.0 / edge => Change::Faster,
             _ => Change::Undecided,
         };
-        let mut because = format!("timed apart on {on}");
+        let mut because = format!("timed separately on {on}");
         if change == Change::Undecided {
-            because += &format!(", where only pairs tell less than {:.0} %", 100.0 * (edge - 1.0));
+            because += &format!(", and only pairs can show a difference of less than {:.0} %", 100.0 * (edge - 1.0));
         }
         Decision { change, difference: Some((ratio - 1.0, None)), because }
     }
@@ -209,7 +209,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wrong { package, kernel, operator, target, because } = self;
         match kernel.is_empty() {
-            true => write!(f, "`{package}/{operator}` cannot tell right from wrong: {because}"),
+            true => write!(f, "`{package}/{operator}` cannot tell correct from wrong: {because}"),
             false => write!(f, "`{package}/{kernel}` is wrong on `{target}`: {because}"),
         }
     }

@@ -64,7 +64,7 @@ impl Holding {
         };
         let names: BTreeSet<String> = self.steps.iter().map(name).collect();
         match names.is_empty() {
-            true => "not asked by anything at hand".into(),
+            true => "no step here asks for it".into(),
             false => names.into_iter().collect::<Vec<_>>().join(", "),
         }
     }
@@ -76,7 +76,7 @@ pub fn ago(measured_at: &str, now: Timestamp) -> String {
     let seconds = now.as_second() - then.as_second();
     let said = |n: i64, unit: &str| format!("{n} {unit}{} ago", if n == 1 { "" } else { "s" });
     match seconds {
-        i64::MIN..-60 => format!("at {measured_at}, which is yet to come"),
+        i64::MIN..-60 => format!("at {measured_at}, which is in the future"),
         -60..60 => "just now".into(),
         60..3600 => said(seconds / 60, "minute"),
         3600..86_400 => said(seconds / 3600, "hour"),
@@ -202,7 +202,7 @@ mod tests {
             ("2026-11-20T11:58:30Z", "1 minute ago"),
             ("2026-11-20T07:00:00Z", "5 hours ago"),
             ("2026-11-17T11:00:00Z", "3 days ago"),
-            ("2027-01-01T00:00:00Z", "at 2027-01-01T00:00:00Z, which is yet to come"),
+            ("2027-01-01T00:00:00Z", "at 2027-01-01T00:00:00Z, which is in the future"),
             ("yesterday", "at `yesterday`"),
         ] {
             assert_eq!(ago(then, now), says);

@@ -41,10 +41,10 @@ pub enum RevisionError {
         said: String,
     },
     /// No revision has such a name.
-    #[error("`{0}` is no revision")]
+    #[error("`{0}` is not a revision")]
     NotRevision(String),
     /// The repository has no such commit.
-    #[error("`{revision}` is no commit of the repository `{}`, and no file", .repository.display())]
+    #[error("`{revision}` is neither a commit of the repository `{}` nor a file", .repository.display())]
     NotCommit {
         /// The revision.
         revision: String,

@@ -24,7 +24,7 @@ pub struct Remembered {
     /// What is remembered of it.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None where the source is gone: it was edited since.
+    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None where the source is none: it was edited since.
     pub place: Option<String>,
 }
 
@@ -43,8 +43,8 @@ pub fn text(all: &[Remembered]) -> String {
             let _ = writeln!(out, "    methods: {}", c.methods.join(", "));
         }
         let place = one.place.as_deref().unwrap_or(match c.source {
-            Some(_) => "gone: it was edited since",
-            None => "none: the answer held none",
+            Some(_) => "none: it was edited since",
+            None => "none: the answer had none",
         });
         let _ = writeln!(out, "    {DIM}source: {place}{DIM:#}");
     }
@@ -163,8 +163,8 @@ mod tests {
         let other = Candidate { pattern: None, level: None, target: "sm_90a".into(), round: 0, ..candidate() };
         let text = plain(&[candidate(), refused, other], None);
         assert_eq!(text.matches("operator softmax").count(), 2, "{text}");
-        assert!(text.contains("round 2, repair 1: refused\n    source: none: the answer held none"), "{text}");
+        assert!(text.contains("round 2, repair 1: refused\n    source: none: the answer had none"), "{text}");
         assert!(text.contains("on sm_90a: operator softmax, no pattern known\n  0123456789ab  declared: "), "{text}");
-        assert!(text.contains("source: gone: it was edited since"), "{text}");
+        assert!(text.contains("source: none: it was edited since"), "{text}");
     }
 }

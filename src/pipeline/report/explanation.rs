@@ -88,7 +88,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     // The first answer to a step needs no other reason than that it came.
     let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
     if only {
-        let _ = writeln!(out, "  it has not run here: its result came with evidence");
+        let _ = writeln!(out, "  it has not run here: its result came from evidence");
     }
     let earlier = explanation.earlier.filter(|_| !explanation.brought);
     let found = match earlier {
@@ -99,7 +99,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     out.push_str(found);
     for (depth, because) in explanation.because.iter().enumerate().filter(|_| !only) {
         let lead = match (depth, past) {
-            (0, true) if explanation.brought => "it has not run here, and another result came with evidence because ",
+            (0, true) if explanation.brought => "it has not run here, and another result came from evidence because ",
             (0, true) if earlier == Some(Earlier::Now) => "since the last build ",
             (0, true) if earlier.is_some() => "it was looked for because ",
             (0, true) => "it last ran because ",
@@ -108,7 +108,10 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
         link(&mut out, because, depth, lead, &explanation.id, full);
     }
     if explanation.because.is_empty() && past && !only {
-        let _ = writeln!(out, "  {DIM}why it last ran is not remembered here: its result came from a cache{DIM:#}");
+        let _ = writeln!(
+            out,
+            "  {DIM}the reason for its last run is not recorded here: its result came from a cache{DIM:#}"
+        );
     }
     if fields {
         let _ = writeln!(out, "  hashed into its key:");
@@ -127,13 +130,13 @@ fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str,
     let file = because.what.starts_with("inputs.");
     let line = match (code.as_str(), field) {
         ("new", _) => format!("{what} had no result before"),
-        ("not-cached", _) => format!("no cache has {} result any more", owner),
-        ("forgotten", _) => format!("{owner} last result was not of the kind that is kept"),
-        ("remeasure", _) => format!("{what} was asked for again"),
-        ("input-pending", Some(field)) => format!("{what} reads `{field}`, which is still to be made"),
+        ("not-cached", _) => format!("no cache has {} result any longer", owner),
+        ("forgotten", _) => format!("{owner} last result was not one that kforge keeps"),
+        ("remeasure", _) => format!("{what} was requested again"),
+        ("input-pending", Some(field)) => format!("{what} reads `{field}`, which does not exist yet"),
         ("changed", Some(name)) if file => format!("file `{name}` changed"),
-        ("added", Some(name)) if file => format!("file `{name}` is new"),
-        ("removed", Some(name)) if file => format!("file `{name}` is gone"),
+        ("added", Some(name)) if file => format!("file `{name}` was added"),
+        ("removed", Some(name)) if file => format!("file `{name}` was removed"),
         ("changed", Some(field)) => format!("{owner} `{field}` changed"),
         (code, _) => format!("{what} was {code}"),
     };
@@ -199,11 +202,11 @@ mod tests {
         let first = vec![because("p/k/cpu/compile", "new", None, None)];
         let brought = Explanation { standing: Standing::Fresh, brought: true, because: first, ..explanation.clone() };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
-        assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came with evidence\n");
+        assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came from evidence\n");
         let brought = Explanation { standing: Standing::Fresh, brought: true, ..explanation };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
         let says =
-            "it has not run here, and another result came with evidence because its `inputs.tree:source` changed";
+            "it has not run here, and another result came from evidence because its `inputs.tree:source` changed";
         assert!(plain.contains(says), "{plain}");
     }
 }

@@ -84,7 +84,7 @@ pub struct FateReport {
     pub method: String,
     /// The rounds that tried it.
     pub tried: Vec<u32>,
-    /// What became of it; none where no champion has had it.
+    /// What became of it; none where no champion has used it.
     pub fate: Option<Fate>,
     /// Why.
     pub because: String,
@@ -284,7 +284,7 @@ impl Seat<'_> {
         match (judged, unknown) {
             (true, None) => (Became::Right, String::new()),
             (true, Some(why)) => (Became::Undecided, why),
-            (false, _) => (Became::Undecided, "it serves none of the shapes".into()),
+            (false, _) => (Became::Undecided, "it accepts none of the shapes".into()),
         }
     }
 
@@ -295,7 +295,7 @@ impl Seat<'_> {
             method: method.into(),
             tried: vec![],
             fate: None,
-            because: "no champion has had it".into(),
+            because: "no champion has used it".into(),
         };
         for answer in &self.recorded.answers {
             for method in &answer.question.methods {
@@ -350,7 +350,7 @@ impl SpentReport {
             line += &format!(", {prompt} + {reply} tokens");
         }
         if let Some(money) = self.money {
-            line += &format!(", {money:.4} by its prices");
+            line += &format!(", {money:.4} at its prices");
         }
         format!("{line}, {:.1} s", self.seconds)
     }

@@ -95,11 +95,11 @@ type Against<'r> = (&'r TargetReport, Option<&'r str>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoScores {
     /// There is no candidate.
-    #[error("there is nothing to score: no kernel but the baseline is for a target that can be timed")]
+    #[error("there is nothing to score: no kernel except the baseline has a target that can be timed")]
     Nothing,
     /// Nothing goes by the baseline's name.
     #[error(
-        "no kernel and no variant of what is selected is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
+        "no selected kernel or variant is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
         listed(.kernels), listed(.variants), .meant.as_ref().map(|best| format!("; did you mean `{best}`?")).unwrap_or_default()
     )]
     Baseline {
@@ -237,7 +237,7 @@ fn candidate(
                 shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: baseline_ns / ns });
             }
             if shapes.is_empty() && correct != Some(false) {
-                unknown.push("no bench shape has a time of both that counts".into());
+                unknown.push("no bench shape has a valid time of both".into());
             }
         }
     }
@@ -245,7 +245,7 @@ fn candidate(
     let speedup = (!speedups.is_empty()).then(|| geometric_mean(&speedups));
     let ratio = target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0);
     if ratio.is_none() && form == Form::Weighted {
-        unknown.push("what its fills take of its time is not measured apart".into());
+        unknown.push("how much of its time its fills take is not measured".into());
     }
     let known = Candidate { correct, speedup, ratio };
     CandidateScore {
@@ -302,7 +302,7 @@ fn title(scores: &Scores) -> String {
     match scores.form {
         Form::Speedup => format!("speed-up over {baseline}"),
         Form::Logistic => format!("logistic score against {baseline} (k = {})", scores.steepness),
-        Form::Weighted => format!("weighted score against {baseline} (0.5 right, 0.5 faster, 0.25 code of its own)"),
+        Form::Weighted => format!("weighted score against {baseline} (0.5 correct, 0.5 faster, 0.25 its own code)"),
     }
 }
 
@@ -346,12 +346,13 @@ fn figures(suite: &Suite) -> Vec<(String, String)> {
 
 /// How many there are, and what of them is not known.
 fn counted(suite: &Suite) -> String {
-    let mut text = format!("{} scored: {} right, {} wrong", suite.candidates, suite.correct, suite.wrong);
+    let mut text = format!("{} scored: {} correct, {} wrong", suite.candidates, suite.correct, suite.wrong);
     if suite.unverified > 0 {
         let _ = write!(text, ", {} unknown", suite.unverified);
     }
     if suite.untimed > 0 {
-        let _ = write!(text, "; {} right without a speed-up, left out of median, mean and percentile", suite.untimed);
+        let _ =
+            write!(text, "; {} correct without a speed-up, excluded from median, mean and percentile", suite.untimed);
     }
     text
 }

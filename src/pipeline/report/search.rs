@@ -67,7 +67,7 @@ impl SearchReport {
         let SearchReport { strategy, visited, of, on_facts, on_samples, over, .. } = self;
         if *over == Over::Untimed {
             return format!(
-                "{} search: a sample of {visited} of {} stands for all: {}",
+                "{} search: a sample of {visited} of {} represents all: {}",
                 strategy.name(),
                 count(*of, "variant"),
                 over.why()
@@ -115,7 +115,7 @@ mod tests {
         let untimed = Tally { best: vec![], over: Some(Over::Untimed), ..tally.clone() };
         assert_eq!(
             SearchReport::of(untimed, &names).unwrap().line(&TargetReport::default()),
-            "model search: a sample of 40 of 864 variants stands for all: nothing is timed here"
+            "model search: a sample of 40 of 864 variants represents all: nothing is timed here"
         );
         assert_eq!(SearchReport::of(Tally { over: None, ..tally }, &names), None);
     }

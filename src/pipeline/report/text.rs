@@ -44,7 +44,7 @@ pub fn text(report: &Report, failures: Failures) -> String {
     }
     let shapes = || report.packages.iter().flat_map(|p| &p.kernels).flat_map(|k| &k.targets).flat_map(|t| &t.shapes);
     if shapes().next().is_some() && shapes().all(|s| matches!(s.verdict, Verdict::Unknown(_))) {
-        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: what every kernel comes to is unknown"));
+        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: the verdict of every kernel is unknown"));
     }
     out
 }
@@ -75,12 +75,12 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
 
 /// What is said of a kernel whose champion was accepted.
 pub(super) const ACCEPTED: &str =
-    "accepted: only what kforge.lock pins is built; `kforge accept KERNEL --undo` frees it";
+    "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` frees it";
 
 /// What is said of a kernel with a launcher of its own.
 pub(super) fn host_launched(host: &str) -> String {
     format!(
-        "host-launched by `{host}`: its times are unknown, since its own host code would share the process that takes them"
+        "host-launched by `{host}`: its times are unknown, because its host code would run in the process that measures them"
     )
 }
 
@@ -348,7 +348,7 @@ fn write_times(out: &mut String, target: &TargetReport) {
     let width = times.iter().map(|(time, _)| time.shape.len()).max().unwrap_or(0);
     for (time, ns) in times {
         let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
-        let few = if time.few { format!("  {}", paint(DIM, "of few samples")) } else { String::new() };
+        let few = if time.few { format!("  {}", paint(DIM, "from few samples")) } else { String::new() };
         let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, told_rounds::duration(ns));
     }
 }

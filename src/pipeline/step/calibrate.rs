@@ -44,7 +44,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     }
     for candidate in &calibration.indecisive {
         let text = format!(
-            "indecisive: a kernel that gives {candidate} would pass every shape and distribution\nhelp: tighten the tolerance, or declare shapes and inputs whose outputs differ from that"
+            "indecisive: a kernel that gives {candidate} would pass every shape and distribution\nhelp: tighten the tolerance, or declare shapes and inputs whose outputs differ from it"
         );
         notes.push(io::note(Severity::Error, "calibrate.indecisive", text));
     }

@@ -137,7 +137,7 @@ pub enum ScenarioError {
         source: std::io::Error,
     },
     /// It has another form.
-    #[error("`{}` is no scenario of a virtual device: {error}", .path.display())]
+    #[error("`{}` is not a scenario of a virtual device: {error}", .path.display())]
     Form {
         /// The file.
         path: PathBuf,

@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         if first > FRESH.0 * usual + FRESH.1 {
             // What takes as long on inputs that are no longer fresh is slow for another reason.
             if again < first / FRESH.0 {
-                let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on those it had seen");
+                let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on inputs that it had seen");
                 return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
             }
         }
@@ -99,5 +99,5 @@ impl<'a> Bench<'a> {
 }
 
 fn not_the_same(output: &str) -> String {
-    format!("`{output}` of a timed launch is not that of one that nobody timed")
+    format!("`{output}` of a timed launch differs from that of an untimed launch")
 }

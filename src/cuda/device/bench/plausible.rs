@@ -46,11 +46,12 @@ impl Bench<'_> {
             // Hot times are what the clock can see: it sees many copies, of which the first alone is cold.
             let hot = if hot.is_nan() { told } else { hot };
             if !(0.5..=1.5).contains(&(clocked / hot)) {
-                let message = format!("events say {hot:.0} ns hot, the judge's clock {clocked:.0} ns");
+                let message =
+                    format!("events measure {hot:.0} ns hot, but the worker's clock measures {clocked:.0} ns");
                 return Ok(Some(Verdict::Fail(message)));
             }
             let (least, needed) = (floor.ns, floor.what);
-            let message = format!("{told:.0} ns {what}, where the hardware needs {least:.0} ns to {needed}");
+            let message = format!("{told:.0} ns {what}, but the hardware needs at least {least:.0} ns to {needed}");
             return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
         }
         Ok(None)

@@ -48,13 +48,13 @@ type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
 /// Verifies.
 pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Response, Response> {
     let host = params.host.as_ref().ok_or_else(|| failed("the kernel has no launcher of its own"))?;
-    compilers::permitted(task, "launchers of kernels' own")?;
+    compilers::permitted(task, "host code of kernels")?;
     // Memory files of two runs, what they are made of, and what is expected.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(7);
     if most > task.memory_limit {
         let limit = task.memory_limit;
         let why =
-            format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
+            format!("its buffers need {most} bytes of memory, but the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
     let (probed, facts) = Client::find(task, &params.arch)?;
@@ -236,9 +236,7 @@ impl<'a> Judge<'a> {
             return Err(Response::Unavailable { why });
         }
         if !heard.unconfined.is_empty() && !self.task.allow_unconfined {
-            return Err(Response::Unavailable {
-                why: confine::refusal("launchers of kernels' own", &heard.unconfined),
-            });
+            return Err(Response::Unavailable { why: confine::refusal("host code of kernels", &heard.unconfined) });
         }
         Ok(heard)
     }

@@ -128,7 +128,8 @@ impl Bench<'_> {
         let whole = STREAMS.iter().map(|of| of.block()).max().unwrap_or(1);
         let (bytes, l2) = (STREAM.0.min(free / 8) / whole * whole, self.facts.l2);
         if bytes < STREAM.1 * l2 {
-            let why = format!("an eighth of its free memory, {bytes} bytes, is too little beside an L2 cache of {l2}");
+            let why =
+                format!("an eighth of its free memory, {bytes} bytes, is too small compared with an L2 cache of {l2}");
             seen.missing.insert("dram".into(), why);
             return Ok(());
         }

@@ -49,7 +49,7 @@ pub enum ValueError {
         text: String,
     },
     /// Its unit is none that is known.
-    #[error("`{metric}` is in `{unit}`, a unit that is not known here")]
+    #[error("`{metric}` is in `{unit}`, an unknown unit")]
     Unit {
         /// The metric.
         metric: String,
@@ -96,7 +96,7 @@ impl Log {
     /// What a launch has of a metric, in bytes, nanoseconds, cycles, per cent or plain counts.
     ///
     /// # Errors
-    /// It has none, or what is no number, or a unit that is not known here.
+    /// It has none, or what is no number, or an unknown unit.
     pub(super) fn value(&self, launch: &Profiled, metric: &str) -> Result<f64, ValueError> {
         let none = || ValueError::None(metric.to_string());
         let (text, unit) = launch.cells.get(metric).zip(self.units.get(metric)).ok_or_else(none)?;

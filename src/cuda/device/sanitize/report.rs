@@ -65,7 +65,7 @@ pub(super) fn findings(tool: Sanitizer, text: &str) -> Result<Vec<Finding>, Stri
 
 fn finding(tool: Sanitizer, record: &Element) -> Finding {
     let what = record.text(&["what", "text"]).or_else(|| record.text(&["what", "exception"]));
-    let what = what.unwrap_or("an error without words");
+    let what = what.unwrap_or("an error without text");
     let told = match record.text(&["what", "type"]) {
         Some(more) => format!("{what}: {more}"),
         None => what.to_string(),

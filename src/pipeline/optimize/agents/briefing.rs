@@ -178,7 +178,7 @@ impl Branch {
 
     /// One that is wrong only at shapes that are not shown: where, and by how much, would tell what they are.
     pub fn hidden(tunables: BTreeMap<String, TuneValue>) -> Self {
-        let what = "right at the shapes above that it serves, and not right at every shape: it has to serve all of them, those that are not shown too, and be right there";
+        let what = "correct at those of the shapes above that it accepts, but not correct at every shape: it must accept all shapes, including those that are not shown, and be correct there";
         Branch { tunables, what: what.into() }
     }
 

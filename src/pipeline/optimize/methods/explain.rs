@@ -14,7 +14,7 @@ pub fn explain(entry: &Entry) -> String {
     line("axis", entry.axis.name());
     line("priority", &entry.priority.to_string());
     line("architectures", &architectures(entry));
-    line("trigger", &entry.trigger.as_ref().map_or_else(|| "no metric speaks for it".into(), trigger));
+    line("trigger", &entry.trigger.as_ref().map_or_else(|| "no metric supports it".into(), trigger));
     line("where", &preconditions(entry));
     line("without it", &entry.off);
     match &entry.signature {

@@ -141,10 +141,10 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
 /// Why somebody who could have been chosen was not.
 fn weaker(candidate: &Candidate<'_>, is_fresh: bool) -> String {
     match (candidate.again, candidate.strength) {
-        (true, _) if is_fresh => "it was tried before, and others were not".into(),
-        (true, _) => "it was tried before, and what comes back comes one at a time".into(),
-        (false, Some(strength)) => format!("the metrics ask for others of its axis rather than for it ({strength:.2})"),
-        (false, None) => "the metrics ask for others of its axis, and cannot tell of it".into(),
+        (true, _) if is_fresh => "it was tried before, and other methods were not".into(),
+        (true, _) => "it was tried before, and methods are tried again one at a time".into(),
+        (false, Some(strength)) => format!("the metrics ask for other methods of its axis instead ({strength:.2})"),
+        (false, None) => "the metrics ask for other methods of its axis, and say nothing about it".into(),
     }
 }
 
@@ -175,7 +175,7 @@ impl<'f> From<'f> {
             });
         }
         if !open.possible {
-            return Err("nobody who is asked here can add it".into());
+            return Err("no agent of this run can add it".into());
         }
         let entry = self.registry.get(&open.id);
         let mut notes = vec![];
@@ -198,11 +198,11 @@ impl<'f> From<'f> {
                 None
             }
             Some(_) => {
-                notes.insert(0, "no metric speaks for it or against it".into());
+                notes.insert(0, "no metric supports or opposes it".into());
                 None
             }
             None => {
-                notes.insert(0, "a method of the kernel's own, which no metric speaks for or against".into());
+                notes.insert(0, "a method that the kernel declares itself; no metric supports or opposes it".into());
                 None
             }
         };
@@ -211,7 +211,7 @@ impl<'f> From<'f> {
             match self.settled.get(&had.id).map(|s| s.fate) {
                 // What buys nothing keeps nobody out.
                 Some(Fate::Ineffective | Fate::ImplementationFailed) => {
-                    notes.push(format!("in place of `{}`, which bought the champion nothing", had.id));
+                    notes.push(format!("in place of `{}`, which gained the champion nothing", had.id));
                 }
                 _ => return Err(format!("not together with `{}`, which the champion has", had.id)),
             }
@@ -234,7 +234,7 @@ impl<'f> From<'f> {
             Fit::Not(why) => Err(why),
             Fit::Unknown(facts) => {
                 let facts: Vec<&str> = facts.into_iter().map(Fact::text).collect();
-                notes.push(format!("it is not known whether {}", facts.join(", nor whether ")));
+                notes.push(format!("it is unknown whether {}", facts.join(", nor whether ")));
                 Ok(())
             }
         }
@@ -254,7 +254,7 @@ impl<'f> From<'f> {
             Some((Fate::Effective, s)) => return Err(format!("settled: effective, {}", s.attribution.because)),
             Some((Fate::Ineffective, s)) => return Err(format!("settled: ineffective, {}", s.attribution.because)),
             Some((Fate::ImplementationFailed, s)) => {
-                (format!("it failed to materialise{when}: {}", s.attribution.because), rounds.len())
+                (format!("its implementation failed{when}: {}", s.attribution.because), rounds.len())
             }
             Some((Fate::Inconclusive, s)) if !rounds.is_empty() => {
                 (format!("tried{when} without a decision: {}", s.attribution.because), rounds.len())
@@ -264,9 +264,9 @@ impl<'f> From<'f> {
             None => (format!("tried{when}, and no champion has it"), rounds.len()),
         };
         if tries > 1 {
-            return Err(format!("{what}; it has come back once already"));
+            return Err(format!("{what}; it was tried again once already"));
         }
-        notes.push(format!("{what}; it comes back once"));
+        notes.push(format!("{what}; it is tried again once"));
         Ok(true)
     }
 }

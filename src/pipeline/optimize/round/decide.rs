@@ -55,7 +55,7 @@ pub fn decide_by(
     let stop = methods.is_empty().then(|| {
         let open = params.methods.iter().filter(|m| m.possible).count();
         match open {
-            0 => "no method is left: nobody who is asked here can add another".to_string(),
+            0 => "no method is left: no agent of this run can add another".to_string(),
             n => format!("no method is left: each of the {n} that could be added was passed over"),
         }
     });

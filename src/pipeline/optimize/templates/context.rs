@@ -188,7 +188,7 @@ impl Context {
             "" => "its reference is a function of the package".to_string(),
             name => format!("its reference is `builtin:{name}`"),
         };
-        Err(format!("{what}, and the template serves {}", known.join(", ")))
+        Err(format!("{what}, but the template serves {}", known.join(", ")))
     }
 
     /// A setting of the built-in as C++: a number, the name of a param, or a word; none where it is not given. Error: it is the name of a dim, or a list.
@@ -201,7 +201,7 @@ impl Context {
             Some(Json::String(word)) => match param(word) {
                 Some(param) => Ok(Some(minijinja::Value::from(param.code.clone()))),
                 None if self.dims.contains(word) => {
-                    Err(format!("its `{name}` is the dim `{word}`, where a number or a param can stand"))
+                    Err(format!("its `{name}` is the dim `{word}`, but it must be a number or a param"))
                 }
                 None => Ok(Some(minijinja::Value::from(word.clone()))),
             },
@@ -219,15 +219,15 @@ impl Context {
             let odd =
                 |d: &&DType| matches!(d, DType::F8e4m3 | DType::F8e5m2 | DType::F8e8m0 | DType::F4e2m1x2 | DType::I4x2);
             if let Some(dtype) = dtypes.iter().find(odd) {
-                return Err(format!("`{name}` has dtype {dtype}, which it does not compute with"));
+                return Err(format!("`{name}` has dtype {dtype}, which the template does not support"));
             }
         }
         if let Some(tensor) = self.tensors.iter().find(|t| !t.contiguous) {
-            return Err(format!("`{}` has strides, where a contiguous tensor can stand", tensor.name));
+            return Err(format!("`{}` has strides, but it must be contiguous", tensor.name));
         }
         if let Some(tensor) = self.tensors.iter().find(|t| t.align % 16 != 0) {
             let (name, align) = (&tensor.name, tensor.align);
-            return Err(format!("`{name}` is aligned to {align} bytes, where accesses take sixteen"));
+            return Err(format!("`{name}` is aligned to {align} bytes, but accesses need sixteen"));
         }
         let has = |dtype: DType| all.iter().any(|(_, dtypes)| dtypes.contains(&dtype));
         Ok(super::cpp::prelude(has(DType::F16), has(DType::Bf16)))

@@ -108,7 +108,7 @@ fn failure(text: &str, error: &Error) -> Failure {
     let kind = error.kind().to_string();
     let message = match error.kind() {
         ErrorKind::OutOfFuel => format!(
-            "the template is not done after {} million instructions: it loops or calls itself over too much",
+            "the template did not finish within {} million instructions: it loops or recurses too much",
             INSTRUCTIONS / 1_000_000
         ),
         _ => error.detail().map_or(kind.clone(), |detail| format!("{kind}: {detail}")),

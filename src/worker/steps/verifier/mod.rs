@@ -10,7 +10,7 @@
 //! | the runner | confined, or not started unless that was permitted; a process of its own for each run, with the descriptors of that run's buffers only; ended with its group before anything is read back |
 //! | descriptors | sealed files are opened anew for each run, so that not even an offset passes from one to the next |
 //! | refused system calls | end the runner, and are findings (`worker::confine`) |
-//! | reports | add findings and text; a missing end of a run is a crash, a report that is none breaks the protocol; what each claim could gain is in `reports` |
+//! | reports | add findings and text; a missing end of a run is a crash, a malformed report breaks the protocol; what each claim could gain is in `reports` |
 //! | "not emulated" | believed where the binary, read here and never loaded, or the launch can have brought it about (`worker::emulator::credible`) |
 //! | the exit status | the candidate's, from the moment its code is loaded |
 //! | time | the judge's own clock; a time-out fails and is not remembered |

@@ -81,7 +81,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(5);
     if most > task.memory_limit {
         let why = format!(
-            "its buffers take {most} bytes of memory, the limit is {} (setting `build.memory-limit`)",
+            "its buffers need {most} bytes of memory, but the limit is {} (setting `build.memory-limit`)",
             task.memory_limit
         );
         return Err(Response::Unavailable { why });
@@ -234,7 +234,7 @@ impl<'a> Judge<'a> {
             if spread(tensor.dtype, &was, &is).1 && self.observer.by_element(tensor) {
                 let name = &tensor.name;
                 let message = format!(
-                    "`{name}` is something else after a launch on other inputs (trial {}): the kernel keeps something between launches",
+                    "`{name}` changes after a launch on other inputs (trial {}): the kernel keeps state between launches",
                     trial.trial
                 );
                 let finding = Finding::new(FindingKind::KeepsState, message);

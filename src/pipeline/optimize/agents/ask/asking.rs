@@ -282,7 +282,7 @@ impl<'a> Asking<'a> {
             if let Some(s) = after_s.filter(|s| *s > LONGEST_WAIT_S) {
                 return Err(AskError::Unreachable {
                     agent: name(),
-                    why: format!("{why}; it asks to be left alone for {s} s"),
+                    why: format!("{why}; it asks for a pause of {s} s"),
                 });
             }
             let pause = pause(after_s);
@@ -384,7 +384,7 @@ impl<'a> Asking<'a> {
 
     fn endpoint(&self, agent: &Agent) -> Result<Endpoint, AskError> {
         let Reach::Http { url, model, temperature, max_tokens, .. } = &agent.reach else {
-            return Err(AskError::Denied { agent: agent.name.clone(), why: "it is no endpoint".into() });
+            return Err(AskError::Denied { agent: agent.name.clone(), why: "it is not an endpoint".into() });
         };
         let environment = self.around.environment;
         let key = key_variable(agent).map(|variable| Key::of(variable, environment)).transpose();

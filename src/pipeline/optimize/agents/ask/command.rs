@@ -39,7 +39,7 @@ impl Program<'_> {
             let file = self.folder.join(name);
             if !toolchain::is_executable(&file) {
                 return Err(format!(
-                    "program `{name}` is no executable file of the package's folder `{}`",
+                    "program `{name}` is not an executable file in the package's folder `{}`",
                     self.folder.display()
                 ));
             }

@@ -77,7 +77,9 @@ pub enum AskError {
         why: String,
     },
     /// The network is not to be used.
-    #[error("agent `{0}` is an endpoint and kforge is offline: it answers without `--offline` and `net.offline`")]
+    #[error(
+        "agent `{0}` is an endpoint and kforge is offline: run kforge without `--offline` and `net.offline` to ask it"
+    )]
     Offline(String),
     /// The budget is spent.
     #[error("agent `{agent}` has spent its budget of this run: {what}")]

@@ -72,7 +72,7 @@ impl Endpoint {
             200..=299 => self.completion(&text?),
             300..=399 => {
                 let to = self.redactor.clean(to.unwrap_or_default());
-                Err(Failure::Never(format!("it sends requests on to `{to}`: name the address that answers")))
+                Err(Failure::Never(format!("it redirects requests to `{to}`: configure the address that answers")))
             }
             _ => {
                 // A body that does not come says nothing, and the status still does.
@@ -108,7 +108,7 @@ impl Endpoint {
     /// Reads a chat completion.
     fn completion(&self, text: &str) -> Result<Got, Failure> {
         let no = |what: &str| Failure::Again {
-            why: format!("it answers no chat completion: {what}"),
+            why: format!("its answer is not a chat completion: {what}"),
             after_s: None,
             busy: false,
         };
@@ -143,9 +143,9 @@ impl Endpoint {
             Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl | Error::Tls(_) | Error::Rustls(_) => {
                 Failure::Never(why)
             }
-            Error::BodyExceedsLimit(_) => Failure::Never(format!("it answers more than {} MiB", LONGEST >> 20)),
+            Error::BodyExceedsLimit(_) => Failure::Never(format!("its answer is longer than {} MiB", LONGEST >> 20)),
             Error::Timeout(_) => Failure::Again {
-                why: format!("nothing came within {} s", self.limit.as_secs()),
+                why: format!("no data arrived within {} s", self.limit.as_secs()),
                 after_s: None,
                 busy: false,
             },
@@ -182,7 +182,8 @@ pub(super) fn proxy(url: &str, environment: &Environment) -> Result<Option<Proxy
     let Some((name, value)) = names.iter().find_map(|name| Some((name, environment.get(name)?))) else {
         return Ok(None);
     };
-    let wrong = || format!("the environment variable `{name}` names no proxy that kforge can use: `http://HOST:PORT`");
+    let wrong =
+        || format!("the environment variable `{name}` names no proxy that kforge can use: expected `http://HOST:PORT`");
     let stated = Proxy::new(value).map_err(|_| wrong())?;
     let mut builder = Proxy::builder(stated.protocol()).host(stated.host()).port(stated.port());
     if let Some(user) = stated.username() {

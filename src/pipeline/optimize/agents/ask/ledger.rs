@@ -255,10 +255,10 @@ impl Account {
     fn affords(&self, agent: &Agent, order: usize, needs: &[Reserve], holds: bool) -> Option<Admission> {
         let (spent, more) = (self.spent.requests, needs.len() as u64);
         if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
-            let pair = if spent < most { ", and the next and its coder's are needed" } else { "" };
-            return Some(Admission::Spent(format!("{spent} requests of {most}{pair}")));
+            let pair = if spent < most { ", and the next request and its coder's need two" } else { "" };
+            return Some(Admission::Spent(format!("{spent} of {most} requests{pair}")));
         }
-        let kept = || format!("{spent} requests, and what is left is kept for coders whose judges were asked");
+        let kept = || format!("{spent} requests, and the rest is reserved for coders whose advisors have answered");
         let held = self.held.len() as u64;
         if agent.budget.requests.is_some_and(|most| spent.saturating_add(held).saturating_add(more) > most) {
             return Some(if holds { Admission::Spent(kept()) } else { Admission::Busy });
@@ -299,9 +299,9 @@ impl Account {
         let (most, spent) = (agent.budget.tokens?, self.spent.tokens);
         // Wide enough for any sum of them.
         match self.together(needs, |reserve| reserve.tokens().map(u128::from)) {
-            _ if spent >= most => Some(format!("{spent} tokens of {most}")),
+            _ if spent >= most => Some(format!("{spent} of {most} tokens")),
             Some((reserved, more)) if u128::from(spent) + reserved + more > u128::from(most) => {
-                Some(format!("{spent} tokens of {most}, and {} may take {more}", next(needs)))
+                Some(format!("{spent} of {most} tokens, and {} may need {more}", next(needs)))
             }
             _ => None,
         }

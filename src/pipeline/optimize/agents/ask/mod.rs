@@ -37,7 +37,7 @@ struct Got {
 impl Got {
     /// What stands for a reply that nobody reads to its end.
     fn flood(bytes: u64) -> String {
-        format!("[more than {} MiB, of which nothing was kept]", bytes >> 20)
+        format!("[more than {} MiB, not kept]", bytes >> 20)
     }
 }
 

@@ -43,7 +43,7 @@ fn a_judge_is_asked_only_if_its_coder_can_be_paid_too() {
     let ledger = Ledger::default();
     let came = judged(&world, &judge, &coder, &ledger, 3);
     assert_eq!(oks(&came), [true, false, false], "{came:?}");
-    assert!(came[1..].iter().all(|c| c.as_ref().unwrap_err().to_string().ends_with("1 requests of 1")), "{came:?}");
+    assert!(came[1..].iter().all(|c| c.as_ref().unwrap_err().to_string().ends_with("1 of 1 requests")), "{came:?}");
     assert_eq!((ledger.spent(&judge).requests, ledger.spent(&coder).requests), (1, 1));
 }
 
@@ -64,7 +64,7 @@ fn who_judges_and_writes_spends_a_budget_in_twos() {
     }
     assert_eq!(oks(&came), [true, true, false]);
     let why = came[2].as_ref().unwrap_err().to_string();
-    assert!(why.ends_with("4 requests of 5, and the next and its coder's are needed"), "{why}");
+    assert!(why.ends_with("4 of 5 requests, and the next request and its coder's need two"), "{why}");
     assert_eq!(ledger.spent(&agent).requests, 4);
 }
 
