@@ -18,7 +18,7 @@ pub enum CompareError {
     /// The reference does not say along which axis.
     #[error(transparent)]
     NotExtreme(#[from] reference::Error),
-    /// What it indexes is no input.
+    /// What it indexes is not an input.
     #[error("`{output}` is compared by `{input}`, which is not an input")]
     NotInput {
         /// The output.
@@ -92,7 +92,7 @@ pub enum Accepted {
 }
 
 impl<'a> Leniency<'a> {
-    /// What an output's declared comparison takes for right; none where only a function of the package can say. Errors: an `argmax_of` that says not along
+    /// What an output's declared comparison accepts as correct; none if only a function of the package can say. Errors: an `argmax_of` that says not along
     /// which axis.
     pub fn declared(
         compare: &Compare,

@@ -1,16 +1,16 @@
-//! How a compiler is confined: whatever reads a source that others wrote. Knows what a step may touch and take; does not know what is compiled, or how.
+//! Confines compilers and other tools that read untrusted sources. Knows what a step may access and use; does not know what is compiled, or how.
 //!
-//! A source can ask a compiler for any file by name, flags of a manifest have it run and write what they name, and templates without end take memory and time. So
-//! one rule holds for all sources, whoever wrote them:
+//! A source can ask a compiler for any file by name, flags of a manifest can make it run and write other things, and endless templates take memory and time. So
+//! one rule holds for all sources, no matter who wrote them:
 //!
-//! | who | is kept to |
+//! | process or thread | may only |
 //! |---|---|
-//! | the thread that does the step: lays out sources, reads what was made | reading the step's inputs and the toolchain, writing the step's outputs, so that no link that a compiler left leads it elsewhere |
+//! | the thread that executes the step: lays out sources, reads outputs | reading the step's inputs and the toolchain, writing the step's outputs, so that no link that a compiler left leads it elsewhere |
 //! | NVRTC, in a thread of its own | the same, writing its working folder only; no sockets, no processes, no signals |
 //! | the worker, whose other threads NVRTC could reach if a source made it run code of its own | reading toolchains, writing the folders of steps |
 //! | g++, nvcc, nvdisasm and what they start | the same, in processes of their own under limits on memory and file sizes, with a [`Room`] for all of them together |
 //!
-//! Time ends a step's programs as a group, which they cannot leave.
+//! A time limit ends a step's programs as a group, which they cannot leave.
 
 use std::io;
 use std::path::{Path, PathBuf};

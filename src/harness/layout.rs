@@ -1,5 +1,5 @@
-//! A buffer with what lies around it: what it held before a run, and what must be true of it after whatever its values. Knows roles, poison and canaries; not
-//! where the bytes lie, or what values are right.
+//! A buffer with its surroundings: what it held before a run, and what must be true of it afterwards regardless of its values. Knows roles, poison and canaries; does
+//! not know where the bytes are, or which values are correct.
 
 use kforge_foundation::base::count;
 use kforge_types::model::bound::{Buffer, Fill};
@@ -24,7 +24,7 @@ pub enum Use<'a> {
 pub enum Filled<B> {
     /// These bytes.
     Bytes(B),
-    /// One byte so many times.
+    /// One byte this many times.
     Byte(u8, usize),
 }
 
@@ -161,7 +161,7 @@ fn about(kind: FindingKind, message: String, buffer: &str, index: Option<i64>, c
 
 /// Elements of an output that hold one run's poison after it and the other's after that: nobody wrote them. `after` pairs each run's poison with its bytes.
 pub fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
-    // One pattern alone may be a right answer: -1 is one in many an integer output.
+    // One pattern alone may be a correct answer: -1 is one in many an integer output.
     if tensor.role != Role::Output || !after.iter().any(|(poison, _)| *poison != after[0].0) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! How untrusted code is run and how its results are compared, whatever runs it: messages, tasks, confinement, the pool of worker processes, references,
+//! Runs untrusted code and compares its results, independent of what executes it: messages, tasks, confinement, the pool of worker processes, references,
 //! buffers and comparison. Does not know packages, plans or caches, nor what a device or the emulator does.
 
 pub mod arguments;

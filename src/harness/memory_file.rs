@@ -61,7 +61,7 @@ impl MemoryFile {
         self.file.as_raw_fd()
     }
 
-    /// A copy of what it holds now: what is compared cannot change any more.
+    /// A copy of what it holds now: what is compared can no longer change.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes as usize];
         File::from(self.file.try_clone()?).read_exact_at(&mut bytes, 0)?;

@@ -141,7 +141,7 @@ pub struct SharedBuffer {
     pub bytes: u64,
     /// Bytes of one element, for indices in findings.
     pub element: u64,
-    /// Extent and stride of each axis, in elements, for the words of findings; empty where it is no tensor.
+    /// Extent and stride of each axis, in elements, for the words of findings; empty if it is not a tensor.
     pub axes: Vec<(u64, u64)>,
     /// Whether the kernel may write: otherwise the memory file is sealed against writing.
     pub writable: bool,

@@ -97,7 +97,7 @@ pub struct Observer<'a> {
     params: &'a VerifyParams,
     /// What was seen so far.
     pub seen: VerifyObservation,
-    /// What runs on the same inputs hang on where they differ: `the order of threads`.
+    /// What runs on the same inputs depend on where they differ: `the order of threads`.
     pub hangs_on: &'static str,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Observer<'a> {
             let first = ended[0].outputs[at].1;
             for (run, left) in ended.iter().enumerate() {
                 let bytes = left.outputs[at].1;
-                // A run that gave the very bytes of the first is as right or wrong as that.
+                // A run that gave the very bytes of the first is as correct or wrong as that.
                 if run > 0 && bytes.same(&first) {
                     continue;
                 }
@@ -198,7 +198,7 @@ impl<'a> Observer<'a> {
         Ok(seen)
     }
 
-    /// A digest of all that enters an observation; none where a function of the package says what may stand, whose file may be another next time.
+    /// A digest of all that enters an observation; none if a function of the package says what may stand, whose file may be another next time.
     fn name(
         &self,
         trial: &Trial,

@@ -1,4 +1,4 @@
-//! What a runner said of its one run, heard so that it can only worsen a result. Knows reports; does not know buffers, expectations or binaries.
+//! What a runner reports about its one run, evaluated so that it can only worsen a result. Knows reports; does not know buffers, expectations or binaries.
 //!
 //! Up to [`RunnerReport::Loading`] a runner's report is its own. Everything after may come from the candidate, which shares its process. What each claim could gain it:
 //!
@@ -7,14 +7,14 @@
 //! | the run ended (`trial-done`) | its outputs are then compared whole; without it, or twice, it is a failure |
 //! | a finding that fails | it fails |
 //! | a finding of what hardware allows | it fails nothing, excuses no early end, keeps no output from being compared, and takes no failure's place |
-//! | not emulated | one that the judge does not believe (`kforge_emulator::credible`) is a failure; one that it does makes the verdict unknown, unless another run or the judge itself found something |
+//! | not emulated | a claim that is not credible (`kforge_emulator::credible`) is a failure; a credible one makes the verdict unknown, unless another run or the verifier itself found something |
 //! | printed text | shown as a note, without control characters |
-//! | an attempt at what is refused | it fails |
+//! | an attempt at a refused call | it fails |
 //! | confined, or loading, once more | breaks the protocol, which fails |
-//! | what is no report, or of another run, or after its end | breaks the protocol |
-//! | more than is kept | what was left out is a failure of its own, whatever it said |
+//! | what is not a report, or of another run, or after its end | breaks the protocol |
+//! | more than is kept | leaving something out is itself a failure, no matter what it was |
 //! | an exit status | any but 0 fails, ours too; 0 before the end of the run fails unless a failure said why |
-//! | a status by which our own code says that it could not go on | fails, and is not remembered |
+//! | a status by which kforge's own code says that it could not continue | fails, and is not remembered |
 //! | nothing | no end of the run is a failure |
 
 use crate::confine;
@@ -32,7 +32,7 @@ const MOST: usize = 64;
 const MOST_ALLOWED: usize = 8;
 /// Characters kept of a text that a runner gave.
 const LONGEST: usize = 2000;
-/// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that says so.
+/// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that pretends to have panicked.
 const PANICKED: i32 = 101;
 /// What the runner's own allocator says when memory is refused to it.
 const OURS_FAILED: &str = "memory allocation of ";

@@ -1,4 +1,4 @@
-//! Lays a step's inputs out in a folder and takes its outputs from another. Knows the store and files; does not know what is in them.
+//! Lays a step's inputs out in a folder and takes its outputs from another. Knows the store and files; does not know their contents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,7 +69,7 @@ fn place(blobs: &dyn Blobs, digest: &Digest, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps every file of `dir` in the store, by name. Links and folders are refused: what a link points to is no output.
+/// Keeps every file of `dir` in the store, by name. Links and folders are refused: what a link points to is not an output.
 pub fn collect(dir: &Path, blobs: &dyn Blobs) -> io::Result<BTreeMap<String, Digest>> {
     let mut outputs = BTreeMap::new();
     for entry in fs::read_dir(dir)? {

@@ -1,6 +1,6 @@
-//! Whether all that a compiler read is an input of its step. Knows the lists that compilers write and what a toolchain may bring; does not know what is compiled.
+//! Checks that everything a compiler read is an input of its step. Knows the lists that compilers write and the files of a toolchain; does not know what is compiled.
 //!
-//! A file beside the sources counts if its content is one of those that the toolchain's fingerprint holds: not where it lies, but what it is, decides, so a header
+//! A file outside the sources is allowed if the toolchain's fingerprint holds its content: its content decides, not its path, so a header
 //! that changed after the fingerprint was taken is refused too.
 
 use std::collections::{BTreeSet, HashMap};

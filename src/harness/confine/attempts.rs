@@ -1,9 +1,9 @@
-//! What a candidate may not do although its runner had to before: write files or foreign descriptors. And how an attempt is told. Knows calls and one
+//! Refuses what a candidate may not do although its runner had to do it before: write files or foreign descriptors. Reports attempts. Knows calls and one
 //! signal; does not know who reads the report.
 //!
 //! A call that is refused to a candidate raises SIGSYS instead of being made. The handler here writes its number to the report and ends the process by a call
-//! for which the filter kills, so that the end itself says what happened whatever becomes of the report. A candidate cannot put another handler in its
-//! place; one that blocks or ignores the signal is killed by the system. One that overwrites this very code gets its calls refused untold.
+//! for which the filter kills, so that the end itself shows what happened even if the report is lost. A candidate cannot put another handler in its
+//! place; one that blocks or ignores the signal is killed by the system. If it overwrites this code, its calls are refused without a report.
 #![expect(unsafe_code, reason = "installs a signal handler, which makes system calls")]
 
 use std::io;

@@ -1,8 +1,8 @@
 //! Which system calls a confined process may not make, by seccomp. Knows how calls are refused; `table` knows which, `files` knows paths.
 //!
-//! A list of what is refused rather than of what is allowed: what a C library calls for memory, threads and time differs from system to system, and what
+//! This is a list of refused calls rather than of allowed ones: what a C library calls for memory, threads and time differs from system to system, and what
 //! is refused here is what could reach other processes, the network, files' metadata, or memory beyond the limits. To a program (an interpreter, a
-//! compiler) refused calls fail with EPERM, so that a library that merely asks goes on. To a candidate they raise SIGSYS, which ends it: see `attempts`.
+//! compiler) refused calls fail with EPERM, so that a library that only tries continues. To a candidate they raise SIGSYS, which ends it: see `attempts`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// A refused call gives an error, so that a library that merely asks goes on.
+/// A refused call gives an error, so that a library that only tries continues.
 pub(super) fn fails() -> SeccompAction {
     SeccompAction::Errno(c::EPERM.unsigned_abs())
 }
