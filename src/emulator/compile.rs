@@ -6,11 +6,11 @@
 //! | assembly first, then assembling and linking | the text tells which thread-local names are only declared (dynamic shared memory), and lets the lines that bounds checks carry be blanked |
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may hold host code, which is never run |
-//! | a refusal that names what only CUDA has makes a binary whose entries say so | unknown is the answer, where CUDA would compile |
+//! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
 //! | of our headers, what a source can name (`prelude`) | each compilation parses what stands in front |
 //! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
 //!
-//! What still bakes in its lines: `__LINE__` and `__FILE__` in the source. `assert` does not.
+//! `__LINE__` and `__FILE__` in a source still put line numbers into the binary. `assert` does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

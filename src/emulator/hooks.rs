@@ -1,5 +1,5 @@
-//! What kernels call: each function stands behind one name of the stub, and finds the running thread through the core of its OS thread.
-//! Every one takes its return address as sixth argument. They run on coroutines: those that wait give way to the scheduler.
+//! What kernels call: each function implements one name of the stub, and finds the running thread through the core of its OS thread.
+//! Each takes its return address as the sixth argument. They run on coroutines: those that wait yield to the scheduler.
 #![expect(unsafe_code, reason = "called by compiled kernels through a table of addresses")]
 
 use std::ffi::{CStr, c_char, c_void};

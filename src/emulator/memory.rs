@@ -1,5 +1,5 @@
-//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart and each hard against a page that nobody may touch.
-//! Knows addresses and names; not what is in them, nor who may have written it.
+//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart and each next to a page that nothing may access.
+//! Knows addresses and names; does not know their contents, or what wrote them.
 #![expect(unsafe_code, reason = "maps memory files at fixed addresses inside a range it reserved")]
 
 use std::io;
@@ -30,7 +30,7 @@ pub struct Placement {
     pub offset: u64,
 }
 
-/// How the judge lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
+/// How the verifier lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
 /// keep vector accesses aligned) or at the start. All other bytes of the file are canaries.
 pub fn placement(bytes: u64, guard_after: bool) -> Placement {
     let file = bytes.div_ceil(PAGE).max(1) * PAGE;
@@ -45,7 +45,7 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) element: usize,
-    /// Extent and stride of each axis, in elements; empty for what is no tensor.
+    /// Extent and stride of each axis, in elements; empty for what is not a tensor.
     pub(super) axes: Vec<(u64, u64)>,
     pub(super) writable: bool,
     pub(super) poisoned: bool,

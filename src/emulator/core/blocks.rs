@@ -1,4 +1,4 @@
-//! Which block runs next on an OS thread, until its share of a launch is done or nothing can change any more. A block that can only wait (for the grid, or polling)
+//! Decides which block runs next on an OS thread, until the thread's share of a launch is done or nothing can change any longer. A block that can only wait (for the grid, or polling)
 //! stays resident, its shared memory saved, while others run.
 #![expect(unsafe_code, reason = "blocks run on coroutines, which hold raw pointers to the core")]
 
@@ -166,7 +166,7 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
     }
 }
 
-/// Whether nothing can change any more: this core has seen no progress for long, and neither has any other.
+/// Whether nothing can change any longer: this core has seen no progress for long, and neither has any other.
 fn fruitless(job: &Job, starving: &mut bool, rounds: u32) -> bool {
     if rounds >= FRUITLESS_ROUNDS && !std::mem::replace(starving, true) {
         job.starved.fetch_add(1, Ordering::AcqRel);

@@ -1,4 +1,4 @@
-//! What is said of an access: where it went, whose it was, and the finding. Decides nothing.
+//! Describes an access: its target, its thread, and the finding. Decides nothing.
 #![expect(unsafe_code, reason = "the block that runs is found through the core")]
 
 use super::super::abi::{ATOMIC, WRITE};
