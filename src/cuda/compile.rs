@@ -1,4 +1,4 @@
-//! Compiles a staged source to a cubin with the compiler that was asked for. Knows when to go from NVRTC to nvcc; does not know where either came from.
+//! Compiles a staged source to a cubin with the requested compiler. Knows when to fall back from NVRTC to nvcc; does not know where either came from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

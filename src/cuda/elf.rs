@@ -1,4 +1,4 @@
-//! What a cubin's ELF sections say: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and takes nothing on trust, for the bytes
+//! What a cubin's ELF sections say: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and trusts nothing, because the bytes
 //! may be anything.
 //!
 //! An attribute is a format byte, an attribute byte, and two bytes of value (formats 1 to 3) or a length and that many bytes (format 4). Those read here:

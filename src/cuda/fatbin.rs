@@ -51,7 +51,7 @@ pub(super) fn cubins(library: &[u8]) -> Result<Vec<&[u8]>, LibraryError> {
     contained(data).ok_or(LibraryError::Form)
 }
 
-/// The machine code in the containers of a section; none where its form is unknown.
+/// The machine code in the containers of a section; none if its form is unknown.
 fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = vec![];
     loop {
@@ -75,7 +75,7 @@ fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
             if kind == CODE {
                 found.push(Some(payload).filter(|code| code.starts_with(ELF))?);
             }
-            // What says that it takes no room would be read for ever.
+            // What says that it takes no room would be read forever.
             rest = rest.get(end.max(1)..)?;
         }
         // As above: a header too short for its own fields takes no room either.

@@ -1,4 +1,4 @@
-//! What a cubin says of itself. Knows how facts are put together from ELF sections, the compiler's log and the disassembler; does not judge them.
+//! What a cubin says about itself. Knows how to derive facts from ELF sections, the compiler's log and the disassembler; does not judge them.
 //!
 //! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
 
@@ -172,7 +172,7 @@ fn inspect_library(
     Ok(found)
 }
 
-/// The facts of one function of a cubin, called by its symbol; none where it has no code.
+/// The facts of one function of a cubin, called by its symbol; none if it has no code.
 fn function(
     read: &elf::Cubin,
     symbol: &str,

@@ -1,4 +1,4 @@
-//! Compiles with nvcc, as a child process. Knows its options; does not know when it is asked for.
+//! Compiles with nvcc, as a child process. Knows its options; does not know when it is used.
 //!
 //! Two runs of one unit, the source with a table of the entries' addresses on the host's side behind it, which instantiates templates and leaves nothing
 //! in device code. The first run makes PTX with the same table on the device's side too, which spells the symbol of each entry exactly, whatever its

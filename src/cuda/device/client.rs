@@ -1,9 +1,9 @@
-//! The judge's side of a device's runner: starts it, asks it, kills it when its time is over, and keeps it warm for the next step. Knows processes and messages;
-//! not what is asked for.
+//! The worker's side of a device's runner: starts it, sends it requests, kills it when its time is over, and keeps it warm for the next step. Knows processes and
+//! messages; does not know what the requests are for.
 //!
-//! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no
+//! The worker keeps a runner that answered everything, because a context costs a third of a second. Between steps it holds no module and no
 //! buffer, only inputs that the next step may want again, and memory that holds nothing. One that met an error of
-//! the driver other than a launch that was refused, ran out of time or died is gone with its group, and the next step gets another.
+//! the driver (other than a refused launch), ran out of time or died is ended with its process group, and the next step gets another.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -147,7 +147,7 @@ pub(super) struct Client {
     pub(super) is_salted: bool,
 }
 
-/// The UUID of the device on which a step for that architecture runs that was given none, as one that is run by hand is; none where no device fits.
+/// The UUID of the device on which a step for that architecture runs that was given none, as one that is run by hand is; none if no device fits.
 pub fn resolve(places: &Places, arch: &str) -> Option<String> {
     let bytes = std::fs::read(places.tools.get(TOOL)?).ok()?;
     let probed: Probed = serde_json::from_slice(&bytes).ok()?;
@@ -182,7 +182,7 @@ fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> 
 pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) -> Command {
     let command = command
         .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
-        // The order in which ordinals count does not matter then, but it is one thing less that hangs on the machine.
+        // The order in which ordinals count does not matter then, but it is one thing less that depends on the machine.
         .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
         .env("CUDA_CACHE_DISABLE", "1")

@@ -1,8 +1,8 @@
 //! The driver's library, loaded when first asked for, and its errors by name. Knows cudarc; does not know what is launched.
 //!
-//! cudarc looks the library up by names on the loader's path and panics where there is none, so it is opened here first: by the place that the probe found, or by
-//! those names. Once it is loaded the loader gives cudarc the same by its own name (`libcuda.so.1` is among the names it tries; that it is not a file of another
-//! name that wins was seen on an H200).
+//! cudarc looks the library up by names on the loader's path and panics where there is none, so it is opened here first: by the path that the probe found, or by
+//! those names. Once it is loaded, the loader gives cudarc the same library by its own name (`libcuda.so.1` is among the names that cudarc tries; on an H200 no file
+//! of another name took precedence).
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::CStr;

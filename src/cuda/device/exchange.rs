@@ -53,7 +53,7 @@ impl Exchange {
         put(&self.file()?, bytes)
     }
 
-    /// Has it hold so many bytes at least.
+    /// Has it hold this many bytes at least.
     pub(super) fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         if bytes > self.bytes {
             self.file()?.set_len(bytes)?;
@@ -62,7 +62,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes so many bytes from its beginning.
+    /// Takes this many bytes from its beginning.
     pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
         take(&self.file()?, bytes)
     }
@@ -139,7 +139,7 @@ impl Handed {
         }))
     }
 
-    /// Takes so many bytes from its beginning.
+    /// Takes this many bytes from its beginning.
     pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
         take(&self.0, bytes)
     }

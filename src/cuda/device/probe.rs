@@ -1,5 +1,5 @@
-//! `kforge worker --probe-devices`: asks the driver what devices there are, in a process of its own, because a driver's library can crash, hang or leave threads in
-//! whoever loads it. Knows attributes; keeps nothing.
+//! `kforge worker --probe-devices`: asks the driver which devices there are, in a separate process, because a driver's library can crash, hang or leave threads in
+//! the process that loads it. Knows attributes; keeps nothing.
 
 use std::ffi::OsString;
 use std::io::{self, Write};

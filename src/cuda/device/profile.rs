@@ -1,30 +1,30 @@
 //! The profile step: the candidate runs on a device in a fresh process that Nsight Compute (`ncu`) has started, and what `ncu` writes becomes metrics by their
-//! canonical names. Knows how `ncu` is asked and what its silence means; how far a kernel is from its device's peaks is for others.
+//! canonical names. Knows how to call `ncu` and what missing output means; does not know how far a kernel is from its device's peaks.
 //!
 //! # How
 //!
-//! `ncu` starts the runner of [`super::runner`], which answers on the same pipes as ever; the exchange is reached by path, because a tool need not hand descriptors
+//! `ncu` starts the runner of [`super::runner`], which answers on the usual pipes; the exchange is reached by path, because a tool need not hand descriptors
 //! on. The launches run twice on the inputs of the first trial: once unseen, so that code is loaded and clocks are up, then profiled. `ncu` replays each kernel as
 //! often as its counters need, with caches emptied before each pass, as in cold timing, and restores what the kernel wrote in between.
 //!
 //! | option | because |
 //! |---|---|
 //! | `--kernel-name`, `--launch-skip`, `--launch-count` | the candidate's own launches, of the second run, and nothing else, however often anything is launched |
-//! | `--clock-control none` | clocks are the machine's, not ours to set; they would not be those of the timings |
+//! | `--clock-control none` | kforge must not set the machine's clocks, and the timings would not have run at these clocks |
 //! | `--cache-control all` | caches are empty before each pass |
 //! | `--replay-mode kernel` | a pass is a kernel, not a process: it is run with its inputs as they were |
 //! | `--print-units base` | counts in ones, bytes and nanoseconds |
 //!
-//! # What is not there
+//! # What may be missing
 //!
-//! | what | becomes |
+//! | what | result |
 //! |---|---|
 //! | no `ncu` | unavailable: this machine cannot |
-//! | no permission for counters (`ERR_NVGPUCTRPERM`) | absent, with the reason; not remembered, because whoever runs the machine may give it |
-//! | `ncu` crashed, hung or wrote what is not understood; the launches did not end under it | absent, with the reason; not remembered |
-//! | a metric that this `ncu` has not on this device, or whose value is no number | missing, by name |
+//! | no permission for counters (`ERR_NVGPUCTRPERM`) | absent, with the reason; not remembered, because the machine's administrator may grant it |
+//! | `ncu` crashed, hung or wrote output that cannot be parsed; the launches did not end under it | absent, with the reason; not remembered |
+//! | a metric that this `ncu` does not have on this device, or whose value is not a number | missing, by name |
 //!
-//! None of it is a verdict: what is wrong with a kernel, verify says.
+//! None of this is a verdict: only verify decides whether a kernel is wrong.
 
 mod combine;
 mod counters;

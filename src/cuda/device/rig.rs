@@ -336,7 +336,7 @@ impl<'a> Rig<'a> {
         answer
     }
 
-    /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
+    /// What untimed launches leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
     /// loaded anew once more after them. Of outputs with the sums of `like` these bytes are taken.
     pub(super) fn usual<'p>(
         &mut self,
@@ -405,7 +405,7 @@ impl<'a> Rig<'a> {
         if fitting(free) < most
             && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
         {
-            // What the runner itself keeps is no part of that, and was none of what was free before.
+            // What the runner itself keeps is not part of that, and was none of what was free before.
             free = free.max(now);
         }
         match fitting(free) {

@@ -1,16 +1,16 @@
-//! `verify.sanitize`: the candidate's launches once more, on the inputs of the first trial, under each tool of Compute Sanitizer that is asked for. Knows how the tool
-//! is asked and how buffers have to lie for it; [`report`] reads what it writes.
+//! `verify.sanitize`: the candidate's launches once more, on the inputs of the first trial, under each tool of Compute Sanitizer that is asked for. Knows how to call the
+//! tool and how to place buffers for it; [`report`] reads its output.
 //!
 //! | what | because |
 //! |---|---|
-//! | each buffer is an allocation of its own bytes, without canaries | the tool knows allocations: an access into a canary would be one within bounds |
-//! | outputs and workspaces that hold poison are not written before | a read of them is then one of memory that nothing wrote |
-//! | the binary is the one with line tables, of the same code | findings have lines; a source that is moved about is verified again, for kernels that ask for this only |
-//! | one process a tool | a tool watches for one thing at a time |
+//! | each buffer is an allocation of its own bytes, without canaries | the tool knows allocations: an access to a canary would be within bounds |
+//! | outputs and workspaces that hold poison are not written before | the tool then sees a read of them as a read of uninitialised memory |
+//! | the binary is the one with line tables, of the same code | findings have lines; a source whose lines move is verified again, but only for kernels that ask for this |
+//! | one process a tool | a tool checks one thing at a time |
 //!
-//! What the tool lists is a finding like any other. A launch that faults under it adds nothing to what is listed; where nothing is, the driver's error stands. That the
-//! tool is missing makes the step unavailable, because the verification that was asked for cannot be done; that it crashed, hung or wrote what is not understood ends
-//! the step without a result.
+//! Everything that the tool lists is a finding like any other. A launch that faults under it adds nothing to the list; if the list is empty, the driver's error is the
+//! finding. If the tool is missing, the step is unavailable, because the requested verification is impossible. If it crashed, hung or wrote output that cannot be
+//! parsed, the step ends without a result.
 
 mod report;
 

@@ -1,7 +1,7 @@
-//! What a judge asks of a runner that holds a device, and what that answers: a line each, bytes through the exchange. Values only.
+//! The requests to a runner that holds a device, and its answers: a line each, bytes through the exchange. Values only.
 //!
-//! The runner's host side is kforge's own and loads device code only, so its answers are taken as they are; a candidate reaches them only by reaching the memory of
-//! its process from the device, which the probe tells of ([`super::facts::DeviceFacts::reaches_host`]).
+//! The runner's host side is kforge's own and loads device code only, so its answers are trusted; a candidate reaches them only if the device can reach the memory of
+//! the runner's process, which the probe reports ([`super::facts::DeviceFacts::reaches_host`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(super) struct Start {
     pub(super) libcuda: Option<std::path::PathBuf>,
     /// Where the exchange is.
     pub(super) exchange: At,
-    /// The process that starts it, with which it dies; none where a tool stands between.
+    /// The process that starts it, with which it dies; none if a tool stands between.
     pub(super) parent: Option<u32>,
 }
 
@@ -96,7 +96,7 @@ pub(super) struct Shot {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Ask {
-    /// Load a binary of so many bytes, and look up its entries by symbol.
+    /// Load a binary of this many bytes, and look up its entries by symbol.
     Load {
         /// Under which name.
         slot: Slot,

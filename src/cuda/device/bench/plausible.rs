@@ -57,7 +57,7 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Nanoseconds of one hot copy by the judge's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
+    /// Nanoseconds of one hot copy by the worker's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
     fn clocked(&mut self, about: f64) -> Result<f64, Lost> {
         let many = sampling::copies(about / 20.0);
         let mut slopes = vec![];

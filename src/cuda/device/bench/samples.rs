@@ -1,5 +1,5 @@
-//! Samples of a bench, until they are enough: how the device is warmed up, how long a batch is, which samples count. Knows states and clocks; that outputs are right
-//! [`super::looks`] finds.
+//! Takes samples of a bench until they are enough: how the device is warmed up, how long a batch is, which samples count. Knows states and clocks;
+//! [`super::looks`] checks that outputs are correct.
 
 use super::super::client::Lost;
 use super::super::wire::Shot;
@@ -13,7 +13,7 @@ use kforge_types::record::timing::Series;
 pub(super) const BATCH: usize = 10;
 /// Batches after which a device that has not settled is measured all the same.
 const WARMING: usize = 20;
-/// Of so many batches one is followed by a look at outputs, on average.
+/// One of this many batches is followed by a look at outputs, on average.
 const LOOKS: u64 = 3;
 
 impl Bench<'_> {

@@ -1,4 +1,4 @@
-//! What a judge tells the process of a launcher. What comes back are the reports of any runner.
+//! The messages of the verifier to the process of a launcher. The process answers with the same reports as any runner.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `kforge worker --host-runner START`: the process of a launcher. Confines itself, makes a context, and calls the launcher on what it is handed, once a run. It has
-//! a pipe and memory files, and holds no expectation; what it says nobody believes.
+//! `kforge worker --host-runner START`: the process of a launcher. Confines itself, makes a context, and calls the launcher on what it receives, once a run. It has
+//! a pipe and memory files, and no expected values; the verifier does not trust its reports.
 #![expect(unsafe_code, reason = "a library that others wrote is loaded and called")]
 
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ type Launcher = unsafe extern "C" fn(*const Call<'_>) -> i32;
 pub fn host_runner_main(args: &[OsString]) -> ExitCode {
     started(args, |start| -> Result<(), String> {
         serve(&start)?;
-        // What the library would do at the end of the process is no part of a run.
+        // What the library would do at the end of the process is not part of a run.
         // SAFETY: nothing of ours is left to be written.
         unsafe { libc::_exit(0) }
     })

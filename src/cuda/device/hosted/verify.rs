@@ -1,10 +1,10 @@
-//! The judge's side of a launcher of a kernel's own: makes inputs, starts a process for each run, waits for its end, and compares what it left. Knows trials and
+//! The verifier's side of a kernel's own launcher: makes inputs, starts a process for each run, waits for its end, and compares what it left. Knows trials and
 //! runs; never loads the library.
 //!
 //! | run of a trial | what it finds |
 //! |---|---|
 //! | alone in its process | wrong answers |
-//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what hangs on addresses and time, elements that nobody wrote |
+//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what depends on addresses and time, elements that nobody wrote |
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

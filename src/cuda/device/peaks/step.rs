@@ -1,5 +1,5 @@
-//! The peaks step: kforge's own kernels run on a device until it is known how fast they run. Knows runners and buffers; what the kernels do says [`super::ptx`], how a
-//! sample is taken [`super::super::timing`].
+//! The peaks step: runs kforge's own kernels on a device to measure how fast they run. Knows runners and buffers; [`super::ptx`] holds the kernels, and
+//! [`super::super::timing`] takes a sample.
 //!
 //! | what | how |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `f32` | fused multiply-adds in registers on every thread that a multiprocessor keeps busy |
 //! | matrix units | the architecture's fastest instruction, on random operands |
 //!
-//! Samples take about a millisecond, as kernels do: longer ones would meet the limit of the device's power, shorter ones be mostly beginning and end. Each follows a run
-//! of the same kernel that nobody times. What the driver refuses to run is missing, with its error; another unit may be there all the same.
+//! Samples take about a millisecond, as kernels do: longer ones would reach the device's power limit, shorter ones would be mostly start and end. Each follows an untimed run
+//! of the same kernel. What the driver refuses to run is missing, with its error; other units may still be measured.
 
 use super::ptx::{self, FMA_OPS, Matrix, OPERANDS, STREAMS, THREADS};
 use crate::device::bench::tell;

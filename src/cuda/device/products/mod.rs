@@ -77,7 +77,7 @@ impl std::fmt::Debug for Open {
 }
 
 impl Products {
-    /// On the first of the devices that the task was told of; none where there is none.
+    /// On the first of the devices that the task was told of; none if there is none.
     fn new(task: &Task) -> Option<Self> {
         let probed = probed(task).ok()?;
         Self::of(probed, |facts| lock_file(task, facts))

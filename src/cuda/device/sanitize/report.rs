@@ -1,4 +1,4 @@
-//! What `compute-sanitizer --xml --save` writes, as findings. Knows the form, as 2025.3.1 writes it; starts nothing.
+//! What `compute-sanitizer --xml --save` writes, as findings. Knows the format of version 2025.3.1; starts nothing.
 //!
 //! | record | finding |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | initcheck | uninitialised |
 //! | synccheck | divergent barrier |
 //!
-//! Only records of level `Error`, and those without a level, count, and racecheck's warnings: so it calls hazards between the threads of one warp, which run in no order
-//! since compute capability 7.0, as on `cpu`; of warps that wait with `__syncwarp` it says nothing. What other tools warn of they would not stake an error on. Records that differ
-//! in thread and address alone are one finding, with the first thread, and how many there were: the tool lists a hundred at most.
+//! Records of level `Error`, records without a level, and racecheck's warnings count. Racecheck warns of hazards between the threads of one warp, which are unordered
+//! since compute capability 7.0, as on `cpu`; it does not warn of warps that wait with `__syncwarp`. Warnings of other tools do not count. Records that differ only in
+//! thread and address are one finding, with the first thread and their number: the tool lists at most a hundred.
 
 use crate::lined::FOLDER;
 use kforge_types::model::Sanitizer;

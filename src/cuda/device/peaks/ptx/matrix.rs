@@ -1,7 +1,7 @@
 //! The ways to use matrix units, and the kernel of each: on fragments in registers (`mma.sync`), or on tiles in shared memory (`wgmma`).
 //!
-//! Matrix units are fed with random numbers, because the power that zeros take says nothing of what a device does with data. The operands are laid out as those of a
-//! product are, though of none that anybody wants.
+//! Matrix units are fed with random numbers, because the power that zeros take says nothing about what a device does with data. The operands are laid out as those of
+//! a product are, although the product itself is meaningless.
 
 use std::fmt::Write as _;
 
