@@ -1,4 +1,4 @@
-//! The hidden command `kforge worker`: what this program does when it starts itself. Knows the words of that command line; everything else is elsewhere.
+//! The hidden command `kforge worker`: what this program does when it starts itself. Knows only that command line.
 //!
 //! | arguments | does |
 //! |---|---|
@@ -6,11 +6,11 @@
 //! | `--within CONFINEMENT` | the same, confined for all its life ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
-//! | `--device-runner START` | holds a device's context for a judge ([`kforge_cuda::device`]) |
+//! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
 //! | `--product-runner START` | multiplies for the oracle on a device ([`kforge_cuda::device`]) |
-//! | `--check-products` | says whether products on a device have the bits of those here |
-//! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`kforge_cuda::device`]) |
-//! | `--probe-devices` | says what devices there are |
+//! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
+//! | `--host-runner START` | runs a kernel's own launcher on a device ([`kforge_cuda::device`]) |
+//! | `--probe-devices` | prints which devices there are |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
 

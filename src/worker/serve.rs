@@ -1,9 +1,9 @@
-//! The worker's loop: a request a line in, a response a line out. Knows messages; [`steps`](super::steps) knows who does what.
+//! The worker's loop: a request a line in, a response a line out. Knows messages; [`steps`](super::steps) knows which code executes which step.
 //!
-//! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being done it kills whatever the
+//! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being executed it kills everything that the
 //! step started, then the worker. What a step left running is killed after every step, but
-//! for the runner of a device, which waits for the next. Libraries that print do so to the standard error: the descriptor of
-//! the standard output is moved away, so that nothing but responses can reach it.
+//! for the runner of a device, which waits for the next. Libraries that print write to standard error: the descriptor of
+//! standard output is moved away, so that only responses can reach it.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::fs::File;

@@ -1,6 +1,6 @@
-//! What a virtual device is and how launches behave on it: a file in TOML. Knows its form; draws nothing.
+//! Describes a virtual device and how launches behave on it: a file in TOML. Knows its format; draws no random numbers.
 //!
-//! A scenario is no part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
+//! A scenario is not part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
 //! only the stand-in compiler.
 
 use std::collections::BTreeMap;
@@ -59,9 +59,9 @@ pub struct Device {
     pub arch: String,
     /// The full driver version: `580.1`.
     pub driver: String,
-    /// What it can do at most; none where it does not say.
+    /// What it can do at most; none if it does not say.
     pub peaks: Option<Peaks>,
-    /// What is measured of that; nothing where it is not given.
+    /// What is measured of that; nothing if it is not given.
     pub measured: Option<PeaksObserved>,
     /// Why its counters cannot be read, if they cannot.
     pub refused: Option<String>,

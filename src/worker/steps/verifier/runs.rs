@@ -1,4 +1,4 @@
-//! Runs a candidate on prepared buffers in a confined runner, to its end. Knows processes and limits; not what values are right.
+//! Runs a candidate on prepared buffers in a confined runner, to its end. Knows processes and limits; does not know which values are correct.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;

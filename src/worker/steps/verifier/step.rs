@@ -270,7 +270,7 @@ impl<'a> Judge<'a> {
 
     /// Takes over what a runner said.
     fn hear(&mut self, heard: &Heard) {
-        // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
+        // Places stay as marks: lines are not part of this step's key, so they are looked up when shown.
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
             self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
