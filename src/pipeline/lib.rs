@@ -1,5 +1,5 @@
 //! What kforge decides: which steps there are ([`plan`]), what a round tries next ([`optimize`]), what pure steps conclude ([`step`]), what people read
-//! ([`report`]), and what leaves a workspace or comes to it ([`release`]).
+//! ([`report`]), and what leaves or enters a workspace ([`release`]).
 //!
 //! The rooms stand in their order of import: a room uses only rooms above its own.
 

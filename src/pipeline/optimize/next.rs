@@ -1,4 +1,4 @@
-//! What a kernel's rounds come to next: another attempt, the next round, or nothing. Pure: a function of what is recorded and what was found of it.
+//! What comes next for a kernel's rounds: another attempt, the next round, or nothing. Pure: a function of the recorded answers and their results.
 
 use kforge_types::record::answer::Answer;
 use kforge_types::record::round::Decision;
@@ -6,9 +6,9 @@ use kforge_types::record::round::Decision;
 /// What was found of the variants of one round, over all its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// One at least is right on every shape that it serves.
+    /// One at least is correct on every shape that it serves.
     Right,
-    /// None is right, and nothing speaks against one at least: what would decide it is not here.
+    /// None is correct, and nothing speaks against at least one: what would decide it is not here.
     Undecided,
     /// All are wrong, or there are none.
     Wrong,
@@ -37,7 +37,7 @@ pub struct Allowed {
     pub repairs: u32,
 }
 
-/// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none where that step gave nothing.
+/// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none if that step gave nothing.
 pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option<&Decision>) -> Next {
     let last = answers.last().map(|answer| (answer.question.round, answer.question.attempt));
     if let Some((round, attempt)) = last

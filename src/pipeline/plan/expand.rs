@@ -178,7 +178,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, one at least.
+    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, at least one.
     fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
@@ -290,7 +290,7 @@ impl<'a> Planner<'a> {
                 judged.push((*at, *case));
             }
         }
-        // The kernel without the method must be right wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
+        // The kernel without the method must be correct wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
         if judged.is_empty() {
             let mut served = Vec::new();
             for (at, case) in selected.cases.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Steps of one kernel on one target: its variants, and which of them stands for each class of shapes.
+//! Steps of one kernel on one target: its variants, and which of them is selected for each class of shapes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -243,7 +243,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Gives the id of
+    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Returns the id of
     /// the first.
     pub fn select(
         &mut self,
@@ -349,7 +349,7 @@ impl Planner<'_> {
         Ok((classes, params))
     }
 
-    /// A select node that reads which candidates could be built, and which are right.
+    /// A select node that reads which candidates could be built, and which are correct.
     pub(super) fn judged_by(&mut self, scope: Scope<'_>, mut node: Make, field: &Field, cases: &[Case]) -> Make {
         for (build, served) in field.builds.iter().zip(&field.serves) {
             let scope = Scope { round: build.round, ..scope };

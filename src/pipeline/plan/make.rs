@@ -157,7 +157,7 @@ impl Make {
         self
     }
 
-    /// Ended after so many seconds.
+    /// Ended after this many seconds.
     #[must_use]
     pub fn limit(mut self, seconds: u64) -> Self {
         self.0.time_limit_s = seconds;

@@ -1,4 +1,4 @@
-//! Steps of an operator: expected values, and whether its tolerance can tell right from wrong. Knows nothing of kernels.
+//! Steps of an operator: expected values, and whether its tolerance can tell correct from wrong. Does not know kernels.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct Case {
     pub problem: Problem,
     /// Which inputs.
     pub trials: Vec<Trial>,
-    /// The oracle of each trial; none where the shape is too large to compute here.
+    /// The oracle of each trial; none if the shape is too large to compute here.
     pub oracles: Option<Vec<String>>,
     /// Whether its null candidates are compared with the expectation.
     pub nulls: bool,

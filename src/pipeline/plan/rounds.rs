@@ -1,15 +1,15 @@
 //! The rounds of a kernel's optimisation as far as they are recorded: the candidates of each, the selection after each, and what the next one would try. Pure:
-//! knows what was answered; asks nobody.
+//! knows the answers; asks no agent.
 //!
 //! # Why rounds are planned from records
 //!
-//! An answer of an agent is no function of anything, so that a plan cannot lead to it; it is recorded, and a plan leads on from it. What was tried in rounds 1 to n
+//! An answer of an agent is not a function of its inputs, so a plan cannot compute it; it is recorded, and a plan continues from it. What was tried in rounds 1 to n
 //! is an input of the plan, as sources are: their candidates are compiled, verified and timed as declared variants are, beside them. After each round one selection
-//! over all candidates so far says who is champion; the last one's is the kernel's. So a build replays what is recorded, whatever was measured since, and asks
-//! nothing; and a champion that is measured anew and loses its place changes no answer.
+//! over all candidates so far says who is champion; the last one's is the kernel's. So a build replays what is recorded, regardless of later measurements, and asks
+//! nothing; and a champion that loses its place in a new measurement changes no answer.
 //!
 //! What a round is to try is decided by a step (`round`) that reads the roofline and the attributions of the champion before it; the plan holds one more such
-//! step than there are rounds on record, and behind it, where it does not say stop, a step that is unavailable until somebody runs `kforge optimize`.
+//! step than there are rounds on record, and behind it, unless it ends the rounds, a step that is unavailable until someone runs `kforge optimize`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl Planner<'_> {
             return;
         }
         let build = champion.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
-        // Where nothing is timed there is nothing to go by once a kernel is right.
+        // Where nothing is timed there is nothing to go by once a kernel is correct.
         if scope.target.arch == Arch::Cpu && build.is_some() {
             return;
         }

@@ -421,7 +421,7 @@ impl Planner<'_> {
     }
 
     /// The devices on which a target can be observed here, and the product whose observations of it count: that of the devices here, else the one that the
-    /// target names; none where it is the only one there is evidence for.
+    /// target names; none if it is the only one there is evidence for.
     pub(super) fn observed(&self, scope: Scope<'_>) -> (Uuids, Option<String>) {
         match self.devices(scope) {
             Some(Resolved { class, uuids }) => (uuids, Some(class.product.clone())),

@@ -65,7 +65,7 @@ pub enum Change {
     Same,
     /// They were timed, and that does not decide it.
     Undecided,
-    /// They were not timed where that could be compared.
+    /// They were not timed where the times could be compared.
     Unknown,
 }
 
@@ -190,18 +190,18 @@ impl fmt::Display for Unbuilt {
     }
 }
 
-/// A kernel of the head that is wrong on a target, or an operator that cannot tell right from wrong.
+/// A kernel of the head that is wrong on a target, or an operator that cannot tell correct from wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wrong {
     /// The package.
     pub package: String,
-    /// The kernel; empty where it is the operator that cannot tell.
+    /// The kernel; empty if it is the operator that cannot tell.
     pub kernel: String,
     /// The operator.
     pub operator: String,
-    /// The target; empty where it is the operator that cannot tell.
+    /// The target; empty if it is the operator that cannot tell.
     pub target: String,
-    /// The first step that says so, and its words, in a line.
+    /// The first step that reports it, and its message, in a line.
     pub because: String,
 }
 
@@ -232,10 +232,10 @@ pub struct Comparison {
     pub added: Vec<Seat>,
     /// What only the base has.
     pub removed: Vec<Seat>,
-    /// What of the head was not built, beside what is compared.
+    /// What of the head was not built, and so is not compared.
     #[serde(default)]
     pub unbuilt: Vec<Unbuilt>,
-    /// What of the head is wrong, on whatever target.
+    /// What of the head is wrong, on any target.
     #[serde(default)]
     pub wrong: Vec<Wrong>,
 }

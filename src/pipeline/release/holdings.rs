@@ -24,13 +24,13 @@ pub struct Holding {
     pub record: Digest,
     /// The kind of step, where something at hand asks the question.
     pub kind: Option<StepKind>,
-    /// The steps that ask it: of the plan at hand, or of a bundle where that was made.
+    /// The steps that ask it: those of the current plan, or of the plan from which a bundle was made.
     pub steps: Vec<Step>,
     /// A bundle's name, its path if it lies in the repository, or `here`. What comes from a bundle is unsigned.
     pub origin: String,
     /// Where and how it was observed.
     pub provenance: Provenance,
-    /// What it says, where that is a verdict.
+    /// Its verdict, if it has one.
     pub verdict: Option<Verdict>,
     /// Its one line for people.
     pub summary: String,
@@ -123,7 +123,7 @@ pub fn text(holdings: &[Holding], now: Timestamp) -> String {
     out
 }
 
-/// Where an answer comes from, in a few words.
+/// The origin of an answer, in a few words.
 pub fn source(seen: &EvidenceSeen) -> String {
     let EvidenceSeen { origin, measured_at, device_class, .. } = seen;
     let origin = if origin == HERE { String::new() } else { format!(", {}", from(origin)) };

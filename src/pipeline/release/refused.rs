@@ -21,7 +21,7 @@ pub enum Refused {
     /// Its file cannot be made.
     #[error("it cannot be written: {0}")]
     Write(ArchiveError),
-    /// Its file is no archive, or ends too early.
+    /// Its file is not an archive, or ends too early.
     #[error("it is damaged, cut off, or not a bundle of evidence: {0}")]
     Damaged(ArchiveError),
     /// Its archive has other entries.
@@ -38,7 +38,7 @@ pub enum Refused {
         /// The most bytes it may have.
         limit: u64,
     },
-    /// Its document is no JSON.
+    /// Its document is not JSON.
     #[error("`evidence.json` is not JSON: {0}")]
     NotJson(serde_json::Error),
     /// Its document has another format.

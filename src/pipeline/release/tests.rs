@@ -1,4 +1,4 @@
-//! What is written is read again as it was, in the same bytes whatever the order; and whatever is wrong with a bundle is refused.
+//! What is written is read back unchanged, with the same bytes in any order; and every fault of a bundle is refused.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};

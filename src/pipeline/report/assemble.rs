@@ -27,7 +27,7 @@ pub struct StepView<'a> {
     pub kind: StepKind,
     /// What it is about.
     pub labels: &'a Labels,
-    /// What became of it.
+    /// Its result.
     pub outcome: &'a Outcome,
     /// What it left, if anything.
     pub result: Option<&'a StepResult>,
@@ -44,7 +44,7 @@ pub struct Names {
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
     pub shapes: Vec<String>,
-    /// How its times are to be compared; none where nothing is timed.
+    /// How its times are to be compared; none if nothing is timed.
     pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,

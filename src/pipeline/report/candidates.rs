@@ -1,4 +1,4 @@
-//! What a workspace remembers of candidates, as values and as text. Knows records; the caller finds sources and strips colours where there is no terminal.
+//! The recorded candidates of a workspace, as values and as text. Knows records; the caller finds sources and strips colours where there is no terminal.
 
 use std::fmt::Write;
 
@@ -19,12 +19,12 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 pub struct Remembered {
     /// Version of this format.
     pub format_version: u32,
-    /// What `kforge candidates --source` names it by.
+    /// The name that `kforge candidates --source` takes.
     pub id: String,
-    /// What is remembered of it.
+    /// The record of it.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None where the source is none: it was edited since.
+    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None if it was edited since.
     pub place: Option<String>,
 }
 

@@ -18,7 +18,7 @@ const NEW: Style = AnsiColor::Green.on_default();
 pub struct Link {
     /// The step, or the file of an input.
     pub what: String,
-    /// Why it ran or runs.
+    /// Why it ran or will run.
     pub why: Why,
 }
 
@@ -31,18 +31,18 @@ pub struct Document {
     pub id: String,
     /// `fresh`, `will-run`, `may-run`, `unavailable` or `skipped`.
     pub standing: &'static str,
-    /// What is missing, or where what it needs failed.
+    /// What is missing, or which step that it needs failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    /// The product whose observation counts, for a step that observes a device; none if any may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Where the observation comes from that answers it.
+    /// The origin of the observation that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceSeen>,
-    /// From the step to the root cause: why it runs, or else why it last ran, or has the result that was found earlier.
+    /// From the step to the root cause: why it runs, why it last ran, or why it has the result that was found earlier.
     pub because: Vec<Link>,
-    /// Where the step did not run because its result had been found earlier: whether its key is the last build's (`last-build`), or came after it (`now`).
+    /// If the step did not run because its result had been found earlier: whether its key is that of the last build (`last-build`) or a later one (`now`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<&'static str>,
     /// Every field that is hashed into the key, in canonical order.

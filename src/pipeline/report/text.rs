@@ -289,7 +289,7 @@ pub(super) fn seen(method: &MethodReport) -> (String, String) {
     (shown, counts.join("; "))
 }
 
-/// What became of a method, in a word.
+/// The result of a method, in a word.
 pub(super) fn fate(fate: Fate) -> String {
     match fate {
         Fate::Effective => paint(GOOD, "effective"),

@@ -1,4 +1,4 @@
-//! All that an agent may be told, as plain data. Knows forms and what is cut short; does not know where any of it comes from, and asks nobody.
+//! Everything that an agent may be told, as plain data. Knows formats and limits of length; does not know where the data comes from, and asks no agent.
 //!
 //! There is no place here for a seed or an expected value, and a shape enters only as [`Visible`], which a holdout shape cannot become. Texts of compilers and
 //! judges come from elsewhere: [`Briefing::reveals`] finds what must not be in them.
@@ -36,7 +36,7 @@ pub struct Briefing {
     pub kernel: String,
     /// The operator's contract: dims, types, tensors, params, and what is computed.
     pub contract: String,
-    /// How right it must be.
+    /// How exact it must be.
     pub tolerance: String,
     /// The shapes that may be shown.
     pub shapes: Vec<Visible>,
@@ -56,9 +56,9 @@ pub struct Briefing {
     pub bound: Option<Axis>,
     /// The metrics that matter, most telling first.
     pub metrics: Vec<Telling>,
-    /// What the candidates descend from; none where there is no kernel yet.
+    /// What the candidates descend from; none if there is no kernel yet.
     pub parent: Option<Parent>,
-    /// What became of the attempt before, where this is a repair.
+    /// The result of the attempt before, where this is a repair.
     pub failed: Option<Failed>,
     /// Earlier rounds, in order.
     pub history: Vec<Past>,
@@ -144,24 +144,24 @@ pub struct Parent {
     pub declaration: String,
     /// The champion's tunables.
     pub tunables: BTreeMap<String, TuneValue>,
-    /// Its time in nanoseconds at the shape that takes longest; none where nothing was timed.
+    /// Its time in nanoseconds at the shape that takes longest; none if nothing was timed.
     pub time_ns: Option<f64>,
-    /// Whether it was found right.
+    /// Whether it was found correct.
     pub verified: bool,
 }
 
-/// An attempt of which no variant is right.
+/// An attempt of which no variant is correct.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Failed {
-    /// What was proposed; none where the reply was no good.
+    /// What was proposed; none if the reply was no good.
     pub source: Option<String>,
     /// What went with it.
     pub declaration: Option<String>,
-    /// What became of each variant.
+    /// The result of each variant.
     pub branches: Vec<Branch>,
 }
 
-/// A variant that is not right.
+/// A variant that is not correct.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Branch {
     /// Its tunables.
@@ -195,7 +195,7 @@ pub struct Past {
     pub round: u32,
     /// The methods it tried.
     pub methods: Vec<String>,
-    /// What became of it and of each, a line each.
+    /// The result of it and of each, a line each.
     pub became: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ pub struct Exemplar {
     pub source: String,
     /// What goes with it.
     pub declaration: Option<String>,
-    /// How well it did: how many times as fast as what it was compared with; none where it was not timed.
+    /// How well it did: how many times as fast as what it was compared with; none if it was not timed.
     pub score: Option<f64>,
     /// What it is, in a line.
     pub note: String,
@@ -272,7 +272,7 @@ fn collect(value: &serde_json::Value, into: &mut String) {
     }
 }
 
-/// At most so many characters of a text: two thirds of them from its beginning, the rest from its end, with a line between that says how many are missing.
+/// At most this many characters of a text: two thirds of them from its beginning, the rest from its end, with a line between that says how many are missing.
 pub fn shortened(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {

@@ -1,4 +1,4 @@
-//! Prompts: a briefing in words. Knows the texts of `templates/prompts/`; does not know who reads them. The same briefing makes the same prompt.
+//! Prompts: a briefing as text. Knows the texts of `templates/prompts/`; does not know who reads them. The same briefing makes the same prompt.
 
 use std::fmt::Write;
 
@@ -81,7 +81,7 @@ impl Advised {
     }
 }
 
-/// The known gaps in words; empty where none is known.
+/// The known gaps in words; empty if none is known.
 fn gaps(gaps: &Gaps) -> String {
     let known = Axis::ALL.into_iter().filter_map(|axis| Some(format!("{} {:.2}", axis.name(), gaps.of(axis)?)));
     known.collect::<Vec<_>>().join(", ")

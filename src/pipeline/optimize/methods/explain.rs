@@ -1,4 +1,4 @@
-//! A method as text, for people and for prompts. Knows the registry's words; prints nothing.
+//! A method as text, for people and for prompts. Knows the registry; prints nothing.
 
 use std::fmt::Write;
 

@@ -25,7 +25,7 @@ pub struct Entry {
     pub least: u32,
     /// What the hardware must have.
     pub features: Vec<Feature>,
-    /// When metrics speak for it; none where no metric does.
+    /// When metrics support it; none if no metric does.
     pub trigger: Option<Trigger>,
     /// What must hold.
     pub requires: Vec<Fact>,
@@ -37,7 +37,7 @@ pub struct Entry {
     pub signature: Trace,
     /// What turning it off means.
     pub off: String,
-    /// A paragraph for whoever writes the kernel.
+    /// A paragraph for the author of the kernel.
     pub advice: String,
 }
 

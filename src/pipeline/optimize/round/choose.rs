@@ -1,24 +1,24 @@
-//! Which methods take the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and what became of methods; does not know how they are written.
+//! Which methods take the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and the results of methods; does not know how they are written.
 //!
-//! # Who may be chosen, in this order of questions
+//! # Which methods may be chosen, in this order of questions
 //!
 //! | question | passed over if |
 //! |---|---|
 //! | does the champion have it? | yes, unless machine code does not show it |
-//! | can whoever writes the next candidates add it? | no |
+//! | can an agent of this run add it? | no |
 //! | does the architecture have it? | no; on `cpu`, which is none, what needs no feature of one |
-//! | do its preconditions hold? | one is known not to; an unknown one is said |
-//! | is it settled? | effective or ineffective; what failed to materialise may come back once |
-//! | was it tried without a champion that has it? | twice already; once: it may come back, alone |
-//! | do metrics speak for it? | they are known and do not; what cannot be told is said |
-//! | does it exclude another? | of the champion's, unless that buys nothing, or of those chosen before it |
+//! | do its preconditions hold? | one is known not to; an unknown one is mentioned |
+//! | is it settled? | effective or ineffective; if its implementation failed, it may be tried again once |
+//! | was it tried without a champion that has it? | twice already; after one try it may be tried again, as the only such method |
+//! | do metrics support it? | they are known and do not; unknown ones are mentioned |
+//! | does it exclude another? | one of the champion's, unless that one gains nothing, or one chosen before it |
 //!
-//! # Who is
+//! # Which methods are chosen
 //!
-//! With one slot the first by priority, with two the two strongest triggers. In both cases what metrics are known to speak for comes before what they cannot tell of,
-//! and what comes back comes when nothing else is left, one at a time: every variant of a round has all its methods on, and one that spoils the kernel would keep those beside it from ever
-//! being tried without it. Methods that the registry does not have stand after those it has. A slot whose axis has nobody goes to the axis with the next
-//! largest gap that has one, still at most two an axis.
+//! With one slot the first by priority, with two the two with the strongest triggers. In both cases methods that metrics support come before methods that they say nothing
+//! about, and methods that were tried before come last, one at a time: every variant of a round has all its methods on, and one that spoils the kernel would keep the
+//! others from ever being tried without it. Methods that the registry does not have come after those it has. A slot whose axis has no method goes to the axis with the
+//! next largest gap that has one, still at most two for an axis.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct From<'f> {
     pub params: &'f RoundParams,
     /// The champion's metrics.
     pub metrics: &'f BTreeMap<String, f64>,
-    /// What became of methods so far.
+    /// The results of methods so far.
     pub settled: &'f BTreeMap<String, Settled>,
 }
 

@@ -1,4 +1,4 @@
-//! What of an operator templates are told: its tensors, params, types and settings, as texts of expressions and of C++. Knows no template.
+//! What templates are told about an operator: its tensors, params, types and settings, as texts of expressions and of C++. Knows no template.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) struct Context {
     pub(super) operator: String,
     /// The kernel's name.
     pub(super) kernel: String,
-    /// The built-in reference's name; empty where the reference is the package's own.
+    /// The built-in reference's name; empty if the reference is the package's own.
     pub(super) builtin: String,
     /// The operator's types in declared order.
     pub(super) types: Vec<Type>,
@@ -191,7 +191,7 @@ impl Context {
         Err(format!("{what}, but the template serves {}", known.join(", ")))
     }
 
-    /// A setting of the built-in as C++: a number, the name of a param, or a word; none where it is not given. Error: it is the name of a dim, or a list.
+    /// A setting of the built-in as C++: a number, the name of a param, or a word; none if it is not given. Error: it is the name of a dim, or a list.
     pub(super) fn setting(&self, name: &str) -> Result<Option<minijinja::Value>, String> {
         use serde_json::Value as Json;
         let param = |name: &str| self.params.iter().find(|p| p.name == name);

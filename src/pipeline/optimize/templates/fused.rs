@@ -22,7 +22,7 @@ pub(super) struct Fused {
     extents: Vec<Scalar>,
     /// An expression for the number of elements of an output.
     count: String,
-    /// An expression for the extent of the last axis; empty where every input has the outputs' shape, so that rows do not matter.
+    /// An expression for the extent of the last axis; empty if every input has the outputs' shape, so that rows do not matter.
     last: String,
     /// The functions of `math` that the expressions call.
     functions: Vec<String>,

@@ -1,4 +1,4 @@
-//! What templates make of operators, as declarations and texts. Whether the texts compile and are right is for `tests/templates.rs` and `tests/e2e`.
+//! What templates make of operators, as declarations and texts. Whether the texts compile and are correct is for `tests/templates.rs` and `tests/e2e`.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! From a briefing to an answer: the judge where there is something to judge, then the coder; repetitions, budgets, and a record of every reply before anything
-//! is made of it. Does not decide what is asked, and does not judge what was written.
+//! From a briefing to an answer: asks the advisor if there is a kernel to diagnose, then the coder; handles repetitions and budgets, and records every reply before
+//! using it. Does not decide what to ask, and does not evaluate what was written.
 //!
-//! A reply is on disk before it is read. So whatever happens after it (a kill, a crash, a full disk in the next step), the same question finds it there and
-//! nothing is paid for twice; that holds for replies that were no good too.
+//! A reply is on disk before it is read. So after a kill, a crash or a full disk, the same question finds it there and
+//! nothing is paid for twice; this also holds for unusable replies.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What happens while agents are asked, and why there is no answer. Knows words; prints nothing.
+//! What happens while agents are asked, and why there is no answer. Knows messages; prints nothing.
 
 use std::io;
 

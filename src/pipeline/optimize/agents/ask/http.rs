@@ -1,6 +1,6 @@
-//! Asks an endpoint by the protocol of OpenAI's chat completions. Knows requests, statuses and what may be tried again; does not read the answer.
+//! Asks an endpoint by the protocol of OpenAI's chat completions. Knows requests, statuses and which requests may be repeated; does not read the answer.
 //!
-//! The key goes into one header of one request to the address that the manifest states: redirects are not followed, and whatever comes back loses it.
+//! The key goes into one header of one request to the address that the manifest states: redirects are not followed, and it is removed from everything that comes back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the agents of a run have spent, and whose request starts when. Knows numbers; asks nobody. It lasts as long as the run: budgets, rates and how many requests may be
+//! What the agents of a run have spent, and when each request starts. Knows numbers; asks no agent. It lasts as long as the run: budgets, rates and how many requests may be
 //! under way are those of all its questions together, however many threads ask them.
 //!
 //! # When a request starts
@@ -11,16 +11,16 @@
 //! |---|---|
 //! | is less than the budget spent, and does what this request may take at most fit beside what others under way may take? | it waits for those under way; with none, the budget is spent |
 //! | are fewer requests of the agent under way than it allows? | it waits for one to end |
-//! | has the agent's rate room, and has it not asked to be left alone? | it waits for that time |
+//! | does the agent's rate allow it, and has the agent not asked for a pause? | it waits for that time |
 //!
 //! What a request may take is reserved when it starts and settled when it ends. Where nothing bounds an answer (no `max_tokens`, a program), nothing can be reserved:
 //! under a budget of tokens or money such requests start one at a time, and only the last can go beyond it.
 //!
-//! # Two that belong together
+//! # Two requests that belong together
 //!
-//! What a judge says is for the coder after it. So where the coder has a budget, a judge's request starts only if the coder's can be paid, too, and that is *held* for the
+//! The coder reads the advisor's answer. So if the coder has a budget, an advisor's request starts only if the coder's can be paid, too, and that is *held* for the
 //! question from then on: it is first in the queues of both, nobody else takes what is held, and the coder's request starts whatever was spent meanwhile. A question that
-//! holds something waits in no queue and for no other's hold: so none waits for another that waits for it. What is held goes with the question ([`Ledger::leaves`]).
+//! holds something waits in no queue and for no other hold, so two questions cannot wait for each other. The hold ends with the question ([`Ledger::leaves`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ pub struct Spent {
 pub(super) struct Reserve {
     /// Tokens of the prompt, reckoned.
     input: u64,
-    /// Tokens of the answer; none where nothing bounds them.
+    /// Tokens of the answer; none if nothing bounds them.
     output: Option<u64>,
 }
 
@@ -205,7 +205,7 @@ impl Ledger {
             let refused = if is_paid { None } else { account.affords(agent, order, &needs, holds) };
             admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
         }
-        // Nobody is told of what changes nothing: those who wait would wake each other for ever.
+        // Nobody is told of what changes nothing: those who wait would wake each other forever.
         if matches!(admission, Admission::After(_) | Admission::Busy) {
             return admission;
         }
@@ -251,7 +251,7 @@ impl Ledger {
 }
 
 impl Account {
-    /// Why the budget does not pay for these requests of a question: none where it does. Who `holds` something waits for nobody else's hold.
+    /// Why the budget does not pay for these requests of a question: none if it does. Who `holds` something waits for nobody else's hold.
     fn affords(&self, agent: &Agent, order: usize, needs: &[Reserve], holds: bool) -> Option<Admission> {
         let (spent, more) = (self.spent.requests, needs.len() as u64);
         if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
@@ -288,7 +288,7 @@ impl Account {
         if held.is_zero() { Admission::Go } else { Admission::After(held) }
     }
 
-    /// What requests under way and held may take, and those that are needed; none where nothing bounds one that is needed.
+    /// What requests under way and held may take, and those that are needed; none if nothing bounds one that is needed.
     fn together<N: std::iter::Sum<N>>(&self, needs: &[Reserve], of: impl Fn(&Reserve) -> Option<N>) -> Option<(N, N)> {
         let reserved = self.under_way.iter().chain(self.held.values()).filter_map(&of).sum();
         Some((reserved, needs.iter().map(of).sum::<Option<N>>()?))
@@ -353,7 +353,7 @@ fn estimated(prompt: &Prompt, reply: &str) -> (u64, u64) {
     (tokens(prompt.system.len() + prompt.user.len()), tokens(reply.len()))
 }
 
-/// What tokens of prompt and reply cost; none where no prices are stated.
+/// What tokens of prompt and reply cost; none if no prices are stated.
 pub(super) fn price(agent: &Agent, tokens: (u64, u64)) -> Option<f64> {
     let prices = agent.prices?;
     Some((prices.input * tokens.0 as f64 + prices.output * tokens.1 as f64) / 1e6)

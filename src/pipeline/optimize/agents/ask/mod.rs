@@ -1,14 +1,14 @@
-//! Asking agents: the half of the room that touches the world. What is asked and what a good answer is, is decided beside it.
+//! Asks agents: the part of the room with side effects. Its neighbours decide what to ask and what a good answer is.
 //!
 //! | part | does |
 //! |---|---|
-//! | [`asking`] | from a briefing to an answer: judge, coder, repetitions, records |
+//! | [`asking`] | from a briefing to an answer: advisor, coder, repetitions, records |
 //! | [`command`] | asks a program |
 //! | [`http`] | asks an endpoint |
-//! | [`ledger`] | what was spent, and whose request may start when |
+//! | [`ledger`] | what was spent, and when each request may start |
 //! | [`clock`] | time, and waiting that an interruption ends |
 //! | [`key`] | keys, which nothing prints |
-//! | [`event`] | what happens meanwhile, and why there is no answer |
+//! | [`event`] | what happens while an agent is asked, and why there is no answer |
 
 pub mod asking;
 pub mod clock;

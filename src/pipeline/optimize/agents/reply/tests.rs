@@ -1,4 +1,4 @@
-//! What is taken for an answer, and what is said of a reply that is none.
+//! Which replies count as an answer, and the errors for those that do not.
 
 use serde_json::json;
 

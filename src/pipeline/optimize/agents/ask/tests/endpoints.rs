@@ -245,7 +245,7 @@ fn offline_asks_no_endpoint_and_recalls_what_was_answered() {
     let answer = world.ask(&coder).0.unwrap();
     world.offline = true;
     assert_eq!(world.ask(&coder).0.unwrap(), answer);
-    // A program is no network.
+    // A program is not a network.
     assert!(world.ask(&world.script(&format!("cat <<'END'\n{}\nEND", proposal()))).0.is_ok());
 }
 
