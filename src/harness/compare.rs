@@ -78,7 +78,7 @@ pub enum Leniency<'a> {
 pub struct Said {
     /// What it accepts.
     pub accepted: Accepted,
-    /// Why it rejects the rest, in its own words.
+    /// Why it rejects the rest, in its message.
     pub message: Option<String>,
 }
 

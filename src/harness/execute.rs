@@ -28,7 +28,7 @@ pub struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Has a worker do the job: lays out its inputs, waits, keeps its outputs.
+    /// Has a worker execute the job: lays out its inputs, waits, keeps its outputs.
     pub fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
         std::fs::create_dir_all(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
         let dir = tempfile::Builder::new().prefix("step-").tempdir_in(self.scratch);

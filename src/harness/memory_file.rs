@@ -16,12 +16,12 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// One that nobody can write, not even this process.
+    /// One that no process can write, not even this process.
     pub fn sealed(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::WRITE, MemfdFlags::NOEXEC_SEAL)
     }
 
-    /// One that nobody can write and that may be loaded as a program.
+    /// One that no process can write and that may be loaded as a program.
     pub fn program(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::WRITE, MemfdFlags::EXEC)
     }

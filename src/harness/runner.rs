@@ -38,7 +38,7 @@ pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl F
     match start.and_then(|start| serve(start).map_err(|e| e.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // Nobody else is left to tell.
+            // There is nobody else to report to.
             let _ = writeln!(io::stderr(), "{message}");
             ExitCode::from(REFUSED)
         }
@@ -55,7 +55,7 @@ fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Resu
     watch(&confinement, reports.as_raw_fd()).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut broken = None;
     let mut report = |report| {
-        // A line at a time and at once: what was seen before a crash is told.
+        // A line at a time and at once: what was seen before a crash is reported.
         let written = serde_json::to_vec(&report).map_err(io::Error::other).and_then(|mut line| {
             line.push(b'\n');
             reports.write_all(&line)

@@ -72,7 +72,7 @@ pub fn failed(message: impl ToString) -> Response {
     Response::Failed { message: worded(message.to_string()), notes: vec![] }
 }
 
-/// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.
+/// A [`Response`] for a source that a compiler refused: `log` is the compiler's message. Of a candidate that is a finding.
 pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
     let (message, log) = (worded(message), log.trim());
     let note = |log: &str| Note::new(Severity::Error, "compile.refused", log);
