@@ -10,7 +10,7 @@ use super::abi::MAX_DYNAMIC_SHARED;
 /// Why the bytes of a binary cannot be read as one that was compiled here.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// They are no shared object.
+    /// They are not a shared object.
     #[error("the binary is not a shared object: {0}")]
     NotShared(object::Error),
     /// A symbol that states an entry's parameters has no bytes.

@@ -16,7 +16,7 @@ const ALONE: &str = "; the lanes of one warp often run in step on hardware, but 
 /// ... or one of several.
 const WITHIN: &str = "; `__syncthreads` orders the whole block, and no race between different warps was seen here: the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
 
-/// What is said of the order of two accesses that race.
+/// The hint about the order of two racing accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hint {
     /// Their threads are of different warps.
@@ -55,7 +55,7 @@ impl Noted {
     }
 }
 
-/// What is said of a race of two threads of a block of this many; nothing if one instruction races with itself,
+/// The hint for a race of two threads of a block of this many; nothing if one instruction races with itself,
 /// for which a wrong index may be to blame as well as a barrier that a loop lacks.
 pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> Option<Hint> {
     match (one / WARP == other / WARP, threads <= WARP) {
