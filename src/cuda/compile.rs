@@ -157,7 +157,7 @@ fn by_nvcc(
     nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile()
 }
 
-/// Checks that the launcher is there and puts together what is told of the kernels beside it.
+/// Checks that the launcher is there and collects the facts about the kernels beside it.
 fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<CudaCompiled, CudaCompileError> {
     let messages = log::messages(&made.log);
     let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None };
@@ -179,7 +179,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<
     Ok(CudaCompiled { cubin: library, facts, log, notes })
 }
 
-/// Checks that every entry has machine code and puts together what is told of it.
+/// Checks that every entry has machine code and collects the facts about it.
 fn finish(
     params: &CompileParams,
     made: Made,

@@ -33,7 +33,7 @@ pub(super) struct Function {
 /// Why bytes cannot be read as a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
-    /// They are no ELF.
+    /// They are not an ELF file.
     #[error("the binary is not a cubin: {0}")]
     NotElf(object::Error),
     /// They are for another machine than a GPU.

@@ -18,7 +18,7 @@ const ELF: &[u8] = b"\x7fELF";
 /// Why machine code cannot be found in a library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
-    /// It is no shared library.
+    /// It is not a shared library.
     #[error("the binary is not a shared library: {0}")]
     NotShared(object::Error),
     /// The section of machine code lies outside.

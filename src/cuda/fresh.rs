@@ -8,7 +8,7 @@ use kforge_foundation::process::{Command, Talker};
 use kforge_harness::message::{Request, Response};
 use kforge_harness::task::{Task, failed};
 
-/// Has a worker of its own do the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
+/// Starts a separate worker for the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
 pub fn in_fresh_process(task: &Task, why: &str) -> Response {
     let request = Request {
         spec: task.spec.clone(),

@@ -22,13 +22,13 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Why machine code cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// There is no folder to work in.
+    /// There is no working folder.
     #[error("could not make a working folder: {0}")]
     Folder(io::Error),
-    /// It is no cubin.
+    /// It is not a cubin.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// It is no library with machine code.
+    /// It is not a library with machine code.
     #[error(transparent)]
     Library(#[from] LibraryError),
     /// What the compile step recorded is not about these entries.
@@ -72,7 +72,7 @@ pub enum DisassemblyError {
     Ended {
         /// How.
         end: End,
-        /// Its own words.
+        /// Its message.
         said: String,
     },
     /// It wrote too much.
@@ -104,7 +104,7 @@ pub fn inspect(
 /// one, and are taken off. Opcodes are those of the entry's section, with the functions it calls that were not inlined.
 ///
 /// # Errors
-/// The binary is no cubin, lacks an entry, or cannot be disassembled.
+/// The binary is not a cubin, lacks an entry, or cannot be disassembled.
 pub fn inspect_within(
     params: &InspectParams,
     cubin: &[u8],
@@ -142,7 +142,7 @@ pub fn inspect_within(
     })
 }
 
-/// Inspects the machine code of every kernel in a library with a launcher of its own, each by its symbol. Where there is none, nothing was disassembled: what such a
+/// Inspects the machine code of every kernel in a library with its own launcher, each by its symbol. Where there is none, nothing was disassembled: what such a
 /// launcher runs comes from elsewhere.
 fn inspect_library(
     params: &InspectParams,

@@ -5,7 +5,7 @@
 //! templates and namespaces. The second makes the cubin. Both see the source by relative names in a folder of their own and an environment of two
 //! variables.
 //!
-//! A kernel with a launcher of its own is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
+//! A kernel with its own launcher is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
 //!
 //! Kernels in anonymous namespaces have a hash of the folder's absolute path in their symbols, whatever seed nvcc is given; it is overwritten with zeros,
 //! which is what NVRTC has there.
@@ -29,7 +29,7 @@ const UNIT: &str = "./@unit/kforge.cu";
 /// Where the header of launchers is seen.
 const OWN: &str = "@kforge";
 
-/// What a launcher of a kernel's own is handed: a header for C and C++, by the name it is included by.
+/// What a kernel's own launcher is handed: a header for C and C++, by the name it is included by.
 pub const HOST_HEADER: (&str, &str) = ("kforge_host.h", include_str!("kforge_host.h"));
 
 /// What the tables' lines are called in messages.
@@ -138,7 +138,7 @@ impl<'a> Unit<'a> {
         Ok(Made { log: blame(&made.log, self.params), ..made })
     }
 
-    /// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
+    /// Compiles a kernel's own launcher, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
     /// it is, for one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none
     /// where it runs.
     pub(super) fn compile_library(&self) -> Result<Made, CudaCompileError> {

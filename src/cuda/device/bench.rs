@@ -167,7 +167,7 @@ struct Bench<'a> {
     /// How often inputs were swapped.
     turn: u32,
     inputs: &'a [Arc<Inputs>],
-    /// What each of the inputs comes to when nobody times it.
+    /// The outputs of each of the inputs in untimed launches.
     untimed: Vec<Untimed<'a>>,
     states: Vec<State>,
     /// What decides when outputs are looked at.

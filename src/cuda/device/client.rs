@@ -33,12 +33,12 @@ pub(super) const WRITING: Duration = Duration::from_secs(30);
 /// Bytes of device memory that a runner keeps between steps at most, of contents and of what buffers lay in; where the step at hand needs no more.
 const KEPT: u64 = 2 << 30;
 
-/// The same on a device of which so many bytes were free. There may be several runners.
+/// The same on a device of which this many bytes were free. There may be several runners.
 pub(super) fn at_most(free: u64) -> u64 {
     KEPT.min(free / 16)
 }
 
-/// A runner that nobody uses.
+/// An idle runner.
 struct Idle {
     uuid: String,
     talker: Talker,
@@ -61,7 +61,7 @@ pub fn warm() -> Option<u32> {
 pub(super) enum Lost {
     /// The driver's error.
     Fault(Fault),
-    /// The judge's clock ran out.
+    /// The worker's time limit passed.
     TimedOut(Duration),
     /// The runner ended: how, and what it said last.
     Died(String),
@@ -105,7 +105,7 @@ impl Lost {
 pub(super) struct Under {
     /// The tool.
     pub(super) program: PathBuf,
-    /// What it is told, up to the runner's own command.
+    /// Its arguments, up to the runner's own command.
     pub(super) args: Vec<OsString>,
     /// Where it keeps what it keeps.
     pub(super) folder: PathBuf,
@@ -139,7 +139,7 @@ pub(super) struct Client {
     rested: bool,
     /// Whether it could not do something: what it holds is then not what it was asked to.
     has_refused: bool,
-    /// What is asked together with what is asked next.
+    /// Requests that are sent together with the next one.
     queued: Vec<Ask>,
     /// Whether one of those takes bytes from the exchange.
     is_handed: bool,
@@ -154,7 +154,7 @@ pub fn resolve(places: &Places, arch: &str) -> Option<String> {
     probed.present().resolve(arch, None).and_then(|resolved| resolved.uuids.first().cloned())
 }
 
-/// The devices that the task was told of.
+/// The devices that the task names.
 pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
     let none = |why: String| Response::Unavailable { why };
     let place = task.tool(TOOL)?;
@@ -194,7 +194,7 @@ pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) 
 }
 
 impl Client {
-    /// The device of the task, among those that it was told of.
+    /// The device of the task, among those that it names.
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
         let none = |why: String| Response::Unavailable { why };
@@ -272,7 +272,7 @@ impl Client {
         lock_file(task, &self.facts)
     }
 
-    /// Asks for what has no answer but that it is done together with what is asked next: each turn of asking and answering costs more than most of what is asked.
+    /// Asks for what has no answer but that it is done together with the next request: each turn of asking and answering costs more than most of what is asked.
     pub(super) fn later(&mut self, ask: Ask) {
         self.rested = false;
         self.queued.push(ask);
@@ -294,7 +294,7 @@ impl Client {
         answer
     }
 
-    /// Puts bytes into the exchange, and asks together with what is asked next; what was handed before is taken first, within `limit`.
+    /// Puts bytes into the exchange, and asks together with the next request; what was handed before is taken first, within `limit`.
     pub(super) fn hand(&mut self, bytes: &[u8], ask: Ask, limit: Duration) -> Result<(), Lost> {
         if self.is_handed
             && let Some(last) = self.queued.pop()

@@ -75,7 +75,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// So many bytes, at least one.
+    /// This many bytes, at least one.
     pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, Fault> {
         let mut at = 0;
         // SAFETY: `at` lives across the call.

@@ -19,7 +19,7 @@ const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 /// Loads the library for good, from `place` or from the loader's path, and initialises the driver.
 ///
 /// # Errors
-/// There is none, or it refuses; in words.
+/// There is none, or it refuses, with the reason.
 pub(super) fn load(place: Option<&Path>) -> Result<(), String> {
     let open = |name: &Path| {
         // SAFETY: loading runs the library's initialisers; it is the driver's own, found where the system keeps it or named by the probe.
@@ -30,7 +30,7 @@ pub(super) fn load(place: Option<&Path>) -> Result<(), String> {
         None => open(Path::new(NAMES[0])).or_else(|_| open(Path::new(NAMES[1]))),
     };
     let library = opened.map_err(|e| {
-        // The loader's own words are behind the library's.
+        // The source of the error holds the loader's own message.
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
         let place = place.unwrap_or(Path::new(NAMES[0])).display();
         format!("the driver's library `{place}` cannot be loaded: {why}")

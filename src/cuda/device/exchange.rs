@@ -15,7 +15,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use super::wire::At;
 use kforge_foundation::base::pieces::PIECE;
 
-/// The judge's end.
+/// The worker's end.
 pub(super) struct Exchange {
     file: Arc<OwnedFd>,
     bytes: u64,
@@ -126,14 +126,14 @@ fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
 pub(super) struct Handed(File);
 
 impl Handed {
-    /// Where the judge says it is.
+    /// Where the verifier says it is.
     ///
     /// # Errors
     /// There is no such file, or it is not this process's to open.
     #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet")]
     pub(super) fn open(at: &At) -> io::Result<Self> {
         Ok(Handed(match at {
-            // SAFETY: the judge names a descriptor that it handed over and that nothing else here uses.
+            // SAFETY: the verifier names a descriptor that it handed over and that nothing else here uses.
             At::Descriptor(number) => unsafe { File::from_raw_fd(*number) },
             At::Path(path) => File::options().read(true).write(true).open(path)?,
         }))

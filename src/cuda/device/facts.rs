@@ -80,7 +80,7 @@ pub struct Probed {
     pub library_path: Option<String>,
     /// The devices.
     pub devices: Vec<DeviceFacts>,
-    /// Why there are none, if there are none.
+    /// Why there are none, if so.
     pub why: Option<String>,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Place {
 pub(super) enum Unready {
     /// The driver's error.
     Fault(Fault),
-    /// They name what there is not.
+    /// They name something that does not exist.
     Unknown(String),
 }
 

@@ -60,7 +60,7 @@ pub use profile::{CountersError, ValueError, counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;
 
-/// The name under which a worker is told where it is written what devices there are: a file that holds a [`facts::Probed`].
+/// The name under which a worker learns where the list of devices is: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
 
 /// How long judge and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.

@@ -229,7 +229,7 @@ impl<'a> Pairs<'a> {
             (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
             (many, bare) => {
                 let ns = self.rig.time(sides.iter().flat_map(|side| [shot(*side, 1), shot(*side, many)]).collect())?;
-                // What cannot be told from nothing is not a sample.
+                // A time that cannot be distinguished from zero is not a sample.
                 let of = |pair: &[f64]| sampling::slope(pair[0], pair[1], many).map_or(0.0, |ns| (ns - bare).max(0.0));
                 Ok(ns.chunks(2).map(of).collect())
             }

@@ -53,7 +53,7 @@ use kforge_types::record::metric::metric;
 use kforge_types::record::params::VerifyParams;
 use kforge_types::record::profile::{ProfileObserved, ProfileParams};
 
-/// The name of the tool, by which a worker is told where it is.
+/// The name of the tool, under which a worker learns where it is.
 const NCU: &str = "ncu";
 const SLOT: u8 = 0;
 /// How long a profile may take. Each kernel runs about ten to twenty times; a start costs two seconds.
@@ -221,7 +221,7 @@ fn symbols(candidate: &Candidate<'_>) -> BTreeSet<String> {
     entries.map(|(_, symbol)| symbol.clone()).collect()
 }
 
-/// What `ncu` is told before the program it starts.
+/// The arguments of `ncu` before the program that it starts.
 fn args(file: &Path, metrics: &BTreeSet<&str>, symbols: &BTreeSet<String>, count: usize) -> Vec<OsString> {
     let symbols: Vec<String> = symbols.iter().map(|symbol| regex::escape(symbol)).collect();
     let metrics: Vec<&str> = metrics.iter().copied().collect();

@@ -48,7 +48,7 @@ pub(super) struct Rig<'a> {
     trusted: Vec<String>,
     /// The longest that one run of launches has taken.
     took: Duration,
-    /// How many runs are asked for with what is asked next.
+    /// How many runs are asked for with the next request.
     runs: usize,
     /// How long it waited for its turn at the device.
     waited: Duration,
@@ -58,7 +58,7 @@ pub(super) struct Rig<'a> {
     on_device: Duration,
 }
 
-/// A little of a step's time is kept for comparing, so that a time-out is told rather than suffered.
+/// A little of a step's time is kept for comparing, so that a time-out is reported rather than suffered.
 fn share(left: Duration) -> Duration {
     (left / 10 * 9).max(Duration::from_millis(10))
 }
@@ -159,12 +159,12 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Unloads, with what is asked next.
+    /// Unloads, with the next request.
     pub(super) fn unload(&mut self, slot: Slot) {
         self.client.later(Ask::Unload { slot });
     }
 
-    /// Has buffers like these in a set, instead of those it had, with what is asked next.
+    /// Has buffers like these in a set, instead of those it had, with the next request.
     pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) {
         for image in images {
             let (name, bytes) = (image.name.to_string(), image.whole());
@@ -172,7 +172,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Lays every buffer of a set, with what is asked next.
+    /// Lays every buffer of a set, with the next request.
     pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
         self.laid.retain(|(of, _), _| *of != set);
         let contents = |image: &Image<'_>| match &image.holds {
@@ -266,7 +266,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Fills the candidate's constants from a set, with what is asked next.
+    /// Fills the candidate's constants from a set, with the next request.
     pub(super) fn constants(&mut self, slot: Slot, candidate: &Candidate<'_>, set: Set) {
         for constant in &candidate.params.constants {
             let bytes = candidate.params.problem.tensor(&constant.buffer).map_or(0, |t| t.bytes());
@@ -289,13 +289,13 @@ impl<'a> Rig<'a> {
         Ok(outputs)
     }
 
-    /// Frees all buffers and modules, with what is asked next.
+    /// Frees all buffers and modules, with the next request.
     pub(super) fn clear(&mut self) {
         self.laid.clear();
         self.client.later(Ask::Clear);
     }
 
-    /// Takes memory that nobody uses, with what is asked next.
+    /// Takes memory that nobody uses, with the next request.
     pub(super) fn pad(&mut self, set: Set, bytes: u64) {
         self.client.later(Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes });
     }
@@ -431,7 +431,7 @@ fn needed(params: &VerifyParams) -> (u64, u64) {
     (buffers::bytes(&params.problem, &params.workspaces).max(1), buffers::contents(&params.problem))
 }
 
-/// Whether so many bytes fit into so much memory, with a little left.
+/// Whether this many bytes fit into so much memory, with a little left.
 fn fits(bytes: u64, memory: u64) -> bool {
     bytes < memory / 10 * 9
 }

@@ -29,13 +29,13 @@ use kforge_types::model::Sanitizer;
 use kforge_types::record::Finding;
 use kforge_types::record::params::VerifyParams;
 
-/// The name of the tool, by which a worker is told where it is.
+/// The name of the tool, under which a worker learns where it is.
 const TOOL: &str = "compute-sanitizer";
 const SLOT: u8 = 0;
 /// The input that is the binary with line tables.
 const LINED: &str = "lined";
 
-/// Whether the tool is there, where it is asked for.
+/// Whether the tool exists, if it is requested.
 pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Response> {
     if params.sanitize.is_empty() || task.places.tools.contains_key(TOOL) {
         return Ok(());
@@ -46,7 +46,7 @@ pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Respons
     Err(Response::Unavailable { why })
 }
 
-/// What each tool that is asked for finds, in their order.
+/// The findings of each requested tool, in order.
 pub(super) fn sanitize(task: &Task, params: &VerifyParams) -> Result<Vec<Finding>, Response> {
     let mut found = vec![];
     if let Some(first) = params.trials.first().filter(|_| !params.sanitize.is_empty()) {
@@ -82,7 +82,7 @@ fn under(task: &Task, params: &VerifyParams, inputs: &Inputs, tool: Sanitizer) -
     judged(tool, &text, &said(), ran.map(drop))
 }
 
-/// What a tool's file comes to, given how the runner under it ended.
+/// The result of a tool's file, given how the runner under it ended.
 fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Result<Vec<Finding>, Response> {
     let found = report::findings(tool, text);
     match (found, ran) {
@@ -107,7 +107,7 @@ fn last(log: &str) -> String {
     lines.rfind(|line| !line.is_empty()).map_or(String::new(), |line| format!(" ({line})"))
 }
 
-/// What the tool is told before the program it starts.
+/// The arguments of the tool before the program that it starts.
 fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> =
         ["--tool", tool.name(), "--target-processes", "all", "--report-api-errors", "no", "--xml"]
@@ -117,7 +117,7 @@ fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
         // Else what lies past one allocation may be the next.
         args.extend(["--padding", "65536"].map(OsString::from));
     }
-    // Of what it would print, nothing may stand among the runner's answers.
+    // Its output must not mix with the runner's answers.
     args.extend(["--save".into(), file.into(), "--log-file".into(), log.into()]);
     args
 }

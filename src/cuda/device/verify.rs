@@ -4,7 +4,7 @@
 //! | run | inputs | what it finds |
 //! |---|---|---|
 //! | first | the trial's, other buffers poisoned | wrong answers |
-//! | other poison, other buffers | the same | elements nobody wrote, what depends on addresses |
+//! | other poison, other buffers | the same | unwritten elements, what depends on addresses |
 //! | again | the same | what is not the same twice |
 //! | again after other inputs | those of the first trial, once all others have run | what is kept in the module's globals |
 //!

@@ -92,7 +92,7 @@ pub(super) struct Shot {
     pub(super) warm: bool,
 }
 
-/// What is asked.
+/// The request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Ask {
@@ -198,7 +198,7 @@ pub(super) enum Ask {
     Free,
     /// Free all buffers, and all modules; kept contents stay.
     Clear,
-    /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to so many bytes.
+    /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to this many bytes.
     Rest {
         /// How many.
         keep: u64,

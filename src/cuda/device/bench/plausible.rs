@@ -1,4 +1,4 @@
-//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the judge's own clock below it. Knows peaks and floors; takes no
+//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the worker's own clock below it. Knows peaks and floors; takes no
 //! samples of the bench.
 
 use std::time::Instant;
@@ -29,7 +29,7 @@ fn moved(params: &VerifyParams) -> Moved {
 }
 
 impl Bench<'_> {
-    /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
+    /// Times below a floor are measured again by the worker's own clock: a fail where the two disagree, else unknown.
     pub(super) fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
@@ -43,7 +43,7 @@ impl Bench<'_> {
             }
             self.swap()?;
             let clocked = self.clocked(told)?;
-            // Hot times are what the clock can see: it sees many copies, of which the first alone is cold.
+            // Hot times are what the clock can see: it sees many copies, only the first of which is cold.
             let hot = if hot.is_nan() { told } else { hot };
             if !(0.5..=1.5).contains(&(clocked / hot)) {
                 let message =

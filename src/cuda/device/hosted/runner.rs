@@ -46,7 +46,7 @@ fn serve(start: &Start) -> Result<(), String> {
     confined.missing.extend(calls);
     let mut report = |report: RunnerReport| -> Result<(), String> {
         let text = serde_json::to_string(&report).map_err(|e| e.to_string())?;
-        // A line at a time and at once: what was seen before a crash is told.
+        // A line at a time and at once: what was seen before a crash is reported.
         reports.write_all((text + "\n").as_bytes()).map_err(|e| format!("cannot report: {e}"))
     };
     report(RunnerReport::Confined { missing: confined.missing })?;
@@ -91,7 +91,7 @@ fn run(
     let library = match unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
         Ok(library) => std::mem::ManuallyDrop::new(library),
         Err(e) => {
-            // The loader's own words are behind the library's.
+            // The source of the error holds the loader's own message.
             let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
             return wrong(FindingKind::Crash, format!("the launcher's library cannot be loaded: {why}"));
         }
@@ -165,6 +165,6 @@ fn once(device: &Device, buffers: &[Handed], launch: impl Fn() -> i32) -> Result
 
 /// A file that was handed over, which stays open.
 fn file(descriptor: i32) -> std::mem::ManuallyDrop<File> {
-    // SAFETY: the judge handed the descriptor over for this; that it is not closed here leaves it to the next run.
+    // SAFETY: the verifier handed the descriptor over for this; that it is not closed here leaves it to the next run.
     std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) })
 }

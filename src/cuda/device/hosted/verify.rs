@@ -4,7 +4,7 @@
 //! | run of a trial | what it finds |
 //! |---|---|
 //! | alone in its process | wrong answers |
-//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what depends on addresses and time, elements that nobody wrote |
+//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what depends on addresses and time, unwritten elements |
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -201,7 +201,7 @@ impl<'a> Judge<'a> {
             runs: runs.iter().map(|placed| placed.handed()).collect(),
         };
         let files = || runs.iter().flat_map(|placed| &placed.files).flat_map(|(a, b)| [a, b]).chain([&library]);
-        // A little of the step's time is kept, so that a time-out is told rather than suffered.
+        // A little of the step's time is kept, so that a time-out is reported rather than suffered.
         let time = STARTING + self.task.run_limit.saturating_mul(runs.len() as u32);
         let time = time.min(self.task.left() / 10 * 9).max(Duration::from_millis(10));
         let keep = self.confinement(files().map(MemoryFile::number).collect(), time);

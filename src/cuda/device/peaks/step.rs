@@ -82,7 +82,7 @@ fn measured(task: &Task) -> Result<Response, Response> {
     bench.done(&seen, provenance)
 }
 
-/// A runner of its own that nobody measures beside.
+/// A separate runner, while nothing else is measured.
 fn started<'t>(task: &'t Task, arch: &str) -> Result<Rig<'t>, Response> {
     let mut rig = Rig::new(task, arch, true)?;
     rig.lock(true)?;
@@ -107,7 +107,7 @@ struct Work<'w> {
     numbers: (u32, u32),
 }
 
-/// A kernel that reckons for as many rounds as it is told.
+/// A kernel that computes for a given number of rounds.
 struct Reckoning<'w> {
     unit: &'w str,
     with: &'w str,
@@ -291,7 +291,7 @@ fn count(rounds: u64) -> Arg {
     scalar(DType::U32, rounds)
 }
 
-/// What samples of so much work come to.
+/// The result of samples of this much work.
 fn rate(ns: &[f64], work: f64, with: &str) -> Rate {
     let mut sorted = ns.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -26,7 +26,7 @@ const CASES: &[(usize, usize, usize, bool, bool)] = &[
     (4096, 4096, 4096, false, false),
 ];
 
-/// One case as it is told.
+/// One case as it is printed.
 #[derive(Serialize)]
 struct Told {
     product: String,

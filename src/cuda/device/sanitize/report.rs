@@ -118,7 +118,7 @@ fn kind(tool: Sanitizer, record: &Element) -> FindingKind {
     }
 }
 
-/// A place in words: the line where it is known, else the offset in the function.
+/// A place as text: the line if it is known, else the offset in the function.
 fn named(place: &Element) -> String {
     let function = place.text(&["func"]).unwrap_or("a function without a name");
     match (line(place), place.text(&["pc"])) {
@@ -174,7 +174,7 @@ fn root(text: &str) -> Result<Element, String> {
     Err("it ends within an element".into())
 }
 
-/// Text without what stands for characters that cannot stand in it.
+/// Text with its escaped characters decoded.
 fn plain(text: &str) -> String {
     let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
     marks.into_iter().fold(text.to_string(), |text, (mark, char)| text.replace(mark, char))
