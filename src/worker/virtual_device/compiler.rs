@@ -26,7 +26,7 @@ struct Binary {
     code: BTreeMap<String, String>,
 }
 
-/// A line of a source of which no two compilations make the same.
+/// A line of a source from which no two compilations make the same output.
 const UNLIKE: &str = "#pragma unlike";
 
 /// Does a compile step.

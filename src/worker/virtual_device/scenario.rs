@@ -115,7 +115,7 @@ pub struct Rule {
     pub fault: Option<Fault>,
 }
 
-/// What a sequence of launches comes to.
+/// The result of a sequence of launches.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Behaviour {
     pub(super) ns: f64,
@@ -125,7 +125,7 @@ pub(super) struct Behaviour {
     pub(super) fault: Option<Fault>,
 }
 
-/// Why a file is no scenario.
+/// Why a file is not a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It cannot be read.
@@ -146,7 +146,7 @@ pub enum ScenarioError {
     },
 }
 
-/// Why a scenario does not say what launches come to.
+/// Why a scenario does not give the result of launches.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum NoBehaviour {
     /// One of them has no grid.
@@ -155,7 +155,7 @@ pub(super) enum NoBehaviour {
     /// No rule is about one of them.
     #[error("no rule of the scenario matches `{0}`")]
     NoRule(String),
-    /// A rule is no regular expression.
+    /// A rule is not a regular expression.
     #[error("`{matches}`: {error}")]
     Rule {
         /// The rule.
@@ -178,7 +178,7 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// The file cannot be read, or is no scenario.
+    /// The file cannot be read, or is not a scenario.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         let text =
             std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;

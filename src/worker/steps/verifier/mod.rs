@@ -4,7 +4,7 @@
 //! | what | how |
 //! |---|---|
 //! | inputs | in memory files sealed against writing: no process can change them |
-//! | outputs, workspaces | in memory files of fixed size, poisoned; one set for each run, in two patterns, so that an element that nobody wrote holds both |
+//! | outputs, workspaces | in memory files of fixed size, poisoned; one set for each run, in two patterns, so that an unwritten element holds both |
 //! | around a buffer | the rest of its file is canaries; on one side, in turn, lies a page that cannot be touched |
 //! | runs of a trial | threads forward, reversed, shuffled; every output of every run is compared whole |
 //! | the runner | confined, or not started unless that was permitted; a process of its own for each run, with the descriptors of that run's buffers only; ended with its group before anything is read back |
