@@ -8,7 +8,7 @@ use kforge_types::record::round::Decision;
 pub enum Found {
     /// One at least is correct on every shape that it serves.
     Right,
-    /// None is correct, and nothing speaks against at least one: what would decide it is not here.
+    /// None is known to be correct, and at least one is undecided because evidence is missing here.
     Undecided,
     /// All are wrong, or there are none.
     Wrong,
@@ -17,7 +17,7 @@ pub enum Found {
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Somebody is asked: for the first attempt at a round, or for a repair.
+    /// An agent is asked: for the first attempt at a round, or for a repair.
     Ask {
         /// The round.
         round: u32,
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(next(&once, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 1 });
         let twice = [answer(1, 0), answer(1, 1)];
         assert_eq!(next(&twice, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
-        // What nobody could look at is not repaired: there is nothing to correct.
+        // What could not be evaluated is not repaired: there is nothing to correct.
         assert_eq!(next(&once, Found::Undecided, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
     }
 

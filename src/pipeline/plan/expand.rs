@@ -73,11 +73,11 @@ pub struct About {
     pub per: Option<String>,
     /// Whether anything is timed on its target.
     pub timed: bool,
-    /// The launcher of its own, where it has one: `launch.cu::run`.
+    /// Its own launcher, if it has one: `launch.cu::run`.
     pub host: Option<String>,
     /// Whether hot times count rather than cold ones.
     pub hot: bool,
-    /// Whether it launches nothing but code of its own.
+    /// Whether it launches only its own code.
     pub whole: bool,
 }
 
@@ -188,7 +188,7 @@ impl<'a> Planner<'a> {
         }
         let scope = scope.of(build);
         let on = self.disassemble(scope, build);
-        // Who stands for want of evidence is not timed: nothing that is bought could be told from what is not.
+        // A provisional champion is not timed, so nothing could show what a method is worth.
         let timed = of.iter().filter(|c| !c.provisional);
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
@@ -199,7 +199,7 @@ impl<'a> Planner<'a> {
         self.roofline(scope, build, &benched)
     }
 
-    /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.
+    /// The champion without a method: another variant of the space under its own name, or one built only for this comparison.
     fn without(&self, scope: Scope<'_>, build: &Build, method: &Method) -> Option<Build> {
         let off = scope.kernel.without(&build.variant, method)?;
         let mut other = Build { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };

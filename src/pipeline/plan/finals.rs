@@ -106,7 +106,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Full timings of those that were named; where nobody was, the selection.
+    /// Full timings of the named variants; the selection if none was named.
     pub(super) fn named(&mut self, contest: &Contest, nomination: &Nomination) -> Result<(), Diagnostic> {
         let Some(found) = self.find(contest.package, &contest.kernel, &contest.target) else { return Ok(()) };
         let scope = found.scope(&contest.choice, 0);
@@ -138,7 +138,7 @@ impl Planner<'_> {
             }
         }
         if next.full.len() == asked {
-            // All of them were asked for before, and no device has answered: they hide nobody, and are not asked for again.
+            // All of them were requested before, and no device has answered: they exclude no variant, and are not requested again.
             next.field.benched.retain(|(variant, ..)| !named.contains(variant));
         }
         self.contest(scope, next.clone())

@@ -66,9 +66,9 @@ pub struct Toolchains {
     pub cxx: Tool,
     /// NVRTC, and nvcc, to which `auto` may turn.
     pub auto: Tool,
-    /// NVRTC alone.
+    /// Only NVRTC.
     pub nvrtc: Tool,
-    /// nvcc alone.
+    /// Only nvcc.
     pub nvcc: Tool,
     /// The disassembler.
     pub disassembler: Tool,

@@ -87,7 +87,7 @@ pub struct Selected {
     pub shapes: Vec<String>,
     /// Which selection it is.
     pub stage: Stage,
-    /// Whether the lockfile's variants alone take part.
+    /// Whether only the lockfile's variants take part.
     pub accepted: bool,
 }
 
@@ -180,7 +180,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the lockfile's variants alone are built for a kernel on a target.
+    /// Whether only the lockfile's variants are built for a kernel on a target.
     pub(super) fn is_accepted(&self, scope: Scope<'_>) -> bool {
         let seat = (scope.kernel.name.clone(), scope.choice.label.clone(), scope.target.name.clone());
         self.package_input(scope.package).accepted.contains(&seat)

@@ -185,7 +185,7 @@ impl Planner<'_> {
         OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
 
-    /// Plans the calibrate step of an operator over its selected shapes. Where none of them is computed here, that is all it says.
+    /// Plans the calibrate step of an operator over its selected shapes. If none of them is computed here, it says only that.
     pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();
         let mut listed = Vec::new();
@@ -220,7 +220,7 @@ impl Planner<'_> {
         self.add(node.done());
     }
 
-    /// Plans the calibrate steps of an operator of which nothing is computed, to say so.
+    /// Plans the calibrate steps of an operator for which nothing is computed, to report that.
     pub fn uncalibrated(&mut self, package: usize, operator: &Operator, why: &str) {
         let name = self.input.packages[package].package.name.clone();
         let params = CalibrateParams { cases: vec![], absent: Some(Unknown::Missing(why.into())) };
@@ -285,7 +285,7 @@ pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
     tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(output, _)| output.clone()).collect()
 }
 
-/// Tolerances of which only a share of the elements must be within.
+/// Tolerances that only a share of the elements must meet.
 pub fn count_beyond(tolerance: &BTreeMap<String, Tolerance>) -> BTreeMap<String, Tolerance> {
     tolerance.iter().filter(|(_, t)| t.matched < 1.0).map(|(output, t)| (output.clone(), t.clone())).collect()
 }

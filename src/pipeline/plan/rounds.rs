@@ -42,7 +42,7 @@ pub struct Tried {
 /// A round that waits for its decision.
 #[derive(Clone)]
 pub struct Waiting {
-    /// The step that stands for the answer that nobody gave yet.
+    /// The step that represents an answer that was not given yet.
     pub answer: Node,
 }
 
@@ -176,7 +176,7 @@ impl Planner<'_> {
             return;
         }
         let build = champion.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
-        // Where nothing is timed there is nothing to go by once a kernel is correct.
+        // If nothing is timed, there is nothing to improve once a kernel is correct.
         if scope.target.arch == Arch::Cpu && build.is_some() {
             return;
         }
@@ -235,14 +235,14 @@ impl Planner<'_> {
         self.waiting.insert(id, Waiting { answer: answer.done() });
     }
 
-    /// Says of a kernel that nobody has written yet that it is not there.
+    /// Reports a kernel that is not written yet.
     pub(super) fn unwritten(&mut self, scope: Scope<'_>) {
         let why = format!("it is not written yet: `kforge optimize {}` asks for one", scope.kernel.name);
         let answer = self.missing(scope, 1, &why).done();
         self.add(answer);
     }
 
-    /// The step that stands for an answer that is not there.
+    /// The step that represents a missing answer.
     fn missing(&self, scope: Scope<'_>, round: u32, why: &str) -> Make {
         let labels = self.labels_of_round(scope, round);
         let (kernel, name) = (&scope.kernel.name, format!("r{round}"));

@@ -31,7 +31,7 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::search::{Block, SearchParams, SearchSpace, Searched};
 
-/// Variants that are compiled side by side: as many as keep the processors of a workstation busy. A larger batch would go by older times.
+/// Variants that are compiled at once: as many as keep the processors of a workstation busy. A larger batch would use older times.
 const BATCH: u32 = 8;
 
 /// The same where no time decides what is visited next.
@@ -165,7 +165,7 @@ impl Planner<'_> {
             self.own_functions(scope.package, &case.problem, &scope.operator.compare());
         }
         let serves = self.served(scope, &all)?;
-        // Who serves no shape can stand for none.
+        // A variant that accepts no shape cannot be selected.
         let (all, serves): (Vec<Variant>, Vec<Vec<u32>>) =
             all.into_iter().zip(serves).filter(|(_, s)| !s.is_empty()).unzip();
         let searching = self.searching(scope, all, cases, serves, true)?;

@@ -24,7 +24,7 @@ use kforge_types::record::{StepKind, Unknown, Uuids};
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
 
-/// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
+/// Version of how a kernel's own launcher is run: raised when what it is handed or how it is verified changes.
 pub const HOST_PROTOCOL: u32 = 1;
 
 /// Version of how the tools of Compute Sanitizer are asked and read: raised when what counts of what they list changes. 2: what racecheck calls warnings counts.
@@ -47,7 +47,7 @@ pub struct Build {
     pub method: Option<String>,
     /// The kernel that it is a variant of, where an agent wrote that; none for the kernel as declared.
     pub written: Option<Arc<Written>>,
-    /// The round that tried it first; 0 for what is declared.
+    /// The round that tried it first; 0 for declared variants.
     pub round: u32,
 }
 
@@ -296,7 +296,7 @@ impl Planner<'_> {
         cases.filter(runs).filter_map(|case| self.verification(scope, build, case)).collect()
     }
 
-    /// The same where the verification waits for those steps, of which it reads nothing.
+    /// The same, but the verification waits for those steps, without reading their results.
     pub(super) fn verify_after(
         &mut self,
         scope: Scope<'_>,

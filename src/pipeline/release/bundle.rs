@@ -56,7 +56,7 @@ pub struct Document {
 pub struct Question {
     /// The key: the hash of the fields of `spec`.
     pub key: Digest,
-    /// What was asked.
+    /// The question.
     pub spec: Spec,
     /// Which steps asked it where the bundle was made; for people.
     pub steps: Vec<Step>,

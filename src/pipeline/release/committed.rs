@@ -29,7 +29,7 @@ pub struct Committed {
     pub contents: BTreeMap<Digest, Vec<u8>>,
     /// The bundles that were refused: path from the root, and why.
     pub refused: Vec<(String, String)>,
-    /// What was asked of the file system.
+    /// The files and folders that were read.
     pub witness: Witness,
 }
 

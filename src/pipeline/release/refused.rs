@@ -132,7 +132,7 @@ pub enum QuestionFault {
     /// A record's provenance is another than was recorded with it.
     #[error("its provenance differs from the one that was recorded with it")]
     OtherProvenance,
-    /// A record's observation is none of its kind.
+    /// A record's observation is not one of its kind.
     #[error("its observation is not one of a {kind} step: {error}")]
     Observation {
         /// The kind of its step.

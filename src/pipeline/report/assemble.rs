@@ -50,9 +50,9 @@ pub struct Names {
     pub types: String,
     /// The expression whose values are the classes, where one is stated.
     pub per: Option<String>,
-    /// Whether the lockfile's variants alone take part.
+    /// Whether only the lockfile's variants take part.
     pub accepted: bool,
-    /// The launcher of its own, where it has one.
+    /// Its own launcher, if it has one.
     pub host: Option<String>,
 }
 

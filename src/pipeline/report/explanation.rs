@@ -198,7 +198,7 @@ mod tests {
         let json = serde_json::to_value(document(&explanation)).unwrap();
         assert_eq!(json["standing"], "will-run");
         assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
-        // What a bundle answers has not run here, whatever it asks.
+        // A step that a bundle answers has not run here.
         let first = vec![because("p/k/cpu/compile", "new", None, None)];
         let brought = Explanation { standing: Standing::Fresh, brought: true, because: first, ..explanation.clone() };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();

@@ -71,7 +71,7 @@ pub fn text(single: &Single<'_>) -> String {
         }
         Determinism::Unknown => Ok(()),
     };
-    // A failure's explanation tells most of them already.
+    // A failure's explanation shows most of them already.
     for finding in observation.findings.iter().filter(|f| !judgement.explanation.contains(&f.message)) {
         let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
         let _ = writeln!(out, "  {BAD}found{BAD:#} {}{times}", finding.message);

@@ -16,11 +16,11 @@ use kforge_types::model::{Axis, TuneValue};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::Chosen;
 
-/// Characters of a compiler's log or a judge's explanation that are told, by variant: the first and the last, because compilers say what is wrong first and
+/// Characters of a compiler's log or a judge's explanation that are shown, by variant: the first and the last, because compilers say what is wrong first and
 /// crashing programs last.
 pub const LONGEST_FAILURE: usize = 4000;
 
-/// Earlier rounds that are told, the latest.
+/// Earlier rounds that are shown, the latest.
 pub const LONGEST_HISTORY: usize = 12;
 
 /// Characters of an exemplar's source beyond which it is left out: half a kernel teaches nothing.
@@ -117,7 +117,7 @@ pub struct ToTry {
     pub about: String,
     /// Why it was chosen.
     pub because: String,
-    /// How strongly metrics speak for it, 0 to 1, where they can tell.
+    /// How strongly metrics support it, 0 to 1, where they can tell.
     pub strength: Option<f64>,
 }
 

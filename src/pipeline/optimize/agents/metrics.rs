@@ -13,7 +13,7 @@ use kforge_types::model::Axis;
 use kforge_types::record::metric;
 use kforge_types::record::profile::Gaps;
 
-/// The most metrics that are told.
+/// The most metrics that are shown.
 pub const MOST: usize = 4;
 
 /// A metric that is told.

@@ -38,7 +38,7 @@ pub fn architectures(entry: &Entry) -> String {
     format!("sm_{} and later{with}", entry.least)
 }
 
-/// When metrics speak for it: `pipe_tensor below 60, most at 20`.
+/// When metrics support it: `pipe_tensor below 60, most at 20`.
 pub fn trigger(trigger: &Trigger) -> String {
     let joined = |parts: &[Trigger], with: &str| parts.iter().map(self::trigger).collect::<Vec<_>>().join(with);
     match trigger {

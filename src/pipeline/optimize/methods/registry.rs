@@ -83,7 +83,7 @@ impl Entry {
         if unknown.is_empty() { Fit::Fits } else { Fit::Unknown(unknown) }
     }
 
-    /// How strongly metrics speak for it; unknown without missing metrics where none speaks for it ever.
+    /// How strongly metrics support it; unknown without missing metrics where none speaks for it ever.
     pub fn strength(&self, metrics: &BTreeMap<String, f64>) -> Strength {
         self.trigger.as_ref().map_or_else(|| Strength::Unknown(BTreeSet::new()), |t| t.strength(metrics))
     }

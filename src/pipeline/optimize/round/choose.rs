@@ -209,7 +209,7 @@ impl<'f> From<'f> {
         let conflicts = entry.map_or(&[][..], |e| &e.conflicts);
         for had in self.params.methods.iter().filter(|m| m.on && m.id != open.id && conflicts.contains(&m.id)) {
             match self.settled.get(&had.id).map(|s| s.fate) {
-                // What buys nothing keeps nobody out.
+                // A method that gains nothing does not exclude others.
                 Some(Fate::Ineffective | Fate::ImplementationFailed) => {
                     notes.push(format!("in place of `{}`, which gained the champion nothing", had.id));
                 }
@@ -240,7 +240,7 @@ impl<'f> From<'f> {
         }
     }
 
-    /// Whether it comes back, with what is said of that; an error if it does not.
+    /// Whether it is tried again, with the reason; an error if it is not.
     fn again(&self, id: &str, settled: Option<&Settled>, notes: &mut Vec<String>) -> Result<bool, String> {
         let tried = &self.params.tried;
         let rounds: Vec<String> =

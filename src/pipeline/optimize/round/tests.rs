@@ -174,7 +174,7 @@ fn methods_that_exclude_each_other_are_not_tried_together() {
         "not together with `latency.async_pipeline`, which the champion has"
     );
     assert!(decision.stop.is_some());
-    // One that buys nothing keeps nobody out.
+    // One that gains nothing does not exclude others.
     for (fate, takes) in [(Fate::Ineffective, true), (Fate::Effective, false), (Fate::Inconclusive, false)] {
         let buys = [("latency.async_pipeline".to_string(), attribution(fate, "why"))].into();
         let decision = decide(&had, Some(&seen(0.01, 0.9, 0.01, &metrics)), &buys, None);

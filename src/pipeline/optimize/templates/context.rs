@@ -8,7 +8,7 @@ use kforge_numerics::reference::signature;
 use kforge_types::model::operator::TypeRef;
 use kforge_types::model::{DType, Kernel, Operator, Reference, Role};
 
-/// What templates are told.
+/// The context that templates receive.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Context {
     /// The template's name.
@@ -99,7 +99,7 @@ fn code(name: &str) -> String {
 }
 
 impl Context {
-    /// What a template is told of an operator.
+    /// What a template receives about an operator.
     pub(super) fn of(operator: &Operator, kernel: &Kernel, template: &str) -> Context {
         let dtypes = |of: &TypeRef| match of {
             TypeRef::Fixed(dtype) => vec![*dtype],

@@ -45,7 +45,7 @@ fn refusal(why: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, why.clone()).with_source(Refusal(why))
 }
 
-/// What is told to templates, as a value of theirs.
+/// The context of templates, as a value.
 pub(super) fn value(of: impl serde::Serialize) -> Value {
     Value::from(Serde(of))
 }

@@ -13,7 +13,7 @@ use kforge_types::record::answer::{Prompt, Question, Role};
 /// Bytes of an answer beyond which it is none.
 const LONGEST: usize = 4 << 20;
 
-/// Lines of what a failing program said last that are told.
+/// Lines of what a failing program said last that are shown.
 const LAST_LINES: usize = 12;
 
 /// A program that can be asked.

@@ -15,7 +15,7 @@ use kforge_types::record::answer::Prompt;
 /// Bytes of a response beyond which it is none.
 const LONGEST: u64 = 16 << 20;
 
-/// Characters of an endpoint's message that are told.
+/// Characters of an endpoint's message that are shown.
 const LONGEST_MESSAGE: usize = 600;
 
 /// An endpoint that can be asked, from any thread. It cannot be printed: it holds a key.

@@ -99,7 +99,7 @@ struct Account {
     under_way: Vec<Reserve>,
     /// By question: the request that is to follow one to its judge.
     held: BTreeMap<usize, Reserve>,
-    /// Until when the agent wants to be left alone.
+    /// Until when the agent asks for a pause.
     alone: Duration,
 }
 
@@ -120,7 +120,7 @@ impl Ledger {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes an account, and tells those who wait.
+    /// Changes an account, and wakes those who wait.
     fn change<T>(&self, agent: &Agent, change: impl FnOnce(&mut Account) -> T) -> T {
         let out = change(self.accounts().entry(account_of(agent)).or_default());
         self.changed.notify_all();
@@ -132,7 +132,7 @@ impl Ledger {
         self.accounts().get(&account_of(agent)).map(|a| a.spent).unwrap_or_default()
     }
 
-    /// Everybody who was asked, by name, and what that one has spent.
+    /// All agents that were asked, by name, and what each has spent.
     pub fn all(&self) -> Vec<(String, Spent)> {
         let accounts = self.accounts();
         let asked = accounts.iter().filter(|(_, account)| account.spent.requests > 0);
@@ -205,7 +205,7 @@ impl Ledger {
             let refused = if is_paid { None } else { account.affords(agent, order, &needs, holds) };
             admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
         }
-        // Nobody is told of what changes nothing: those who wait would wake each other forever.
+        // A change without effect wakes nobody: waiters would wake each other forever.
         if matches!(admission, Admission::After(_) | Admission::Busy) {
             return admission;
         }
@@ -234,7 +234,7 @@ impl Ledger {
         drop(self.changed.wait_timeout(self.accounts(), most));
     }
 
-    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away wants to be left alone: told in the same moment, for the next request
+    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away asks for a pause: told in the same moment, for the next request
     /// starts as soon as this one makes room for it.
     pub(super) fn settle(&self, agent: &Agent, reserve: Reserve, came: Option<&Exchange>, alone: Option<Duration>) {
         self.change(agent, |account| {
@@ -342,7 +342,7 @@ fn is_reckoned(agent: &Agent) -> bool {
     agent.budget.tokens.is_some() || agent.budget.money.is_some()
 }
 
-/// The requests that are needed, in words.
+/// The requests that are needed, as text.
 fn next(needs: &[Reserve]) -> &'static str {
     if needs.len() > 1 { "the next request and its coder's" } else { "the next request" }
 }

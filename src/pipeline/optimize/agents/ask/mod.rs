@@ -35,7 +35,7 @@ struct Got {
 }
 
 impl Got {
-    /// What stands for a reply that nobody reads to its end.
+    /// The text that replaces a reply that is too long to read.
     fn flood(bytes: u64) -> String {
         format!("[more than {} MiB, not kept]", bytes >> 20)
     }
@@ -48,12 +48,12 @@ enum Failure {
     Again {
         /// Why.
         why: String,
-        /// Seconds that the agent wants to be left alone for, where it says.
+        /// Seconds that the agent asks for a pause, where it says.
         after_s: Option<u64>,
         /// Whether it is the agent that has too much to do, so that its other requests had better wait, too.
         busy: bool,
     },
-    /// It will not go better: what is wrong is with the request or the agent.
+    /// A repetition would not help: the request or the agent is at fault.
     Never(String),
     /// The user interrupted.
     Interrupted,

@@ -1,4 +1,4 @@
-//! A judge's request and its coder's, which belong together: a budget pays for both or for neither.
+//! An advisor's request and its coder's, which belong together: a budget pays for both or for neither.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kforge_types::record::answer::{Answer, Prompt};
 
 type Came = Result<Answer, AskError>;
 
-/// Asks two agents, or one in both roles, for so many questions at the same time, each with a parent that a judge can look at.
+/// Asks two agents, or one in both roles, for so many questions at the same time, each with a parent that an advisor can look at.
 fn judged(world: &World, judge: &Agent, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<Came> {
     let agents = [judge.clone(), coder.clone()];
     let all: Vec<Asking<'_>> = (0..count).map(|order| world.asking_in_order(&agents, ledger, order)).collect();
@@ -94,7 +94,7 @@ fn tokens_and_money_are_kept_for_the_coder_with_what_its_judge_may_say() {
     let (few, spent) = ask(Budget { money: Some(0.02), ..Budget::default() }, Some(1000));
     assert!(few.is_err_and(|why| why.contains("the next request and its coder's may cost")));
     assert_eq!(spent.requests, 0);
-    // Nothing bounds an answer: the judge's takes all there is, and the coder is asked all the same.
+    // Nothing bounds an answer: the advisor's takes all there is, and the coder is asked all the same.
     let (both, spent) = ask(tokens(100), None);
     assert!(both.is_ok_and(|both| both.len() == 2));
     assert_eq!(spent.tokens, 2400);

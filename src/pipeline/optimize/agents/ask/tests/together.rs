@@ -308,7 +308,7 @@ fn an_interruption_keeps_what_was_answered_and_drops_what_is_under_way() {
 
 #[test]
 fn a_judge_that_was_answered_for_keeps_no_place_before_its_coder() {
-    // Two questions, the judge's reply of the first recorded: the budget's one request goes to the first one's coder.
+    // Two questions, the advisor's reply of the first recorded: the budget's one request goes to the first one's coder.
     let world = World::new();
     let (judge, coder) = (Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())]));
     let judge = Agent { name: "judge".into(), ..endpoint(&judge.url()) };
