@@ -33,7 +33,7 @@ pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
     findings
 }
 
-/// What of the arguments or the block does not fit the entry: the argument's position from 1, where it is one, and why.
+/// Which argument does not fit the entry, or that the block does not fit: the argument's position from 1, where it is one, and why.
 fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u32>, String)> {
     let takes: Vec<u32> = function.params.iter().map(|(_, size)| *size).collect();
     if launch.args.len() != takes.len() {

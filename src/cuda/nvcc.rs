@@ -149,7 +149,7 @@ impl<'a> Unit<'a> {
         let virtual_arch = self.params.arch.replacen("sm_", "compute_", 1);
         let (arch, own) =
             (format!("-gencode=arch={virtual_arch},code={}", self.params.arch), format!("-isystem={OWN}"));
-        // Wheels have one folder for libraries, of which their nvcc does not know.
+        // Wheels have one folder for libraries that their nvcc does not know.
         let libraries = format!("-L{}", root(self.nvcc)?.join("lib").display());
         let args = ["-shared", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
         let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();

@@ -149,7 +149,7 @@ impl Block {
         }
     }
 
-    /// Lets every thread that waits at the barrier go on, but `running`, which already does. False if they came to different barriers.
+    /// Lets every thread that waits at the barrier continue, except `running`, which already does. False if they wait at different barriers.
     pub(super) fn release_barrier(&mut self, job: &Job, exited: u32, running: Option<u32>) -> bool {
         let b = self.barrier;
         if let Some((thread, pc)) = b.other {

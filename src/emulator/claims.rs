@@ -153,7 +153,7 @@ impl Code {
         Some(code)
     }
 
-    /// Whether some thread may need more than `bytes` of stack, some of which our own functions take.
+    /// Whether some thread may need more than `bytes` of stack, including what the emulator's own functions need.
     fn may_need(&self, bytes: u64) -> bool {
         self.variable || self.frames > bytes / 2 || self.calls.keys().any(|start| self.comes_to(*start))
     }

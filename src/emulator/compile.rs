@@ -304,7 +304,7 @@ fn is_clang(cxx: &Path) -> bool {
     named(cxx) || cxx.canonicalize().is_ok_and(|path| named(&path))
 }
 
-/// What was read that is none of the files laid out here: files of the system by absolute path, and the first other one.
+/// Files that were read and are not among the files laid out here: files of the system by absolute path, and the first other one.
 fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let ours = |file: &str| {
         let steps = Path::new(file).components();

@@ -149,7 +149,7 @@ unsafe extern "C" fn converge(site: u32, _: u64, _: u64, _: u64, _: u64, pc: usi
     }
 }
 
-/// Waits until no other lane of the running thread's warp can come to the same place: those that are there go on in step.
+/// Waits until no other lane of the running thread's warp can reach the same place: those that are there continue in step.
 ///
 /// # Safety
 /// Called on a coroutine of `core`.
@@ -238,7 +238,7 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
     0
 }
 
-/// Whether a statement of inline PTX is one instruction that computes nothing: a word to the caches, or a wait for an earlier launch, all of which are over.
+/// Whether a statement of inline PTX is one instruction that computes nothing: a hint to the caches, or a wait for an earlier launch, all of which are over.
 fn is_hint(ptx: &str) -> bool {
     let hint =
         ["prefetch", "discard", "applypriority", "griddepcontrol"].iter().any(|name| operation(ptx).starts_with(name));

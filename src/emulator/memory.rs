@@ -12,11 +12,11 @@ const PAGE: u64 = 4096;
 /// What the start of a buffer is aligned to even where its end is hard against a guard page: the widest vector access.
 const ALIGN: u64 = 16;
 
-/// What lies on either side of every buffer, and nobody may touch. Of an address nothing tells which buffer it was meant for: buffers are so far apart that one with
+/// The inaccessible range on either side of every buffer. An address does not show which buffer it was meant for: buffers are so far apart that one with
 /// a wrong index goes to none rather than to another, where it would look like a race, or like nothing. Only room among addresses, no memory.
 const GAP: u64 = 16 << 20;
 
-/// Room among addresses that lies between so many buffers of a trial, and around them.
+/// Address space between and around this many buffers of a trial.
 pub fn gaps(buffers: usize) -> u64 {
     (buffers as u64 + 1) * GAP
 }

@@ -1,5 +1,5 @@
 //! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and hands each launch to the cores.
-//! Knows requests and reports; not seeds or expectations, which the verifier keeps.
+//! Knows requests and reports; does not know seeds or expected values, which the verifier keeps.
 #![expect(unsafe_code, reason = "loads a compiled kernel and writes its globals")]
 
 use std::ffi::{CStr, CString, c_void};

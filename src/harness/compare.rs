@@ -69,7 +69,7 @@ pub enum Leniency<'a> {
     ArgmaxOf(&'a Tensor, &'a Values, Extreme),
     /// Rows of the last axis as multisets.
     Unordered,
-    /// What the package's own function says, which alone decides: its name, and its word.
+    /// The answer of the package's own function, which decides by itself: its name and its answer.
     Said(String, Said),
 }
 
@@ -260,7 +260,7 @@ fn sorted(values: Values, row: usize) -> Values {
 
 /// Largest absolute difference between two sets of values, and whether any pair differs by more than a hundredth of its magnitude plus that of the
 /// whole, or sixteen steps of a type that is coarser: more than another order of the same additions explains, also where their sum is kept in the output
-/// itself. A pair of which one is not finite counts as infinitely far apart unless equal.
+/// itself. A pair with a value that is not finite counts as infinitely far apart unless equal.
 pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
     let (a, b) = (a.as_f64(dtype), b.as_f64(dtype));
     let whole = rms(&a);

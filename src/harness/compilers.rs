@@ -120,7 +120,7 @@ pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
 /// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain, and that lets others go first.
 ///
 /// # Errors
-/// The system cannot confine and nobody permits that it does not, or refuses to.
+/// The system cannot confine, or refuses to, and the user has not permitted to run unconfined.
 pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Response> + Send) -> Result<T, Response> {
     permitted(task, "compilers")?;
     let bounds = Bounds::of(task);
@@ -130,7 +130,7 @@ pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Re
     let cannot = |e: io::Error| super::task::failed(format!("cannot confine the compilers of this step: {e}"));
     std::thread::scope(|scope| {
         let inside = || {
-            // Of this thread alone, and of the threads and processes that it starts. Where it is refused they are merely less polite.
+            // Only for this thread, and the threads and processes that it starts. If it is refused, they only run at a higher priority.
             let _ = rustix::process::getpriority_process(None)
                 .and_then(|now| rustix::process::setpriority_process(None, now + NICE));
             confine::confine_thread(&keep).map_err(cannot)?;

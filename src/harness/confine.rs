@@ -79,7 +79,7 @@ pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
 }
 
 /// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Gives what the system could not do. What such a process
-/// writes to files is Landlock's alone to refuse: a driver opens its devices for writing, and writes to descriptors.
+/// only Landlock refuses writes to files: a driver opens its devices for writing, and writes to descriptors.
 pub fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<Vec<String>> {
     attempts::watch_all(keep, report)?;
     Ok(calls::missing_here())

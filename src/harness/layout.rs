@@ -161,7 +161,7 @@ fn about(kind: FindingKind, message: String, buffer: &str, index: Option<i64>, c
 
 /// Elements of an output that hold one run's poison after it and the other's after that: they were not written. `after` pairs each run's poison with its bytes.
 pub fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
-    // One pattern alone may be a correct answer: -1 is one in many an integer output.
+    // A single pattern may be a correct answer: -1 is one in many integer outputs.
     if tensor.role != Role::Output || !after.iter().any(|(poison, _)| *poison != after[0].0) {
         return None;
     }

@@ -74,7 +74,7 @@ pub enum Response {
         /// What is missing.
         why: String,
     },
-    /// It needs a tool for which no place was given: whoever can get it may ask again.
+    /// It needs a tool for which no path was given: a caller that can get the tool may ask again.
     NeedsTool {
         /// The tool, by the name in [`Places::tools`].
         tool: String,

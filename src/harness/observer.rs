@@ -141,7 +141,7 @@ impl<'a> Observer<'a> {
         for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
             let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1.of)).collect();
             let unwritten = layout::unwritten(tensor, &of_runs);
-            // Unwritten elements hold the poison, of which runs have different kinds: that says nothing of what runs differ by.
+            // Unwritten elements hold the poison, which differs between runs: that says nothing about how runs differ.
             let whole = unwritten.is_none();
             if let Some(finding) = unwritten {
                 self.find(finding);

@@ -162,7 +162,7 @@ impl Heard {
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
-    /// What the verifier does not believe of what it says is not emulated.
+    /// Its claims that something is not emulated, if they are not credible.
     pub fn forged(&mut self, what: &str, why: &dyn Display) {
         let message = format!("the kernel's process claims that `{what}` is not emulated, but {why}");
         self.conclude(Finding::new(FindingKind::Protocol, message));
@@ -186,7 +186,7 @@ impl Heard {
             return;
         }
         match end {
-            // What stopped it was said, or it went as it should. Whether what is not emulated excuses an early end, the verifier decides.
+            // It reported what stopped it, or it ended normally. Whether what is not emulated excuses an early end, the verifier decides.
             End::Exited(0) => {
                 self.orderly = self.done;
                 if !self.done && !failed && self.not_emulated.is_empty() {

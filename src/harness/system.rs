@@ -19,7 +19,7 @@ pub fn files_read(list: &str) -> Vec<String> {
     list.split_whitespace().map(|file| file.replace('\u{1f}', " ")).collect()
 }
 
-/// The first line of an assembly that has the assembler read a file, of which no list tells.
+/// The first line of an assembly that makes the assembler read a file, because no list names such a file.
 pub fn assembler_reads(assembly: &str) -> Option<String> {
     let text = |line: &&str| [".string", ".ascii"].iter().any(|word| line.trim_start().starts_with(word));
     let mut code = assembly.lines().filter(|line| !text(line));

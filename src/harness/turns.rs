@@ -15,7 +15,7 @@ pub(super) struct Turns {
     moved: Condvar,
 }
 
-/// Those at one device: whoever draws a number is at work once fewer than a limit of those before it are.
+/// The steps at one device: a step that draws a number works once fewer than a limit of the steps before it do.
 #[derive(Debug, Default)]
 struct Line {
     drawn: u64,

@@ -38,8 +38,8 @@ pub struct Parts {
     pub run: RunTrials<RunError>,
 }
 
-/// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a worker that serves is told with each request. The exit code of
-/// `--once` is 0 if the step gave outputs, else 101; 2 for words that are none of the above.
+/// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a serving worker receives them with each request. The exit code of
+/// `--once` is 0 if the step gave outputs, else 101; 2 for unknown arguments.
 pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
     match (word.as_deref(), args.get(1..).unwrap_or_default()) {

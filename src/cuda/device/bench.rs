@@ -172,7 +172,7 @@ struct Bench<'a> {
     states: Vec<State>,
     /// What decides when outputs are looked at.
     luck: u64,
-    /// Whether the last that ran was a hot sample on buffers that nobody touched since.
+    /// Whether the last run was a hot sample on buffers that are unchanged since.
     is_warm: bool,
     /// The least median of few samples that this process has seen of another variant at the same work.
     best: Option<f64>,
@@ -185,7 +185,7 @@ impl<'a> Bench<'a> {
             self.rig.allocate(set, &images);
         }
         self.rig.load(SLOT, self.candidate)?;
-        // After few samples nobody wins: that they left what a launch of some variant left when it was verified is enough then.
+        // No variant wins by few samples: it is enough that their outputs equal those of some verified launch of a variant.
         if fresh.is_some() {
             for trial in 0..self.inputs.len() {
                 self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], 0)?;
@@ -193,7 +193,7 @@ impl<'a> Bench<'a> {
             self.reload()?;
         }
         let said = self.series_and_looks(fresh, seen)?;
-        // What is implausible is unknown, and nobody wins by it.
+        // An implausible time is unknown, and no variant wins by it.
         seen.verified = said.is_none();
         self.rig.unload(SLOT);
         Ok(said)

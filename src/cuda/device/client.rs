@@ -33,7 +33,7 @@ pub(super) const WRITING: Duration = Duration::from_secs(30);
 /// Bytes of device memory that a runner keeps between steps at most, of contents and of what buffers lay in; where the step at hand needs no more.
 const KEPT: u64 = 2 << 30;
 
-/// The same on a device of which this many bytes were free. There may be several runners.
+/// The same on a device with this many bytes free. There may be several runners.
 pub(super) fn at_most(free: u64) -> u64 {
     KEPT.min(free / 16)
 }
@@ -143,7 +143,7 @@ pub(super) struct Client {
     queued: Vec<Ask>,
     /// Whether one of those takes bytes from the exchange.
     is_handed: bool,
-    /// Whether it was ever told what sums are salted with: then that may be in its memory still.
+    /// Whether it ever received the salt of the sums: the salt may then still be in its memory.
     pub(super) is_salted: bool,
 }
 
@@ -335,7 +335,7 @@ impl Client {
         let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
             // It ends itself; dropping it makes sure. A tool around it has something to write first. After a launch that was refused it goes on; should it not, it is
-            // found to have ended by whoever asks it next.
+            // found to have ended by the next request.
             Answer::Fault(fault) => {
                 if self.is_under {
                     drop(talker.dismiss(WRITING));

@@ -194,7 +194,7 @@ impl Drop for Module {
 pub(super) struct Function(pub(super) CUfunction);
 
 impl Function {
-    /// Permits this many bytes of dynamic shared memory: beyond 48 KiB a kernel has to be told.
+    /// Permits this many bytes of dynamic shared memory: above 48 KiB a kernel needs that permission.
     pub(super) fn permit_shared(self, bytes: u64) -> Result<(), Fault> {
         let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);

@@ -101,7 +101,7 @@ impl Exchange {
 /// Bytes that one processor moves at a time.
 const SHARE: usize = 1 << 20;
 
-/// Takes so many bytes from a file's beginning. All processors take part: memory that is new costs more than what is written to it.
+/// Takes this many bytes from a file's beginning. All processors take part: new memory costs more than writing to it.
 fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     let mut taken = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
     if taken.len() <= SHARE {
@@ -126,7 +126,7 @@ fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
 pub(super) struct Handed(File);
 
 impl Handed {
-    /// Where the verifier says it is.
+    /// The place that the verifier names.
     ///
     /// # Errors
     /// There is no such file, or it is not this process's to open.

@@ -250,7 +250,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The log-ratios of a block, without those under limits or at unlike clocks; or what was wrong with the outputs of a timed launch. After which samples they are
-    /// looked at nobody outside this process knows.
+    /// looked at, only this process knows.
     fn block(
         &mut self,
         candidates: &[Candidate<'_>; 2],

@@ -15,13 +15,13 @@ use super::fault::Fault;
 use super::monitor;
 use kforge_foundation::process::{Command, End, run};
 
-/// How long a driver may take to say what there is. A machine of eight that wakes its devices from sleep takes some seconds.
+/// How long a driver may take to list its devices. A machine of eight that wakes its devices from sleep takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the child prints before its answer: a driver may print too.
 const MARK: &str = "kforge-devices:";
 
-/// Asks a child, which is ended once `interrupted` is set. `environment` is what of it matters to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
+/// Asks a child, which is ended once `interrupted` is set. `environment` holds the variables that matter to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
 pub fn probe(environment: &[(&str, &str)], interrupted: &AtomicBool) -> Probed {
     let mut command = Command::own().args(["worker", "--probe-devices"]);
     for (name, value) in environment {

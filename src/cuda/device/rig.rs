@@ -40,7 +40,7 @@ impl<'a> Candidate<'a> {
 pub(super) struct Rig<'a> {
     pub(super) client: Client,
     task: &'a Task,
-    /// Held while anything runs on the device: nobody measures beside it, or beside whom it measures.
+    /// Held while anything runs on the device: no other step measures meanwhile.
     held: Option<Lock>,
     /// What each laid buffer was laid with.
     laid: BTreeMap<(Set, String), String>,
@@ -68,7 +68,7 @@ pub(super) fn turn(task: &Task, path: &Path, mode: Mode) -> Result<Lock, Respons
     let began = Instant::now();
     let take =
         |path: &Path, mode| Lock::acquire(path, mode, Wait::Forever(&mut || {})).map_err(|e| failed(e.to_string()));
-    // Who comes waits behind who waits: else those that share the device would keep out whoever wants it alone for as long as one of them is there.
+    // A newcomer waits behind earlier waiters: otherwise steps that share the device would lock out a step that needs it exclusively.
     let next = take(&path.with_extension("next"), Mode::Exclusive)?;
     let held = take(path, mode);
     drop(next);
@@ -295,7 +295,7 @@ impl<'a> Rig<'a> {
         self.client.later(Ask::Clear);
     }
 
-    /// Takes memory that nobody uses, with the next request.
+    /// Takes unused memory, with the next request.
     pub(super) fn pad(&mut self, set: Set, bytes: u64) {
         self.client.later(Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes });
     }
@@ -405,7 +405,7 @@ impl<'a> Rig<'a> {
         if fitting(free) < most
             && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
         {
-            // What the runner itself keeps is not part of that, and was none of what was free before.
+            // This excludes what the runner itself keeps, which was not free before either.
             free = free.max(now);
         }
         match fitting(free) {

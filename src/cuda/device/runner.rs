@@ -1,4 +1,4 @@
-//! `kforge worker --device-runner START`: holds a device's context and meets what the verifier asks, a line each, until its input ends or the driver reports an
+//! `kforge worker --device-runner START`: holds a device's context and answers requests, a line each, until its input ends or the driver reports an
 //! error. Knows lines; [`super::session`] does the work.
 
 use std::ffi::OsString;

@@ -86,7 +86,7 @@ pub(super) struct Shot {
     pub(super) cold: bool,
     /// Sequences of launches in one graph, each after what happens before a sample; 0 for none: launched one by one.
     pub(super) copies: u32,
-    /// Whether a graph holds what happens before a sample alone, without launches: what is to be taken off.
+    /// Whether a graph holds only what happens before a sample, without launches: its time is subtracted.
     pub(super) bare: bool,
     /// Whether the same launches ran on the same buffers just before, so that caches hold what they can and a hot sample needs no other run first.
     pub(super) warm: bool,

@@ -191,7 +191,7 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
     unsafe {
         (*core).block = block;
         loop {
-            // Those that may go on first: so a kernel with warp operations alone needs few coroutines.
+            // Threads that can continue come first, so a kernel with only warp operations needs few coroutines.
             while let Some(fiber) = next_ready(core) {
                 switch_to(core, fiber);
                 if job.stopped() {

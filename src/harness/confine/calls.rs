@@ -66,7 +66,7 @@ fn refused(keep: &Confinement) -> io::Result<Rules> {
     let options = [c::PR_SET_PDEATHSIG, c::PR_SET_CHILD_SUBREAPER, c::PR_SET_MM, c::PR_SET_PTRACER];
     let options = options.iter().map(|option| when(0, SeccompCmpOp::Eq, option.unsigned_abs().into()));
     rules.insert(c::SYS_prctl, options.collect::<Result<_, _>>()?);
-    // Limits of others; 0 is oneself. Input typed into a terminal by whoever holds it.
+    // Limits of other processes; 0 is this process. Input that the holder of a terminal writes into it.
     rules.insert(c::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     rules.insert(c::SYS_ioctl, vec![when(1, SeccompCmpOp::Eq, c::TIOCSTI)?]);
     // The processors that others may use: the verifier counts its own by it, and every kernel crowded onto one would run out of time.

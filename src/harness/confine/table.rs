@@ -20,7 +20,7 @@ macro_rules! group {
 #[rustfmt::skip]
 pub(super) const NEVER: &[Group] = &[
     group!("open a socket": SYS_socket SYS_socketpair),
-    // These come with sockets alone; and pipes that could be mistaken for them.
+    // Calls only for sockets, and pipes that could be mistaken for sockets.
     group!("use the network": SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvmsg SYS_recvmmsg),
     // Their memory, their descriptors, their scheduling.
     group!("access another process": SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_process_mrelease SYS_kcmp

@@ -15,7 +15,7 @@ use kforge_types::record::params::VerifyParams;
 use kforge_types::record::timing::{BenchObserved, Series};
 use kforge_types::record::{Unknown, Verdict};
 
-/// What an operator has to move. Of bytes that it states itself nobody says which way they go: at least half of them go one way.
+/// What an operator has to move. Bytes that it states itself have no direction: at least half of them go one way.
 fn moved(params: &VerifyParams) -> Moved {
     if let Some(stated) = params.bytes {
         let half = (stated / 2.0) as u64;

@@ -52,7 +52,7 @@ fn serve(start: &Start) -> Result<(), String> {
     report(RunnerReport::Confined { missing: confined.missing })?;
     report(RunnerReport::Loading)?;
     let found = run(&request, &device, &mut report)?;
-    // After a fault the context is of no use, and nobody may wait for what is on it.
+    // After a fault the context is unusable, and nothing may wait for its work.
     std::mem::forget(device);
     found.map_or(Ok(()), |(trial, finding)| report(RunnerReport::Finding { trial, finding }))
 }
@@ -76,7 +76,7 @@ impl Device {
     }
 }
 
-/// What a run came to that did not get to its end.
+/// The result of a run that did not finish.
 type Found = Option<(u32, Finding)>;
 
 /// Loads the library and runs the launcher on each set of buffers; gives what went wrong.
@@ -87,7 +87,7 @@ fn run(
 ) -> Result<Found, String> {
     let wrong = |kind, message: String| Ok(Some((0, Finding::new(kind, message))));
     let path = format!("/proc/self/fd/{}", request.library);
-    // SAFETY: this runs code that others wrote, which is what this process is for: it has given up what it does not need, and nobody believes what it says.
+    // SAFETY: this runs code that others wrote, which is what this process is for: it has given up what it does not need, and its reports are not trusted.
     let library = match unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
         Ok(library) => std::mem::ManuallyDrop::new(library),
         Err(e) => {

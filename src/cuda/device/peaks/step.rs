@@ -257,7 +257,7 @@ fn run(
     Ok(ns)
 }
 
-/// Loads a module of PTX, of which one kernel is wanted.
+/// Loads a module of PTX, to use one of its kernels.
 fn load(rig: &mut Rig<'_>, text: &str, entry: &str) -> Result<(), Lost> {
     let entries = vec![(entry.to_string(), entry.to_string())];
     let ask = Ask::Load { slot: SLOT, bytes: text.len() as u64, entries };

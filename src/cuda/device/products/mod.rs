@@ -96,7 +96,7 @@ impl Products {
             State::Open(open) => self.turn().map(|turn| (turn, open)),
             State::Gone(why) => Err(why),
         };
-        // For one product at a time: what the host does between two of them keeps nobody waiting who wants to measure.
+        // For one product at a time: the host's work between two of them must not delay measurements.
         let (_turn, open) = match open {
             Ok((turn, open)) => (turn, Ok(open)),
             Err(why) => (None, Err(why)),

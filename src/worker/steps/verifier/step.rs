@@ -62,7 +62,7 @@ fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     ]
 }
 
-/// The seed of the shuffled order. The runner is told it, and the trial's own seed must not follow from it: inputs and so expectations are made of that.
+/// The seed of the shuffled order. The runner receives it, and the trial's own seed must not follow from it: inputs, and so expected values, are derived from that seed.
 fn order_seed(seed: u64) -> u64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"thread order").update(&seed.to_le_bytes());
@@ -117,7 +117,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     judge.finish()
 }
 
-/// What of the launches no emulator does, whatever the kernel's code is.
+/// The parts of the launches that the emulator cannot execute, whatever the kernel's code is.
 fn unemulated(launches: &[Launch]) -> Option<String> {
     launches.iter().find_map(|launch| match launch {
         Launch::Kernel(k) => {
@@ -200,7 +200,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Launches the kernel on the inputs of the trial `before` and then, with its variables as that left them and buffers where they lay, on those of this
-    /// one. What comes must be what came alone, `alone`: a device launches a loaded kernel many times.
+    /// one. The outputs must equal those of the launch by itself, `alone`: a device launches a loaded kernel many times.
     fn again(
         &mut self,
         trial: &Trial,

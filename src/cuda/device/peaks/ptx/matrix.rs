@@ -122,7 +122,7 @@ const WAYS: [Matrix; 15] = [
     Matrix::warp("i8", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", [8, 8, 16], [1, 1, 2], ((75, 75), "6.5")),
 ];
 
-/// The ways to measure matrix units of a device of this architecture (`90` for `sm_90`): for each unit the fastest, or those of which one is.
+/// The ways to measure matrix units of a device of this architecture (`90` for `sm_90`): for each unit the fastest, or those among which the fastest is.
 pub(in super::super) fn ways(arch: u32) -> Vec<Matrix> {
     let best = |way: &&Matrix| {
         let own = way.is_group() || !(90..120).contains(&arch);

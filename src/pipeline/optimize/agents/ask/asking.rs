@@ -132,8 +132,8 @@ impl<'a> Asking<'a> {
         Ok(self.around.answers.reply(&asked)?.is_none())
     }
 
-    /// Asks for one attempt at a round: the advisor for a diagnosis of the parent, or for a correction of what failed, if it has anything to go by; then the
-    /// coder, with that advice. An advisor whose replies are no good gives no advice; a coder's make an answer that is refused, because it was paid for.
+    /// Asks for one attempt at a round: the advisor for a diagnosis of the parent, or for a correction of what failed, if there is material for it; then the
+    /// coder, with that advice. An advisor with unusable replies gives no advice; a coder's unusable replies become a refused answer, because they were paid for.
     ///
     /// The answer is not recorded; its replies are. The same question finds them, so that an answer is made again word for word.
     ///
@@ -163,7 +163,7 @@ impl<'a> Asking<'a> {
             if let Ok(Said::Advice(said)) = came.said {
                 advice = Some(said);
             }
-            // Whatever the advisor was asked or not: what comes next of this question is for the coder.
+            // Whether or not the advisor was asked, the next request of this question is for the coder.
             self.around.ledger.moves(coder, self.around.order);
         }
         let wanted = Wanted {
@@ -451,7 +451,7 @@ fn key_variable(agent: &Agent) -> Option<&str> {
     }
 }
 
-/// What an advisor has to go by, if anything.
+/// The material for an advisor, if any.
 fn to_judge(briefing: &Briefing) -> Option<Expected> {
     if briefing.attempt > 0 {
         return briefing.failed.as_ref().map(|_| Expected::Correction);

@@ -59,10 +59,10 @@ impl Endpoint {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_string);
         let (after_s, to) = (header("retry-after").and_then(|text| seconds(&text)), header("location"));
-        // Bytes that are no text are none of anybody's: what stands beside them may be an answer.
+        // Bytes that are not text are replaced: the rest may be an answer.
         let body = response.body_mut().with_config().limit(LONGEST).lossy_utf8(true);
         let text = match body.read_to_string() {
-            // It was answered, and is paid for; it is no good, and that is told.
+            // The request was answered and is paid for; the answer is unusable, which is reported.
             Err(Error::BodyExceedsLimit(_)) if (200..300).contains(&status) => {
                 return Ok(Got { reply: Got::flood(LONGEST), tokens: None, cut: false });
             }
