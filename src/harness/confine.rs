@@ -78,8 +78,8 @@ pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
     files::restrict(keep)
 }
 
-/// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Gives what the system could not do. What such a process
-/// only Landlock refuses writes to files: a driver opens its devices for writing, and writes to descriptors.
+/// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Returns what the system could not do. Only
+/// Landlock refuses such a process to write files: a driver opens its devices for writing, and writes to descriptors.
 pub fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<Vec<String>> {
     attempts::watch_all(keep, report)?;
     Ok(calls::missing_here())
