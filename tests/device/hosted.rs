@@ -41,7 +41,7 @@ pub(super) fn wrong() {
     for (function, kind, says) in [
         ("does_nothing", FindingKind::Unwritten, "`y` was not written"),
         ("past_the_end", FindingKind::Canary, "after `y` were written"),
-        ("changes_inputs", FindingKind::InputModified, "changed the input `x`"),
+        ("changes_inputs", FindingKind::InputModified, "`x` was changed"),
         ("gives_up", FindingKind::LaunchRefused, "`gives_up` returned 7, where 0 is success"),
         ("leaves", FindingKind::Exited, "before it finished"),
         ("crashes", FindingKind::Crash, "signal 11"),
