@@ -116,7 +116,7 @@ mod tests {
         let untimed = Tally { best: vec![], over: Some(Over::Untimed), ..tally.clone() };
         assert_eq!(
             SearchReport::of(untimed, &names).unwrap().line(&TargetReport::default()),
-            "model search: a sample of 40 of 864 variants stands for all: this target is not timed"
+            "model search: a sample of 40 of 864 variants represents all: this target is not timed"
         );
         assert_eq!(SearchReport::of(Tally { over: None, ..tally }, &names), None);
     }
