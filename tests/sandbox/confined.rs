@@ -125,7 +125,7 @@ fn writes() {
         (format!("write {}", dir.path().join("new").display()), open),
         ("write /dev/null".to_string(), open),
         (format!("remove {}", file.display()), "make, rename or remove files (unlink)"),
-        ("duplicate".to_string(), "put a descriptor in the place of another (dup2)"),
+        ("duplicate".to_string(), "replace a descriptor with another (dup2)"),
         ("scribble 0".to_string(), "write to a descriptor that is not its own (write)"),
     ];
     expect_end(&Confinement::default(), &bad);
@@ -155,9 +155,9 @@ fn processes() {
         (format!("kill {own}"), "send a signal to another process (kill)"),
         (format!("starve {own}"), "change limits (prlimit64)"),
         ("feast".to_string(), "change limits (prlimit64)"),
-        (format!("crowd {own}"), "choose the processors of another process (sched_setaffinity)"),
+        (format!("crowd {own}"), "set the CPU affinity of another process (sched_setaffinity)"),
         (format!("own {own}"), "duplicate a descriptor, or have signals sent by one (fcntl)"),
-        ("leave".into(), "leave the group that is ended as one (setsid)"),
+        ("leave".into(), "leave its process group (setsid)"),
         ("survive".into(), "leave its confinement (prctl)"),
     ];
     expect_end(&Confinement::default(), &deeds);

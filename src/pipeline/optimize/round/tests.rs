@@ -106,7 +106,7 @@ fn what_metrics_cannot_tell_may_be_chosen_after_what_they_ask_for_and_is_marked(
     assert!(
         one(&[("stall_mio_throttle", 2.0), REST[0], REST[1], ("l1_hit", 95.0)]).methods[0]
             .because
-            .contains("no metric supports it")
+            .contains("no metric supports or opposes it")
     );
 }
 

@@ -66,9 +66,12 @@ mod tests {
 
     #[test]
     fn a_variable_that_holds_no_key_is_named_and_its_value_is_not() {
-        for (value, says) in
-            [("", "is not set"), ("  ", "is not set"), ("sk-1\r\nHost: x", "no header"), ("sk 1", "no header")]
-        {
+        for (value, says) in [
+            ("", "is not set"),
+            ("  ", "is not set"),
+            ("sk-1\r\nHost: x", "a header cannot contain"),
+            ("sk 1", "a header cannot contain"),
+        ] {
             let why = Key::of("K", &environment(value)).err().unwrap();
             assert!(why.contains("`K`") && why.contains(says) && !why.contains("sk"), "{why}");
         }
