@@ -28,14 +28,14 @@ fn element(node: &Node) -> Compiled<Element> {
         NodeKind::Group(inner) => element(inner)?,
         NodeKind::Negate(inner) => Element::Negate(Box::new(element(inner)?)),
         NodeKind::Not(inner) => Element::Not(Box::new(element(inner)?)),
-        NodeKind::Arithmetic(operator, _, pair) => Element::Arithmetic(*operator, all(&**pair)?),
-        NodeKind::Logic(logic, pair) => Element::Logic(*logic, all(&**pair)?),
+        NodeKind::Arithmetic(operator, _, pair) => Element::Arithmetic(*operator, all(pair)?),
+        NodeKind::Logic(logic, pair) => Element::Logic(*logic, all(pair)?),
         NodeKind::Compare(first, rest) => {
             let first = Box::new(element(first)?);
             let rest = rest.iter().map(|(comparison, node)| Ok((*comparison, element(node)?)));
             Element::Compare(first, rest.collect::<Compiled<_>>()?)
         }
-        NodeKind::If(three) => Element::If(all(&**three)?),
+        NodeKind::If(three) => Element::If(all(three)?),
         NodeKind::Call(function, arguments) => match (function.kind, arguments.as_slice()) {
             (FunctionKind::Where, [condition, yes, no]) => {
                 Element::If(Box::new([element(condition)?, element(yes)?, element(no)?]))
