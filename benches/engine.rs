@@ -9,11 +9,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
-use kforge::cli::session::implementation::implementations;
 use kforge::engine::{
     Blobs, BuildOptions, Cache, Capacity, Expand, ExpandError, Graph, Hit, InputRef, Job, Last, Memory, NoLocks, Node,
     Ran, Rank, Resources, Row, RunError, Runner, Services, Source, build, dry_run,
 };
+use kforge::ops::implementation::implementations;
 use kforge::record::event::{CacheOrigin, Labels};
 use kforge::record::{Form, Spec, StepKind, StepResult};
 

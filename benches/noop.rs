@@ -14,6 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kforge::engine;
+use kforge::workspace::select::Words;
 
 mod stub;
 
@@ -90,14 +91,14 @@ fn median(mut all: Vec<Duration>) -> f64 {
 
 /// Builds the workspace with stand-ins. Gives how many steps and files there are.
 fn fill(root: &Path, home: &Path) -> (usize, usize) {
-    let (context, args) = stub::context(root, home, &["build", "--offline"]);
-    let mut opened = context.open().expect("the workspace opens");
-    let selected = context.select(&opened.workspace, &args.select).expect("there are packages");
+    let session = stub::session(root, home);
+    let mut opened = session.open().expect("the workspace opens");
+    let selected = session.select(&opened.workspace, &Words::default()).expect("there are packages");
     let asked = stub::asked(selected, None);
-    let packages = context.packages(&opened, &asked).expect("there are packages");
-    let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).expect("the workspace is planned");
+    let packages = session.packages(&opened, &asked).expect("there are packages");
+    let ready = session.ready(&mut opened, &packages, &asked).expect("the workspace is planned");
     let stub = stub::Stub::default();
-    let outcome = ready.with_remote(&context, &opened, &stub, |services| {
+    let outcome = ready.with_remote(&session, &opened, &stub, |services| {
         engine::build(ready.graph.clone(), &ready.options, services, &mut |_| {})
     });
     ready.journal.flush().expect("the journal can be written");

@@ -1,14 +1,14 @@
-//! The build script of every package whose code does steps: digests that code, for keys. A package's `build.rs` is a link to this file, so that the package
-//! builds by itself; its `parts.rs` says what is digested. See `kforge_types::record::implementation`.
+//! The build script of every package whose code does steps: it computes the digests of that code, which enter keys. The `build.rs` of a package is a link to
+//! this file, so that the package builds by itself; its `parts.rs` says what is digested. See `kforge_types::record::implementation`.
 //!
-//! What it writes is the expression of a list: the name of each part of the package, the digest of its code, and how many bytes were hashed. `tests/layering`
+//! It writes a list expression: the name of each part of the package, the digest of its code, and how many bytes were hashed. `tests/layering`
 //! uses everything but `main` on edited sources.
 
 #![cfg_attr(
     not(test),
     expect(
         clippy::disallowed_methods,
-        reason = "a build script speaks to cargo through its output and hears it through variables"
+        reason = "a build script writes to cargo on standard output and reads what cargo sets in variables"
     )
 )]
 
@@ -21,10 +21,11 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub(crate) struct Part {
     /// Its name, with that of the package: `numerics/references`, or `pipeline/*`.
     pub(crate) name: &'static str,
-    /// Files and folders of the package, a `!` before what is left out of them. A `*` stands for one file without its `.rs` or for one folder, such as in `step/*` or
+    /// Files and folders of the package; a `!` precedes what is left out of them. A `*` stands for one file without its `.rs` or for one folder, such as in
+    /// `step/*` or
     /// `kind/*/documents.rs`.
     pub(crate) files: &'static [&'static str],
-    /// Packages of `Cargo.lock` whose behaviour is in what this code makes; those that they need count with them.
+    /// Packages of `Cargo.lock` whose behaviour affects what this code produces. Their dependencies are included.
     pub(crate) packages: &'static [&'static str],
 }
 
@@ -34,24 +35,24 @@ pub(crate) trait Source {
     fn name(&self) -> String;
     /// Every file of the package, by its name from the package's folder, in order.
     fn files(&self) -> Vec<String>;
-    /// The bytes of one.
+    /// The bytes of one file.
     fn read(&self, file: &str) -> Vec<u8>;
     /// The text of `Cargo.lock`; empty where there is none.
     fn lock(&self) -> String;
 
-    /// What of a file's bytes is code: see [`code`]. A source may keep what it was told.
+    /// The part of a file's bytes that is code: see [`code`]. A source may cache the result.
     ///
     /// # Errors
-    /// As [`code`].
+    /// Those of [`code`].
     fn code(&self, _file: &str, bytes: &[u8]) -> Result<String, String> {
         code(&String::from_utf8_lossy(bytes))
     }
 }
 
-/// Every part, with those that a `*` stands for one by one; there may be none.
+/// Every part, with each pattern `*` expanded. A pattern may match nothing.
 ///
 /// # Errors
-/// Two parts have one name.
+/// Two parts have the same name.
 pub(crate) fn each(parts: &[Part], source: &dyn Source) -> Result<Vec<Part>, String> {
     let all = source.files();
     let mut out: Vec<Part> = vec![];
@@ -67,7 +68,7 @@ pub(crate) fn each(parts: &[Part], source: &dyn Source) -> Result<Vec<Part>, Str
                 named.entry(name).or_default().insert(place);
             }
         }
-        // A build script, and a test, ends soon: what it makes may live as long as what is compiled in.
+        // A build script or a test ends soon, so leaking is harmless here.
         let kept = |text: String| -> &'static str { text.leak() };
         out.extend(named.into_iter().map(|(name, places)| Part {
             name: kept(format!("{before}{name}{after}")),
@@ -82,7 +83,7 @@ pub(crate) fn each(parts: &[Part], source: &dyn Source) -> Result<Vec<Part>, Str
     }
 }
 
-/// What the `*` of a pattern stands for in a file's name, and the place that the pattern means then.
+/// What the `*` of a pattern matches in a file's name, and the path that the pattern then stands for.
 fn stands_for(pattern: &str, file: &str) -> Option<(String, String)> {
     let (before, after) = pattern.split_once('*')?;
     let rest = file.strip_prefix(before)?;
@@ -94,7 +95,7 @@ fn stands_for(pattern: &str, file: &str) -> Option<(String, String)> {
 /// The digest of a part, and how many bytes were hashed.
 ///
 /// # Errors
-/// It lists a file or a package that is not there, or a file is not Rust.
+/// The part lists a file or a package that does not exist, or a file is not Rust.
 pub(crate) fn of(part: &Part, source: &dyn Source) -> Result<([u8; 32], u64), String> {
     let mut encoded = Vec::new();
     let mut add = |bytes: &[u8]| {
@@ -116,7 +117,7 @@ pub(crate) fn of(part: &Part, source: &dyn Source) -> Result<([u8; 32], u64), St
 /// The files of a part.
 ///
 /// # Errors
-/// It lists a place that is not there.
+/// The part lists a path that does not exist.
 pub(crate) fn listed(part: &Part, source: &dyn Source) -> Result<BTreeSet<String>, String> {
     let all = source.files();
     let (out, within): (Vec<&str>, Vec<&str>) = part.files.iter().partition(|f| f.starts_with('!'));
@@ -125,33 +126,33 @@ pub(crate) fn listed(part: &Part, source: &dyn Source) -> Result<BTreeSet<String
     for place in &within {
         let found: Vec<&String> = all.iter().filter(|f| below(f, place) && counts(f)).collect();
         if found.is_empty() {
-            return Err(format!("part `{}` lists `{place}`, which is not there", part.name));
+            return Err(format!("part `{}` lists `{place}`, which does not exist", part.name));
         }
         files.extend(found.into_iter().filter(|f| !out.iter().any(|o| below(f, o))).cloned());
     }
     Ok(files)
 }
 
-/// Whether a file is that place, or lies below it; `.` is the package.
+/// Whether a file is that path, or lies below it; `.` is the package.
 pub(crate) fn below(file: &str, place: &str) -> bool {
     place == "." || file == place || file.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// What lies in a package's folder and is no code of it. The same package has others of these in a checkout and when it was unpacked.
+/// What lies in a package's folder but is not its code. These files differ between a checkout and an unpacked crate.
 const NO_CODE: [&str; 7] =
     [".cargo-ok", ".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig", "build.rs", "parts.rs"];
 
-/// Whether a file is code at all: tests and what they read are not, nor is what cargo reads of a package.
+/// Whether a file is code. Tests, the files that tests read, and the files that cargo reads are not.
 pub(crate) fn counts(file: &str) -> bool {
     let test =
         |part: &str| matches!(part, "tests" | "fixtures" | "tests.rs" | "testing.rs") || part.ends_with("_tests.rs");
     !NO_CODE.contains(&file) && !file.ends_with("clippy.toml") && !file.split('/').any(test)
 }
 
-/// A file's tokens without comments, documentation and what only tests see.
+/// A file's tokens without comments, documentation and test-only items.
 ///
 /// # Errors
-/// It is not Rust.
+/// The text is not Rust.
 pub(crate) fn code(text: &str) -> Result<String, String> {
     let tokens: TokenStream = text.parse().map_err(|e| format!("it is not Rust: {e}"))?;
     Ok(strip(tokens).to_string())
@@ -179,7 +180,7 @@ fn strip(tokens: TokenStream) -> TokenStream {
     out.into_iter().collect()
 }
 
-/// An attribute at the beginning of `tokens`: of how many tokens, and what stands in it.
+/// An attribute at the beginning of `tokens`: its number of tokens, and its contents.
 fn attribute(tokens: &[TokenTree]) -> Option<(usize, String)> {
     let is = |tree: Option<&TokenTree>, c: char| matches!(tree, Some(TokenTree::Punct(p)) if p.as_char() == c);
     if !is(tokens.first(), '#') {
@@ -194,7 +195,7 @@ fn attribute(tokens: &[TokenTree]) -> Option<(usize, String)> {
     }
 }
 
-/// Where the item that begins at `at` ends: with its block, or its semicolon.
+/// Where the item that begins at `at` ends: after its block, or after its semicolon.
 fn item(all: &[TokenTree], mut at: usize) -> usize {
     while at < all.len() {
         match &all[at] {
@@ -213,7 +214,7 @@ struct Locked<'a> {
     needs: Vec<&'a str>,
 }
 
-/// Each of the packages that `own` depends on, and all that they need, with version and checksum, in order. A lock that is the workspace's may hold further
+/// Each package that `own` depends on, and their dependencies, with version and checksum, in order. The lockfile of a workspace may hold other
 /// versions of them, which other packages use.
 fn locked(packages: &[&str], own: &str, lock: &str) -> Result<Vec<String>, String> {
     if lock.is_empty() || packages.is_empty() {

@@ -26,7 +26,8 @@
 //! | | [`step`] | one file a kind of pure step |
 //! | | [`report`] * | results to values, text, markdown, JSON |
 //! | | [`release`] | what leaves and comes: evidence bundles; how one state compares with another |
-//! | `kforge` | [`cli`] | one thin file a command; the only printer |
+//! | `kforge-ops` | [`ops`] | what commands do: a request, events, a result or a typed error; prints nothing and knows no command line |
+//! | `kforge` | [`cli`] | parses, calls an operation, renders; one thin file a command; the only printer |
 //!
 //! # The way data takes
 //!
@@ -54,7 +55,7 @@
 //! | `$KFORGE_HOME/answers/` | what agents answered ([`engine::answers`]) |
 //! | `$KFORGE_HOME/candidates/` | what became of each workspace's candidates ([`engine::candidates`]) |
 //! | `$KFORGE_HOME/toolchains/` | installed toolchains, each folder named by the digest of its set |
-//! | `$KFORGE_HOME/machine` | what this machine's own tools consist of ([`cli::session::machine`]) |
+//! | `$KFORGE_HOME/machine` | what this machine's own tools consist of ([`ops::session::machine`]) |
 //! | `$KFORGE_HOME/scratch/` | expected outputs, made again when needed |
 //! | `$KFORGE_HOME/pending/` | what a command was about to write to a workspace ([`workspace::changes`]) |
 //! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, who uses this home |
@@ -65,6 +66,7 @@ pub use kforge_engine as engine;
 pub use kforge_foundation::{base, config, process};
 pub use kforge_harness as harness;
 pub use kforge_numerics::{measure, reference};
+pub use kforge_ops as ops;
 pub use kforge_pipeline::{optimize, plan, release, report, step};
 pub use kforge_project::{toolchain, workspace};
 pub use kforge_types::{model, record};

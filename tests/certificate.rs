@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use kforge::base::Digest;
-use kforge::cli::session::Context;
-use kforge::cli::session::certificate::Answer;
 use kforge::engine::{self, Blobs, BuildOutcome};
+use kforge::ops::build::BuildRequest;
+use kforge::ops::event::Said;
+use kforge::ops::session::certificate::Answer;
+use kforge::ops::{Error, Session};
 use kforge::plan::Goal;
 use kforge::release::holdings::reused;
 use kforge::release::{Bundle, archive, bundle};
@@ -60,16 +62,25 @@ impl World {
         }
     }
 
-    fn context(&self, words: &[&str]) -> (Context, kforge::cli::args::BuildArgs) {
-        let all: Vec<&str> = ["build", "--offline"].iter().chain(words).copied().collect();
-        stub::context(&self.root(), &self.home(), &all)
+    /// A session, and what a build is asked: `kernel NAME`, `jobs N`, or `every step`.
+    fn asked(&self, words: &[&str]) -> (Session, BuildRequest) {
+        let mut session = stub::session(&self.root(), &self.home());
+        let mut request = BuildRequest::new(Goal::Build);
+        match words {
+            [] => {}
+            ["kernel", name] => request.words.kernels.push((*name).to_string()),
+            ["jobs", n] => request.jobs = n.parse().ok(),
+            ["every", "step"] => session.options.every_step = true,
+            other => panic!("{other:?}"),
+        }
+        (session, request)
     }
 
     /// What a certificate answers.
     fn certified(&self, words: &[&str]) -> Option<Answer> {
-        let (context, args) = self.context(words);
-        let question = context.question(&args, Goal::Build)?;
-        context.certified(&question).map(|held| held.answer)
+        let (session, request) = self.asked(words);
+        let question = session.question(&request)?;
+        session.certified(&question).map(|held| held.answer)
     }
 
     /// The same where there must be an answer. Another test's child may hold this one's lock for a moment, between its fork and its exec.
@@ -79,16 +90,16 @@ impl World {
 
     /// A planned build; writes a certificate where it can. None if it did not come to its end.
     fn planned(&self, words: &[&str]) -> Option<Planned> {
-        let (context, args) = self.context(words);
-        let question = context.question(&args, Goal::Build);
-        let mut opened = context.open().ok()?;
-        let selected = context.select(&opened.workspace, &args.select).ok()?;
-        let asked = stub::asked(selected, args.jobs);
-        let packages = context.packages(&opened, &asked).ok()?;
-        let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok()?;
-        let said = context.console.said();
+        let (session, request) = self.asked(words);
+        let question = session.question(&request);
+        let mut opened = session.open().ok()?;
+        let selected = session.select(&opened.workspace, &request.words).ok()?;
+        let asked = stub::asked(selected, request.jobs);
+        let packages = session.packages(&opened, &asked).ok()?;
+        let ready = session.ready(&mut opened, &packages, &asked).ok()?;
+        let said = session.reporter.said();
         let stub = stub::Stub::default();
-        let outcome = ready.with_remote(&context, &opened, &stub, |services| {
+        let outcome = ready.with_remote(&session, &opened, &stub, |services| {
             engine::build(ready.graph.clone(), &ready.options, services, &mut |_| {})
         });
         ready.journal.flush().unwrap();
@@ -114,7 +125,7 @@ impl World {
         if let (Some(question), Some(witness)) = (question, &ready.witness) {
             let mut witness = witness.clone();
             witness.add(seen);
-            context.certify(question, &opened, witness, &outcome, (report, said, held));
+            session.certify(question, &opened, witness, &outcome, (report, said, held));
         }
         Some(Planned { executed, answer: Some(answer), compiled })
     }
@@ -125,10 +136,10 @@ impl World {
 
     /// A bundle in which a device has answered all that is asked of one, at that time.
     fn bundle(&self, measured_at: &str) -> Vec<u8> {
-        let (context, args) = self.context(&[]);
-        let asked = context.look(&args.select, Goal::Build).ok().unwrap().plan(&context, |opened, ready| {
+        let (session, request) = self.asked(&[]);
+        let asked = session.look(&request.words, Goal::Build).unwrap().plan(&session, |opened, ready| {
             let stub = stub::Stub::default();
-            Ok(ready.with_remote(&context, opened, &stub, |services| {
+            Ok::<_, Error>(ready.with_remote(&session, opened, &stub, |services| {
                 engine::questions(ready.graph.clone(), &ready.options, services)
             }))
         });
@@ -185,7 +196,7 @@ impl World {
     }
 }
 
-fn report_of(ready: &kforge::cli::session::build::Ready<'_>, outcome: &BuildOutcome) -> String {
+fn report_of(ready: &kforge::ops::session::build::Ready<'_>, outcome: &BuildOutcome) -> String {
     let nodes: Vec<&engine::Node> = outcome.graph.nodes().collect();
     let views: Vec<StepView<'_>> = nodes
         .iter()
@@ -306,7 +317,7 @@ fn change(world: &World, kind: u8, at: usize) {
 const KINDS: u8 = 24;
 
 /// Words of commands that are asked in turn.
-const WORDS: [&[&str]; 3] = [&[], &["--kernel", "k0"], &["-j", "1"]];
+const WORDS: [&[&str]; 3] = [&[], &["kernel", "k0"], &["jobs", "1"]];
 
 /// Says the same as the certificate, and has nothing to do, if there is an answer.
 fn agree(world: &World, words: &[&str], what: &str) {
@@ -353,12 +364,12 @@ fn the_second_fresh_build_is_certified_and_stays_so() {
     assert!(first.executed > 0);
     world.age();
     assert_eq!(world.planned(&[]).unwrap().executed, 0);
-    for words in [&[] as &[&str], &["-j", "1"]] {
+    for words in [&[] as &[&str], &["jobs", "1"]] {
         let answer = world.surely_certified(words).expect("nothing has changed");
         assert_eq!(Some(answer), first.answer, "as the build that made it all would say");
     }
-    assert_eq!(world.certified(&["--kernel", "k0"]), None, "another question");
-    assert_eq!(world.certified(&["--message-format", "json"]), None, "events are those of a plan");
+    assert_eq!(world.certified(&["kernel", "k0"]), None, "another question");
+    assert_eq!(world.certified(&["every", "step"]), None, "events are those of a plan");
 }
 
 #[test]
@@ -429,12 +440,12 @@ fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
 fn evidence_that_cannot_be_made_to_last_is_said() {
     use kforge::record::{Spec, StepKind, StepResult};
     let world = World::new();
-    let (context, args) = world.context(&[]);
-    let mut opened = context.open().ok().unwrap();
-    let selected = context.select(&opened.workspace, &args.select).ok().unwrap();
+    let (session, request) = world.asked(&[]);
+    let mut opened = session.open().ok().unwrap();
+    let selected = session.select(&opened.workspace, &request.words).ok().unwrap();
     let asked = stub::asked(selected, None);
-    let packages = context.packages(&opened, &asked).ok().unwrap();
-    let ready = context.ready(&mut opened, &packages, &asked, &stub::never()).ok().unwrap();
+    let packages = session.packages(&opened, &asked).ok().unwrap();
+    let ready = session.ready(&mut opened, &packages, &asked).ok().unwrap();
     let params = serde_json::json!({ "arch": "sm_90a" });
     let spec = Spec { kind: StepKind::Bench, version: 1, implementation: None, params, inputs: [].into() };
     let provenance = serde_json::json!({
@@ -442,9 +453,9 @@ fn evidence_that_cannot_be_made_to_last_is_said() {
         "driver": "580.1", "kforge": "0.1.0", "protocol": 1, "measured_at": "2026-01-01T00:00:00Z",
         "clocks_mhz": null, "temperature_c": null, "throttle": []
     });
-    let said = context.console.said().len();
+    let said = session.reporter.said().len();
     let stub = stub::Stub::default();
-    ready.with_remote(&context, &opened, &stub, |services| {
+    ready.with_remote(&session, &opened, &stub, |services| {
         let kept = services.blobs.put(provenance.to_string().as_bytes()).unwrap();
         let result = StepResult {
             outputs: [("provenance".to_string(), kept)].into(),
@@ -456,6 +467,7 @@ fn evidence_that_cannot_be_made_to_last_is_said() {
         services.caches.iter().for_each(|cache| cache.put(&spec.key(), &spec, &result).unwrap());
         std::fs::rename(opened.home.evidence(), world.home().join("away")).unwrap();
     });
-    let warned = &context.console.said()[said..];
-    assert!(warned.len() == 1 && warned[0].contains("a power cut may take"), "{warned:?}");
+    let warned = &session.reporter.said()[said..];
+    let is_said = |said: &Said| matches!(said, Said::Diagnostic(text) if text.contains("a power cut may take"));
+    assert!(warned.len() == 1 && is_said(&warned[0]), "{warned:?}");
 }

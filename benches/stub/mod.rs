@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use kforge::cli::args::{BuildArgs, Cli, Command};
-use kforge::cli::console::{Console, Manner, Volume};
-use kforge::cli::session::Context;
-use kforge::cli::session::build::Asked;
 use kforge::config::{Environment, Settings};
 use kforge::engine::{Job, Ran, RunError};
+use kforge::ops::event::Silent;
+use kforge::ops::session::build::Asked;
+use kforge::ops::{Options, Session, Worker};
 use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
 use kforge::record::{Determinism, FunctionFacts, Inspection, StepKind, VerifyObservation};
@@ -116,20 +114,18 @@ fn manifest(package: usize, kernels: usize) -> String {
     text
 }
 
-/// The context of `kforge WORDS` in a folder, with that home, that says nothing.
-pub(crate) fn context(cwd: &Path, home: &Path, words: &[&str]) -> (Context, BuildArgs) {
-    use clap::Parser;
+/// A session in a folder, with that home, without a network, that says nothing.
+pub(crate) fn session(cwd: &Path, home: &Path) -> Session {
     #[expect(clippy::disallowed_methods, reason = "it stands where a shell does, and hands PATH on")]
     let path = std::env::var("PATH").unwrap_or_default();
     let home = home.display().to_string();
     let environment = Environment::of([("KFORGE_HOME".into(), home), ("PATH".into(), path)]);
-    let cli = Cli::parse_from(std::iter::once("kforge").chain(words.iter().copied()));
-    let Command::Build(args) = cli.command else { panic!("{words:?} is no build") };
-    let began = SystemTime::now();
-    let (settings, _) = Settings::load(cwd, &environment, &cli.global.config);
-    let manner = Manner { volume: Volume::Quiet, json: false, color: (false, true), progress: (false, true) };
-    let console = Console::new(manner, true);
-    (Context { began, environment, settings, cwd: cwd.to_path_buf(), global: cli.global, console }, args)
+    let (settings, _) = Settings::load(cwd, &environment, &[]);
+    let program = std::env::current_exe().expect("this program");
+    Session {
+        options: Options { offline: true, ..Options::default() },
+        ..Session::new(cwd, Worker::Own(program), environment, settings, Arc::new(Silent))
+    }
 }
 
 /// What a build of these asks: to go as far as builds go, to stop at a failure, and to write.
@@ -144,9 +140,4 @@ pub(crate) fn asked(selected: Selected, jobs: Option<i64>) -> Asked {
         write: true,
         looks: false,
     }
-}
-
-/// A flag that nobody sets.
-pub(crate) fn never() -> Arc<AtomicBool> {
-    Arc::default()
 }

@@ -1,8 +1,10 @@
-//! The words of the command line. Knows their spelling; does nothing. Here is what all commands share, and which there are; the words of each are by what it is for.
+//! The arguments of the command line: the commands, and the options that all commands share. The options of each command are in a file by topic. Does nothing.
 
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use kforge_project::workspace::select::Words;
 
 mod build;
 mod improve;
@@ -32,10 +34,10 @@ pub use stores::{
     max_term_width = 120,
     after_help = "\
 Start with `kforge new sums --template row-reduction`, then `kforge build` in it.
-A word that is none of these is an alias of the settings, or a program `kforge-WORD` on PATH."
+Any other word is looked up as an alias in the settings, then as a program `kforge-WORD` on PATH."
 )]
 pub struct Cli {
-    /// What every command takes.
+    /// Options of every command.
     #[command(flatten)]
     pub global: Global,
     /// What to do.
@@ -43,59 +45,59 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub struct Global {
-    /// Change to DIR before doing anything, as `make -C` does
+    /// Change to DIR before doing anything else
     #[arg(short = 'C', value_name = "DIR", global = true, help_heading = "Common options")]
     pub directory: Option<PathBuf>,
-    /// The kernel.toml to work on, or its folder; by default the nearest one upward
+    /// Path to kernel.toml or its folder [default: search this folder and its parents]
     #[arg(long, value_name = "PATH", global = true, help_heading = "Common options")]
     pub manifest_path: Option<PathBuf>,
-    /// When to use colour
+    /// When to use color
     #[arg(long, value_name = "WHEN", global = true, help_heading = "Common options")]
     pub color: Option<When>,
     /// Print errors only
     #[arg(short, long, global = true, help_heading = "Common options")]
     pub quiet: bool,
-    /// Say why each step ran; twice: show the tools' own output too
+    /// Print why each step ran; -vv also prints the output of tools
     #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "Common options")]
     pub verbose: u8,
-    /// Override a setting; `kforge config list` shows them
+    /// Override a setting; `kforge config list` lists all settings
     #[arg(long, value_name = "KEY=VALUE", global = true, help_heading = "Common options")]
     pub config: Vec<String>,
-    /// Never use the network, not even to install a toolchain
+    /// Do not use the network, not even to install a toolchain
     #[arg(long, global = true, help_heading = "Common options")]
     pub offline: bool,
     /// Fail if kforge.lock would have to change
     #[arg(long, global = true, help_heading = "Common options")]
     pub locked: bool,
-    /// Both --locked and --offline
+    /// Equivalent to --locked and --offline
     #[arg(long, global = true, help_heading = "Common options")]
     pub frozen: bool,
-    /// Fail at once, with exit code 75, where another kforge holds a lock
+    /// Exit with code 75 instead of waiting for a lock that another kforge holds
     #[arg(long, global = true, help_heading = "Common options")]
     pub no_wait: bool,
-    /// Run kernels even where the system cannot confine them; verdicts then say so
+    /// Run kernels even if the system cannot confine them; their verdicts then say so
     #[arg(long, global = true, help_heading = "Common options")]
     pub allow_unconfined: bool,
-    /// The folder for what builds write; by default `target` at the workspace's root
+    /// Folder for build output [default: `target` in the workspace root]
     #[arg(long, value_name = "DIR", global = true, help_heading = "Common options")]
     pub target_dir: Option<PathBuf>,
 }
 
-/// When to colour.
+/// When to use color.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words of the option")]
+#[expect(missing_docs, reason = "the values of the option")]
 pub enum When {
     Auto,
     Always,
     Never,
 }
 
-/// How results are said.
+/// The format of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-#[expect(missing_docs, reason = "the words of the option")]
+#[expect(missing_docs, reason = "the values of the option")]
 pub enum MessageFormat {
     #[default]
     Human,
@@ -105,96 +107,111 @@ pub enum MessageFormat {
 /// What a build acts on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Select {
-    /// Packages to act on: a name or glob; may be repeated, as all of these may
+    /// Select packages by name or glob; every selection option can be repeated
     #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     pub package: Vec<String>,
-    /// Act on all packages of the workspace
+    /// Select all packages of the workspace
     #[arg(long, help_heading = "Selection")]
     pub workspace: bool,
-    /// Packages to leave out: a name or glob
+    /// Exclude packages by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub exclude: Vec<String>,
-    /// Kernels to act on: a name or glob
+    /// Select kernels by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub kernel: Vec<String>,
-    /// Operators whose kernels to act on: a name or glob
+    /// Select the kernels of operators by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub operator: Vec<String>,
-    /// Shapes to act on: a name or glob
+    /// Select shapes by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub shape: Vec<String>,
-    /// Targets to act on: a name or glob
+    /// Select targets by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub target: Vec<String>,
+}
+
+impl Select {
+    /// The selection as operations take it.
+    pub fn words(&self) -> Words {
+        Words {
+            packages: self.package.clone(),
+            workspace: self.workspace,
+            exclude: self.exclude.clone(),
+            kernels: self.kernel.clone(),
+            operators: self.operator.clone(),
+            shapes: self.shape.clone(),
+            targets: self.target.clone(),
+        }
+    }
 }
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile every variant, verify it, time it, and select champions
+    /// Compile, verify and time every variant, and select champions
     #[command(visible_alias = "b")]
     Build(BuildArgs),
-    /// Compile and inspect kernels; run none
+    /// Compile and inspect kernels without running them
     #[command(visible_alias = "c")]
     Check(BuildArgs),
-    /// Compile kernels and compare what they compute with their references
+    /// Compile kernels and compare their outputs with references
     #[command(visible_aliases = ["test", "t"])]
     Verify(BuildArgs),
-    /// Verify kernels and time them, where there is a GPU
+    /// Verify kernels, and time them if there is a GPU
     #[command(visible_alias = "profile")]
     Bench(BuildArgs),
-    /// Build, then say what each method of the champions buys
+    /// Build, and report the speedup that each method of the champions gives
     Ablate(BuildArgs),
-    /// Improve kernels over rounds: ask for candidates, verify, time and ablate them
+    /// Improve kernels over rounds: request, verify, time and ablate candidates
     Optimize(OptimizeArgs),
-    /// Make a champion the package's own: write its source into the repository, and pin it
+    /// Write the source of a champion into the repository and pin it
     Accept(AcceptArgs),
-    /// Write recorded attempts at rounds for those who train on them
+    /// Export recorded attempts of rounds, for example to train on them
     #[command(subcommand)]
     Export(ExportCommand),
-    /// Search what became of candidates so far, by operator, pattern, level and target, and print sources
+    /// Search earlier candidates and their results, and print their sources
     Candidates(CandidatesArgs),
-    /// Show again what the last build found
+    /// Show the results of the last build
     Report(ReportArgs),
-    /// Say why a step ran, or would run: which input changed, from what to what
+    /// Explain why a step ran or would run: which input changed, with both values
     Explain(ExplainArgs),
-    /// Print the workspace, its kernels and variants as JSON
+    /// Print the workspace, its kernels and their variants as JSON
     Metadata(MetadataArgs),
-    /// Print the steps of a build and what each depends on, as a tree
+    /// Print the steps of a build and their dependencies as a tree
     Tree(TreeArgs),
-    /// Run one variant of a kernel on one shape, or any one step, and show what it gave
+    /// Run one variant of a kernel on one shape, or one step, and show its result
     Run(RunArgs),
-    /// Make a package in a new folder
+    /// Create a package in a new folder
     New(NewArgs),
-    /// Make a package in this folder
+    /// Create a package in the current folder
     Init(InitArgs),
     /// Add a kernel, operator, shape, target or dependency to kernel.toml
     Add(AddArgs),
     /// Remove a kernel, operator, shape, target or dependency from kernel.toml
     Remove(RemoveArgs),
-    /// Remove what builds have written: target/kforge
+    /// Remove the output of builds: target/kforge
     Clean(CleanArgs),
     /// Install the toolchains and libraries that kforge.lock names
     Fetch(FetchArgs),
-    /// Resolve toolchains and libraries anew, or pin champions, in kforge.lock
+    /// Update toolchains and libraries in kforge.lock, or pin champions
     Update(UpdateArgs),
-    /// Say what is on this machine and what that makes possible, what is missing and what to do
+    /// Report which tools this machine has, which are missing, and how to install them
     Doctor,
     /// Install and list CUDA toolchains
     #[command(subcommand)]
     Toolchain(ToolchainCommand),
-    /// Measure, collect and check the cache that all workspaces share
+    /// Manage the cache that all workspaces share
     #[command(subcommand)]
     Cache(CacheCommand),
-    /// Export, import and list what devices were seen to do
+    /// Export, import and list evidence from devices
     #[command(subcommand)]
     Evidence(EvidenceCommand),
-    /// Compare champions with those of another state, and fail where one is slower
+    /// Compare champions with those of another revision, and fail if one is slower
     Compare(CompareArgs),
     /// Show settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print the path of the manifest at hand
+    /// Print the path of the manifest
     LocateProject(LocateArgs),
     /// Print a script that completes kforge's words in a shell
     Completions(CompletionsArgs),

@@ -1,18 +1,23 @@
 //! From the words of the command line to a command. Knows which command is which file; does nothing itself.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 
-use super::args::{Cli, Command, When};
+use super::args::{Cli, Command, Global, When};
 use super::commands;
 use super::console::{Console, Manner, Volume};
+use super::context::Context;
+use super::events::Listener;
 use super::exit::Exit;
-use super::session::Context;
+use kforge_foundation::base::Digest;
 use kforge_foundation::config::{Environment, Settings};
+use kforge_ops::{Options, Session, Worker};
 
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
@@ -93,13 +98,41 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
         of("term.progress")
     };
     let json = commands::wants_json(&cli.command);
-    let console = Console::new(Manner { volume, json, color, progress }, plain);
-    let context = Context { began, environment, settings, cwd, global, console };
-    if !context.cwd.is_dir() {
-        return context.fail(&format!("`{}` is not a folder", context.cwd.display()));
+    let console = Arc::new(Console::new(Manner { volume, json, color, progress }, plain));
+    let listener = Listener { console: console.clone(), global: global.clone(), run: run_id(began) };
+    // Where this program cannot be found no step can be done, which the pool says when it starts a worker.
+    let worker = Worker::Own(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe")));
+    let session = Session {
+        began,
+        options: options(&global, json),
+        ..Session::new(cwd, worker, environment, settings, Arc::new(listener))
+    };
+    let context = Context { session, global, console };
+    if !context.session.cwd.is_dir() {
+        return context.fail(&format!("`{}` is not a folder", context.session.cwd.display()));
     }
-    if context.say(&diagnostics).is_err() {
-        return Exit::NotBuilt;
+    if let Err(error) = context.session.check(diagnostics) {
+        return context.failed(&error);
     }
     commands::run(&context, cli.command)
+}
+
+/// What of the global options operations know.
+fn options(global: &Global, every_step: bool) -> Options {
+    Options {
+        manifest_path: global.manifest_path.clone(),
+        target_dir: global.target_dir.clone(),
+        offline: global.offline || global.frozen,
+        locked: global.locked || global.frozen,
+        no_wait: global.no_wait,
+        allow_unconfined: global.allow_unconfined,
+        every_step,
+    }
+}
+
+/// Names a build in logs.
+fn run_id(began: SystemTime) -> String {
+    let digest = Digest::of(format!("{began:?} {}", std::process::id()).as_bytes());
+    let first = digest.hash()[..8].iter().fold(0u64, |n, b| n << 8 | u64::from(*b));
+    format!("{first:016x}")
 }

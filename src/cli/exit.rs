@@ -1,6 +1,15 @@
-//! Exit codes: part of what kforge promises to scripts.
+//! Exit codes: part of what kforge promises to scripts. Which error of an operation is which.
 
 use std::process::ExitCode;
+
+use kforge_ops::Error;
+use kforge_ops::accept::AcceptError;
+use kforge_ops::build::Ended;
+use kforge_ops::compare::CompareError;
+use kforge_ops::evidence::EvidenceError;
+use kforge_ops::optimize::OptimizeError;
+use kforge_ops::report::NotShown;
+use kforge_ops::run::RunError;
 
 /// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,5 +39,67 @@ pub enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
+    }
+}
+
+impl From<&Error> for Exit {
+    fn from(error: &Error) -> Self {
+        match error {
+            Error::NoJobs => Exit::Usage,
+            Error::Selection(_) | Error::NothingToDo { .. } | Error::Step(_) => Exit::NothingSelected,
+            Error::Accept(AcceptError::NoTypes { .. } | AcceptError::NoKernel(_)) => Exit::NothingSelected,
+            Error::Accept(AcceptError::SeveralPackages(_) | AcceptError::SeveralTargets) => Exit::Usage,
+            Error::Accept(AcceptError::NoSource(_)) => Exit::Bug,
+            Error::Candidates(_) | Error::NoTrajectories(_) => Exit::NothingSelected,
+            Error::Compare(CompareError::SeveralKernels(_)) => Exit::Usage,
+            Error::Compare(CompareError::Interrupted) => Exit::Interrupted,
+            Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),
+            Error::Evidence(EvidenceError::Nothing) => Exit::NoEvidence,
+            Error::NotShown(NotShown::Interrupted(error)) => Exit::from(&**error),
+            Error::NotShown(NotShown::Share(_)) => Exit::Usage,
+            Error::NotShown(_) | Error::NoSuchKind(_) => Exit::NothingSelected,
+            Error::Run(RunError::ShapeNeeded { .. }) => Exit::Usage,
+            Error::Run(RunError::Failed | RunError::NoCpu(_) | RunError::Nothing { .. }) => Exit::NotBuilt,
+            Error::Run(RunError::Lost(_)) => Exit::Bug,
+            Error::Run(_) => Exit::NothingSelected,
+            Error::Optimize(OptimizeError::NoAgent { .. }) => Exit::NothingSelected,
+            Error::Optimize(OptimizeError::Gone(_)) => Exit::Bug,
+            Error::Plan(_) => Exit::Bug,
+            Error::Busy(_) => Exit::Busy,
+            Error::Interrupted => Exit::Interrupted,
+            _ => Exit::NotBuilt,
+        }
+    }
+}
+
+impl From<&Ended> for Exit {
+    fn from(ended: &Ended) -> Self {
+        match ended {
+            Ended::Done => Exit::Done,
+            Ended::NotBuilt => Exit::NotBuilt,
+            Ended::Wrong => Exit::Wrong,
+            Ended::NoEvidence(_) => Exit::NoEvidence,
+            Ended::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+/// Why a command ends early: what it says itself has been said, an operation's error has not.
+pub enum Failure {
+    /// It has been said why.
+    Said(Exit),
+    /// An operation failed.
+    Operation(Box<Error>),
+}
+
+impl From<Exit> for Failure {
+    fn from(exit: Exit) -> Self {
+        Failure::Said(exit)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Operation(Box::new(error))
     }
 }

@@ -1,11 +1,19 @@
-//! The command line: one thin file a command; the only room that prints.
+//! The command line: one thin file a command, which parses, calls an operation and renders what it gives; the only room that prints or knows exit codes.
 
 pub mod args;
+mod asking;
 pub mod commands;
 pub mod console;
+mod context;
 pub mod dispatch;
+mod errors;
+mod events;
 pub mod exit;
-pub mod session;
+mod failures;
+mod rounds;
+mod watch;
+mod words;
 
 pub use args::Cli;
+pub use context::Context;
 pub use dispatch::run;

@@ -1,58 +1,58 @@
 //! Whether launches pass what the binary takes, and ask for no more than a block can have. Knows parameters' offsets and sizes, and limits of architectures;
 //! does not know what arguments mean.
 
+use std::collections::BTreeSet;
+
 use kforge_foundation::base::count;
 use kforge_types::model::bound::{Arg, KernelLaunch, Launch, StructField};
 use kforge_types::model::limits;
 use kforge_types::model::target::capability;
 use kforge_types::model::tensor_map;
-use kforge_types::record::{Finding, FindingKind, FunctionFacts, Inspection};
+use kforge_types::record::{Finding, FindingKind, FunctionFacts, Inspection, LaunchPart};
 
 /// What is wrong with the launches' arguments, one finding an entry at most; empty where every count and size is the binary's. A kernel that misses an
 /// argument would read what lies behind it.
 pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = vec![];
+    let (mut findings, mut told): (Vec<Finding>, BTreeSet<(&String, String)>) = Default::default();
     for launch in launches {
         let Launch::Kernel(launch) = launch else { continue };
         let Some(function) = inspection.functions.iter().find(|f| f.entry == launch.entry) else {
             continue;
         };
-        if let Some(why) = mismatch(launch, function).or_else(|| too_much(launch, function, &inspection.architectures))
+        if let Some(why) = mismatch(launch, function)
+            .or_else(|| too_much(launch, function, &inspection.architectures).map(|why| (None, why)))
         {
-            let message = format!("entry `{}`: {why}", launch.entry);
-            if findings.iter().all(|f| f.message != message) {
-                findings.push(Finding::new(FindingKind::LaunchRefused, message));
+            let (argument, why) = why;
+            if told.insert((&launch.entry, why.clone())) {
+                let message = format!("entry `{}`: {why}", launch.entry);
+                let part = Some(LaunchPart { entry: launch.entry.clone(), argument });
+                findings.push(Finding { launch: part, ..Finding::new(FindingKind::LaunchRefused, message) });
             }
         }
     }
     findings
 }
 
-fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
+/// What of the arguments or the block does not fit the entry: the argument's position from 1, where it is one, and why.
+fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u32>, String)> {
     let takes: Vec<u32> = function.params.iter().map(|(_, size)| *size).collect();
     if launch.args.len() != takes.len() {
         let sizes: Vec<String> = takes.iter().map(u32::to_string).collect();
         let sizes = if sizes.is_empty() { String::new() } else { format!(" (of {} bytes)", sizes.join(", ")) };
-        return Some(format!(
-            "`args` has {}, the kernel takes {}{sizes}",
-            count(launch.args.len(), "argument"),
-            count(takes.len(), "argument")
-        ));
+        let (has, takes) = (count(launch.args.len(), "argument"), count(takes.len(), "argument"));
+        return Some((None, format!("`args` has {has}, the kernel takes {takes}{sizes}")));
     }
     if let Some((i, (arg, takes))) =
         launch.args.iter().zip(&takes).enumerate().find(|(_, (arg, takes))| size_of(arg) != u64::from(**takes))
     {
-        return Some(format!(
-            "argument {} ({}) has {}, the kernel's parameter has {takes}",
-            i + 1,
-            name_of(arg),
-            count(size_of(arg), "byte")
-        ));
+        let (number, has) = (i + 1, count(size_of(arg), "byte"));
+        let why = format!("argument {number} ({}) has {has}, the kernel's parameter has {takes}", name_of(arg));
+        return Some((u32::try_from(number).ok(), why));
     }
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
     match function.max_threads {
         Some(most) if threads > u64::from(most) => {
-            Some(format!("a block has {threads} threads, the kernel's launch bounds allow {most}"))
+            Some((None, format!("a block has {threads} threads, the kernel's launch bounds allow {most}")))
         }
         _ => None,
     }

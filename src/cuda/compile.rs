@@ -117,11 +117,8 @@ pub fn compile_within(
             let made = by_nvrtc(params, source, shim, tools, within)?;
             let Some(why) = nvrtc::wants_nvcc(&made) else { return finish(params, made, "nvrtc", vec![]) };
             let by_nvcc = by_nvcc(params, source, tools, within, &why, &made.log)?;
-            let note = Note {
-                severity: kforge_foundation::base::Severity::Note,
-                code: "compile.nvcc".into(),
-                message: format!("compiled with nvcc: {why}"),
-            };
+            let severity = kforge_foundation::base::Severity::Note;
+            let note = Note::new(severity, "compile.nvcc", format!("compiled with nvcc: {why}"));
             finish(params, by_nvcc, "nvcc", vec![note])
         }
         Compiler::EmulatorPlain | Compiler::EmulatorCheck => {

@@ -76,7 +76,7 @@ fn what_cannot_be_inspected_says_why() {
             .to_string()
             .contains("/bin/false")
     );
-    assert!(opcodes(b"[]").unwrap_err().to_string().contains("unknown form"));
+    assert!(DisassemblyError::Form(opcodes(b"[]").unwrap_err()).to_string().contains("unknown form"));
 }
 
 #[test]

@@ -120,7 +120,7 @@ pub(super) fn warnings(messages: &[Message]) -> Vec<Note> {
     messages
         .iter()
         .filter(|m| m.severity == Severity::Warning && !ours(m))
-        .map(|m| Note { severity: m.severity, code: "compile.warning".into(), message: m.whole.clone() })
+        .map(|m| Note::new(m.severity, "compile.warning", m.whole.clone()))
         .collect()
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use kforge_foundation::base::count;
+use kforge_types::record::LaunchPart;
 
 use super::abi::MAX_DYNAMIC_SHARED;
 
@@ -144,6 +145,21 @@ pub enum LaunchError {
         /// The bytes.
         bytes: u64,
     },
+}
+
+impl LaunchError {
+    /// The part of the launch that is at fault, where it is its arguments.
+    pub(super) fn part(&self) -> Option<LaunchPart> {
+        match self {
+            LaunchError::Argument(ArgumentError::Count { entry, .. }) => {
+                Some(LaunchPart { entry: entry.clone(), argument: None })
+            }
+            LaunchError::Argument(ArgumentError::Mismatch { entry, number, .. }) => {
+                Some(LaunchPart { entry: entry.clone(), argument: u32::try_from(*number).ok() })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Why a request cannot be served: no fault of the kernel's.

@@ -8,6 +8,7 @@ pub(crate) const PARTS: &[Part] = &[
             "abi.rs",
             "assembly.rs",
             "compile.rs",
+            "error.rs",
             "foreign.rs",
             "headers.rs",
             "image.rs",

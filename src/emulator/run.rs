@@ -231,7 +231,7 @@ impl Session<'_> {
     ) -> Result<bool, RunError> {
         let refused = |why: LaunchError| RunnerReport::Finding {
             trial: number,
-            finding: Finding::new(FindingKind::LaunchRefused, why.to_string()),
+            finding: Finding { launch: why.part(), ..Finding::new(FindingKind::LaunchRefused, why.to_string()) },
         };
         if let Err(why) = self.fill_constants(&arena) {
             report(refused(why));

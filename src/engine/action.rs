@@ -35,14 +35,14 @@ pub fn asks_device(spec: &Spec) -> bool {
     spec.kind.observes_device() && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
-/// Whether a step makes what devices are asked about: the binary of a target with devices.
+/// Whether a step makes the subject of observations: the binary of a target with devices.
 pub fn makes_binary(spec: &Spec) -> bool {
     spec.kind == StepKind::Compile && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
-/// The question to which a brought binary is the answer: what it was made of and for, by which compiler for devices. The code of kforge that made it is left out, as
-/// it is of observations, and so is the host's own compiler, which differs from machine to machine: evidence outlasts an upgrade and travels, and so does what it is
-/// about, unless the kind's version says that compiling means something else now. None where what the toolchain is cannot be read.
+/// The question that an imported binary answers: its inputs, its target, and the device compiler. The question leaves out the code of kforge that made the
+/// binary, as for observations, and the host's own compiler, which differs between machines: evidence outlasts an upgrade and travels, and so do the binaries
+/// that it is about, unless a new version of the kind changes what compiling means. None if the toolchain cannot be read.
 pub fn of_binary(spec: &Spec, blobs: &dyn Blobs) -> io::Result<Option<Spec>> {
     let mut spec = Spec { implementation: None, ..spec.clone() };
     if let Some(input) = spec.inputs.get_mut("toolchain")
@@ -57,12 +57,12 @@ pub fn of_binary(spec: &Spec, blobs: &dyn Blobs) -> io::Result<Option<Spec>> {
     Ok(Some(spec))
 }
 
-/// Keeps the fields that were hashed into a spec's key, for a later `kforge explain`. Gives where they are.
+/// Stores the fields that were hashed into a spec's key, for a later `kforge explain`. Returns their digest.
 pub fn keep_explanation(blobs: &dyn Blobs, spec: &Spec) -> io::Result<Digest> {
     blobs.put(&serde_json::to_vec(&spec.explain())?)
 }
 
-/// The fields kept by [`keep_explanation`]; none if they are not there any more.
+/// The fields stored by [`keep_explanation`]; none if they were removed.
 pub fn read_explanation(blobs: &dyn Blobs, digest: &Digest) -> io::Result<Option<Vec<(String, String)>>> {
     Ok(blobs.get(digest)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
@@ -93,18 +93,18 @@ struct Versioned {
     version: u32,
 }
 
-/// What a file in the cache turned out to be.
+/// What a file in the cache holds.
 #[derive(Debug, PartialEq)]
 pub(super) enum Read {
     /// An entry.
     Entry(Box<Body>),
     /// One of another version.
     Foreign,
-    /// Torn, changed, or no entry at all.
+    /// Truncated, changed, or not an entry.
     Corrupt,
 }
 
-/// What those bytes are.
+/// Reads the bytes of a file.
 pub(super) fn parse(bytes: &[u8]) -> Read {
     match serde_json::from_slice::<Versioned>(bytes) {
         Ok(v) if v.version == VERSION => {}
@@ -126,7 +126,7 @@ pub struct ActionCache {
     blobs: Arc<dyn Blobs>,
 }
 
-/// Held while a key is executed, so that no other process executes it too. Its file is removed when it is dropped.
+/// Held while the step of a key is executed, so that no other process executes it too. Dropping it removes its file.
 #[derive(Debug)]
 pub struct KeyLock(Option<Lock>);
 
@@ -144,7 +144,7 @@ impl ActionCache {
         ActionCache { root: home.actions(), tmp: home.tmp(), locks: home.locks().join("keys"), blobs }
     }
 
-    /// Takes the lock of a key, waiting for whoever executes it; then ask the cache again. `contended` is called once if it must wait.
+    /// Takes the lock of a key and waits for the process that executes it. Ask the cache again afterwards. Calls `contended` once if it must wait.
     pub fn key_lock(
         &self,
         key: &Digest,
@@ -155,7 +155,7 @@ impl ActionCache {
         Lock::acquire(&path, Mode::Exclusive, Wait::Unless(interrupted, contended)).map(|l| KeyLock(Some(l)))
     }
 
-    /// The lock of a key if nobody holds it; none if somebody executes it now.
+    /// The lock of a key if it is free; none if another process executes the key now.
     pub fn try_key_lock(&self, key: &Digest) -> Result<Option<KeyLock>, LockError> {
         match Lock::acquire(&self.locks.join(shard(key)), Mode::Exclusive, Wait::No) {
             Ok(lock) => Ok(Some(KeyLock(Some(lock)))),
@@ -164,7 +164,7 @@ impl ActionCache {
         }
     }
 
-    /// The entry of a key, whether or not its outputs are there. Does not count as a use.
+    /// The entry of a key, whether or not its outputs are in the store. Does not count as a use.
     pub fn entry(&self, key: &Digest) -> io::Result<Option<Body>> {
         let path = self.root.join(shard(key));
         let bytes = match std::fs::read(&path) {
@@ -187,7 +187,7 @@ impl ActionCache {
         }
     }
 
-    /// Forgets a result: one that turned out to lead to something missing.
+    /// Removes a result, because it refers to something that is missing.
     pub fn forget(&self, key: &Digest) -> io::Result<()> {
         let path = self.root.join(shard(key));
         match std::fs::remove_file(&path) {
@@ -198,7 +198,7 @@ impl ActionCache {
 
     /// Notes that an entry was used.
     fn touch(&self, key: &Digest) {
-        // A cache that only others may write still answers; its owner's collection then goes by the owner's uses.
+        // A read-only cache still answers. Its owner's collection then considers only the owner's uses.
         let now = SystemTime::now();
         let Ok(file) = File::open(self.root.join(shard(key))) else { return };
         let old = |t| now.duration_since(t).is_ok_and(|age| age > TOUCH);

@@ -1,14 +1,14 @@
-//! What agents answered: every reply the moment it arrived, and the recorded answers of each chain of rounds. Knows records and files; asks nobody, and reads
-//! no meaning into what was said.
+//! What agents answered: every reply as soon as it arrives, and the recorded answers of each chain of rounds. Knows records and files; asks no agent, and does
+//! not interpret the answers.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `answers/replies/xx/HEX.json` | a reply, by the digest of what was asked ([`Asked`]) |
 //! | `answers/HEX/ROUND-ATTEMPT.json` | a recorded answer, by the chain of rounds that it belongs to |
 //!
-//! An answer was paid for and nobody gives the same one twice: so files are synced before they have their names, the first writer of a name wins, collection
-//! leaves them alone, and one that cannot be read is passed over and left where it is. Each document states its version and the digest of what it holds, so
-//! that damage shows.
+//! An answer costs money and cannot be reproduced. So files are synced before they get their names, the first writer of a name wins, collection
+//! does not touch them, and a file that cannot be read is skipped and kept. Each document states its version and the digest of its contents, so
+//! that damage is detected.
 
 use std::fs::File;
 use std::io;
@@ -29,7 +29,7 @@ const CONTEXT: &str = "kforge reply of an agent 1";
 /// The folder of replies, beside those of the chains.
 const REPLIES: &str = "replies";
 
-/// What a reply is a reply to.
+/// The request that a reply answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Asked {
     /// The question of the round.
@@ -38,7 +38,7 @@ pub struct Asked {
     pub role: Role,
     /// Whose reply it is, as in [`Question::agent`]: a judge may be another agent than the coder.
     pub agent: String,
-    /// 0, or the number of the repetition after replies that were no good.
+    /// 0, or the number of the repetition after unusable replies.
     pub number: u32,
 }
 
@@ -57,16 +57,16 @@ pub struct Reply {
     pub answered_at: String,
     /// Prompt and reply.
     pub exchange: Exchange,
-    /// Whether the agent stopped before the end, so that this is half a reply.
+    /// Whether the agent stopped before the end, so that the reply is incomplete.
     pub cut: bool,
 }
 
-/// Answers that were found, and files that are none.
+/// The answers found, and the files that hold none.
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The answers.
     pub answers: Vec<Answer>,
-    /// What was passed over, a line each that names the file and says why.
+    /// The files that were skipped: a line each, with the file and the reason.
     pub passed: Vec<String>,
 }
 
@@ -114,13 +114,13 @@ impl Answers {
         Ok(read::<Reply>(&path)?.and_then(Result::ok).filter(|r| r.exchange.role == asked.role))
     }
 
-    /// Keeps a reply, and gives the one that stands: this, or another that somebody got to the same before. It is on disk when this returns.
+    /// Stores a reply and returns the stored one: this one, or an earlier reply to the same request. It is on disk when this returns.
     pub fn keep(&self, asked: &Asked, reply: Reply) -> io::Result<Reply> {
         self.write(&self.place_of_reply(asked)?, &reply)?;
         Ok(self.reply(asked)?.unwrap_or(reply))
     }
 
-    /// Where the answers of a chain of rounds stand, if there are any.
+    /// Where the answers of a chain of rounds are stored, if there are any.
     pub fn folder(&self, chain: &Digest) -> PathBuf {
         self.root.join(chain.hex())
     }
@@ -143,11 +143,11 @@ impl Answers {
         Ok(all)
     }
 
-    /// Records an answer under a chain of rounds, and gives the one that stands: this, or another that somebody recorded for the same round and attempt
-    /// before. It is on disk when this returns.
+    /// Records an answer under a chain of rounds and returns the recorded one: this one, or one that was recorded earlier for the same round and attempt.
+    /// It is on disk when this returns.
     ///
     /// # Errors
-    /// Besides those of the file system: what stands there is of another version of kforge.
+    /// Errors of the file system, and an existing file of another version of kforge.
     pub fn put(&self, chain: &Digest, answer: &Answer) -> io::Result<Answer> {
         let name = format!("{}-{}.json", answer.question.round, answer.question.attempt);
         let path = self.root.join(chain.hex()).join(name);
@@ -157,7 +157,7 @@ impl Answers {
             Some(Err(unusable)) => Err(io::Error::new(io::ErrorKind::InvalidData, unusable.told(&path))),
             None => Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                format!("`{}` was removed as it was written", path.display()),
+                format!("`{}` was removed while it was being written", path.display()),
             )),
         }
     }
@@ -177,7 +177,8 @@ impl Answers {
                     listed.answers.push(answer);
                 }
                 Some(Ok(_)) => listed.passed.push(
-                    Unusable::Damaged("it holds the answer of another round than its name says".into()).told(&path),
+                    Unusable::Damaged("it holds the answer of a round other than the one in its name".into())
+                        .told(&path),
                 ),
                 Some(Err(unusable)) => listed.passed.push(unusable.told(&path)),
                 None => {}
@@ -187,7 +188,7 @@ impl Answers {
         Ok(listed)
     }
 
-    /// Writes a document that is not there yet. One that is damaged makes room: it moves aside, for whoever wants to look.
+    /// Writes a document that does not exist yet. Moves a damaged one aside, for inspection.
     fn write<T: Serialize + DeserializeOwned>(&self, path: &Path, holds: &T) -> io::Result<()> {
         let digest = Digest::of(&serde_json::to_vec(holds)?);
         let bytes = serde_json::to_vec_pretty(&Document { format: ANSWER_FORMAT, digest, holds })?;
@@ -238,12 +239,12 @@ fn decode<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<T, Unusable> 
     match value["format"].as_u64() {
         Some(format) if format == u64::from(ANSWER_FORMAT) => {}
         Some(format) => return Err(Unusable::Foreign(format)),
-        None => return Err(Unusable::Damaged("it states no format".into())),
+        None => return Err(Unusable::Damaged("it does not state its format".into())),
     }
     let stated: Digest = serde_json::from_value(value["digest"].take()).map_err(damaged)?;
     let holds: T = serde_json::from_value(value["holds"].take()).map_err(damaged)?;
     if Digest::of(&serde_json::to_vec(&holds).map_err(damaged)?) != stated {
-        return Err(Unusable::Damaged("its contents are not those of its digest".into()));
+        return Err(Unusable::Damaged("its contents do not match its digest".into()));
     }
     Ok(holds)
 }

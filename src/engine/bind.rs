@@ -1,4 +1,4 @@
-//! From a node and the results of what it reads to the spec of its step. Knows which input comes from where; does not know how results are had.
+//! Binds inputs: from a node and the results that it reads to the spec of its step. Knows where each input comes from; does not know how results are obtained.
 
 use std::collections::BTreeMap;
 
@@ -11,31 +11,31 @@ use kforge_types::record::{Implementations, Input, Spec};
 pub enum Given<'a> {
     /// Its contents.
     Contents(Digest),
-    /// Nothing, for good: the step failed, was unavailable or skipped, or its result has no such output. The text names the step where it began.
+    /// Permanently absent: the step failed, was unavailable or skipped, or its result has no such output. The text names the first such step.
     Nothing(&'a str),
     /// Not known yet.
     Unknown,
-    /// Never to be known in this build, which was stopped or interrupted before.
+    /// Never known in this build, because it was stopped or interrupted first.
     Stopped,
 }
 
-/// A node with its inputs bound, or why they are not.
+/// A node with its inputs bound, or why they are not bound.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound<T> {
     /// All inputs are bound.
     Ready(T),
     /// Something it reads is not known yet.
     NotYet,
-    /// Something it cannot do without gave nothing; the text names the step where it began.
+    /// A required input is absent; the text names the step where that began.
     Skipped(String),
-    /// Something it reads will not be known in this build.
+    /// One of its inputs will not be known in this build.
     Stopped,
 }
 
 /// The inputs of a node. `given` is asked for each output that it reads, by the input's position in the order of names and the output's name.
 ///
-/// An input that is not required is bound as absent if its node gave nothing; it is never bound as absent because a build was stopped, or the same step would
-/// get another key for no reason of its own.
+/// An input that is not required is bound as absent if its node gave nothing. It is never bound as absent because a build was stopped; otherwise the same step
+/// would get another key.
 pub fn bind_inputs<'a>(node: &Node, mut given: impl FnMut(usize, &str) -> Given<'a>) -> Bound<BTreeMap<String, Input>> {
     let mut inputs = BTreeMap::new();
     let (mut unknown, mut stopped) = (false, false);

@@ -1,7 +1,7 @@
 //! The content store: bytes under their digest, for many threads and processes at once. Knows digests and files; does not know what the bytes mean.
 //!
-//! A content lies in `cas/xx/HEX`, read-only, and comes to its name by rename, so nobody sees a part of it. Nothing is synced: after a power cut a file
-//! may hold other bytes than it was given, as it may after a fault of the disk. Therefore nothing is believed unread:
+//! A content lies in `cas/xx/HEX`, read-only, and gets its name by a rename, so no process sees a part of it. Nothing is synced: after a power cut a file
+//! may hold bytes other than those written, as it may after a disk fault. Therefore contents are checked before use:
 //!
 //! | call | looks at |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `path` | the size always, the hash at first use in this process |
 //! | `put`, `put_file` | the size and, at first use in this process, the hash of what is there; writes if it is wrong |
 //!
-//! What is found wrong is removed and counts as not there: whoever needs it makes it again.
+//! A wrong content is removed and counts as missing: the step that makes it runs again.
 
 use std::collections::HashSet;
 use std::fs::{File, Permissions};
@@ -33,9 +33,9 @@ const READ_ONLY: u32 = 0o444;
 pub struct Store {
     root: PathBuf,
     tmp: PathBuf,
-    /// Whose bytes this process has seen to be right.
+    /// The contents whose bytes this process has checked.
     checked: Mutex<HashSet<Digest>>,
-    /// What was there at [`Store::preload`].
+    /// What the store held at [`Store::preload`].
     listing: RwLock<HashSet<[u8; 32]>>,
 }
 
@@ -45,7 +45,7 @@ impl Store {
         Store { root: home.cas(), tmp: home.tmp(), checked: Mutex::default(), listing: RwLock::default() }
     }
 
-    /// Reads the store's listing once, so that `has` needs no system call for what was there: worth it for those who ask about thousands. Valid as
+    /// Reads the store's listing once, so that `has` needs no system call for contents listed in it: worthwhile for thousands of questions. Valid as
     /// long as the cache's lock is held, without which contents may be collected.
     pub fn preload(&self) -> io::Result<()> {
         let list = |shard: u32| -> io::Result<Vec<[u8; 32]>> {
@@ -62,12 +62,12 @@ impl Store {
         Ok(())
     }
 
-    /// Where the bytes of that digest lie, if they do.
+    /// The path of the bytes of that digest, if the store has them.
     pub fn place(&self, digest: &Digest) -> PathBuf {
         self.root.join(shard(digest))
     }
 
-    /// The file of that digest, open, if it has the right size; one of a wrong size is removed.
+    /// The file of that digest, opened, if its size is correct. Removes a file with a wrong size.
     fn open(&self, digest: &Digest) -> io::Result<Option<File>> {
         let path = self.place(digest);
         let file = match File::open(&path) {
@@ -79,14 +79,14 @@ impl Store {
         if seen.is_file() && seen.len() == digest.size() {
             return Ok(Some(file));
         }
-        // Whoever asks may be wrong about the size, not the file.
+        // The size may be wrong in the question rather than in the file.
         if Digest::of_reader(&file).map_err(|e| named(e, Doing::Read, &path))?.hash() != digest.hash() {
             self.remove(&path, &file)?;
         }
         Ok(None)
     }
 
-    /// Removes a wrong file, unless another process has put a right one in its place meanwhile.
+    /// Removes a wrong file, unless another process has replaced it by a correct one in the meantime.
     fn remove(&self, path: &Path, wrong: &File) -> io::Result<()> {
         let same = match (std::fs::symlink_metadata(path), wrong.metadata()) {
             (Ok(there), Ok(ours)) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
@@ -104,7 +104,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the right bytes are there, by their hash unless this process has seen them. Wrong ones are removed.
+    /// Whether the correct bytes are in the store, by their hash unless this process has already checked them. Removes wrong ones.
     fn sound(&self, digest: &Digest) -> io::Result<bool> {
         let Some(file) = self.open(digest)? else { return Ok(false) };
         if self.seen(digest) {
@@ -127,19 +127,19 @@ impl Store {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
     }
 
-    /// Moves `from` into the store, if that can be done without anyone keeping a way to write to it. Gives nothing where it must be copied.
+    /// Moves `from` into the store if no process can then still write to it. Returns none if it must be copied instead.
     fn adopt(&self, from: &Path) -> io::Result<Option<Digest>> {
         let seen = std::fs::symlink_metadata(from)?;
-        // Another name for the file, or a link, would let others change what lies in the store.
+        // With another name for the file, or a link to it, others could change the stored content.
         if !seen.is_file() || seen.nlink() != 1 {
             return Ok(None);
         }
         let name = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.tmp)?.into_temp_path();
-        // Not in the store's file system, or not ours to move.
+        // On another file system, or not allowed to move it.
         if std::fs::rename(from, &name).is_err() {
             return Ok(None);
         }
-        // From here on the file is ours; its hash is taken after nobody can find it any more.
+        // From here on only this process can find the file; it computes the hash afterwards.
         std::fs::set_permissions(&name, Permissions::from_mode(READ_ONLY))?;
         let digest = Digest::of_file(&name)?;
         if !self.sound(&digest)? {

@@ -1,9 +1,9 @@
-//! What is remembered of the candidates of each workspace: `candidates/HEX.json`, by the workspace's folder. Knows files; reads no meaning into what they hold, and holds
-//! no source: those are with the recorded answers, and in the workspace.
+//! What kforge remembers of the candidates of each workspace: `candidates/HEX.json`, by the workspace's folder. Knows files; does not interpret their contents,
+//! and stores no source: the sources are with the recorded answers, and in the workspace.
 //!
-//! What a candidate came to cannot be found out again once the source that its rounds started from was edited: so it lies in the home, where cleaning a workspace does
-//! not reach it, and collection leaves it alone. A file that cannot be read is passed over, and makes room for a new one by moving aside. A workspace that was moved to
-//! another folder takes what is remembered of it along ([`Candidates::moved_from`]).
+//! The fate of a candidate cannot be recomputed once the source that its rounds started from was edited. So it is stored in the home, where cleaning a
+//! workspace does not reach it, and collection does not touch it. A file that cannot be read is skipped, and is moved aside for a new one. A workspace that was
+//! moved to another folder keeps its candidates ([`Candidates::moved_from`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ impl Candidates {
         Candidates { place: home.candidates().join(format!("{name}.json")), lock, before: None }
     }
 
-    /// The same, of a workspace that lay in the folder `before` and is there no more: as long as nothing is remembered of where it lies now, what is remembered of
-    /// there is its own.
+    /// The same, of a workspace that lay in the folder `before` and is there no more: as long as nothing is remembered of where it lies now, what is remembered
+    /// of there is its own.
     pub fn moved_from(self, home: &Home, before: &Path) -> Self {
         Candidates { before: Some(home.candidates().join(format!("{}.json", name(before)))), ..self }
     }
@@ -98,7 +98,7 @@ impl Candidates {
         Ok(passed)
     }
 
-    /// Survives a power cut: nothing could make it again.
+    /// Survives a power cut, because the file cannot be recreated.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match std::fs::read(&self.place) {
             Ok(old) if old == bytes => Ok(()),

@@ -1,27 +1,28 @@
-//! The certificate: a proof, made when a build had nothing left to do, that the same build still has nothing to do. Knows files, stores and bytes; does not
-//! know what was built, nor what is said to people, which it keeps as its holder wrote it.
+//! The certificate: a proof, written when a build has nothing left to do, that the same build still has nothing to do. Knows files, stores and bytes; does not
+//! know what was built, and keeps the message for people as its owner wrote it.
 //!
-//! A build answers from a few thousand files and a few settings. As long as those are what they were and what was made of them is still in the store, planning
-//! all over again would come to the same end; so it is enough to look at them, which costs a system call each.
+//! A build depends on a few thousand files and a few settings. As long as those are unchanged and the results are still in the store, planning
+//! again would give the same plan. So it is enough to check them, which takes one system call each.
 //!
 //! # What is in it, and why
 //!
 //! | part | holds if | why |
 //! |---|---|---|
-//! | question | it is the question asked now | the words of the command, the settings, the environment, the program: see the maker |
-//! | still | size, times and inode are what they were | what was read (manifests, settings, lockfile, sources, headers, tools), and folders whose entries counted |
-//! | own | the same | what kforge itself wrote at the end: the journal, the report |
-//! | absent | there still is nothing | where a manifest, a setting, a header, a tool would have counted, had it been there |
-//! | contents | the store has them, in the right size, and nobody has touched them since | the results' outputs: a step whose output is gone or damaged runs again |
-//! | open | there still is neither a result nor a record under that key | steps that could not run here: another workspace, or an import, may know by now |
+//! | question | the question is the same now | the arguments of the command, the settings, the environment, the program: see the caller |
+//! | still | size, times and inode are unchanged | what was read (manifests, settings, lockfile, sources, headers, tools), and folders whose entries mattered |
+//! | own | the same | the files that kforge itself wrote at the end: the journal, the report |
+//! | absent | the path still does not exist | a manifest, a setting, a header or a tool there would have mattered |
+//! | contents | the store has them, with the correct size, and nothing has touched them since | the outputs of results: a step whose output is missing or damaged runs again |
+//! | open | there is still neither a result nor a record under that key | steps that could not run here: another workspace, or an import, may have added one |
 //!
-//! # When it may be made
+//! # When it may be written
 //!
-//! Everything in *still* must be as it is since before the command began to read anything, by more than the granularity of the file system's clock: then what
-//! was read is what is there now, and a later change shows in the times. So a build that follows an edit by less than that makes none, and the next one does.
-//! *Own* files change while the build runs; nothing is read from them afterwards, so it is enough that nobody else has changed them since. Contents come into
-//! the store while it runs, too: a certificate made within the granularity of the last one's coming never holds, and the next build makes another. Damage done
-//! to a content before and not noticed by the build is not noticed here either; `kforge cache verify` finds it.
+//! Everything in *still* must have been unchanged since before the command began to read, by more than the granularity of the file system's clock: then what
+//! was read is what is there now, and a later change shows in the times. So a build that follows an edit more closely writes no certificate, and the next one
+//! does.
+//! *Own* files change while the build runs; nothing reads them afterwards, so it is enough that no other process has changed them since. Contents enter
+//! the store while the build runs, too: a certificate written within the clock's granularity after the last content never holds, and the next build writes
+//! another. If a content was damaged before and the build did not notice, the certificate does not notice either; `kforge cache verify` finds it.
 //!
 //! # Form
 //!
@@ -56,7 +57,7 @@ pub struct Certificate {
     absent: Vec<PathBuf>,
     contents: Vec<Digest>,
     open: Vec<Digest>,
-    /// What to say, in its maker's own form.
+    /// The message to show, in the caller's own format.
     pub answer: Vec<u8>,
 }
 
@@ -99,12 +100,12 @@ impl Maker {
         self.contents.extend(contents);
     }
 
-    /// Adds the key of a step that could not run here and of which nothing is known.
+    /// Adds the key of a step that could not run here and has no known result.
     pub fn unknown(&mut self, key: Digest) {
         self.open.insert(key);
     }
 
-    /// The certificate with that answer; none if something changed since the command began.
+    /// The certificate with that answer; none if something has changed since the command began.
     pub fn done(self, home: &Home, answer: Vec<u8>) -> Option<Certificate> {
         let mut still = Vec::new();
         for path in self.own {
@@ -137,14 +138,14 @@ fn look(path: &Path) -> Option<Stat> {
     std::fs::metadata(path).ok().map(|metadata| Stat::of(&metadata))
 }
 
-/// Whether nothing is at `path`. What cannot be looked at may be anything.
+/// Whether `path` does not exist. A path that cannot be checked counts as existing.
 fn is_absent(path: &Path) -> bool {
     let absent = |e: &io::Error| matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     std::fs::metadata(path).is_err_and(|e| absent(&e))
 }
 
 impl Certificate {
-    /// The certificate in a file, if there is a whole one.
+    /// The certificate in a file, if the file holds a complete one.
     pub fn read(path: &Path) -> Option<Certificate> {
         Certificate::decode(&std::fs::read(path).ok()?)
     }
@@ -154,7 +155,7 @@ impl Certificate {
         write_atomically(path, &self.encode(), false)
     }
 
-    /// Whether the answer still is the answer to that question.
+    /// Whether the answer is still valid for that question.
     pub fn holds(&self, question: &Digest, home: &Home) -> bool {
         self.question == *question
             && self.still.par_iter().with_min_len(64).all(|(path, stat)| look(path).as_ref() == Some(stat))

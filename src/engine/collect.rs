@@ -1,15 +1,15 @@
-//! Keeps the stores small and whole: collection by age and size, what they take up, and rehashing all. Knows the stores' files; prints nothing.
+//! Keeps the stores small and intact: garbage collection by age and size, disk usage, and rehashing everything. Knows the stores' files; prints nothing.
 //!
-//! **Roots** are the results used within the greatest age, all evidence, and what the living rows of the registered workspaces' journals speak of. What is
-//! reachable from a root stays: contents name other contents (a tree its files) in documents whose forms this room does not know, so every text of the form
-//! of a digest inside a JSON document counts. That keeps too much now and then, and never too little.
+//! **Roots** are the results used within the maximum age, all evidence, and the contents that live rows of the registered workspaces' journals refer to. What
+//! is reachable from a root stays: contents refer to other contents (a tree to its files) in documents whose formats this room does not know, so every text of
+//! the form of a digest inside a JSON document counts. That sometimes keeps too much, and never too little.
 //!
-//! **Order.** First results go, then contents that nothing reaches any more: a crash between leaves contents without results, never the other way round.
-//! Contents younger than [`GRACE`] stay, whatever reaches them. Builds hold the cache's lock shared and collection holds it exclusively, so that nobody
-//! looks for what is being removed; if a build runs, collection does not.
+//! **Order.** Results are removed first, then contents that nothing reaches any more: a crash in between leaves contents without results, never the reverse.
+//! Contents younger than [`GRACE`] stay, even if nothing reaches them. Builds hold the cache's lock shared and collection holds it exclusively, so that no
+//! build looks for a content that is being removed. While a build runs, collection does not.
 //!
-//! **Size.** If what is reachable is larger than allowed, results go in the order of their last use, oldest first, until the rest fits. Evidence and
-//! workspaces' own contents do not go: they count first.
+//! **Size.** If the reachable contents exceed the maximum size, results are removed in the order of their last use, oldest first, until the rest fits. Evidence
+//! and workspaces' own contents are never removed; they count first.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -29,7 +29,7 @@ mod usage;
 pub use check::{Checked, verify};
 pub use usage::{Tally, Usage, usage};
 
-/// Contents stay at least so long.
+/// Minimum age of contents that are removed.
 pub const GRACE: Duration = Duration::from_secs(3600);
 
 /// How often builds collect.
@@ -38,15 +38,15 @@ pub const EVERY: Duration = Duration::from_secs(24 * 3600);
 /// Last written when collection ended.
 const STAMP: &str = "collected";
 
-/// A document that is larger is not searched for digests: it is data.
+/// Larger documents are not searched for digests: they are data.
 const DOCUMENT: u64 = 4 << 20;
 
 /// What to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Results unused for longer go.
+    /// Results that were unused for longer are removed.
     pub max_age: Duration,
-    /// Bytes that all contents and results together may take.
+    /// Maximum total bytes of contents and results.
     pub max_size: u64,
 }
 
@@ -65,12 +65,12 @@ pub struct Report {
     pub litter_removed: u64,
 }
 
-/// What became of a wish to collect.
+/// The outcome of a request to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collected {
     /// It was done.
     Done(Report),
-    /// A build runs, or the file system knows no locks so that one might.
+    /// A build is running, or might be, because the file system does not support locks.
     Busy,
 }
 
@@ -82,7 +82,7 @@ struct Used {
     outputs: Vec<Digest>,
 }
 
-/// Removes what is old, and then what is least recently used until the rest fits; `now` is the time to reckon ages by.
+/// Removes old results, then the least recently used ones until the rest fits. Ages are relative to `now`.
 pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Collected> {
     let _lock = match home.lock_cache(Mode::Exclusive, Wait::No) {
         Ok(lock) if lock.is_held() => lock,
@@ -190,7 +190,7 @@ fn free_locks(home: &Home) -> io::Result<u64> {
     Ok(removed)
 }
 
-/// What a document in the store speaks of.
+/// The contents that a document in the store refers to.
 fn mentioned(bytes: &[u8]) -> Vec<Digest> {
     if !bytes.first().is_some_and(|first| begins_document(*first)) {
         return vec![];
@@ -215,7 +215,7 @@ struct Reached {
 }
 
 impl Reached {
-    /// Reaches a content, and all that it speaks of.
+    /// Marks a content, and everything that it refers to, as reached.
     fn mark(&mut self, root: Digest) {
         let mut open = vec![root];
         while let Some(digest) = open.pop() {
@@ -223,7 +223,7 @@ impl Reached {
             if self.seen.contains(digest.hash()) {
                 continue;
             }
-            // Much is spoken of that is not kept: expected outputs, tools.
+            // Documents also refer to contents that are not stored: expected outputs, tools.
             let Ok(metadata) = path.metadata() else { continue };
             self.seen.insert(*digest.hash());
             self.trail.push((*digest.hash(), metadata.len()));

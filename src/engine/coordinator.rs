@@ -1,9 +1,9 @@
-//! The coordinator: one thread owns the state of every node, worker threads run steps and report by channel. Knows when a step may start; does not know what it
-//! does.
+//! The coordinator: one thread owns the state of every node; worker threads execute steps and report over a channel. Knows when a step may start; does not know
+//! what it does.
 //!
-//! Everything that can be settled without running is settled first: only then does anything start. So a fresh build touches no thread, and which of several steps
-//! with one key runs does not depend on speed. Pure steps run on the worker threads too, but take no processor slot: they read and write the store, which is
-//! worth doing side by side, and a slow one must not keep the coordinator from feeding a device.
+//! The coordinator first settles every step that needs no execution, and only then starts anything. So a fresh build starts no thread, and which of several
+//! steps with the same key runs does not depend on speed. Pure steps run on the worker threads too, but take no processor slot: they read and write the store,
+//! which is worth doing in parallel, and a slow one must not prevent the coordinator from supplying a device.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,11 +30,11 @@ pub struct BuildOutcome {
     pub graph: Graph,
     /// What became of each node, by index.
     pub steps: Vec<Done>,
-    /// How many steps ended how.
+    /// Number of steps by outcome.
     pub counts: StepCounts,
-    /// How many steps said what.
+    /// Number of verdicts by kind.
     pub verdicts: VerdictCounts,
-    /// Whether it was interrupted before all was done.
+    /// Whether the build was interrupted.
     pub interrupted: bool,
     /// The step whose failure or failing verdict ended the build early.
     pub stopped_by: Option<NodeId>,

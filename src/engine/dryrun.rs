@@ -1,13 +1,13 @@
-//! What a build would do, without doing it: the same walk, up to where a result is not known. Knows what is remembered; runs nothing and writes nothing.
+//! What a build would do, without doing it: the same walk, up to unknown results. Knows what is remembered; runs nothing and writes nothing.
 //!
 //! | a step | is |
 //! |---|---|
 //! | whose key is formed from known results, and is cached | fresh |
 //! | whose key is formed from known results, and is not cached | *will* run |
-//! | whose key hangs on a result that is still to be made | *may* run: the result may turn out to be the same as before |
-//! | that comes only after such a step, though its own key is known | *may* run: that step may have the same key |
+//! | whose key depends on a result that is not known yet | *may* run: the result may be the same as before |
+//! | that comes after such a step, though its own key is known | *may* run: that step may have the same key |
 //!
-//! What *will* run is within what then runs, provided that nothing fails on the way; what runs is within *will* and *may*, and steps that are added by the
+//! If nothing fails, every step that *will* run runs. Every step that runs is in *will* or *may*, or is added by the
 //! expansion of one of [`DryRun::adds`].
 
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
 pub struct DryRun {
     /// What runs, and why, in the order in which it is known.
     pub will: Vec<(NodeId, Why)>,
-    /// What runs if the results of other steps turn out otherwise than before.
+    /// What runs if the results of other steps change.
     pub may: Vec<NodeId>,
     /// Steps whose results are not known and may add steps that have no names yet: of *will* and *may*, shown with a `+`, and those that run nothing
     /// themselves because one with the same key does.
@@ -35,7 +35,7 @@ pub struct DryRun {
     pub fresh: usize,
     /// What this machine cannot run, and what is missing.
     pub unavailable: Vec<(NodeId, String)>,
-    /// What is skipped because something it needs gives nothing, and where that began.
+    /// What is skipped because a step that it needs gives nothing, and the first such step.
     pub skipped: Vec<(NodeId, String)>,
 }
 

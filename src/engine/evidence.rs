@@ -1,18 +1,19 @@
-//! The evidence index: what real devices were seen to do, under the questions that were asked of them. Knows questions, records and files; does not know
-//! what was asked.
+//! The evidence index: observations of real devices, by question. Knows questions, records and files; does not know
+//! what the questions mean.
 //!
-//! A question is a key, and a key leaves the device out; so under one question lies a set of records, each with its provenance. [`choose`] says which of
-//! them answers. Records are only ever added. Each is a file named by its own digest, `evidence/QUESTION/RECORD.json`, or `RECORD@BUNDLE.json` if it was
-//! imported from a bundle of that name: damage shows, and the same record twice is one. Bundles in the repository are not imported: their records stand
-//! beside those of the home ([`Index::with`]).
+//! A question is a key, and a key does not hold the device; so each question has a set of records, each with its provenance. [`choose`] decides which of
+//! them answers. Records are only added. Each is a file named by its own digest, `evidence/QUESTION/RECORD.json`, or `RECORD@BUNDLE.json` if it was
+//! imported from a bundle of that name: damage is detected, and a duplicate record is stored once. Bundles in the repository are not imported: their records
+//! stand beside those of the home ([`Index::with`]).
 //!
-//! A binary that came with observations stands here too, under what it was made of ([`Brought`], [`of_binary`]). Several bundles may each bring another binary of
-//! one compilation, and only one can be built upon: the one about which its bundle says most, else one from the repository, else the one whose record has the least
-//! digest. How much an imported bundle says of its binary is kept beside the record, in `RECORD@BUNDLE.about`, for every
-//! bundle that brought the record; the one that says most counts, so that the order of imports does not.
+//! A binary that came with observations is stored here too, under its inputs ([`Brought`], [`of_binary`]). Several bundles may each bring a different binary of
+//! one compilation, and kforge uses only one: the one with the most observations in its bundle, then one from the repository, then the one whose record has the
+//! least digest. The number of observations in an imported bundle is stored beside the record, in `RECORD@BUNDLE.about`, for every bundle that brought the
+//! record; the largest number counts, so that the order of imports does not matter.
 //!
-//! Unlike all else in the home a record cannot be made again without the device, so what a build adds is synced when it ends: one by one, hundreds of them would
-//! keep the device waiting for the disk. A power cut before that costs the records of one build. One that is damaged is passed over but left where it is.
+//! Unlike everything else in the home, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends: syncing
+//! hundreds of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped,
+//! but kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -41,7 +42,7 @@ pub const PROVENANCE: &str = "provenance";
 /// Where records come from that were observed on this machine.
 pub const HERE: &str = "here";
 
-/// What one device was seen to do.
+/// One observation of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
     /// The key of the step, which leaves the device out.
@@ -108,8 +109,8 @@ impl Index {
         rustix::fs::syncfs(&root).map_err(|e| named(e.into(), Doing::Sync, &self.root))
     }
 
-    /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known. Of several bundles
-    /// that brought it that counts which says most, and is named with the record; of those that say as much the first by name.
+    /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known. Of
+    /// several bundles that brought it that counts which says most, and is named with the record; of those that say as much the first by name.
     fn about(&self, seen: Seen) -> (u64, Seen) {
         if self.is_beside(&seen) {
             let about = seen.record.result.outputs.get(BINARY).and_then(|b| self.about.get(b)).copied();
@@ -321,15 +322,15 @@ impl Brought {
 /// Says which of several binaries is built upon; nothing where there is one.
 fn told(ranked: &[(u64, Seen)]) -> Option<Note> {
     let ((about, first), rest) = ranked.split_first()?;
-    let other: Vec<String> = rest.iter().map(|(about, seen)| format!("that of `{}` ({about})", seen.origin)).collect();
-    (!other.is_empty()).then(|| Note {
-        severity: Severity::Note,
-        code: "evidence.brought".into(),
-        message: format!(
-            "bundles bring different binaries of this: the one of `{}` is built upon, of which that holds {about} observations, and not {}",
+    let other: Vec<String> =
+        rest.iter().map(|(about, seen)| format!("the one from `{}` ({about})", seen.origin)).collect();
+    (!other.is_empty()).then(|| {
+        let message = format!(
+            "bundles bring different binaries of this: kforge uses the one from `{}`, which has {about} observations of it, and not {}",
             first.origin,
             other.join(", ")
-        ),
+        );
+        Note::new(Severity::Note, "evidence.brought", message)
     })
 }
 
@@ -382,7 +383,7 @@ impl Cache for EvidenceCache {
             (Answer::AskHere, _) | (_, Some(_)) => "no evidence from one".into(),
             (Answer::Unknown { products }, None) if products.is_empty() => "no evidence from one".into(),
             (Answer::Unknown { products }, None) => {
-                format!("evidence from {}: say which counts with the target's `device`", products.join(" and "))
+                format!("evidence from {}: choose one with the target's `device`", products.join(" and "))
             }
         })
     }
@@ -399,7 +400,7 @@ impl Cache for EvidenceCache {
         let wrong = |why: &str| {
             io::Error::new(io::ErrorKind::InvalidData, format!("a {} step's output `{PROVENANCE}` {why}", spec.kind))
         };
-        let bytes = bytes.ok_or_else(|| wrong("is missing: what was observed cannot be kept as evidence"))?;
+        let bytes = bytes.ok_or_else(|| wrong("is missing: the observation cannot be kept as evidence"))?;
         let provenance = serde_json::from_slice(&bytes).map_err(|e| wrong(&format!("is not a provenance: {e}")))?;
         self.added.store(true, Ordering::Relaxed);
         self.index.add(&Record { question: *key, provenance, result: result.clone() }).map(drop)

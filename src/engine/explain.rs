@@ -1,7 +1,7 @@
-//! Why a step runs: what was hashed last time beside what is hashed now, and the chain from there to the root cause. Knows fields and their order; does not
+//! Why a step runs: compares the fields hashed last time with those hashed now, and follows the chain to the root cause. Knows fields and their order; does not
 //! know what they mean.
 //!
-//! A chain is made when the step gets its new key and is kept with its row, because only then is it known which change led to which: later builds may run a
+//! A chain is built when the step gets its new key and is stored with its row, because only then is it known which change caused which: later builds may run a
 //! step at the root again for other reasons.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,8 +15,8 @@ use kforge_types::record::event::{EvidenceSeen, Why};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::{Form, Spec, StepResult};
 
-/// Why a step runs. The codes: `new` (never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result was not
-/// of the kind that is kept), `not-cached` (no cache has it any more).
+/// Why a step runs. The codes: `new` (never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result was
+/// not of the kind that is kept), `not-cached` (no cache has it any more).
 pub fn why(last: Option<&Last>, now: &Spec) -> Why {
     why_from(last, &now.explain())
 }
@@ -136,13 +136,13 @@ pub fn result_digest(result: &StepResult) -> Digest {
 pub enum Standing {
     /// It would run, or share the run of a step with the same key.
     WillRun,
-    /// It runs if what it reads turns out otherwise than before.
+    /// It runs if its inputs change.
     MayRun,
     /// Its result is known.
     Fresh,
     /// This machine cannot run it; what is missing.
     Unavailable(String),
-    /// Something it needs gives nothing; where that began.
+    /// A step that it needs gives nothing; the first such step.
     Skipped(String),
 }
 
@@ -150,7 +150,7 @@ impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Standing::WillRun => write!(f, "would run now"),
-            Standing::MayRun => write!(f, "would run now if what it reads turns out otherwise than before"),
+            Standing::MayRun => write!(f, "would run now if its inputs change"),
             Standing::Fresh => write!(f, "is fresh"),
             Standing::Unavailable(missing) => write!(f, "is unavailable: {missing}"),
             Standing::Skipped(root) => write!(f, "would be skipped because of `{root}`"),
@@ -209,10 +209,10 @@ impl fmt::Display for Because {
         let what = &self.what;
         match (code.as_str(), field) {
             ("new", _) => write!(f, "`{what}` had no result before"),
-            ("not-cached", _) => write!(f, "no cache has the result of `{what}` any more"),
-            ("forgotten", _) => write!(f, "the last result of `{what}` was not kept"),
-            ("remeasure", _) => write!(f, "`{what}` was asked for again"),
-            ("input-pending", Some(field)) => write!(f, "`{what}` reads `{field}`, which is still to be made"),
+            ("not-cached", _) => write!(f, "no cache holds the result of `{what}` any more"),
+            ("forgotten", _) => write!(f, "the last result of `{what}` was not stored"),
+            ("remeasure", _) => write!(f, "`{what}` was requested again"),
+            ("input-pending", Some(field)) => write!(f, "`{what}` reads `{field}`, which does not exist yet"),
             ("changed", Some(field)) if !what.starts_with("inputs.") => {
                 write!(f, "`{field}` of `{what}` changed")?;
                 let text = |v: &Option<String>| v.clone().unwrap_or_else(|| "nothing".into());

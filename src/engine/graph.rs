@@ -1,12 +1,12 @@
-//! The plan as a graph: nodes under dense indices, edges from what is read to who reads it. It holds the rules that make cycles impossible; it does not know
-//! what became of any node.
+//! The plan as a graph: nodes with dense indices, and edges from each node to its dependents. It enforces the rules that make cycles impossible; it does not
+//! know the state of any node.
 //!
 //! | rule | why |
 //! |---|---|
 //! | ids are unique | results, explanations and the journal name nodes by them |
-//! | an input names a node that exists | nothing waits for what never comes |
+//! | an input names a node that exists | no node waits for a result that never arrives |
 //! | a dependency's rank is below the node's, or equal to it without a cycle among equals | the graph is acyclic by construction |
-//! | nodes are only ever appended | an index stays valid while a build runs |
+//! | nodes are only appended | an index stays valid while a build runs |
 //! | what an expansion adds ranks above the node that asked for it | expansion ends |
 
 use std::collections::HashMap;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{Node, NodeId, Rank, Source};
 
-/// A node's place in its graph: dense, from zero, for ever the same.
+/// A node's index in its graph: dense, from zero, and stable.
 pub type Index = u32;
 
 /// Stands in [`Graph::sources`] for an input that is in the store already.
@@ -29,7 +29,7 @@ pub(super) const STORED: Index = Index::MAX;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// Two nodes, one id.
-    #[error("two nodes are called `{0}`: expected every id once")]
+    #[error("two nodes are called `{0}`: expected unique ids")]
     Twice(NodeId),
     /// An input or an order names nothing.
     #[error("`{node}` needs `{names}`, which is not in the plan")]

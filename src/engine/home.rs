@@ -1,4 +1,5 @@
-//! The layout of `$KFORGE_HOME`: where each shared store lies, and what is swept from it. Knows folders and times; does not know what the stores hold.
+//! The layout of `$KFORGE_HOME`: where each shared store is, and which stale files are removed from it. Knows folders and times; does not know what the stores
+//! hold.
 //!
 //! | name | holds |
 //! |---|---|
@@ -27,14 +28,14 @@ use kforge_types::record::event::Trouble;
 /// Files being written are called so; any program may remove one that is older than [`TEMP_AGE`].
 pub const TEMP_PREFIX: &str = ".tmp-";
 
-/// How long a file may be in the making.
+/// How long writing a file may take.
 pub const TEMP_AGE: Duration = Duration::from_secs(3600);
 /// A step's folder is written to when it starts and when it ends; in between lies no more than its time limit.
 pub const STEP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Backup programs skip a folder that holds this (bford.info/cachedir).
 const CACHEDIR_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
-    # This folder is a cache made by kforge. All of it can be made again, but for the evidence of devices, the answers of agents and what became of them.\n";
+    # This folder is a cache made by kforge. Everything in it can be recreated, except the evidence of devices, the answers of agents and the records of candidates.\n";
 
 /// A `$KFORGE_HOME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// The home at `root`: makes its folders and tag if they are not there and sweeps what dead writers left.
+    /// The home at `root`: creates its folders and tag if they are missing, and removes what dead writers left.
     pub fn open(root: &Path) -> io::Result<Home> {
         let home = Home { root: root.to_path_buf() };
         let shared = ["cas", "actions", "evidence", "answers", "candidates", "toolchains", "scratch"];
@@ -53,7 +54,7 @@ impl Home {
         }
         let tag = root.join("CACHEDIR.TAG");
         write_if_changed(&tag, CACHEDIR_TAG.as_bytes()).map_err(|e| named(e, Doing::Write, &tag))?;
-        // What cannot be swept now is swept another time.
+        // A file that cannot be removed now is removed another time.
         let _ = home.sweep(SystemTime::now());
         Ok(home)
     }
@@ -251,7 +252,7 @@ pub fn named(error: io::Error, doing: Doing, path: &Path) -> io::Error {
         _ => None,
     };
     let words = error.to_string();
-    // A file that is not finished has a name that means nothing to anybody.
+    // The name of an unfinished file means nothing to the user.
     let words = words.split_once(" at path \"").map_or(words.as_str(), |(words, _)| words).to_string();
     io::Error::new(kind, FileError { doing, path: path.to_owned(), words, trouble })
 }

@@ -1,7 +1,7 @@
-//! The journal: what a workspace remembers from build to build. Knows frames, names and rows; does not know what steps do or when one is stale.
+//! The journal: what a workspace remembers between builds. Knows frames, names and rows; does not know what steps do or when one is stale.
 //!
-//! One file, read whole at start, only ever appended to: the cheapest thing to load and to write while steps end, and the simplest to get right when the
-//! process dies. `frame` is the file's outer form, `row` what its records say.
+//! One file, read completely at the start and then only appended to: the cheapest form to load and to write while steps end, and the simplest to keep correct
+//! when the process dies. `frame` is the file's outer format, `row` the contents of its records.
 //!
 //! **Crash safety.** Records gather in memory and are written in batches, in order, each with its length and a check, and synced when the build ends and
 //! every few seconds. A process that dies loses what it had not written; the torn record at the end, if any, is cut off by the next writer, who says so
@@ -10,9 +10,9 @@
 //!
 //! **One writer, many readers.** [`Journal::open`] needs the workspace's lock. [`Journal::view`] needs none: it reads what is whole.
 //!
-//! **Rows.** The last row of a node says what it was when it last ran: its key and explanation are kept although it failed, so that "why did this run" has
-//! a before. Of earlier rows, the last with a result is kept too. A row that another one replaces is dead; once dead bytes exceed twice the living ones,
-//! the living are written to a new file, which is renamed over the old.
+//! **Rows.** The last row of a node describes its last run: its key and explanation are kept even if it failed, so that "why did this run" has
+//! something to compare with. Of earlier rows, the last one with a result is kept too. A replaced row is dead; once dead bytes exceed twice the live ones,
+//! the live rows are written to a new file, which is renamed over the old one.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -254,7 +254,7 @@ fn load(path: &Path, warnings: &mut Vec<String>) -> io::Result<(Index, Start)> {
         Start::Ours => {}
         Start::Empty => return Ok((Index::new(), start)),
         Start::Foreign => {
-            warnings.push(format!("the journal `{}` is of another version; starting over", path.display()));
+            warnings.push(format!("the journal `{}` has another version; starting a new one", path.display()));
             return Ok((Index::new(), start));
         }
     }
@@ -264,7 +264,7 @@ fn load(path: &Path, warnings: &mut Vec<String>) -> io::Result<(Index, Start)> {
     if lost > 0 {
         let place = path.display();
         warnings.push(format!(
-            "the journal `{place}` is damaged at its end, as after a crash; its last {lost} bytes are dropped"
+            "the journal `{place}` is damaged at its end, as after a crash; dropping its last {lost} bytes"
         ));
     }
     Ok((index, start))

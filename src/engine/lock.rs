@@ -1,9 +1,10 @@
-//! File locks: the only place that takes them. Knows files and how to wait; does not know what a lock protects, and prints nothing.
+//! File locks: the only module that takes them. Knows files and how to wait; does not know what a lock protects, and prints nothing.
 //!
-//! A lock is on the open file, so it vanishes with the process that took it, however that ends: a lock file that lies about means nothing.
+//! A lock belongs to the open file, so it disappears with the process that took it, however that process ends: a leftover lock file means nothing.
 //!
-//! **Order.** Whoever holds one lock may take another only if it stands further down: a workspace's lock, the cache's lock, one key's lock, the
-//! lock of who starts a runner on a device, the place in the queue for a device, a device's lock. No thread holds two of the same row, and none that holds one waits for a thread that waits for one. So no two processes can wait for each other.
+//! **Order.** A process that holds one lock may take another only if it is further down in this list: a workspace's lock, the cache's lock, one key's lock, the
+//! lock of who starts a runner on a device, the place in the queue for a device, a device's lock. No thread holds two of the same row, and none that holds one
+//! waits for a thread that waits for one. So no two processes can wait for each other.
 //!
 //! A lock file may be removed by its holder (locks of keys are, or there would be one for every key ever computed). Whoever waited for the removed
 //! file then holds a lock that nobody else can see; so after taking a lock we look whether the path still leads to that file, and begin again if not.

@@ -1,5 +1,5 @@
-//! The part of a check that does not hang on other nodes' turns: binding inputs, forming the key, asking the caches. So that many nodes can be looked up side by
-//! side, on as many cores as there are. Knows states; changes none.
+//! The part of a check that does not depend on the turns of other nodes: binding inputs, forming the key, asking the caches. It is separate so that many nodes
+//! can be looked up in parallel, on all cores. Knows states; changes none.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use super::{Cache, Graph, Hit, Index};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Implementations, Outcome, Spec};
 
-/// What a node's inputs come to: all of a check that does not hang on the turns of other nodes.
+/// The result of binding a node's inputs: the part of a check that does not depend on the turns of other nodes.
 #[derive(Debug)]
 pub(super) enum Looked {
     /// Its inputs are bound.

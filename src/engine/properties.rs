@@ -192,7 +192,7 @@ fn naive(plan: &Plan) -> Seen {
             () if on("fail") => (Some(key), None, Some(Outcome::Failed("refused".into()))),
             () if on("lacks") => (Some(key), None, Some(Outcome::Unavailable("no device".into()))),
             () if node.expands && out.is_none() => {
-                (Some(key), None, Some(Outcome::Failed("the output is gone".into())))
+                (Some(key), None, Some(Outcome::Failed("the output is not in the store".into())))
             }
             () => (Some(key), Some(out.into_iter().collect()), None),
         };

@@ -1,4 +1,4 @@
-//! What steps take up while they run: processor slots, memory, devices. Knows amounts; does not know which step comes first.
+//! The resources that steps use while they run: processor slots, memory, devices. Knows amounts; does not know which step comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use kforge_types::record::Uuids;
 pub struct Capacity {
     /// Processor slots (`-j`); at least one. Pure steps have as many of their own.
     pub cpus: u32,
-    /// Memory in MiB that steps may expect to need together.
+    /// Total memory in MiB that running steps may be expected to need.
     pub memory_mib: u64,
-    /// How many steps may share a device that none has for itself; at least one.
+    /// How many steps may share a device that no step holds exclusively; at least one.
     pub shared: u32,
-    /// Whether steps that need a device for themselves wait for it on their own, with all made ready that needs none: then they are let to it as those that
-    /// share it are, and only what they do there is one after another.
+    /// Whether steps that need exclusive use of a device wait for it themselves, after preparing everything that needs no device: then they are admitted like
+    /// steps that share it, and only their work on the device is serialised.
     pub takes_turns: bool,
-    /// Whether steps that load the processors wait while a device measures, and measuring waits until they have ended.
+    /// Whether steps that load the processors wait while a device measures, and measurements wait until those steps have ended.
     pub quiet: bool,
 }
 
@@ -27,7 +27,7 @@ impl Default for Capacity {
     }
 }
 
-/// What one step takes up on this machine: never more than there is, so that every step can run when alone.
+/// The resources of one step on this machine: never more than the machine has, so that every step can run when no other does.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Need {
     pure: bool,
@@ -62,7 +62,7 @@ struct InUse {
     exclusive: bool,
 }
 
-/// What is free.
+/// The free resources.
 #[derive(Debug)]
 pub(super) struct Pool {
     capacity: Capacity,
@@ -73,7 +73,7 @@ pub(super) struct Pool {
     devices: BTreeMap<String, InUse>,
     /// Steps running that load the processors and do not measure.
     loading: u32,
-    /// Steps running that have a device for themselves.
+    /// Running steps that hold a device exclusively.
     measuring: u32,
 }
 
@@ -98,7 +98,7 @@ impl Pool {
         }
     }
 
-    /// Whether a step keeps all others from its device for as long as it runs.
+    /// Whether a step excludes all others from its device while it runs.
     fn excludes(&self, need: &Need) -> bool {
         need.exclusive && !self.capacity.takes_turns
     }
@@ -136,8 +136,9 @@ impl Pool {
         Some(Taken { need: need.clone(), device })
     }
 
-    /// Whether what a step would take is kept for those at devices. While one more urgent waits for a device, what is made ready sooner would wait with it, and who is there,
-    /// a judge and a process that holds the device, has to be awake: a quarter of all slots is theirs, but never keeps back a step that runs beside no other.
+    /// Whether what a step would take is kept for those at devices. While one more urgent waits for a device, what is made ready sooner would wait with it, and
+    /// who is there, a judge and a process that holds the device, has to be awake: a quarter of all slots is theirs, but never keeps back a step that runs
+    /// beside no other.
     fn is_kept(&self, need: &Need, wanted: &Wanted) -> bool {
         let (all, used) = (self.capacity.cpus, self.capacity.cpus - self.cpus);
         !wanted.devices.is_empty() && need.device.is_none() && used > 0 && used + need.cpus > all - all / 4

@@ -1,9 +1,9 @@
 //! Which ready step comes next. Knows durations and resources; does not know states or keys.
 //!
-//! First the steps on whose way to an end a device is used, those first that are fewest steps away from it, so that it does not stand idle while all that it could
-//! be asked is made ready. Of those that use it what is asked for comes before what is made for comparison; then the one that is fewest steps away from an end: what is
-//! begun is finished before other things are begun, because what it tells adds steps that keep processors busy, and spares others long measurements. Then the one from
-//! which the longest way leads to an end by past durations; ties in the order of the plan.
+//! Steps that lead to a step on a device come first, ordered by how few steps lie between, so that the device is not idle while everything that it could
+//! do is being prepared. Among steps that use a device, requested ones come before those for comparison only; then the one with the fewest steps to an end:
+//! what was started is finished before other work is started, because its results add steps that keep processors busy, and save long measurements of others.
+//! Then the one from which the longest path leads to an end, by past durations. Ties are resolved by the order of the plan.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

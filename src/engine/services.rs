@@ -1,5 +1,5 @@
-//! What a build is given: who runs, who remembers, who adds nodes, who keeps two processes from doing the same work. Declares the seams that only the
-//! coordinator uses; does not know what stands behind them.
+//! The services of a build: what executes steps, remembers results, adds nodes, and prevents two processes from doing the same work. Declares the traits that
+//! only the coordinator uses; does not know their implementations.
 
 use std::any::Any;
 use std::io;
@@ -124,7 +124,7 @@ pub(super) fn look_up(
         match cache.answer(key, spec, product) {
             Ok(Some(hit)) => return Some(hit),
             Ok(None) => {}
-            Err(error) => troubles.push(format!("could not read a cache: {error}; its results count as unknown")),
+            Err(error) => troubles.push(format!("cannot read a cache: {error}; its results count as unknown")),
         }
     }
     None

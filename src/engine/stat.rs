@@ -1,8 +1,8 @@
 //! The stat cache: digests of leaf files, read again only where they may have changed. Knows files and the journal; does not know what the files are for.
 //!
-//! A row is believed only if size, modification time, change time and inode are what they were, *and* both times are older than the moment the contents
-//! were begun to be read, by more than the granularity of the file system's clock. Otherwise somebody may have written again within the tick in which the
-//! row was made, and the times would not show it. Setting a file's times back does not deceive it: that sets the change time.
+//! A row is valid only if size, modification time, change time and inode are unchanged, *and* both times are older than the moment at which reading the
+//! contents began, by more than the granularity of the file system's clock. Otherwise the file may have been written again within the tick in which the row was
+//! recorded, and the times would not show it. Setting a file's times back does not help: that sets the change time.
 //!
 //! | file system | granularity taken |
 //! |---|---|

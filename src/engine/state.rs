@@ -1,14 +1,14 @@
-//! What became of each node so far, and the check that a node undergoes once all it waits for has ended: bind, form the key, ask the caches. Shared by a build
-//! and a dry run, so that both see the same. Knows nothing of threads and resources.
+//! The state of each node, and the check of a node once everything that it waits for has ended: bind, form the key, ask the caches. Shared by a build
+//! and a dry run, so that both reach the same conclusions. Knows nothing of threads and resources.
 //!
 //! The order of the questions matters:
 //!
 //! 1. *bind*: something required that gave nothing skips the step;
-//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever became of it; of steps that observe a device only one
-//!    that asks the same product does;
+//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever its outcome; for steps that observe a device, only one
+//!    that asks the same product;
 //! 3. *caches*: a known result counts even where this machine could not run the step;
-//! 4. *unavailable*: only then is it asked whether this machine can;
-//! 5. *stopped*: a build that is to end starts nothing more, but pure steps whose inputs are all there still judge what was seen.
+//! 4. *unavailable*: only then kforge checks whether this machine can run the step;
+//! 5. *stopped*: a build that is ending starts nothing more, except pure steps whose inputs are all known: they still judge what was observed.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -323,8 +323,8 @@ impl<'a> Walk<'a> {
         (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
     }
 
-    /// Whether what a known result adds to the graph can be read. Caches look at sizes only; a content that turns out to be corrupt is removed by the store when
-    /// it is read, and the step runs again like any whose result is not there.
+    /// Whether what a known result adds to the graph can be read. Caches look at sizes only; a content that turns out to be corrupt is removed by the store
+    /// when it is read, and the step runs again like any whose result is not there.
     fn expandable(&self, index: Index, hit: &Hit) -> bool {
         let there = |digest: &Digest| self.services.blobs.get(digest).is_ok_and(|bytes| bytes.is_some());
         !self.graph.node(index).expands || hit.result.outputs.values().all(there)
@@ -405,7 +405,7 @@ impl<'a> Walk<'a> {
             known: done.known,
         };
         if let Err(error) = self.services.memory.remember(&row) {
-            self.trouble(format!("could not write the journal: {error}; the next build may do this one's work again"));
+            self.trouble(format!("cannot write the journal: {error}; the next build may repeat the work of this one"));
         }
     }
 

@@ -1,4 +1,4 @@
-//! The seams of the engine: who runs steps, who remembers results, who adds nodes. Remote execution stands behind [`Runner`], a remote cache behind
+//! The interfaces of the engine: what executes steps, remembers results and adds nodes. Remote execution implements [`Runner`], a remote cache
 //! [`Cache`] and [`Blobs`]; steps notice neither.
 
 use std::collections::BTreeMap;
@@ -38,9 +38,9 @@ pub struct Hit {
 
 /// A memory of results. Asked in turn: journal, local, evidence, remote.
 pub trait Cache: Send + Sync {
-    /// The result under that key, if all its outputs can be had.
+    /// The result under that key, if all its outputs are available.
     fn get(&self, key: &Digest, spec: &Spec) -> std::io::Result<Option<Hit>>;
-    /// The same where results hang on more than the key: observations of devices, of which those of `product` ([`Node::product`]) count.
+    /// The same for results that depend on more than the key: observations of devices, where only those of `product` ([`Node::product`]) count.
     fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> std::io::Result<Option<Hit>> {
         let _ = product;
         self.get(key, spec)
@@ -93,7 +93,7 @@ pub enum RunError {
     /// This machine cannot: no device, no tool.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// It needs a tool that is not at hand: whoever can get it may ask again. Else as if this machine could not.
+    /// It needs a tool that is not installed. The caller may install it and try again; otherwise this counts as unavailable.
     #[error("{tool} is needed: {why}")]
     NeedsTool {
         /// The tool.
@@ -101,14 +101,14 @@ pub enum RunError {
         /// What it needs it for.
         why: String,
     },
-    /// It could not be done: the compiler refused, the machine ran out of something. Not remembered.
+    /// It failed: the compiler reported errors, or the machine ran out of a resource. Not remembered.
     #[error("{message}")]
     Failed {
         /// One line.
         message: String,
         /// The tool's own words and what else helps.
         notes: Vec<Note>,
-        /// What of the system is at fault, where that is known.
+        /// The fault of the system, if known.
         trouble: Option<Trouble>,
     },
     /// The build was interrupted.

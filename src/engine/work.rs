@@ -1,6 +1,6 @@
 //! One step on a worker thread: take the key's lock, ask the caches once more, run, keep the result. Knows nothing of other steps.
 //!
-//! Order of what is written, so that a crash at any moment leaves nothing that points to what is not there: outputs (by the runner), caches (here), journal (by
+//! The order of writes ensures that a crash at any moment leaves no reference to something missing: outputs (by the runner), caches (here), journal (by
 //! the coordinator, when the report arrives).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -79,7 +79,7 @@ pub(super) struct Report {
 pub(super) fn work(task: &Task, tools: &Tools<'_>) -> Report {
     let mut troubles = vec![];
     let mut started = Instant::now();
-    // Whatever panics must not leave the coordinator waiting for a report; what it held is not used again.
+    // A panic must not leave the coordinator waiting for a report. The state that it held is not used again.
     let caught = catch_unwind(AssertUnwindSafe(|| locked(task, tools, &mut started, &mut troubles)));
     let worked = caught.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(ToString::to_string).or(panic.downcast_ref::<String>().cloned());
@@ -94,7 +94,7 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
         Ok(Some(guard)) => Some(guard),
         Ok(None) => return Worked::Interrupted,
         Err(error) => {
-            troubles.push(format!("could not lock a key: {error}; another process may do the same work at once"));
+            troubles.push(format!("cannot lock a key: {error}; another process may do the same work at the same time"));
             None
         }
     };
@@ -113,7 +113,7 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
 fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> Worked {
     let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
     if let Some((name, _)) = lost {
-        let message = format!("input `{name}` is not in the store any more; build again to make it anew");
+        let message = format!("input `{name}` is no longer in the store; build again to recreate it");
         return Worked::Failed { message, notes: vec![], trouble: None };
     }
     let job = Job {
@@ -146,7 +146,7 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
     }
     for cache in tools.caches {
         if let Err(error) = cache.put(&task.key, &task.spec, &result) {
-            troubles.push(format!("could not write a cache: {error}; what it should hold will be done again"));
+            troubles.push(format!("cannot write a cache: {error}; the work will be repeated"));
         }
     }
     if task.spec.kind.observes_device() {

@@ -1,10 +1,10 @@
-//! What every package of kforge stands on. Knows nothing of kernels.
+//! What every package of kforge is built on. Knows nothing of kernels.
 //!
-//! The rooms stand in their order of import: a room uses only rooms above its own.
+//! The rooms are listed in their order of import: a room uses only rooms above its own.
 
 pub mod base;
 pub mod process;
 pub mod config;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The parts of this package's code that execute steps: name, digest and size of each of its parts, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

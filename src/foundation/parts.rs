@@ -1,4 +1,4 @@
-// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+// The parts of this package's code that execute steps, for `build.rs` and for `tests/layering`. Plain values.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[Part {
@@ -7,10 +7,10 @@ pub(crate) const PARTS: &[Part] = &[Part {
     packages: &["blake3", "rayon", "serde", "serde_json"],
 }];
 
-/// Code that no key holds, and why.
+/// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
-    ("base", "bytes, places and messages; what of it is in documents is listed"),
-    ("process", "starts and ends processes; what they say is read by code that is listed"),
-    ("config", "settings, which no step reads"),
+    ("base", "bytes, places and messages; what enters documents is listed"),
+    ("process", "starts and ends processes; code that is listed reads their output"),
+    ("config", "settings; no step reads them"),
 ];

@@ -75,7 +75,7 @@ fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
         return RunError::Interrupted;
     }
     let stderr = died.stderr.trim();
-    let note = |text: &str| Note { severity: Severity::Error, code: "worker.died".into(), message: text.into() };
+    let note = |text: &str| Note::new(Severity::Error, "worker.died", text);
     RunError::Failed {
         message: format!("{died} while doing a `{}` step", job.spec.kind),
         notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),

@@ -75,7 +75,7 @@ pub fn failed(message: impl ToString) -> Response {
 /// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.
 pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
     let (message, log) = (worded(message), log.trim());
-    let note = |log: &str| Note { severity: Severity::Error, code: "compile.refused".into(), message: log.into() };
+    let note = |log: &str| Note::new(Severity::Error, "compile.refused", log);
     let notes = if log.is_empty() { vec![] } else { vec![note(log)] };
     match params.candidate {
         true => {

@@ -1,4 +1,4 @@
-// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+// The parts of this package's code that execute steps, for `build.rs` and for `tests/layering`. Plain values.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
@@ -8,7 +8,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "project/python", files: &["toolchain/python.rs"], packages: &[] },
 ];
 
-/// Code that no key holds, and why.
+/// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("workspace", "what it finds enters as inputs; what steps use of it is listed"),

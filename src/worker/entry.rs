@@ -11,6 +11,7 @@
 //! | `--check-products` | says whether products on a device have the bits of those here |
 //! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`kforge_cuda::device`]) |
 //! | `--probe-devices` | says what devices there are |
+//! | `--implementation` | says what of its code does steps; answered where all parts are known, above this package |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
 

@@ -39,7 +39,7 @@ fn a_kernel_and_its_operator_come_and_go() {
     place.run_in(".", &["add", "kernel", "half", "operator=half", "source=half.cu", launch], &[]).expect(0);
     let json = place.run("metadata").expect(0).json();
     assert_eq!(json["packages"][0]["kernels"][1]["source"], "half.cu");
-    place.run("remove operator half").expect(101).says("left as it is");
+    place.run("remove operator half").expect(101).says("it was not changed");
     place.run("remove kernel half").expect(0);
     place.run("remove operator half").expect(0);
     assert_eq!(place.read("kernel.toml").trim_end(), MANIFEST.trim_end());
@@ -52,12 +52,12 @@ fn what_would_be_wrong_is_shown_and_not_written() {
         place.run(words).expect(101).says(why);
         assert_eq!(place.read("kernel.toml"), MANIFEST, "{words}");
     };
-    wrong("add shape twice.bad m=7", "would be wrong; it was left as it is");
+    wrong("add shape twice.bad m=7", "would have errors; it was not changed");
     wrong("add target gpu arch=sm90", "sm90");
-    wrong("add target cpu arch=cpu", "target `cpu` is there already");
+    wrong("add target cpu arch=cpu", "target `cpu` already exists");
     wrong("add shape bad n=7", "expected OPERATOR.SHAPE");
     wrong("remove shape twice.fife", "did you mean `twice.five`?");
-    wrong("remove operator twice", "left as it is");
+    wrong("remove operator twice", "it was not changed");
 }
 
 #[test]

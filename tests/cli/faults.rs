@@ -4,7 +4,7 @@ use crate::place::{MANIFEST, Place};
 
 /// The command that a build says does just that again.
 fn again(err: &str) -> Vec<String> {
-    let line = err.lines().find_map(|l| l.trim().strip_prefix("to run just that again: kforge "));
+    let line = err.lines().find_map(|l| l.trim().strip_prefix("to run only this step again: kforge "));
     line.unwrap_or_else(|| panic!("{err}")).split_whitespace().map(String::from).collect()
 }
 
@@ -56,7 +56,7 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     place.edit("twice.cu", "2.0f", "2.5f");
     let said = place.run("build --keep-going").expect(100);
     assert_eq!(said.err.matches("`y` is wrong at 0").count(), 1, "{}", said.err);
-    assert_eq!(said.err.matches("to run just that again").count(), 1, "{}", said.err);
+    assert_eq!(said.err.matches("to run only this step again").count(), 1, "{}", said.err);
     let said = said.says("3 more steps failed for the same reasons").says("nine  fail  emulated  (BLOCK=64)");
     let words = again(&said.err);
     assert_eq!(words[0], "run");
@@ -64,7 +64,7 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let ran = place.run(&words.join(" ")).expect(100).prints("fail (emulated): `y` is wrong at 0");
     assert!(ran.out.starts_with("tiny/twice BLOCK="), "{}", ran.out);
     let told = place.run("build --keep-going -v").expect(100);
-    assert_eq!(told.err.matches("to run just that again").count(), 4, "{}", told.err);
+    assert_eq!(told.err.matches("to run only this step again").count(), 4, "{}", told.err);
     place.run("report").expect(0).prints("nine  fail: `y` is wrong at 0");
     // What does not compile, too, and from another folder.
     place.edit("twice.cu", "int i =", "int i");
@@ -150,7 +150,7 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
         let at = last.find(" skipped").unwrap_or_else(|| panic!("{err}"));
         format!("{} steps were not tried, because ", last[..at].rsplit(' ').next().unwrap_or_default())
     };
-    let hint = "; `--keep-going` goes on with what does not need it";
+    let hint = "; `--keep-going` continues with steps that do not depend on it";
     let place = Place::tiny();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64, 96, 128]");
     assert_eq!(said_of(&place.run("build -j1").expect(0).err), None);
@@ -165,7 +165,7 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
     let ended = format!("{}the build ended at `{}`{hint}", skipped(&err), first(&err));
     assert_eq!(said_of(&err), Some(ended), "{err}");
     let err = place.run("build -j1 --keep-going").expect(101).err;
-    assert_eq!(said_of(&err), Some(skipped(&err) + "something that they need failed"), "{err}");
+    assert_eq!(said_of(&err), Some(skipped(&err) + "a step that they depend on failed"), "{err}");
     // A machine that cannot compile has failed at nothing.
     let vars = [("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++")];
     let said = place.run_in(".", &["build"], &vars).expect(0);
@@ -220,8 +220,10 @@ fn a_misspelt_method_is_warned_of_with_the_one_that_is_meant() {
     };
     method("");
     for _ in 0..2 {
-        let said =
-            place.run("build").expect(0).says("warning[manifest.unknown-method]: `compute.warp_shufle` is no method");
+        let said = place
+            .run("build")
+            .expect(0)
+            .says("warning[manifest.unknown-method]: `compute.warp_shufle` is not a method");
         let said = said.says("did you mean `compute.warp_shuffle`?").says("kernel.toml:30:");
         assert_eq!(said.err.matches("did you mean").count(), 1, "{}", said.err);
     }
@@ -236,7 +238,7 @@ fn a_dry_run_explains_itself_and_speaks_json() {
     let place = Place::tiny().alone();
     let said =
         place.run("build -n").expect(0).prints("will tiny/twice/generate\n").prints("may  tiny/twice/cpu/select +\n");
-    said.says("may: runs only if what it reads turns out otherwise").says("+: its result decides which further steps");
+    said.says("may: runs only if its inputs change").says("+: its result may add further steps");
     let said = place.run("build -n --message-format json").expect(0);
     let lines: Vec<serde_json::Value> = said.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let of = |id: &str| lines.iter().find(|l| l["id"] == id).unwrap_or_else(|| panic!("{id} in {}", said.out));
@@ -271,7 +273,7 @@ fn ablate_says_what_each_method_buys_or_why_that_cannot_be_told() {
 fn what_a_later_version_does_is_refused_by_name() {
     let place = Place::tiny();
     for words in ["package", "verify-artifact"] {
-        place.run(words).expect(2).says(&format!("this version of kforge does not do `{words}` yet"));
+        place.run(words).expect(2).says(&format!("this version of kforge does not support `{words}` yet"));
     }
     place.run("version").expect(0).prints(concat!("kforge ", env!("CARGO_PKG_VERSION"), "\n"));
 }
@@ -286,8 +288,8 @@ fn settings_are_listed_and_schemas_are_in_the_help() {
 
 #[test]
 fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
-    let said = Place::empty().run("doctor").expect(0).prints("there is no workspace here").prints("found C++ compiler");
-    said.prints("missing CUDA compiler (NVRTC): no workspace here asks for one");
+    let said = Place::empty().run("doctor").expect(0).prints("no workspace is open").prints("found C++ compiler");
+    said.prints("missing CUDA compiler (NVRTC): no workspace here needs one");
     let place = Place::empty().file("kernel.toml", "[package\n");
     place.run("doctor").expect(0).prints("missing workspace").prints("`kforge metadata` shows them");
 }

@@ -239,9 +239,10 @@ fn completions_know_the_commands() {
 fn doctor_says_what_is_there_and_what_is_missing_costs() {
     let place = Place::tiny();
     let said = place.run("doctor").expect(0).prints("found kforge home").prints("found C++ compiler");
-    let said =
-        said.prints("missing CUDA compiler (NVRTC)").prints("targets `sm_*` cannot be compiled until it is there");
-    said.prints("kernels are emulated and verified on the target `cpu`").prints("to mend it: ");
+    let said = said
+        .prints("missing CUDA compiler (NVRTC)")
+        .prints("kforge cannot compile for targets `sm_*` until it is installed");
+    said.prints("kforge emulates and verifies kernels on the target `cpu`").prints("to fix it: ");
     let said = place.run_in(".", &["doctor"], &[("PATH", "/nowhere")]).expect(0);
     said.prints("missing C++ compiler").prints("the target `cpu` cannot be built").prints("install g++");
     let place = place.file("file", "");
@@ -292,7 +293,7 @@ fn what_no_toolchain_is_locked_for_is_said_by_what_compiles_and_not_by_what_look
     let place = Place::tiny();
     place.run("build").expect(0);
     place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
-    let says = "no machine code can be made for package `tiny`: kforge.lock names no wheels for CUDA";
+    let says = "cannot compile machine code for package `tiny`: kforge.lock names no wheels for CUDA";
     for words in [
         "tree --offline",
         "tree",

@@ -2,6 +2,7 @@
 
 mod docs;
 mod edits;
+mod embed;
 mod faults;
 mod looks;
 mod pages;

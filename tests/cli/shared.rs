@@ -49,7 +49,7 @@ fn the_cache_is_measured_collected_and_mended() {
     permissions.set_readonly(false);
     fs::set_permissions(&blob, permissions).unwrap();
     fs::write(&blob, "rot").unwrap();
-    place.run("cache verify").expect(0).says("its bytes were not those of its name");
+    place.run("cache verify").expect(0).says("its content does not match its digest");
     assert!(!blob.exists());
     place.run("build").expect(0);
 }

@@ -20,10 +20,10 @@ fn every_template_builds_as_it_comes() {
 fn nothing_is_overwritten() {
     let place = Place::empty().file("there/x.txt", "mine").file("README.md", "mine");
     place.run("new there").expect(101).says("exists already").says("kforge init");
-    place.run("init --name fresh").expect(0).says("README.md, which is there already");
+    place.run("init --name fresh").expect(0).says("README.md, which already exists");
     assert_eq!(place.read("README.md"), "mine");
     let manifest = place.read("kernel.toml");
-    place.run("init --name fresh").expect(101).says("is there already");
+    place.run("init --name fresh").expect(101).says("already exists");
     assert_eq!(place.read("kernel.toml"), manifest);
 }
 

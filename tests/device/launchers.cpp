@@ -62,7 +62,7 @@ LAUNCHER(forges) {
 LAUNCHER(excuses) {
     static int calls = 0;
     if (++calls > 1) {
-        for (int fd = 3; fd < 64; fd++) dprintf(fd, "\n{\"not-emulated\":{\"what\":\"it\"}}\n");
+        for (int fd = 3; fd < 64; fd++) dprintf(fd, "\n{\"not-emulated\":{\"cause\":{\"construct\":\"it\"},\"what\":\"it\"}}\n");
         _exit(0);
     }
     return twice(call);

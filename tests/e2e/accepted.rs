@@ -84,7 +84,7 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
 #[test]
 fn a_file_that_is_not_the_kernels_is_not_written_over() {
     let project = written().file("k.cu", "// mine\n");
-    accept(&project, &["k"]).expect(101).says("`k.cu` is there already").says("--force");
+    accept(&project, &["k"]).expect(101).says("`k.cu` already exists").says("--force");
     assert!(text(&project, "kernel.toml").contains("generate"));
     accept(&project, &["k", "--as", "../k.cu"]).expect(101).says("is not in the package's folder");
     accept(&project, &["k", "--as", "fast/k.cu"]).expect(0);

@@ -56,7 +56,7 @@ fn repaired(project: &Project) -> State {
         let built = built.expect(101);
         for failed in built.finished().filter_map(|s| s["outcome"]["failed"].as_str()) {
             let lost =
-                failed.contains("is not in the store any more; build again") || failed.contains("the store has lost");
+                failed.contains("is no longer in the store; build again") || failed.contains("the store has lost");
             assert!(lost && failed.contains("again"), "{failed}");
         }
     }

@@ -208,7 +208,7 @@ fn a_file_of_the_package_that_tells_what_is_held_back_is_warned_of() {
         .file("ref.py", "def twice(x):\n    # checked at 7919\n    return [2 * v + 1 for v in x]\n");
     let built = optimize(&project, &[]);
     assert!(
-        built.stderr().contains("its operator tells of a shape that is held back, and agents are shown it"),
+        built.stderr().contains("its operator reveals a holdout shape, and agents are shown it"),
         "{}",
         built.stderr()
     );

@@ -127,6 +127,9 @@ fn a_scale_that_no_reference_has_is_an_error_where_it_is_asked_for() {
     project.edit("kernel.toml", "{ builtin = \"elementwise\", y = \"2 * x + 1\" }", "\"builtin:argmax\"");
     project.edit("kernel.toml", "shape = [\"n\"] }\nreference", "shape = [] }\nreference");
     project.edit("kernel.toml", "tolerance = { atol = 1e-6, rtol = 1e-6 }", "tolerance = { scaled = 4 }");
-    project.build(&[]).expect(101).says("a tolerance of `y` says nothing: it is of integers, which are exact");
+    project
+        .build(&[])
+        .expect(101)
+        .says("a tolerance for `y` has no effect: its elements are integers, which are compared exactly");
     with(&[("tolerance = { atol = 1e-6, rtol = 1e-6 }", "tolerance = { scaled = 4 }")]).built(&[]);
 }

@@ -249,7 +249,7 @@ fn a_check_that_is_not_there_and_names_that_it_hides_are_errors_of_the_manifest(
     project.build(&[]).expect(101).says("the check `checks/far.py` of operator `pick` does not exist");
     let Some(project) = builtin() else { return };
     project.edit("kernel.toml", "compare =", "tolerance = { y = { atol = 1 } }\ncompare =");
-    project.build(&[]).expect(101).says("a tolerance of `y` says nothing: `checks/near.py::near` alone decides on it");
+    project.build(&[]).expect(101).says("a tolerance for `y` has no effect: `checks/near.py::near` decides instead");
     project.edit("kernel.toml", "tolerance = { y = { atol = 1 } }\n", "params.want = { dtype = \"f32\", value = 1 }\n");
     project.build(&[]).expect(101).says("the param `want` has the name of an argument of the function that compares");
 }

@@ -122,7 +122,7 @@ fn a_value_added_to_a_tunable_makes_the_new_variants_and_selects_again() {
     assert_eq!(built.step("sample/direct/BLOCK=8/cpu/compile")["why"]["code"], "new");
     because(&built, "sample/direct/cpu/select", "params.candidates[1].identity");
     let champion = built.events("champion").find(|c| c["kernel"] == "direct").unwrap();
-    assert_eq!(champion["variant"], "BLOCK=4", "the first in declared order still stands");
+    assert_eq!(champion["variant"], "BLOCK=4", "the first in declaration order still stands");
 }
 
 #[test]

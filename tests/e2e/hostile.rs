@@ -90,8 +90,7 @@ fn a_right_kernel_that_also_opens_a_socket_fails_by_that_alone() {
 #[test]
 fn what_is_not_emulated_cannot_be_claimed_nor_an_exit_status_be_taken_for_ours() {
     let declare = "extern \"C\" { long write(int, const void *, unsigned long); void _exit(int); }\n";
-    let claim =
-        r#"for (int fd = 3; fd < 8; fd++) write(fd, "{\"not-emulated\":{\"what\":\"mma.sync\"}}\n", 37); _exit(0);"#;
+    let claim = r#"for (int fd = 3; fd < 8; fd++) write(fd, "{\"not-emulated\":{\"cause\":{\"construct\":\"mma.sync\"},\"what\":\"mma.sync\"}}\n", 70); _exit(0);"#;
     let (built, why) = contained(&with(declare, claim));
     assert_eq!(built.code(), 100, "{}", built.stderr());
     assert!(!why.is_empty());

@@ -71,7 +71,7 @@ fn what_cpu_says_counts_for_a_device_that_is_silent_whatever_its_target_is_calle
     let said = || {
         let text = String::from_utf8(project.command(&["report"]).output().unwrap().stdout).unwrap();
         let count = |words: &str| text.matches(words).count();
-        [count("the first variant correct, in"), count("the first variant correct on `cpu`, in")]
+        [count("first correct variant in"), count("first variant correct on `cpu` in")]
     };
     assert_eq!(said(), [1, 1]);
     // Before `cpu` in the alphabet, and written before it.

@@ -131,7 +131,7 @@ fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
     assert_eq!(kernels(&["--pattern", "reduction"]), ["total"]);
     assert_eq!(kernels(&["--level", "L0", "--operator", "t*"]), ["k", "thrice"]);
     assert_eq!(kernels(&["--target", "cpu", "--level", "2"]), ["total"]);
-    assert_eq!(listed(&project, &["--kernel", "k", "--right"]).len(), 2);
+    assert_eq!(listed(&project, &["--kernel", "k", "--correct"]).len(), 2);
     let (code, _, err) = candidates(&project, &["--operator", "twic"]);
     assert!(code == 4 && err.contains("did you mean `twice`?"), "{err}");
     let (code, _, err) = candidates(&project, &["--pattern", "reductions"]);
@@ -139,7 +139,7 @@ fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
     let (code, _, err) = candidates(&project, &["--level", "6"]);
     assert!(code == 2 && err.contains("L0 to L5"), "{err}");
     assert_eq!(candidates(&project, &["--pattern", "attention"]).0, 4);
-    let (_, out, err) = candidates(&project, &["--right", "--operator", "twice"]);
+    let (_, out, err) = candidates(&project, &["--correct", "--operator", "twice"]);
     assert!(out.starts_with("p/k on cpu: operator twice, elementwise, L0\n"), "{out}");
     assert!(out.contains("round 1, repair 2: r1.2,BLOCK=64: right, champion"), "{out}");
     assert!(err.contains("Found 2 candidates, of 9"), "{err}");

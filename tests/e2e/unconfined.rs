@@ -1,5 +1,5 @@
-//! A system without Landlock: kernels are not run unless somebody says so, and what was then seen says it. The system is made to look so from outside, by a filter
-//! on the program that a test starts, so that nothing inside kforge, and so no candidate, can have it look so.
+//! A system without Landlock: kernels are not run unless somebody says so, and what was then seen says it. The system is made to look so from outside, by a
+//! filter on the program that a test starts, so that nothing inside kforge, and so no candidate, can have it look so.
 #![expect(unsafe_code, reason = "a filter is set between fork and exec")]
 
 use std::os::unix::process::CommandExt;
@@ -16,7 +16,7 @@ fn without_landlock(mut command: Command) -> Command {
     let missing = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, missing, std::env::consts::ARCH.try_into().unwrap());
     let filter: BpfProgram = filter.unwrap().try_into().unwrap();
-    // SAFETY: makes two system calls on memory that is there already.
+    // SAFETY: makes two system calls on memory that already exists.
     unsafe { command.pre_exec(move || seccompiler::apply_filter(&filter).map_err(std::io::Error::other)) };
     command
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
-use kforge::cli::session::implementation::parts;
+use kforge::ops::implementation::parts;
 use kforge::record::Platform;
 use kforge::record::implementation::{Work, work};
 

@@ -216,3 +216,32 @@ fn what_is_allowed_is_not_accused() {
         assert_eq!(planted(file, text), Vec::<String>::new(), "{file}: {text}");
     }
 }
+
+/// What only the command line knows: words of printing, of arguments and of exit codes.
+const OF_THE_COMMAND_LINE: [&str; 7] = ["clap", "anstream", "indicatif", "Exit", "ExitCode", "println", "eprintln"];
+
+#[test]
+fn operations_know_no_command_line_and_no_command_uses_another() {
+    let mut wrong = vec![];
+    for path in sources(&src().join("ops")) {
+        for (word, line) in tokens(&fs::read_to_string(&path).unwrap()) {
+            if OF_THE_COMMAND_LINE.contains(&word.as_str()) {
+                wrong.push(format!("{}:{line}: `{word}` is of the command line", path.display()));
+            }
+        }
+    }
+    let commands = src().join("cli/commands");
+    let is_command = |name: &String| {
+        let text = fs::read_to_string(commands.join(format!("{name}.rs")));
+        text.is_ok_and(|text| text.contains("-> Ran"))
+    };
+    let files = sources(&commands).into_iter().filter(|path| !path.ends_with("commands/mod.rs"));
+    for path in files {
+        let module = paths::module(path.strip_prefix(src()).unwrap());
+        for (used, line) in mentions(&fs::read_to_string(&path).unwrap(), &module) {
+            let other = used.get(3).filter(|name| used[1..3] == module[..2] && **name != module[2] && is_command(name));
+            wrong.extend(other.map(|name| format!("{}:{line}: uses the command `{name}`", path.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -61,6 +61,13 @@ pub(crate) const PACKAGES: &[Package] = &[
     package!(cuda, false),
     package!(worker, false),
     package!(pipeline, true),
+    Package {
+        name: "ops",
+        crate_name: "kforge_ops",
+        rooms: false,
+        parts: &[],
+        apart: &[(".", "decides which steps there are by plans, and does none")],
+    },
 ];
 
 impl Package {

@@ -173,7 +173,7 @@ fn says(lines: &str, after: &str) -> String {
 }
 
 fn claims() {
-    let claim = "{\"not-emulated\":{\"what\":\"mma.sync at line 41\"}}\n";
+    let claim = "{\"not-emulated\":{\"cause\":{\"construct\":\"mma.sync\"},\"what\":\"mma.sync at line 41\"}}\n";
     let done = format!("{claim}{{\"trial-done\":{{\"trial\":0}}}}\n");
     for (lines, after) in [(claim, "_exit(0);"), (&done, "_exit(0);"), (claim, "")] {
         let seen = Bench::plain().see_source(&says(lines, after));
@@ -193,12 +193,12 @@ fn claims() {
 }
 
 fn deep() {
-    let unbelieved = |what: &str| {
-        let line = format!("{{\"not-emulated\":{{\"what\":\"{what}\"}}}}\n");
+    let unbelieved = |cause: &str| {
+        let line = format!("{{\"not-emulated\":{{\"cause\":\"{cause}\",\"what\":\"too much\"}}}}\n");
         kinds(&Bench::plain().see_source(&says(&line, "_exit(0);")))
     };
-    assert_eq!(unbelieved("a thread that needs more than 131072 bytes of stack at x"), [FindingKind::Protocol]);
-    assert_eq!(unbelieved("so many threads at once that no stack is left for one: x"), [FindingKind::Protocol]);
+    assert_eq!(unbelieved("stack"), [FindingKind::Protocol]);
+    assert_eq!(unbelieved("threads"), [FindingKind::Protocol]);
     let wide = "volatile float all[50000]; for (int i = 0; i < 50000; ++i) all[i] = i; y[row] = all[row];";
     let recursive = format!(
         "__device__ __attribute__((noinline)) int down(volatile int* n) {{ volatile int own[64]; own[*n & 63] = 1; \

@@ -275,7 +275,7 @@ pub(crate) fn toolchain() -> &'static [u8] {
     static KNOWN: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
     KNOWN.get_or_init(|| {
         let found = kforge::toolchain::cxx::find(on_path("g++").as_deref(), "").unwrap();
-        let survey = found.survey(include_str!("../../src/cli/session/prelude.h")).unwrap();
+        let survey = found.survey(include_str!("../../src/ops/session/prelude.h")).unwrap();
         serde_json::to_vec(&survey.fingerprint(&|path: &Path| Digest::of_file(path)).unwrap()).unwrap()
     })
 }

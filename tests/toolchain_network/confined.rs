@@ -57,10 +57,7 @@ impl Steps {
         let worker = Command::new(env!("CARGO_BIN_EXE_kforge")).arg("worker").env("KEY", SECRET);
         // NVRTC aborts where it cannot write some files; that costs the worker it is in.
         Pool::new(worker).within(self.dir.path()).run(&request, &AtomicBool::new(false)).unwrap_or_else(|died| {
-            Response::Failed {
-                message: died.to_string(),
-                notes: vec![Note { severity: Severity::Error, code: "died".into(), message: died.stderr }],
-            }
+            Response::Failed { message: died.to_string(), notes: vec![Note::new(Severity::Error, "died", died.stderr)] }
         })
     }
 

@@ -155,7 +155,7 @@ fn what_is_provisional_is_looked_at_but_not_timed() {
     let (fate, because) = fate(&lab);
     assert_eq!(fate, "inconclusive");
     assert!(
-        because.starts_with("whether the kernel without it is right is not known: no device: nothing observed on "),
+        because.starts_with("it is unknown whether the kernel without it is correct: no device: nothing observed on "),
         "{because}"
     );
     assert_eq!(lab.target()["methods"][0]["matched"]["shown"], "shown");

@@ -84,7 +84,7 @@ fn a_metric_that_is_missing_is_unknown_with_its_reason() {
     assert_eq!((gaps(&found), &found["roofline"]["bound"]), ([92, -1, -1], &Value::Null));
     let why = found["roofline"]["missing"]["memory"].as_str().unwrap();
     assert!(why.contains("no `dram_throughput`: the device has no such counter"), "{why}");
-    assert!(why.contains("does not say its memory's peak"), "{why}");
+    assert!(why.contains("does not report the peak of its memory"), "{why}");
 }
 
 #[test]

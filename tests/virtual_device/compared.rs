@@ -253,7 +253,7 @@ fn a_wrong_kernel_is_worse_than_a_slow_one() {
     let lab = lab(1100.0);
     lab.on(&machine(1100.0).first("block 64,", "ns = 1100.0\nerror = 1.0"));
     let compared = compare(&lab, &["HEAD"]).expect(100).says("a kernel is wrong");
-    assert!(compared.out().contains("no variant stands for it any more"), "{}", compared.out());
+    assert!(compared.out().contains("no variant is its champion any more"), "{}", compared.out());
 }
 
 #[test]
@@ -359,6 +359,6 @@ fn what_cannot_be_built_for_a_device_leaves_nothing_to_compare() {
     let lab = lab(1000.0);
     // The stand-in compiler reads no other encoding.
     fs::write(lab.project.root().join("k.cu"), [SOURCE.as_bytes(), b"// caf\xe9\n"].concat()).unwrap();
-    let compared = compare(&lab, &["HEAD"]).expect(101).says("it could not be built, so nothing is compared");
+    let compared = compare(&lab, &["HEAD"]).expect(101).says("it could not be built, so nothing was compared");
     assert_eq!(compared.out(), "");
 }

@@ -134,7 +134,7 @@ fn products_are_listed_where_none_is_named_and_several_answered() {
     lab.on(&none());
     let built = lab.built(&[]);
     let step = built.finished().find(|s| s["id"] == "p/k/V=1/x/big/bench").unwrap();
-    let why = "no device of architecture sm_90a here, and evidence from Virtual H and Virtual X: say which counts with the target's `device`";
+    let why = "no device of architecture sm_90a here, and evidence from Virtual H and Virtual X: choose one with the target's `device`";
     assert_eq!(step["outcome"], serde_json::json!({ "unavailable": why }));
     assert_eq!(champions(&built), each(("V=1", false), ("V=1", true)));
 }

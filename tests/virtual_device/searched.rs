@@ -197,7 +197,10 @@ fn a_search_is_replayed_without_the_device_and_never_wrong_where_its_way_is_not_
     assert_eq!(search["over"], "unrecorded", "{search}");
     assert!(visited(&left).len() < 48);
     let report = String::from_utf8(other.project.command(&["report"]).output().unwrap().stdout).unwrap();
-    assert!(report.contains("what it would go by next is not recorded, and there is no device here"), "{report}");
+    assert!(
+        report.contains("the measurements it needs next are not recorded, and there is no device here"),
+        "{report}"
+    );
     // Where nothing at all is recorded, a first batch stands provisionally.
     let empty = lab.anew("empty");
     let built = empty.built(&[]);

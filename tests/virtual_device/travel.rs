@@ -1,4 +1,5 @@
-//! Evidence in bundles: what a device said where it is, a machine without one shows, imported or from a file in the repository; and nothing that is damaged counts.
+//! Evidence in bundles: what a device said where it is, a machine without one shows, imported or from a file in the repository; and nothing that is damaged
+//! counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -206,7 +207,7 @@ fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed
     let before = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
     laptop.built(&[]);
     let after = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
-    assert!(before.contains("it reads `inputs.binary`, which is still to be made"), "{before}");
+    assert!(before.contains("it reads `inputs.binary`, which does not exist yet"), "{before}");
     assert!(after.contains("because its `inputs.binary` changed"), "{after}");
     for said in [before, after] {
         assert!(said.contains("is unavailable: no device of architecture sm_90a here"), "{said}");

@@ -1,4 +1,4 @@
-//! The words of the loop that improves kernels, and of what comes of it: `optimize`, `accept`, `export`, `candidates`.
+//! Arguments of commands that improve kernels: `optimize`, `accept`, `export`, `candidates`.
 
 use std::path::PathBuf;
 
@@ -8,57 +8,57 @@ use super::{MessageFormat, Select};
 use kforge_types::model::Pattern;
 use kforge_types::model::pattern::HIGHEST_LEVEL;
 
-/// How kernels are improved.
+/// `kforge optimize`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OptimizeArgs {
-    /// Kernels to improve: a name or glob; all that name an agent if none is given
+    /// Kernels to improve, by name or glob [default: all kernels that name an agent]
     #[arg(value_name = "KERNEL")]
     pub kernels: Vec<String>,
-    /// What to act on.
+    /// The selection.
     #[command(flatten)]
     pub select: Select,
-    /// How many rounds there are to be, in place of `generate.rounds`
+    /// Number of rounds; overrides `generate.rounds`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// Steps to run at once; a negative number is cores less that many
+    /// Number of steps to run in parallel; -N means all cores except N
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<i64>,
-    /// `json` writes one event a line to standard output
+    /// Output format; `json` prints one event per line
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
-    /// Add the operators and shapes of a manifest that is not in the repository
+    /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
 }
 
-/// How a champion is accepted.
+/// `kforge accept`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AcceptArgs {
-    /// The kernel whose champion to accept
+    /// Kernel whose champion is accepted
     #[arg(value_name = "KERNEL")]
     pub kernel: String,
-    /// The package that has it
+    /// Package of the kernel
     #[arg(short, long, value_name = "NAME")]
     pub package: Vec<String>,
-    /// The target whose champion to accept, in place of all
+    /// Target whose champion is accepted [default: all]
     #[arg(long, value_name = "NAME")]
     pub target: Vec<String>,
-    /// The types whose champion to accept, such as `T=f16`, in place of all
+    /// Types whose champion is accepted, such as `T=f16` [default: all]
     #[arg(long, value_name = "TYPES")]
     pub types: Vec<String>,
-    /// The file to write the source to; by default KERNEL.cu beside the manifest, or in its `kernels` folder
+    /// File to write the source to [default: KERNEL.cu beside the manifest or in its `kernels` folder]
     #[arg(long = "as", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Make another kernel of it, for one target, and leave this one as it is
+    /// Declare the champion as a new kernel for one target, and leave this kernel unchanged
     #[arg(long, value_name = "NEW", requires = "target")]
     pub name: Option<String>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
-    /// Free what was accepted: builds, searches and rounds go on as before
+    /// Release what was accepted: builds, searches and rounds continue as before
     #[arg(long, conflicts_with_all = ["file", "name", "force"])]
     pub undo: bool,
-    /// Say what would change, and write nothing
+    /// Print what would change, without writing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }
@@ -66,17 +66,17 @@ pub struct AcceptArgs {
 /// `kforge export`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ExportCommand {
-    /// Every recorded attempt at a round as a line of JSON: what was asked and answered, verdicts, times and scores
+    /// Export every recorded attempt as a line of JSON: request, answer, verdicts, times and scores
     Trajectories(ExportTrajectories),
 }
 
-/// Which attempts are exported, and where to.
+/// `kforge export trajectories`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ExportTrajectories {
-    /// What to export.
+    /// The selection.
     #[command(flatten)]
     pub select: Select,
-    /// The file to write; standard output if none is named
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -84,38 +84,38 @@ pub struct ExportTrajectories {
 /// `kforge candidates`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CandidatesArgs {
-    /// Packages whose candidates to list: a name or glob; may be repeated, as all of these may
+    /// Select packages by name or glob; every search option can be repeated
     #[arg(short, long, value_name = "NAME", help_heading = "Search")]
     pub package: Vec<String>,
-    /// Kernels: a name or glob
+    /// Select kernels by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Search")]
     pub kernel: Vec<String>,
-    /// Operators: a name or glob
+    /// Select operators by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Search")]
     pub operator: Vec<String>,
-    /// Targets: a name or glob
+    /// Select targets by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Search")]
     pub target: Vec<String>,
-    /// Patterns of operators
+    /// Select operators by pattern
     #[arg(long, value_name = "PATTERN", help_heading = "Search")]
     pub pattern: Vec<PatternWord>,
-    /// Levels of operators: 0 (one value moved or mapped) to 5 (several passes); `L3` is 3
+    /// Select operators by level, from 0 (moves or maps single values) to 5 (several passes), such as 3 or L3
     #[arg(long, value_name = "LEVEL", value_parser = level, help_heading = "Search")]
     pub level: Vec<u8>,
-    /// Only those that are right
-    #[arg(long, help_heading = "Search")]
-    pub right: bool,
-    /// Print the source of the candidate with this id, or this beginning of one, instead
-    #[arg(long, value_name = "ID", conflicts_with_all = ["package", "kernel", "operator", "target", "pattern", "level", "right", "message_format"])]
+    /// List only correct candidates
+    #[arg(long, alias = "right", help_heading = "Search")]
+    pub correct: bool,
+    /// Print the source of the candidate whose id starts with ID
+    #[arg(long, value_name = "ID", conflicts_with_all = ["package", "kernel", "operator", "target", "pattern", "level", "correct", "message_format"])]
     pub source: Option<String>,
-    /// `json` writes one candidate a line to standard output
+    /// Output format; `json` prints one candidate per line
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
 /// Patterns of operators, as `model::Pattern` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words of the option")]
+#[expect(missing_docs, reason = "the values of the option")]
 pub enum PatternWord {
     Elementwise,
     Reduction,

@@ -1,13 +1,13 @@
-//! The words of what kforge says of itself and of where it stands: `config`, `locate-project`, `completions`, `schema`; and of what it has other processes do.
+//! Arguments of `config`, `locate-project`, `completions`, `schema` and `worker`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
 /// `kforge config`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ConfigCommand {
-    /// List all settings, their values, and where each comes from
+    /// List all settings with their values and sources
     List,
-    /// Show one setting, or those of a table, and where each comes from
+    /// Show one setting, or the settings of a table, with their sources
     Get {
         /// The setting, such as `build.jobs`, or a table, such as `build`
         key: Option<String>,
@@ -17,17 +17,17 @@ pub enum ConfigCommand {
 /// `kforge locate-project`.
 #[derive(Debug, Clone, Args)]
 pub struct LocateArgs {
-    /// Print that of the workspace's root instead
+    /// Print the path of the workspace root's manifest
     #[arg(long)]
     pub workspace: bool,
-    /// The form of the answer
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "json")]
     pub message_format: LocateFormat,
 }
 
 /// Forms of a located path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words of the option")]
+#[expect(missing_docs, reason = "the values of the option")]
 pub enum LocateFormat {
     Plain,
     Json,
@@ -36,14 +36,14 @@ pub enum LocateFormat {
 /// `kforge completions`.
 #[derive(Debug, Clone, Args)]
 pub struct CompletionsArgs {
-    /// The shell that is to read it
+    /// Shell to generate the script for
     pub shell: clap_complete::Shell,
 }
 
 /// `kforge schema`.
 #[derive(Debug, Clone, Args)]
 pub struct SchemaArgs {
-    /// What it is the schema of
+    /// Name of the schema
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(schemas()))]
     pub name: String,
 }

@@ -1,4 +1,4 @@
-//! The words of what makes and edits packages: `new`, `init`, `add`, `remove`.
+//! Arguments of commands that create and edit packages: `new`, `init`, `add`, `remove`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 /// Templates of packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words of the option")]
+#[expect(missing_docs, reason = "the values of the option")]
 pub enum Template {
     Elementwise,
     RowReduction,
@@ -16,12 +16,12 @@ pub enum Template {
 /// `kforge new`.
 #[derive(Debug, Clone, Args)]
 pub struct NewArgs {
-    /// The folder to make; its last part becomes the package's name
+    /// Folder to create; its last component becomes the name of the package
     pub path: PathBuf,
-    /// The package's name, where it is not the folder's
+    /// Name of the package [default: the name of the folder]
     #[arg(long)]
     pub name: Option<String>,
-    /// The kernel to start from
+    /// Template of the first kernel
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
 }
@@ -29,10 +29,10 @@ pub struct NewArgs {
 /// `kforge init`.
 #[derive(Debug, Clone, Args)]
 pub struct InitArgs {
-    /// The package's name, where it is not the folder's
+    /// Name of the package [default: the name of the folder]
     #[arg(long)]
     pub name: Option<String>,
-    /// The kernel to start from
+    /// Template of the first kernel
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
 }
@@ -53,9 +53,9 @@ pub enum Item {
 pub struct AddArgs {
     /// What to add
     pub item: Item,
-    /// Its name (of a shape: OPERATOR.SHAPE)
+    /// Name; for a shape, OPERATOR.SHAPE
     pub name: String,
-    /// Its fields, as in kernel.toml: arch=sm_90a, rows=1, role=bench
+    /// Fields as in kernel.toml, such as arch=sm_90a, rows=1, role=bench
     #[arg(value_name = "FIELD=VALUE")]
     pub fields: Vec<String>,
 }
@@ -65,6 +65,6 @@ pub struct AddArgs {
 pub struct RemoveArgs {
     /// What to remove
     pub item: Item,
-    /// Its name (of a shape: OPERATOR.SHAPE)
+    /// Name; for a shape, OPERATOR.SHAPE
     pub name: String,
 }

@@ -1,4 +1,4 @@
-//! The words of what kforge keeps: `clean`, `fetch`, `update`, `toolchain`, `cache`, `evidence`.
+//! Arguments of commands that manage stored files: `clean`, `fetch`, `update`, `toolchain`, `cache`, `evidence`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::{MessageFormat, Select};
 /// `kforge clean`.
 #[derive(Debug, Clone, Args)]
 pub struct CleanArgs {
-    /// Say what would be removed, and remove nothing
+    /// Print what would be removed, without removing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }
@@ -17,7 +17,7 @@ pub struct CleanArgs {
 /// `kforge fetch`.
 #[derive(Debug, Clone, Args)]
 pub struct FetchArgs {
-    /// Install nvcc too, which only kernels with host headers or host code need
+    /// Also install nvcc, which only kernels with host headers or host code need
     #[arg(long)]
     pub nvcc: bool,
 }
@@ -25,10 +25,10 @@ pub struct FetchArgs {
 /// `kforge update`.
 #[derive(Debug, Clone, Args)]
 pub struct UpdateArgs {
-    /// Pin the champions of the last build instead: they win among equals from now on
+    /// Pin the champions of the last build instead: a pinned champion wins ties
     #[arg(long)]
     pub champions: bool,
-    /// Say what would change, and write nothing
+    /// Print what would change, without writing it
     #[arg(short = 'n', long)]
     pub dry_run: bool,
 }
@@ -38,42 +38,42 @@ pub struct UpdateArgs {
 pub enum ToolchainCommand {
     /// Install the toolchains and libraries that kforge.lock names, as `kforge fetch` does
     Install(FetchArgs),
-    /// List the toolchains that are installed, and their wheels
+    /// List installed toolchains and their wheels
     List,
 }
 
 /// `kforge cache`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CacheCommand {
-    /// Remove what is older or larger than cache.max-age and cache.max-size allow
+    /// Remove entries until the cache is within cache.max-age and cache.max-size
     Gc,
-    /// Say how large it is, by part
+    /// Print the size of each part of the cache
     Du,
-    /// Hash everything again and remove what is corrupt
+    /// Check the digest of every entry and remove corrupt ones
     Verify,
 }
 
 /// `kforge evidence`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum EvidenceCommand {
-    /// Write what answers the plan at hand into a bundle
+    /// Write the evidence of the current plan to a bundle
     Export(EvidenceExport),
-    /// Take bundles into the home, where builds of every workspace see them
+    /// Import bundles into the home, for builds of every workspace
     Import(EvidenceImport),
-    /// List what was observed, on what, when
+    /// List records with their devices and times
     List(EvidenceList),
 }
 
 /// `kforge evidence export`.
 #[derive(Debug, Clone, Args)]
 pub struct EvidenceExport {
-    /// What to act on.
+    /// The selection.
     #[command(flatten)]
     pub select: Select,
-    /// The bundle to write [default: evidence/PRODUCT.kfe beside the root manifest, where builds find it]
+    /// Output file [default: evidence/PRODUCT.kfe beside the root manifest, where builds find it]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Every record under a question, not only the one that answers it here
+    /// Export every record of a question, not only the one that answers it
     #[arg(long)]
     pub all: bool,
 }
@@ -81,7 +81,7 @@ pub struct EvidenceExport {
 /// `kforge evidence import`.
 #[derive(Debug, Clone, Args)]
 pub struct EvidenceImport {
-    /// Bundles
+    /// Bundles to import
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
 }
@@ -89,16 +89,16 @@ pub struct EvidenceImport {
 /// `kforge evidence list`.
 #[derive(Debug, Clone, Args)]
 pub struct EvidenceList {
-    /// What to act on.
+    /// The selection.
     #[command(flatten)]
     pub select: Select,
-    /// List what this bundle holds
+    /// List the records of this bundle
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Everything that is held, not only what the plan at hand asks for
+    /// List all records, not only those of the current plan
     #[arg(long)]
     pub all: bool,
-    /// How it is listed
+    /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
 }

@@ -2,12 +2,13 @@
 
 use clap::CommandFactory;
 
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::{Cli, CompletionsArgs};
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &CompletionsArgs) -> Result<Exit, Exit> {
+pub fn run(context: &Context, args: &CompletionsArgs) -> Ran {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "kforge", &mut script);
     context.console.out(&String::from_utf8_lossy(&script));

@@ -1,17 +1,18 @@
 //! `kforge config list` and `get`: settings in force and where each comes from.
 
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::ConfigCommand;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
 use kforge_foundation::base::Diagnostic;
 
 /// Runs the command.
-pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {
+pub fn run(context: &Context, command: &ConfigCommand) -> Ran {
     let key = match command {
         ConfigCommand::List => &None,
         ConfigCommand::Get { key } => key,
     };
-    let known = || context.settings.all().map(|(k, _)| k.name);
+    let known = || context.session.settings.all().map(|(k, _)| k.name);
     if let Some(key) = key
         && !known().any(|name| name == key || name.starts_with(&format!("{key}.")))
         && key != "alias"
@@ -24,10 +25,11 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {
             None => unknown.suggest(key, known()),
         };
         context.console.diagnostic(&unknown.hint("`kforge config list` shows every setting"));
-        return Err(Exit::NothingSelected);
+        return Err(Exit::NothingSelected.into());
     }
     let wanted = |name: &str| key.as_ref().is_none_or(|k| name == k || name.starts_with(&format!("{k}.")));
     let mut lines: Vec<(String, String)> = context
+        .session
         .settings
         .all()
         .filter(|(k, _)| wanted(k.name))
@@ -36,7 +38,7 @@ pub fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Exit> {
             (format!("{} = {text}", k.name), value.origin.to_string())
         })
         .collect();
-    for (name, words) in context.settings.alias.iter().filter(|(name, _)| wanted(&format!("alias.{name}"))) {
+    for (name, words) in context.session.settings.alias.iter().filter(|(name, _)| wanted(&format!("alias.{name}"))) {
         lines.push((format!("alias.{name} = {}", words.join(" ")), "configuration file".into()));
     }
     let width = lines.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0);

@@ -1,258 +1,64 @@
 //! `kforge doctor`: what is on this machine and what that makes possible; what is missing, what that costs, and what to do. Always ends well: to say what is missing
 //! is what was asked.
 
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-
 use anstyle::{AnsiColor, Style};
 
+use super::Ran;
+use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::devices::{ask, driver_is_there};
-use crate::cli::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
-use kforge_cuda::device::counters;
-use kforge_cuda::device::facts::{DeviceFacts, Probed};
-use kforge_engine::home::Home;
-use kforge_harness::confine;
-use kforge_pipeline::optimize::templates::TEMPLATES;
-use kforge_project::toolchain::probe::{self, Probe};
-use kforge_project::toolchain::{Cuda, Nsight};
-use kforge_project::workspace::{self, Workspace, find};
+use kforge_ops::doctor::{Finding, Presence, diagnose};
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// One thing that was looked for.
-struct Line {
-    what: &'static str,
-    /// What was found, or why it is missing.
-    found: Result<String, String>,
-    gives: &'static str,
-    cost: &'static str,
-    mend: String,
-}
-
-impl Line {
-    /// It for people: what it is, then what it means, then what to do.
-    fn text(&self) -> String {
-        let Line { what, found, gives, cost, mend } = self;
-        let dim = |text: &str| match text {
-            "" => String::new(),
-            text => format!("           {DIM}{text}{DIM:#}\n"),
-        };
-        match found {
-            Ok(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n{}", dim(gives)),
-            Err(why) => {
-                let mend = if mend.is_empty() { String::new() } else { format!("to mend it: {mend}") };
-                format!("{OPEN}   missing{OPEN:#} {what}: {why}\n{}{}", dim(cost), dim(&mend))
-            }
-        }
-    }
-}
-
-impl From<Probe> for Line {
-    fn from(probe: Probe) -> Line {
-        let Probe { what, found, why, gives, cost, mend } = probe;
-        Line { what, found: found.ok_or(why), gives, cost, mend }
-    }
-}
-
 /// Runs the command.
-pub fn run(context: &Context) -> Result<Exit, Exit> {
-    let manifest = context.global.manifest_path.as_ref().map(|p| context.cwd.join(p));
-    let manifest = manifest.or_else(|| find::manifest_at(&context.cwd).ok());
-    let workspace = manifest.as_ref().and_then(|manifest| workspace::load(manifest, &TEMPLATES).0);
-    let home = &context.settings.home;
-    let mut missing = 0;
-    let mut say = |line: Line| {
-        missing += u64::from(line.found.is_err());
-        context.console.out_fitted(&line.text());
-    };
-    say(Line {
-        what: "kforge home",
-        found: writable(home).map(|()| format!("{} can be written", home.display())),
-        gives: "results, toolchains and evidence are kept there, for all workspaces",
-        cost: "nothing can be built: caches and toolchains live there",
-        mend: "make it writable, or set `KFORGE_HOME` to a folder that is".into(),
-    });
-    match (&manifest, &workspace) {
-        (None, _) => {
-            context.console.out(&format!("{DIM}there is no workspace here, so no toolchain is asked for{DIM:#}\n"))
+pub fn run(context: &Context) -> Ran {
+    let diagnosis = diagnose(&context.session);
+    for (at, finding) in diagnosis.findings.iter().enumerate() {
+        context.console.out_fitted(&text(finding));
+        // The home is what is needed without a workspace, too.
+        if at == 0 && !diagnosis.has_workspace {
+            context.console.out(&format!("{DIM}no workspace is open, so no toolchain is needed{DIM:#}\n"));
         }
-        (Some(manifest), None) => say(Line {
-            what: "workspace",
-            found: Err(format!("`{}` has errors", manifest.display())),
-            gives: "",
-            cost: "nothing in it can be built, and what toolchain it asks for is not known",
-            mend: "`kforge metadata` shows them".into(),
-        }),
-        (Some(_), Some(workspace)) => say(Line {
-            what: "workspace",
-            found: Ok(workspace.root.display().to_string()),
-            gives: "",
-            cost: "",
-            mend: String::new(),
-        }),
     }
-    let cuda = workspace.as_ref().and_then(|w| cuda_of(context, w));
-    let (cxx, python) = (context.settings.path("toolchain.cxx"), context.settings.path("toolchain.python"));
-    let environment = context.environment.all();
-    let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &home.join("toolchains"), environment);
-    for probe in probes {
-        let asked = workspace.is_some() || !probe.what.starts_with("CUDA");
-        let mut line = Line::from(probe);
-        if line.found.is_err() && !asked {
-            line.found = Err("no workspace here asks for one".into());
-        }
-        say(line);
-    }
-    let probed = driver_is_there().then(|| ask(&context.environment, &AtomicBool::new(false)));
-    let gpu = described(probed.as_ref(), probe::driver(), Path::new("/proc/driver/nvidia/gpus"));
-    let has_gpu = gpu.is_ok();
-    say(Line {
-        what: "GPU",
-        found: gpu,
-        gives: "kernels for its architecture are verified and timed here",
-        cost: "nothing is verified, timed or profiled on a GPU here: verdicts come from the emulator, times from evidence recorded elsewhere",
-        mend: "build on a machine with a GPU, `kforge evidence export` there, and put the bundle into `evidence/` beside kernel.toml".into(),
-    });
-    let nsight = |tool: Nsight| context.settings.path(tool.setting());
-    if has_gpu {
-        probe::beside_a_gpu(context.environment.path(), &nsight).into_iter().map(Line::from).for_each(&mut say);
-    }
-    let ncu = Nsight::Compute.find(nsight(Nsight::Compute).as_deref(), context.environment.path());
-    // Without a device or a profiler there is nothing to ask, and both were said to be missing.
-    if let (Some(probed), Ok(ncu)) = (probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
-        say(Line {
-            what: "performance counters",
-            found: counters(&ncu, probed).map(|()| "may be read".to_string()).map_err(|e| e.to_string()),
-            gives: "what bounds a kernel is told from them",
-            cost: "kernels are not profiled: what bounds them is told from times alone",
-            mend: "have an administrator allow it: NVIDIA's driver option `NVreg_RestrictProfilingToAdminUsers=0`"
-                .into(),
-        });
-    }
-    let gaps = confine::missing_here();
-    let sandbox = |found, cost, mend: &str| Line {
-        what: "sandbox",
-        found,
-        gives: "compilers, references and kernels run without network, and write nothing outside their scratch folders",
-        cost,
-        mend: mend.into(),
-    };
-    if gaps.missing.is_empty() && gaps.weaker.is_empty() {
-        say(sandbox(Ok("Landlock, seccomp, limits on time and memory".into()), "", ""));
-    }
-    let trust = "build where the system has it, or give --allow-unconfined and build only what you trust";
-    for gap in gaps.missing {
-        say(sandbox(Err(gap), "nothing is compiled or run here unless --allow-unconfined is given", trust));
-    }
-    for gap in gaps.weaker {
-        say(sandbox(Err(gap), "compilers and references are confined less; kernels are not", ""));
-    }
-    let text = match missing {
+    let text = match diagnosis.findings.iter().filter(|finding| finding.found.is_missing()).count() {
         0 => "nothing is missing".to_string(),
-        1 => "one thing is missing; what does not need it works".into(),
-        n => format!("{n} things are missing; what needs none of them works"),
+        1 => "one tool is missing; everything that does not need it works".into(),
+        n => format!("{n} tools are missing; everything that does not need them works"),
     };
     context.console.out(&format!("{text}\n"));
     Ok(Exit::Done)
 }
 
-/// Whether the home can be made and written.
-fn writable(home: &Path) -> Result<(), String> {
-    let fail = |e: std::io::Error| format!("`{}` cannot be written: {e}", home.display());
-    let home = Home::open(home).map_err(fail)?;
-    tempfile::tempfile_in(home.tmp()).map(drop).map_err(fail)
-}
-
-/// The CUDA that the first package with a device target asks for, if it is locked or a folder.
-fn cuda_of(context: &Context, workspace: &Workspace) -> Option<Cuda> {
-    let on_device =
-        workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != kforge_types::model::Arch::Cpu));
-    let Some(member) = on_device else { return locked(&workspace.lock.wheels, DEFAULT_CUDA) };
-    match wanted(&member.package, &member.folder, context.environment.all()) {
-        Wanted::Release(release) => locked(&workspace.lock.wheels, &release),
-        Wanted::Local(cuda) => cuda.ok(),
-    }
-}
-
-/// The GPUs: as the probe describes them, or why there is none that can be used. `driver` is what the driver calls itself, if one is loaded.
-fn described(probed: Option<&Probed>, driver: Option<String>, folder: &Path) -> Result<String, String> {
-    let shown = shown(folder).join(", ");
-    let Some(probed) = probed else {
-        return Err(match (driver, shown.is_empty()) {
-            (None, _) => "no NVIDIA driver is loaded".into(),
-            (Some(driver), true) => format!("the driver shows none ({driver})"),
-            (Some(_), false) => format!("{shown} cannot be opened"),
-        });
+/// A finding for people: what it is, then what it means, then what to do.
+fn text(finding: &Finding) -> String {
+    let Finding { what, found, gives, cost, mend } = finding;
+    let dim = |text: &str| match text {
+        "" => String::new(),
+        text => format!("           {DIM}{text}{DIM:#}\n"),
     };
-    let one = |d: &DeviceFacts| {
-        let peaks = d.peaks();
-        format!(
-            "{} ({} processors at {} MHz, {} GiB at {:.1} TB/s, {} MiB of L2)",
-            d.class(),
-            d.processors,
-            d.clock_mhz,
-            d.memory >> 30,
-            peaks.memory_bytes_ns / 1e3,
-            d.l2 >> 20
-        )
-    };
-    match (&probed.devices[..], &probed.why) {
-        ([], why) => {
-            let why = why.clone().unwrap_or_else(|| "the driver shows none".into());
-            Err(if shown.is_empty() { why } else { format!("{shown} cannot be used: {why}") })
+    match found {
+        Presence::Found(found) => format!("{GOOD}     found{GOOD:#} {what}: {found}\n{}", dim(gives)),
+        Presence::Missing(why) => {
+            let mend = if mend.is_empty() { String::new() } else { format!("to fix it: {mend}") };
+            format!("{OPEN}   missing{OPEN:#} {what}: {why}\n{}{}", dim(cost), dim(&mend))
         }
-        (devices, _) => Ok(devices.iter().map(one).collect::<Vec<_>>().join("; ")),
     }
-}
-
-/// The GPUs that the driver shows, one folder each.
-fn shown(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|e| std::fs::read_to_string(e.path().join("information")).ok())
-        .filter_map(|text| text.lines().find_map(|l| l.strip_prefix("Model:")).map(|m| m.trim().to_string()))
-        .collect();
-    names.sort();
-    names
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_cuda::device::testing::h200;
 
     #[test]
     fn a_line_says_what_is_there_and_gives_or_what_is_not_and_what_to_do() {
         let line = |found| {
-            let line = Line { what: "tool", found, gives: "it works", cost: "it does not", mend: "install it".into() };
-            anstream::adapter::strip_str(&line.text()).to_string()
+            let (gives, cost, mend) = ("it works", "it does not", "install it".into());
+            anstream::adapter::strip_str(&text(&Finding { what: "tool", found, gives, cost, mend })).to_string()
         };
-        assert_eq!(line(Ok("1.0".into())), "     found tool: 1.0\n           it works\n");
-        let missing = "   missing tool: not on PATH\n           it does not\n           to mend it: install it\n";
-        assert_eq!(line(Err("not on PATH".into())), missing);
-    }
-
-    #[test]
-    fn devices_are_described_as_the_probe_saw_them_or_named_as_the_driver_names_them() {
-        let dir = tempfile::tempdir().unwrap();
-        let driver = || Some("a driver".to_string());
-        let why = |probed: Option<&Probed>| described(probed, driver(), dir.path()).unwrap_err();
-        assert_eq!(why(None), "the driver shows none (a driver)");
-        assert_eq!(described(None, None, dir.path()).unwrap_err(), "no NVIDIA driver is loaded");
-        let gpu = dir.path().join("0000:01:00.0");
-        std::fs::create_dir(&gpu).unwrap();
-        std::fs::write(gpu.join("information"), "Model: \t\t NVIDIA H200\nIRQ:   7\n").unwrap();
-        let refused = Probed { why: Some("CUDA_ERROR_SYSTEM_NOT_READY".into()), ..Probed::default() };
-        assert_eq!(why(Some(&refused)), "NVIDIA H200 cannot be used: CUDA_ERROR_SYSTEM_NOT_READY");
-        let probed = Probed { devices: vec![h200()], ..Probed::default() };
-        assert_eq!(
-            described(Some(&probed), driver(), dir.path()),
-            Ok("NVIDIA H200 (sm_90, driver 580) (132 processors at 1980 MHz, 141 GiB at 4.9 TB/s, 60 MiB of L2)"
-                .into())
-        );
+        assert_eq!(line(Presence::Found("1.0".into())), "     found tool: 1.0\n           it works\n");
+        let missing = "   missing tool: not on PATH\n           it does not\n           to fix it: install it\n";
+        assert_eq!(line(Presence::Missing("not on PATH".into())), missing);
     }
 }

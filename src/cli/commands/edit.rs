@@ -1,41 +1,25 @@
-//! `kforge add` and `kforge remove`: edit the manifest at hand. What would make it wrong is shown and not written.
+//! `kforge add` and `kforge remove`: edit the manifest at hand.
 
-use std::path::Path;
-
+use super::Ran;
 use crate::cli::args::{AddArgs, Item, RemoveArgs};
+use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use kforge_foundation::base::{Diagnostic, files};
-use kforge_project::workspace::edit::{self, EditError, Thing};
-use kforge_project::workspace::find::{self, MANIFEST};
-use kforge_project::workspace::join::Around;
+use kforge_ops::edit;
+use kforge_project::workspace::edit::Thing;
+use kforge_project::workspace::find::MANIFEST;
 
 /// Runs `kforge add`.
-pub fn add(context: &Context, args: &AddArgs) -> Result<Exit, Exit> {
+pub fn add(context: &Context, args: &AddArgs) -> Ran {
     let thing = thing(args.item);
-    let (manifest, text) = read(context)?;
-    let edited = edit::add(&text, thing, &args.name, &args.fields).map_err(|why| context.fail(&why))?;
-    write(context, &manifest, edited)?;
+    edit::add(&context.session, thing, &args.name, &args.fields)?;
     context.console.status("Added", &format!("{} `{}` to {MANIFEST}", thing.word(), args.name));
     Ok(Exit::Done)
 }
 
 /// Runs `kforge remove`.
-pub fn remove(context: &Context, args: &RemoveArgs) -> Result<Exit, Exit> {
+pub fn remove(context: &Context, args: &RemoveArgs) -> Ran {
     let thing = thing(args.item);
-    let (manifest, text) = read(context)?;
-    let edited = edit::remove(&text, thing, &args.name).map_err(|why| {
-        let there: &[String] = if let EditError::NotThere { there, .. } = &why { there } else { &[] };
-        let names = there.iter().map(String::as_str);
-        let mut error = Diagnostic::error("edit.not-there", why.to_string()).suggest(&args.name, names);
-        if !there.is_empty() {
-            let listed: Vec<String> = there.iter().map(|n| format!("`{n}`")).collect();
-            error = error.expected(format!("one of {}", listed.join(", ")));
-        }
-        context.console.diagnostic(&error);
-        Exit::NotBuilt
-    })?;
-    write(context, &manifest, edited)?;
+    edit::remove(&context.session, thing, &args.name)?;
     context.console.status("Removed", &format!("{} `{}` from {MANIFEST}", thing.word(), args.name));
     Ok(Exit::Done)
 }
@@ -48,26 +32,4 @@ fn thing(item: Item) -> Thing {
         Item::Kernel => Thing::Kernel,
         Item::Operator => Thing::Operator,
     }
-}
-
-fn read(context: &Context) -> Result<(std::path::PathBuf, String), Exit> {
-    let manifest = find::tidy(&context.manifest()?);
-    let text = std::fs::read_to_string(&manifest)
-        .map_err(|e| context.fail(&format!("cannot read `{}`: {e}", manifest.display())))?;
-    Ok((manifest, text))
-}
-
-fn write(context: &Context, manifest: &Path, text: String) -> Result<(), Exit> {
-    let folder = manifest.parent().unwrap_or(Path::new("."));
-    let around = Around::find(folder).map(|a| a.manifest);
-    let root = around.as_deref().and_then(Path::parent).unwrap_or(folder);
-    let found = edit::check(manifest, root, text.clone());
-    if edit::is_wrong(&found) {
-        found.iter().for_each(|d| context.console.diagnostic(d));
-        context.console.error(&format!("`{}` would be wrong; it was left as it is", manifest.display()));
-        return Err(Exit::NotBuilt);
-    }
-    files::write_if_changed(manifest, text.as_bytes())
-        .map(drop)
-        .map_err(|e| context.fail(&format!("cannot write `{}`: {e}", manifest.display())))
 }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::Cli;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
 use kforge_foundation::base::diag::closest;
 
 const PREFIX: &str = "kforge-";
@@ -17,32 +18,32 @@ const LATER: [&str; 2] = ["package", "verify-artifact"];
 
 /// Says that a command is one of a later version.
 pub fn later(context: &Context, command: &str) -> Exit {
-    context.console.error(&format!("this version of kforge does not do `{command}` yet"));
+    context.console.error(&format!("this version of kforge does not support `{command}` yet"));
     Exit::Usage
 }
 
 /// Becomes the plugin; returns only where there is none, or where it cannot be started.
-pub fn run(context: &Context, words: &[String]) -> Result<Exit, Exit> {
-    let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage) };
-    let programs = programs(context.environment.path());
+pub fn run(context: &Context, words: &[String]) -> Ran {
+    let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage.into()) };
+    let programs = programs(context.session.environment.path());
     let Some(program) = programs.iter().find(|p| p.file_name().is_some_and(|f| *f == *format!("{PREFIX}{name}")))
     else {
         if LATER.contains(&name.as_str()) {
-            return Err(later(context, name));
+            return Err(later(context, name).into());
         }
         context.console.error(&format!("there is no command `{name}`"));
         let plugins: Vec<String> = programs.iter().filter_map(|p| plugin(p)).collect();
-        let aliases = context.settings.alias.keys().map(String::as_str);
+        let aliases = context.session.settings.alias.keys().map(String::as_str);
         context.console.err(&helps(name, aliases.chain(plugins.iter().map(String::as_str))));
-        return Err(Exit::Usage);
+        return Err(Exit::Usage.into());
     };
     let mut command = std::process::Command::new(program);
-    command.args(rest).current_dir(&context.cwd);
+    command.args(rest).current_dir(&context.session.cwd);
     if let Ok(own) = std::env::current_exe() {
         command.env("KFORGE", own);
     }
     let error = command.exec();
-    Err(context.fail(&format!("cannot start `{}`: {error}", program.display())))
+    Err(context.fail(&format!("cannot start `{}`: {error}", program.display())).into())
 }
 
 /// What may help who named a command that is not there: a built-in one, or one of `others`, that is called nearly so, and where all are listed.

@@ -2,14 +2,18 @@
 
 use serde_json::json;
 
+use super::Ran;
+use crate::cli::Context;
 use crate::cli::args::{LocateArgs, LocateFormat};
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use kforge_project::workspace::find::{MANIFEST, tidy};
+use kforge_ops::locate;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &LocateArgs) -> Result<Exit, Exit> {
-    let path = if args.workspace { context.workspace()?.root.join(MANIFEST) } else { tidy(&context.manifest()?) };
+pub fn run(context: &Context, args: &LocateArgs) -> Ran {
+    let path = match args.workspace {
+        true => locate::root_manifest(&context.session)?,
+        false => locate::manifest(&context.session)?,
+    };
     match args.message_format {
         LocateFormat::Plain => context.console.out(&format!("{}\n", path.display())),
         LocateFormat::Json => context.console.out(&format!("{}\n", json!({"root": path.display().to_string()}))),

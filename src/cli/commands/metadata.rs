@@ -1,23 +1,21 @@
-//! `kforge metadata`: the workspace as JSON. Runs nothing and takes no lock.
+//! `kforge metadata`: the workspace as JSON.
 
+use super::Ran;
 use super::print_json;
+use crate::cli::Context;
 use crate::cli::args::MetadataArgs;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::tools::DEFAULT_CUDA;
-use kforge_pipeline::report::metadata::metadata;
+use kforge_ops::metadata::metadata;
+use kforge_types::record::FORMAT_VERSION;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &MetadataArgs) -> Result<Exit, Exit> {
-    if args.format_version != kforge_types::record::FORMAT_VERSION {
+pub fn run(context: &Context, args: &MetadataArgs) -> Ran {
+    if args.format_version != FORMAT_VERSION {
         context.console.error(&format!(
-            "there is no format {} of metadata: expected {}",
-            args.format_version,
-            kforge_types::record::FORMAT_VERSION
+            "unknown version {} of the metadata format: expected {FORMAT_VERSION}",
+            args.format_version
         ));
-        return Err(Exit::Usage);
+        return Err(Exit::Usage.into());
     }
-    let workspace = context.workspace()?;
-    let target = context.target(&workspace);
-    print_json(context, &metadata(&workspace, &target, DEFAULT_CUDA))
+    print_json(context, &metadata(&context.session)?)
 }

@@ -14,7 +14,6 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod external;
-pub mod failures;
 pub mod locate;
 pub mod metadata;
 pub mod new;
@@ -22,8 +21,6 @@ pub mod optimize;
 pub mod report;
 pub mod run;
 pub mod schema;
-pub mod templates;
-pub mod timings;
 pub mod toolchain;
 pub mod tree;
 pub mod update;
@@ -31,10 +28,16 @@ pub mod worker;
 
 use self::build::Ending;
 use super::args::{Command, MessageFormat};
-use super::exit::Exit;
-use super::session::Context;
-use kforge_foundation::base::count;
+use super::context::Context;
+use super::exit::{Exit, Failure};
+use super::words::bytes;
+use kforge_engine::collect::Report;
+use kforge_ops::Error;
+use kforge_ops::cache as shared;
 use kforge_pipeline::plan::Goal;
+
+/// How a command ended.
+pub(super) type Ran = Result<Exit, Failure>;
 
 /// Whether a command's events go to standard output as JSON.
 pub(super) fn wants_json(command: &Command) -> bool {
@@ -85,38 +88,32 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
             Ok(Exit::Done)
         }
         // `dispatch` hands a worker's words over before anything is parsed.
-        Command::Worker(_) => Err(Exit::Usage),
+        Command::Worker(_) => Err(Exit::Usage.into()),
         Command::External(words) => external::run(context, &words),
     };
-    done.unwrap_or_else(|exit| exit)
+    done.unwrap_or_else(|failure| context.ended(failure))
+}
+
+/// Collects the shared cache after a build, once a day. What goes wrong is a warning: the build has ended well.
+fn collect(context: &Context) {
+    collected(context, shared::collect_sometimes(&context.session));
+}
+
+/// Says what was collected after a build.
+fn collected(context: &Context, done: Result<Option<Report>, Error>) {
+    match done {
+        Ok(Some(report)) if context.console.verbose() => {
+            let removed = report.results_removed.bytes + report.contents_removed.bytes;
+            context.console.status("Collected", &format!("the shared cache: {} removed", bytes(removed)));
+        }
+        Ok(_) => {}
+        Err(e) => context.console.warn(&format!("cannot collect the shared cache: {e}")),
+    }
 }
 
 /// A document for standard output.
-fn print_json(context: &Context, value: &impl serde::Serialize) -> Result<Exit, Exit> {
+fn print_json(context: &Context, value: &impl serde::Serialize) -> Ran {
     let text = serde_json::to_string_pretty(value).map_err(|e| context.fail(&e.to_string()))?;
     context.console.out(&format!("{text}\n"));
     Ok(Exit::Done)
-}
-
-/// Bytes for people: `4.5 MiB`.
-fn bytes(n: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = n as f64;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_have_units() {
-        assert_eq!((bytes(0), bytes(1023), bytes(1536)), ("0 B".into(), "1023 B".into(), "1.5 KiB".into()));
-        assert_eq!(bytes(5 << 40), "5.0 TiB");
-    }
 }

@@ -1,14 +1,15 @@
 //! `kforge schema`: the JSON Schemas of what kforge reads and writes.
 
+use super::Ran;
 use super::print_json;
+use crate::cli::Context;
 use crate::cli::args::SchemaArgs;
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
 use kforge_pipeline::release;
 use kforge_pipeline::report::schemas;
 
 /// Runs the command. Names that are none were refused with the command line.
-pub fn run(context: &Context, args: &SchemaArgs) -> Result<Exit, Exit> {
+pub fn run(context: &Context, args: &SchemaArgs) -> Ran {
     let found = schemas::schema(&args.name).or_else(|| release::schema(&args.name));
     print_json(context, &found.ok_or(Exit::Usage)?)
 }

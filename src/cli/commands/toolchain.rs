@@ -1,20 +1,15 @@
 //! `kforge fetch` and `kforge toolchain`: installs what kforge.lock names, and lists what is installed.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-
-use super::{bytes, count};
-use crate::cli::args::{FetchArgs, Select, ToolchainCommand};
+use super::Ran;
+use crate::cli::Context;
+use crate::cli::args::{FetchArgs, ToolchainCommand};
 use crate::cli::exit::Exit;
-use crate::cli::session::Context;
-use crate::cli::session::build::Asked;
-use crate::cli::session::tools::install;
-use kforge_pipeline::plan::Goal;
-use kforge_project::toolchain::{Cuda, Group};
+use crate::cli::words::bytes;
+use kforge_foundation::base::count;
+use kforge_ops::toolchain::{self, FetchRequest};
 
 /// Runs `kforge toolchain`.
-pub fn run(context: &Context, command: &ToolchainCommand) -> Result<Exit, Exit> {
+pub fn run(context: &Context, command: &ToolchainCommand) -> Ran {
     match command {
         ToolchainCommand::Install(args) => fetch(context, args),
         ToolchainCommand::List => list(context),
@@ -22,83 +17,33 @@ pub fn run(context: &Context, command: &ToolchainCommand) -> Result<Exit, Exit> 
 }
 
 /// Runs `kforge fetch`.
-pub fn fetch(context: &Context, args: &FetchArgs) -> Result<Exit, Exit> {
-    let mut opened = context.open()?;
-    let selected = context.select(&opened.workspace, &Select { workspace: true, ..Select::default() })?;
-    let asked = Asked {
-        selected,
-        goal: Goal::Check,
-        jobs: None,
-        keep_going: true,
-        remeasure: false,
-        overlay: None,
-        write: true,
-        looks: false,
-    };
-    let packages = context.packages(&opened, &asked)?;
-    // kforge.lock may change: a build may not run meanwhile.
-    let _lock = context.lock(&opened, &Arc::new(AtomicBool::new(false)))?;
-    let mut cudas: Vec<Cuda> = Vec::new();
-    let mut refused = false;
-    let found = context.cudas(&mut opened, &packages, &asked, &mut refused)?;
-    for cuda in found.into_values() {
-        // Why it cannot be resolved was said, with pip's words.
-        let cuda = cuda.map_err(|why| if refused { Exit::NotBuilt } else { context.fail(&why) })?;
-        if !cudas.contains(&cuda) {
-            cudas.push(cuda);
-        }
-    }
-    let libraries = context.libraries(&mut opened, &packages, &asked)?;
-    let toolchains = opened.home.toolchains();
-    let mut groups = vec![Group::Compile, Group::Disassemble];
-    if args.nvcc {
-        groups.push(Group::Nvcc);
-    }
-    for cuda in &cudas {
-        for group in &groups {
-            install(cuda, *group, &toolchains, context.offline(), context.environment.all(), &context.console)
-                .map_err(|why| context.fail(&why))?;
-        }
-    }
+pub fn fetch(context: &Context, args: &FetchArgs) -> Ran {
+    let fetched = toolchain::fetch(&context.session, FetchRequest { nvcc: args.nvcc })?;
     let several = |n: usize, one: &str, more: &str| match n {
         0 => None,
         1 => Some(format!("1 {one}")),
         n => Some(format!("{n} {more}")),
     };
-    let parts = [several(cudas.len(), "toolchain", "toolchains"), several(libraries.len(), "library", "libraries")];
+    let parts =
+        [several(fetched.toolchains, "toolchain", "toolchains"), several(fetched.libraries, "library", "libraries")];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
         context.console.status("Finished", "nothing to fetch: no package has a GPU target or a library from PyPI");
     } else {
-        context.console.status("Fetched", &format!("{} into {}", parts.join(" and "), toolchains.display()));
+        context.console.status("Fetched", &format!("{} into {}", parts.join(" and "), fetched.folder.display()));
     }
     Ok(Exit::Done)
 }
 
 /// What is installed: a set of wheels a folder.
-fn list(context: &Context) -> Result<Exit, Exit> {
-    let home = context.home()?;
-    let toolchains = home.toolchains();
-    let fail = |e: std::io::Error| context.fail(&format!("cannot read `{}`: {e}", toolchains.display()));
-    let mut folders: Vec<_> = std::fs::read_dir(&toolchains).map_err(fail)?.flatten().map(|e| e.path()).collect();
-    folders.retain(|f| f.join("wheels.txt").is_file());
-    folders.sort();
-    for folder in &folders {
-        let wheels = std::fs::read_to_string(folder.join("wheels.txt")).map_err(fail)?;
-        let size = size_of(folder);
-        context.console.out(&format!("{}  {}\n", folder.display(), bytes(size)));
-        for line in wheels.lines() {
-            let mut words = line.split(' ');
-            if let (Some(name), Some(version)) = (words.next(), words.next()) {
-                context.console.out(&format!("  {name} {version}\n"));
-            }
+fn list(context: &Context) -> Ran {
+    let installed = toolchain::list(&context.session)?;
+    for toolchain in &installed {
+        context.console.out(&format!("{}  {}\n", toolchain.folder.display(), bytes(toolchain.bytes)));
+        for (project, version) in &toolchain.wheels {
+            context.console.out(&format!("  {project} {version}\n"));
         }
     }
-    context.console.status("Found", &format!("{} installed", count(folders.len() as u64, "toolchain")));
+    context.console.status("Found", &format!("{} installed", count(installed.len() as u64, "toolchain")));
     Ok(Exit::Done)
-}
-
-fn size_of(folder: &Path) -> u64 {
-    let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|e| e.file_type().is_file());
-    files.filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum()
 }

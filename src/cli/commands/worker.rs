@@ -1,17 +1,23 @@
 //! `kforge worker`: what this program does when another kforge starts it.
 
 use std::ffi::OsString;
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::cli::session::devices::Devices;
-use crate::cli::session::tools::read_by;
 use kforge_foundation::config::{Environment, Settings};
 use kforge_harness::message::Places;
+use kforge_ops::session::devices::Devices;
+use kforge_ops::session::tools::read_by;
 use kforge_worker::{OnceLimits, Parts, worker_main};
 
 /// Runs a worker with the words after `worker`.
 pub fn run(words: &[OsString]) -> ExitCode {
+    if words.first().is_some_and(|word| word == "--implementation") {
+        let written = writeln!(std::io::stdout(), "{}", kforge_ops::implementation::combined());
+        return written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
     let parts = Parts { steps: kforge_worker::steps::handler, run: kforge_emulator::run::run_trials };
     let environment = Environment::of_process();
     let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
@@ -24,7 +30,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let python =
             kforge_project::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
                 .map(|p| ("python".to_string(), p.path));
-        let devices = Devices::find(&environment, &settings).unwrap_or_default().tools;
+        let devices = Devices::find(&environment, Path::new("/proc/self/exe"), &settings).unwrap_or_default().tools;
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };
     let run = Duration::from_secs(settings().number("build.time-limit"));

@@ -7,7 +7,7 @@ use cudarc::driver::sys;
 
 use super::context::{Function, Stream};
 use super::driver::check;
-use super::fault::Fault;
+use super::fault::{During, Fault};
 
 /// A part of a parameter's value.
 #[derive(Clone, Copy)]
@@ -104,7 +104,10 @@ pub(super) unsafe fn launch(
         numAttrs: attributes.len() as u32,
     };
     // SAFETY: parameters as the caller promises; the driver copies them, and the configuration, before it returns.
-    check(unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) }, during)
+    check(
+        unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) },
+        During::launching(during),
+    )
 }
 
 #[cfg(test)]

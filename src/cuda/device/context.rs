@@ -13,7 +13,7 @@ use cudarc::driver::sys::{
 };
 
 use super::driver::check;
-use super::fault::Fault;
+use super::fault::{During, Fault};
 
 /// The primary context of a device, current on the calling thread.
 pub(super) struct Context {
@@ -131,7 +131,10 @@ pub(super) unsafe fn set(at: u64, byte: u8, count: u64, stream: &Stream) -> Resu
         return Ok(());
     }
     // SAFETY: as the caller promises.
-    check(unsafe { sys::cuMemsetD8Async(at, byte, count as usize, stream.0) }, "while launching a memset")
+    check(
+        unsafe { sys::cuMemsetD8Async(at, byte, count as usize, stream.0) },
+        During::launching("while launching a memset"),
+    )
 }
 
 /// A range of device memory copied to another, in the order of a stream.
@@ -196,14 +199,20 @@ impl Function {
         let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
         // SAFETY: the function's module is loaded.
-        check(unsafe { sys::cuFuncSetAttribute(self.0, what, value) }, "while launching: shared memory was asked for")
+        check(
+            unsafe { sys::cuFuncSetAttribute(self.0, what, value) },
+            During::launching("while launching: shared memory was asked for"),
+        )
     }
 
     /// Permits clusters of more blocks than every device has.
     pub(super) fn permit_clusters(self) -> Result<(), Fault> {
         let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
         // SAFETY: the function's module is loaded.
-        check(unsafe { sys::cuFuncSetAttribute(self.0, what, 1) }, "while launching: large clusters were asked for")
+        check(
+            unsafe { sys::cuFuncSetAttribute(self.0, what, 1) },
+            During::launching("while launching: large clusters were asked for"),
+        )
     }
 
     /// How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds at once.
@@ -212,7 +221,7 @@ impl Function {
         // SAFETY: the function's module is loaded, `blocks` lives across the call.
         let asked =
             unsafe { sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.0, threads, shared as usize) };
-        check(asked, "while launching: the occupancy was asked for")?;
+        check(asked, During::launching("while launching: the occupancy was asked for"))?;
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 }
@@ -243,19 +252,19 @@ impl Stream {
 
     /// What `queue` queues, as a graph that is not yet run.
     pub(super) fn capture<E: From<Fault>>(&self, queue: impl FnOnce() -> Result<(), E>) -> Result<Graph, E> {
-        let during = "while launching: a graph was made";
+        let during = || During::launching("while launching: a graph was made");
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         // SAFETY: the stream is alive and does not capture.
-        check(unsafe { sys::cuStreamBeginCapture_v2(self.0, mode) }, during)?;
+        check(unsafe { sys::cuStreamBeginCapture_v2(self.0, mode) }, during())?;
         let queued = queue();
         let mut graph = std::ptr::null_mut();
         // SAFETY: the stream captures.
-        let ended = check(unsafe { sys::cuStreamEndCapture(self.0, &mut graph) }, during);
+        let ended = check(unsafe { sys::cuStreamEndCapture(self.0, &mut graph) }, during());
         queued?;
         ended?;
         let mut ready: CUgraphExec = std::ptr::null_mut();
         // SAFETY: the graph was captured above.
-        let made = check(unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, graph, 0) }, during);
+        let made = check(unsafe { sys::cuGraphInstantiateWithFlags(&mut ready, graph, 0) }, during());
         // SAFETY: what runs it no longer needs it.
         let _ = unsafe { sys::cuGraphDestroy(graph) };
         made.map(|()| Graph(ready)).map_err(E::from)
@@ -276,7 +285,7 @@ impl Graph {
     /// Queues it.
     pub(super) fn launch(&self, stream: &Stream) -> Result<(), Fault> {
         // SAFETY: both are alive.
-        check(unsafe { sys::cuGraphLaunch(self.0, stream.0) }, "while launching a graph")
+        check(unsafe { sys::cuGraphLaunch(self.0, stream.0) }, During::launching("while launching a graph"))
     }
 }
 

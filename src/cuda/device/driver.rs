@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
-use super::fault::Fault;
+use super::fault::{During, Fault};
 
 /// What the driver's library is called where it was not found before.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
@@ -52,7 +52,7 @@ pub(super) fn place() -> Option<PathBuf> {
 ///
 /// # Errors
 /// Any but success, by name.
-pub(super) fn check(result: CUresult, during: &str) -> Result<(), Fault> {
+pub(super) fn check(result: CUresult, during: impl Into<During>) -> Result<(), Fault> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
         other => Err(named(other, during)),
@@ -60,7 +60,7 @@ pub(super) fn check(result: CUresult, during: &str) -> Result<(), Fault> {
 }
 
 /// An error by name.
-pub(super) fn named(result: CUresult, during: &str) -> Fault {
+pub(super) fn named(result: CUresult, during: impl Into<During>) -> Fault {
     let text = |of: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
         let mut text = std::ptr::null();
         // SAFETY: `text` lives across the call, which points it at a static string or leaves it null.
@@ -73,7 +73,7 @@ pub(super) fn named(result: CUresult, during: &str) -> Fault {
         code: result as u32,
         name: text(sys::cuGetErrorName).unwrap_or_else(|| format!("{result:?}")),
         text: text(sys::cuGetErrorString).unwrap_or_default(),
-        during: during.to_string(),
+        during: during.into(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a driver said went wrong, by its name, and what that says of a candidate. Pure: knows names of errors; calls no driver.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use kforge_types::record::{Finding, FindingKind};
@@ -15,7 +17,41 @@ pub struct Fault {
     /// The driver's own words.
     pub text: String,
     /// What was being done: `while the launches ran`.
-    pub during: String,
+    pub during: During,
+}
+
+/// What was being done when the driver gave an error.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct During {
+    /// Whether it was a launch that was made.
+    pub launching: bool,
+    /// All of it, in words: `while launching a graph`.
+    pub words: String,
+}
+
+impl During {
+    /// A launch was made.
+    pub(super) fn launching(words: impl Into<String>) -> Self {
+        During { launching: true, words: words.into() }
+    }
+}
+
+impl From<&str> for During {
+    fn from(words: &str) -> Self {
+        During { launching: false, words: words.into() }
+    }
+}
+
+impl From<&String> for During {
+    fn from(words: &String) -> Self {
+        During::from(words.as_str())
+    }
+}
+
+impl fmt::Display for During {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
 }
 
 /// What a fault is evidence of.
@@ -53,7 +89,7 @@ impl Fault {
             | "CUDA_ERROR_LAUNCH_INCOMPATIBLE_TEXTURING"
             | "CUDA_ERROR_INVALID_CLUSTER_SIZE"
             | "CUDA_ERROR_INVALID_VALUE"
-                if self.during.starts_with("while launching") =>
+                if self.during.launching =>
             {
                 K::LaunchRefused
             }
@@ -99,7 +135,12 @@ mod tests {
     use super::*;
 
     fn fault(name: &str, during: &str) -> Fault {
-        Fault { code: 1, name: name.into(), text: "x".into(), during: during.into() }
+        Fault {
+            code: 1,
+            name: name.into(),
+            text: "x".into(),
+            during: During { launching: during.starts_with("while launching"), words: during.into() },
+        }
     }
 
     #[test]

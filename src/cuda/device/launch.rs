@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::call::{Parameter, Shape, launch};
 use super::context::{Context, Function, Memory, Stream, set};
-use super::fault::Fault;
+use super::fault::{During, Fault};
 use super::tensor::encode;
 use kforge_harness::arguments;
 use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
@@ -138,7 +138,7 @@ fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result
         code: 1,
         name: "CUDA_ERROR_INVALID_VALUE".into(),
         text: why.to_string(),
-        during: format!("while launching `{}`", kernel.entry),
+        during: During::launching(format!("while launching `{}`", kernel.entry)),
     })?;
     Ok(KernelLaunch { grid, open_grid: None, ..kernel.clone() })
 }

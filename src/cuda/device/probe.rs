@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -21,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What the child prints before its answer: a driver may print too.
 const MARK: &str = "kforge-devices:";
 
-/// Asks a child, which is ended once `interrupted` is set. `environment` is what of it matters to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
-pub fn probe(environment: &[(&str, &str)], interrupted: &AtomicBool) -> Probed {
-    let mut command = Command::own().args(["worker", "--probe-devices"]);
+/// Asks a child, `program worker`, which is ended once `interrupted` is set. `environment` is what of it matters to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
+pub fn probe(program: &Path, environment: &[(&str, &str)], interrupted: &AtomicBool) -> Probed {
+    let mut command = Command::new(program).args(["worker", "--probe-devices"]);
     for (name, value) in environment {
         command = command.env(name, value);
     }

@@ -7,7 +7,7 @@ use cudarc::driver::sys::{
 };
 
 use super::driver::check;
-use super::fault::Fault;
+use super::fault::{During, Fault};
 use kforge_types::model::DType;
 use kforge_types::model::tensor_map::TensorMap;
 
@@ -42,7 +42,7 @@ pub(super) fn encode(map: &TensorMap, at: u64, during: &str) -> Result<[u64; 16]
             fill,
         )
     };
-    check(result, &format!("{during}: the tensor map of `{}` was encoded", map.buffer))?;
+    check(result, During::launching(format!("{during}: the tensor map of `{}` was encoded", map.buffer)))?;
     Ok(encoded.opaque)
 }
 

@@ -24,11 +24,7 @@ fn result(store: &Store) -> StepResult {
     StepResult {
         outputs: [("binary".to_string(), store.put(b"binary").unwrap())].into(),
         verdict: Some(Verdict::Fail("wrong".into())),
-        notes: vec![Note {
-            severity: kforge_foundation::base::Severity::Warning,
-            code: "t.t".into(),
-            message: "m".into(),
-        }],
+        notes: vec![Note::new(kforge_foundation::base::Severity::Warning, "t.t", "m")],
         summary: "42 registers".into(),
         duration_ms: 7,
     }

@@ -118,10 +118,10 @@ fn what_is_damaged_or_of_another_version_is_named_and_passed_over() {
     assert_eq!(listed.answers.iter().map(|a| a.question.round).collect::<Vec<_>>(), [5]);
     assert_eq!(listed.passed.len(), 4, "{:?}", listed.passed);
     let says = |n: usize, what: &str| assert!(listed.passed[n].contains(what), "{}", listed.passed[n]);
-    says(0, "1-0.json` is damaged: its contents are not those of its digest");
+    says(0, "1-0.json` is damaged: its contents do not match its digest");
     says(1, "2-0.json` has format 7; this kforge reads format 1");
     says(2, "3-0.json` is damaged");
-    says(3, "6-0.json` is damaged: it holds the answer of another round");
+    says(3, "6-0.json` is damaged: it holds the answer of a round other than");
     // What is damaged makes room and is not lost; what another version wrote stays.
     let again = answer(1, 0, "again");
     assert_eq!(answers.put(&chain, &again).unwrap(), again);

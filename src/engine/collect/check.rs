@@ -1,4 +1,4 @@
-//! Rehashing all that the stores hold, and removing what is wrong. Knows the stores' files; does not make anything again.
+//! Rehashes everything in the stores and removes what is wrong. Knows the stores' files; does not recreate anything.
 
 use std::collections::HashSet;
 use std::io;
@@ -17,11 +17,11 @@ use kforge_types::record::spec::Tree;
 /// What was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Contents that are right.
+    /// Contents that are intact.
     pub contents: Tally,
     /// Contents whose bytes were not those of their name; removed.
     pub corrupt: Vec<PathBuf>,
-    /// Trees that name a file which is not there; removed, so that what made them is done again.
+    /// Trees that refer to a missing file; removed, so that the steps that made them run again.
     pub incomplete_trees: u64,
     /// Results that are whole and whose outputs are there.
     pub results: Tally,
@@ -29,11 +29,11 @@ pub struct Checked {
     pub results_removed: u64,
     /// Records of evidence that are whole and whose outputs are there.
     pub evidence: Tally,
-    /// Records of evidence that are damaged, or have lost outputs: left, since nobody can make them again, but they do not answer.
+    /// Records of evidence that are damaged or have lost outputs: kept, because they cannot be recreated, but they do not answer.
     pub evidence_unusable: Vec<PathBuf>,
 }
 
-/// Rehashes all. Builds may run meanwhile: what is removed here they would have removed when they came to it.
+/// Rehashes everything. Builds may run at the same time: they would remove the same files when they read them.
 pub fn verify(home: &Home) -> io::Result<Checked> {
     let store = Store::new(home);
     let mut checked = Checked::default();

@@ -30,9 +30,9 @@ pub struct Usage {
     pub results: Tally,
     /// Records of evidence, without their outputs, which are contents.
     pub evidence: Tally,
-    /// What agents answered, which collection leaves alone.
+    /// What agents answered; collection does not touch it.
     pub answers: Tally,
-    /// What became of candidates, which collection leaves alone too.
+    /// The records of candidates; collection does not touch them.
     pub candidates: Tally,
     /// Installed tools.
     pub toolchains: Tally,

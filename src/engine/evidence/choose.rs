@@ -1,6 +1,6 @@
 //! Which record answers a question. Pure: knows classes and times; does not touch files.
 //!
-//! 1. The local device, if it matches the target, is the class that answers: the newest record of its class, or none yet, and then it must be asked.
+//! 1. If the local device matches the target, its class answers: with its newest record or, if there is none yet, by being asked.
 //! 2. Else the target's `device`: a record of that product.
 //! 3. Else the only product there is evidence for.
 //! 4. Else it is unknown, and the products are listed.
@@ -87,7 +87,7 @@ fn better(validity: Validity, a: &Seen, b: &Seen) -> Ordering {
     class.then_with(|| newer(a, b))
 }
 
-/// By time; of two of the same time, by digest, so that the answer does not hang on the order of files.
+/// By time; of two of the same time, by digest, so that the answer does not depend on the order of files.
 fn newer(a: &Seen, b: &Seen) -> Ordering {
     time(&a.record).cmp(&time(&b.record)).then(a.digest.cmp(&b.digest))
 }

@@ -230,7 +230,7 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
         let (binary, note) = taken(&index);
         assert_eq!(binary, many);
         assert!(
-            note.contains("`many.kfe` is built upon, of which that holds 5") && note.contains("`few.kfe` (3)"),
+            note.contains("kforge uses the one from `many.kfe`, which has 5") && note.contains("`few.kfe` (3)"),
             "{note}"
         );
         // Of two of which as much is known, that of the repository.
@@ -263,7 +263,7 @@ fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_i
         (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
     };
     let (binary, note) = imported([0, 1, 2]);
-    assert!(binary == "x" && note.contains("`b.kfe` is built upon, of which that holds 9"), "{binary}: {note}");
+    assert!(binary == "x" && note.contains("kforge uses the one from `b.kfe`, which has 9"), "{binary}: {note}");
     for order in [[1, 0, 2], [2, 0, 1], [2, 1, 0], [0, 2, 1], [1, 2, 0]] {
         assert_eq!(imported(order), (binary.clone(), note.clone()), "{order:?}");
     }

@@ -1,11 +1,11 @@
-//! The outer form of the journal's file: a header, then frames. Knows bytes; does not know what a frame's payload says.
+//! The outer format of the journal's file: a header, then frames. Knows bytes; does not know what a frame's payload means.
 //!
 //! ```text
 //! header   "kforge-journal\n" and one byte, the version
 //! frame    length of the payload u32 | kind u8 | payload | check u64      all little endian
 //! ```
 //!
-//! The check is [`mix`] over kind, length and payload. It has to notice a record of which a part never reached the disk, and faults of the disk, not forgers;
+//! The check is [`mix`] over kind, length and payload. It must detect partially written records and disk faults, not forgeries;
 //! blake3 would take half of the time that a journal of 100,000 records takes to load.
 
 use std::num::NonZeroUsize;

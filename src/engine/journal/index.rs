@@ -1,6 +1,6 @@
 //! The journal in memory: its file's bytes and where in them the living rows are. Knows which rows replace which; does not touch files.
 //!
-//! Rows stay as bytes until somebody asks for one, so that loading is a walk over frames and little else.
+//! Rows stay encoded until they are needed, so that loading is little more than a walk over frames.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

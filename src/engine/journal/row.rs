@@ -1,4 +1,4 @@
-//! What the journal's records say, as bytes and back. Knows the order of their fields; does not know which rows still count.
+//! Encodes and decodes the journal's records. Knows the order of their fields; does not know which rows are live.
 //!
 //! | kind | payload |
 //! |---|---|

@@ -28,7 +28,7 @@ pub(super) fn row(n: u64) -> StepRow {
         2 => Some(Verdict::Fail("wrong at 7".into())),
         _ => Some(Verdict::Unknown(Unknown::NoDevice("NVIDIA H200".into()))),
     };
-    let note = Note { severity: Severity::Warning, code: "compile.warning".into(), message: "unused é".into() };
+    let note = Note::new(Severity::Warning, "compile.warning", "unused é");
     let result = StepResult {
         outputs: (0..n % 3).map(|i| (format!("output{i}"), digest(n + i))).collect(),
         verdict,

@@ -1,8 +1,8 @@
 //! Counts with their nouns, for people. Knows the regular plurals of English.
 
-/// A count with its noun, which is given in the singular: `1 file`, `2 files`, `3 entries`.
+/// A count with its noun. The caller gives the noun in the singular: `1 file`, `2 files`, `3 entries`.
 pub fn count(n: impl TryInto<u64>, noun: &str) -> String {
-    // What is too large to be counted is more than one.
+    // A count too large for the type is more than one.
     let n = n.try_into().unwrap_or(u64::MAX);
     match (n, noun.strip_suffix('y')) {
         (1, _) => format!("1 {noun}"),

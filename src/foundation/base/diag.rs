@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong, where, what was expected, what to do. Knows source text and spans; does not know how they are shown.
+//! Diagnostics: what is wrong, where, what was expected, and what to do. Knows source text and spans; does not know how they are shown.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,59 +7,59 @@ use serde::{Deserialize, Serialize};
 
 use super::worded;
 
-/// Bytes of a source file, from and up to, excluding.
+/// A range of bytes in a source file; the end is exclusive.
 pub type Span = Range<usize>;
 
-/// A text that spans point into.
+/// A text that spans refer to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SourceFile {
-    /// The name shown to people, relative to the workspace where it can be.
+    /// The name shown to people, relative to the workspace if possible.
     pub name: String,
     /// The whole text.
     pub text: String,
 }
 
-/// How bad it is.
+/// The severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// Worth knowing.
     Note,
-    /// Worth mending.
+    /// Worth fixing.
     Warning,
-    /// The command cannot do what was asked.
+    /// The command cannot do what it was asked to.
     Error,
 }
 
-/// A place in a source file and what to say of it.
+/// A place in a source file, with a text about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Label {
     /// The file.
     pub file: Arc<SourceFile>,
-    /// Where in it, in bytes.
+    /// The range in the file, in bytes.
     pub span: Span,
-    /// What is said at that place; may be empty.
+    /// The text shown at that place; may be empty.
     pub text: String,
-    /// The place the message is about, as against one that explains it.
+    /// Whether this is the place that the message is about, rather than one that explains it.
     pub primary: bool,
 }
 
 /// One message. Texts are lower-case fragments without a full stop, names in back quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// A stable code, `manifest.unknown-key`: room, then kind.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
-    /// Where; the first primary label is the place.
+    /// The places; the first primary label is the place that the message is about.
     pub labels: Vec<Label>,
-    /// What was expected there, where that can be said.
+    /// What was expected there, if known.
     pub expected: Option<String>,
-    /// Facts that help to understand it.
+    /// Facts that help to understand the message.
     pub notes: Vec<String>,
-    /// What to do about it.
+    /// What to do.
     pub hints: Vec<String>,
 }
 
@@ -86,13 +86,13 @@ impl Diagnostic {
         }
     }
 
-    /// With the place it is about.
+    /// Adds the place that the message is about.
     #[must_use]
     pub fn at(self, file: &Arc<SourceFile>, span: Span, text: impl Into<String>) -> Self {
         self.label(file, span, text, true)
     }
 
-    /// With a place that explains it.
+    /// Adds a place that explains the message.
     #[must_use]
     pub fn see(self, file: &Arc<SourceFile>, span: Span, text: impl Into<String>) -> Self {
         self.label(file, span, text, false)
@@ -103,28 +103,28 @@ impl Diagnostic {
         self
     }
 
-    /// With what was expected.
+    /// Sets what was expected.
     #[must_use]
     pub fn expected(mut self, text: impl Into<String>) -> Self {
         self.expected = Some(worded(text));
         self
     }
 
-    /// With a fact.
+    /// Adds a fact.
     #[must_use]
     pub fn note(mut self, text: impl Into<String>) -> Self {
         self.notes.push(worded(text));
         self
     }
 
-    /// With what to do.
+    /// Adds what to do.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         self.hints.push(worded(text));
         self
     }
 
-    /// With `did you mean` if one of `known` is close to `got`.
+    /// Adds `did you mean` if one of `known` is close to `got`.
     #[must_use]
     pub fn suggest<'a>(self, got: &str, known: impl IntoIterator<Item = &'a str>) -> Self {
         match closest(got, known) {
@@ -133,7 +133,7 @@ impl Diagnostic {
         }
     }
 
-    /// The line and column of the place, both from one; none where it has no place.
+    /// The line and column of the place, both counted from one; none if the message has no place.
     pub fn position(&self) -> Option<(&SourceFile, usize, usize)> {
         let label = self.labels.iter().find(|l| l.primary)?;
         let before = &label.file.text[..label.span.start.min(label.file.text.len())];
@@ -143,7 +143,7 @@ impl Diagnostic {
     }
 }
 
-/// The known name closest to `got`, if it is close enough to be meant (Jaro-Winkler above 0.8).
+/// The known name closest to `got`, if it is close enough (Jaro-Winkler above 0.8).
 pub fn closest<'a>(got: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()

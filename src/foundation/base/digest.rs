@@ -1,6 +1,6 @@
 //! Content digests. Knows bytes and files; does not know what they mean.
 //!
-//! A digest is written `blake3:<64 hex digits>:<size in bytes>`, so that another function can stand beside it and so that a store can
+//! A digest is written `blake3:<64 hex digits>:<size in bytes>`, so that another hash function can be added later, and so that a store can
 //! refuse a file of the wrong length without reading it.
 
 use std::fmt;
@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The blake3 hash of some bytes, and how many they are.
+/// The blake3 hash of some bytes, and their number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Digest {
     hash: [u8; 32],
@@ -33,9 +33,9 @@ impl Digest {
         Digest { hash: *blake3::hash(bytes).as_bytes(), size: bytes.len() as u64 }
     }
 
-    /// The same of bytes that may be many: all processors take part.
+    /// The same for large inputs: all processors take part.
     pub fn of_long(bytes: &[u8]) -> Self {
-        // Less is hashed sooner than it is shared out.
+        // Below this size, distributing the work takes longer than hashing.
         if bytes.len() < 1 << 20 {
             return Self::of(bytes);
         }

@@ -1,6 +1,6 @@
-//! The canonical encoding of what enters a key. Knows values; does not know which step they belong to.
+//! The canonical encoding of everything that enters a key. Knows values; does not know which step they belong to.
 //!
-//! One walk over a value, two writers: [`Hasher`] feeds blake3, [`Lines`] writes down the same fields as text, so that what `kforge explain`
+//! One walk over a value has two writers: [`Hasher`] feeds blake3, and [`Lines`] writes the same fields as text, so that what `kforge explain`
 //! prints is exactly what was hashed. Every field carries its path, a tag and the length of its bytes, so no two values share an encoding:
 //!
 //! | value | tag | bytes |
@@ -21,16 +21,16 @@ use super::Digest;
 
 /// Receives the fields of a value in canonical order.
 pub trait FieldWriter {
-    /// One field: its path, the tag of its kind, its bytes, and the same as text.
+    /// Receives one field: its path, the tag of its kind, its bytes, and its value as text.
     fn field(&mut self, path: &str, tag: u8, bytes: &[u8], text: &dyn Fn() -> String);
 }
 
-/// Walks `value` in canonical order, handing each field to `writer`.
+/// Walks `value` in canonical order and hands each field to `writer`.
 pub fn write_value(path: &str, value: &Value, writer: &mut dyn FieldWriter) {
     walk(&mut String::from(path), value, writer);
 }
 
-/// The path is one text that grows and shrinks: keys are formed for every step of every build.
+/// The path is one string that grows and shrinks, because keys are formed for every step of every build.
 fn walk(path: &mut String, value: &Value, writer: &mut dyn FieldWriter) {
     match value {
         Value::Null => writer.field(path, b'n', &[], &|| "null".into()),
@@ -55,7 +55,7 @@ fn walk(path: &mut String, value: &Value, writer: &mut dyn FieldWriter) {
             if map.keys().is_sorted() {
                 map.iter().for_each(|(key, item)| below(path, &[dot, key], item, writer));
             } else {
-                // Sorted here, whatever order the map keeps: a dependency may switch serde_json to insertion order.
+                // Sorted here, because a dependency may switch serde_json to insertion order.
                 let sorted: BTreeMap<&String, &Value> = map.iter().collect();
                 sorted.into_iter().for_each(|(key, item)| below(path, &[dot, key], item, writer));
             }
@@ -71,7 +71,7 @@ fn below(path: &mut String, parts: &[&str], item: &Value, writer: &mut dyn Field
     path.truncate(length);
 }
 
-/// Hashes fields with blake3 in derive-key mode: all at once in the end, which costs a third of hashing piece by piece.
+/// Hashes fields with blake3 in derive-key mode. Hashes them all at the end, which costs a third of hashing each piece.
 pub struct Hasher {
     context: String,
     encoding: Vec<u8>,
@@ -104,7 +104,7 @@ impl FieldWriter for Hasher {
     }
 }
 
-/// Writes fields down for people: one `(path, text)` each, without the lengths of lists and maps.
+/// Writes fields for people: one `(path, text)` each, without the lengths of lists and maps.
 #[derive(Default)]
 pub struct Lines {
     /// The fields in canonical order.
@@ -113,7 +113,7 @@ pub struct Lines {
 
 impl FieldWriter for Lines {
     fn field(&mut self, path: &str, tag: u8, _: &[u8], text: &dyn Fn() -> String) {
-        // An empty list or map is a field like any other; a full one shows through its items.
+        // An empty list or map is shown as a field; a full one is shown by its items.
         if !matches!(tag, b'l' | b'm') {
             self.fields.push((path.to_string(), text()));
         } else {

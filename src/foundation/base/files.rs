@@ -1,15 +1,15 @@
-//! Files that are whole or not there. Knows paths and bytes; does not know what is kept in them.
+//! Atomic files: a file is complete or absent. Knows paths and bytes; does not know what the files hold.
 
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes `bytes` to `path` so that a reader, and a crash at any moment, sees the old contents or the new, never a part.
-/// Makes missing parent directories. `durable` also survives a power cut, at the price of a sync.
+/// Writes `bytes` to `path` so that a reader sees the old contents or the new, never a part, even after a crash at any moment.
+/// Creates missing parent directories. With `durable`, the file also survives a power cut, at the cost of a sync.
 pub fn write_atomically(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
-    // Readable as any file the user makes: the process's mask takes away what it takes away.
+    // As readable as any file that the user creates: the umask of the process applies.
     let mode = std::fs::Permissions::from_mode(0o666);
     let mut temp = tempfile::Builder::new().prefix(".tmp-").permissions(mode).tempfile_in(parent)?;
     temp.write_all(bytes)?;
@@ -20,7 +20,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8], durable: bool) -> io::Result<
     Ok(())
 }
 
-/// As [`write_atomically`], but leaves the file, and its times, alone if it holds these bytes already. Says whether it wrote.
+/// Like [`write_atomically`], but does not touch the file or its times if it already holds these bytes. Returns whether it wrote.
 pub fn write_if_changed(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     match std::fs::read(path) {
         Ok(old) if old == bytes => Ok(false),

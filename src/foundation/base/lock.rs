@@ -1,4 +1,4 @@
-//! Files whose lock keeps other processes out. Knows one lock at a time; does not know what it guards.
+//! File locks that exclude other processes. Knows one lock at a time; does not know what it guards.
 
 #![expect(clippy::disallowed_methods, reason = "this is where rooms below the engine take their locks")]
 
@@ -6,17 +6,17 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// A lock held until it is dropped, or until the process ends however it ends.
+/// A lock that is held until it is dropped or the process ends, for whatever reason.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
 }
 
-/// Takes the lock of the file at `path`, which is made if it is missing and never removed (a removed lock file could be locked twice).
-/// Calls `waiting` once if another process holds it, then waits.
+/// Takes the lock of the file at `path`. Creates the file if it is missing; never removes it (a removed lock file could be locked twice).
+/// Calls `waiting` once if another process holds the lock, then waits.
 ///
 /// # Errors
-/// The file cannot be made or locked.
+/// The file cannot be created or locked.
 pub fn exclusive(path: &Path, waiting: impl FnOnce()) -> io::Result<FileLock> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent)?;

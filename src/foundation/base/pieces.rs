@@ -1,13 +1,13 @@
-//! Long slices worked on by all processors, in pieces whose size does not depend on how many there are: the result is the same on every machine. Knows slices;
+//! Parallel work on long slices, in pieces whose size does not depend on the number of processors: the result is the same on every machine. Knows slices;
 //! does not know what they hold.
 //!
-//! Everything goes through [`each`], which is not generic: rayon's adapters are large, and the compiler would make them anew for every closure.
+//! Everything goes through [`each`], which is not generic: rayon's adapters are large, and the compiler would instantiate them for every closure.
 
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-/// Elements of a piece: enough that to hand one over costs nothing beside what is done with it.
+/// Elements of a piece: enough that the cost of handing one over is negligible.
 pub const PIECE: usize = 1 << 14;
 
 /// Calls `f` with every number below `count`, on all processors, in any order.
@@ -31,7 +31,7 @@ pub fn chunks<T: Send>(values: &mut [T], size: usize, f: impl Fn(usize, &mut [T]
     each(chunks.len(), &|at| f(at, &mut chunks[at].lock().unwrap_or_else(PoisonError::into_inner)));
 }
 
-/// Has `f` make `to` of `from`, piece by piece. Every element is `from.1` items of the one slice and `to.1` of the other; a piece that ends before both do is of
+/// Computes `to` from `from` with `f`, piece by piece. Every element is `from.1` items of one slice and `to.1` of the other; every piece but the last has
 /// [`PIECE`] elements.
 pub fn fill<A: Sync, B: Send>(from: (&[A], usize), to: (&mut [B], usize), f: impl Fn(&[A], &mut [B]) + Sync) {
     let (from, to) = ((from.0, from.1.max(1)), (to.0, to.1.max(1)));
@@ -46,19 +46,19 @@ pub fn fill<A: Sync, B: Send>(from: (&[A], usize), to: (&mut [B], usize), f: imp
     });
 }
 
-/// What `f` makes of each piece of `count` places: its first place and its length, in order.
+/// The results of `f` for each piece of `count` places, in order. `f` gets the first place of the piece and its length.
 pub fn map<R: Send>(count: usize, f: impl Fn(usize, usize) -> R + Sync) -> Vec<R> {
     items(count.div_ceil(PIECE), |at| f(at * PIECE, PIECE.min(count - at * PIECE)))
 }
 
-/// What `f` makes of every number below `count`, in order. For results that each take long; [`values`] is for many small ones.
+/// The results of `f` for every number below `count`, in order. For results that each take long; [`values`] is for many small ones.
 pub fn items<R: Send>(count: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let mut made: Vec<Option<R>> = (0..count).map(|_| None).collect();
     chunks(&mut made, 1, |at, made| made[0] = Some(f(at)));
     made.into_iter().flatten().collect()
 }
 
-/// What `f` makes of every number below `count`, in order, a [`PIECE`] at a time.
+/// The results of `f` for every number below `count`, in order, a [`PIECE`] at a time.
 pub fn values<R: Copy + Default + Send>(count: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let mut made = vec![R::default(); count];
     chunks(&mut made, PIECE, |at, made| made.iter_mut().enumerate().for_each(|(i, r)| *r = f(at * PIECE + i)));

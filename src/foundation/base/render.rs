@@ -1,4 +1,4 @@
-//! Diagnostics as text, in rustc's layout. Knows no terminal: the caller says whether to colour, and how wide it is.
+//! Renders diagnostics as text, in rustc's layout. Knows no terminal: the caller says whether to use colours, and how wide the terminal is.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -9,11 +9,11 @@ use super::{Diagnostic, Severity};
 pub struct Look {
     /// With ANSI colours.
     pub colour: bool,
-    /// Columns to fit it to; as wide as it is where there are none.
+    /// Width in columns; unlimited if none is given.
     pub width: Option<usize>,
 }
 
-/// The message as people read it, ending in a newline.
+/// The rendered message; it ends with a newline.
 pub fn render(diagnostic: &Diagnostic, look: Look) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,

@@ -1,29 +1,29 @@
-//! What a command asked of the file system while it made up its mind, so that somebody can tell later whether it would be told the same. Knows paths; does not
-//! know what they are for.
+//! Records what a command asked of the file system while it decided something, so that a later command can tell whether the answers would be the same. Does not
+//! know what the paths are for.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Questions and their answers: what was read, what was looked for in vain, whose entries were listed.
+/// Questions and their answers: what was read, what was looked for and not found, which folders were listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// Files that are there: what they hold was read, or that they are there counted.
+    /// Files that exist: their contents were read, or their existence mattered.
     pub files: HashSet<PathBuf>,
-    /// Where nothing is, and something would have counted.
+    /// Paths where nothing exists, and where a file would have mattered.
     pub absent: HashSet<PathBuf>,
-    /// Folders whose entries counted.
+    /// Folders whose entries mattered.
     pub folders: HashSet<PathBuf>,
 }
 
 impl Witness {
-    /// Whether there is a file at `path`. Something else there counts as looked for in vain.
+    /// Whether there is a file at `path`. Anything else there counts as not found.
     pub fn is_file(&mut self, path: &Path) -> bool {
         let there = path.is_file();
         self.saw(path, there);
         there
     }
 
-    /// Takes down an answer that was had otherwise.
+    /// Records an answer that was obtained elsewhere.
     pub fn saw(&mut self, path: &Path, there: bool) {
         let answers = if there { &mut self.files } else { &mut self.absent };
         if !answers.contains(path) {
@@ -31,19 +31,19 @@ impl Witness {
         }
     }
 
-    /// Takes down that a folder's entries counted.
+    /// Records that a folder's entries mattered.
     pub fn listed(&mut self, folder: &Path) {
         if !self.folders.contains(folder) {
             self.folders.insert(folder.to_path_buf());
         }
     }
 
-    /// Adds what another one saw.
+    /// Adds what another witness recorded.
     pub fn add(&mut self, other: Witness) {
         for (mine, more) in
             [(&mut self.files, other.files), (&mut self.absent, other.absent), (&mut self.folders, other.folders)]
         {
-            // The smaller into the larger: to hash a path costs.
+            // The smaller into the larger, because hashing a path is expensive.
             let smaller = if mine.len() < more.len() { std::mem::replace(mine, more) } else { more };
             mine.extend(smaller);
         }

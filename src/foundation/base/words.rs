@@ -1,4 +1,4 @@
-//! Texts for people, where they enter diagnostics and records. Nothing decides by them: in a build for tests, [`hide`] puts the length of each in its place, and
+//! Texts for people, where they enter diagnostics and records. Nothing decides by them: in a build for tests, [`hide`] replaces each text by its length, and
 //! whatever a command decides must stay the same.
 
 #[cfg(any(debug_assertions, feature = "reword"))]
@@ -23,7 +23,7 @@ pub fn are_hidden() -> bool {
     HIDDEN.load(Ordering::Relaxed)
 }
 
-/// A text for people: as it is, or its length where words are hidden. No text stays no text.
+/// A text for people: unchanged, or its length if words are hidden. An empty text stays empty.
 pub fn worded(text: impl Into<String>) -> String {
     let text = text.into();
     #[cfg(any(debug_assertions, feature = "reword"))]

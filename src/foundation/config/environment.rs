@@ -1,4 +1,4 @@
-//! The environment of this process, read once. Everything else gets what it needs from here, so that a test can state it.
+//! The environment of this process, read once. All other code gets what it needs from here, so that a test can set it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,12 +33,12 @@ impl Environment {
         Environment { vars: vars.into_iter().collect() }
     }
 
-    /// The value of a variable that is set and not empty.
+    /// The value of a variable, if it is set and not empty.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// The same where one that is set to nothing says something: an empty `CUDA_VISIBLE_DEVICES` hides every device.
+    /// The same for a variable whose empty value has a meaning: an empty `CUDA_VISIBLE_DEVICES` hides every device.
     pub fn even_empty(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str)
     }
@@ -53,7 +53,7 @@ impl Environment {
         self.get("HOME").map(PathBuf::from)
     }
 
-    /// All of it, for what filters it further.
+    /// The whole environment, for callers that filter it further.
     pub fn all(&self) -> &BTreeMap<String, String> {
         &self.vars
     }

@@ -24,7 +24,7 @@ pub struct Key {
     pub name: &'static str,
     /// What it takes.
     pub kind: Kind,
-    /// Its value where nothing says otherwise; empty for none.
+    /// The default value; empty for none.
     pub default: &'static str,
     /// What it does.
     pub about: &'static str,
@@ -36,50 +36,60 @@ const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'sta
 
 /// Every setting, sorted by name. The variable of `build.jobs` is `KFORGE_BUILD_JOBS`.
 pub const KEYS: &[Key] = &[
-    key("build.compiler-memory-limit", Kind::Size, "8GiB", "memory the compilers of one step may take"),
+    key("build.compiler-memory-limit", Kind::Size, "8GiB", "memory that the compilers of one step may use"),
     key(
         "build.jobs",
         Kind::Integer,
         "",
-        "how many steps run at once; negative: cores less that many; by default the number of cores",
+        "how many steps run at once; a negative number is subtracted from the number of cores; by default the number of cores",
     ),
-    key("build.keep-going", Kind::Bool, "false", "after a failure, finish what does not depend on it"),
+    key("build.keep-going", Kind::Bool, "false", "after a failure, finish the steps that do not depend on it"),
     key(
         "build.memory",
         Kind::Size,
         "",
-        "memory that steps may expect to need together; by default seven eighths of what is available",
+        "total memory that running steps may be expected to need; by default seven eighths of the available memory",
     ),
-    key("build.memory-limit", Kind::Size, "8GiB", "memory one process of a candidate may take"),
-    key("build.target-dir", Kind::Path, "", "where outputs go; by default `target` beside the workspace's kernel.toml"),
+    key("build.memory-limit", Kind::Size, "8GiB", "memory that one process of a candidate may use"),
     key(
-        "build.time-limit",
-        Kind::Span,
-        "120s",
-        "how long one run of a candidate, or of a reference of your own, may take",
+        "build.target-dir",
+        Kind::Path,
+        "",
+        "folder for outputs; by default `target` beside the workspace's kernel.toml",
     ),
-    key("cache.auto-gc", Kind::Bool, "true", "collect the shared cache once a day after a build"),
-    key("cache.max-age", Kind::Span, "30d", "results not used for longer are collected"),
-    key("cache.max-size", Kind::Size, "20GiB", "size of the shared cache beyond which the least recently used goes"),
-    key("cache.scratch-size", Kind::Size, "4GiB", "size of expected outputs kept to save computing them again"),
+    key("build.time-limit", Kind::Span, "120s", "time limit for one run of a candidate or of your own reference"),
+    key("cache.auto-gc", Kind::Bool, "true", "garbage-collect the shared cache once a day, after a build"),
+    key("cache.max-age", Kind::Span, "30d", "results that were not used for longer than this are collected"),
+    key(
+        "cache.max-size",
+        Kind::Size,
+        "20GiB",
+        "maximum size of the shared cache; beyond it, the least recently used entries are removed",
+    ),
+    key(
+        "cache.scratch-size",
+        Kind::Size,
+        "4GiB",
+        "maximum size of the expected outputs that are kept to avoid computing them again",
+    ),
     key(
         "emulator.max-work",
         Kind::Integer,
         "20000000000",
-        "scalar operations beyond which a bench shape is unknown on `cpu`",
+        "number of scalar operations above which a bench shape is unknown on `cpu`",
     ),
     key("net.offline", Kind::Bool, "false", "never use the network"),
     key(
         "oracle.max-work",
         Kind::Integer,
         "2000000000000",
-        "scalar operations beyond which expected values are not computed, so that a shape is unknown on any target",
+        "number of scalar operations above which expected values are not computed and a shape is unknown on every target",
     ),
     key(
         "sandbox.required",
         Kind::Bool,
         "true",
-        "run no compiler and no kernel where the system cannot confine it (Landlock, seccomp)",
+        "refuse to run a compiler or a kernel if the system cannot confine it (Landlock, seccomp)",
     ),
     key("term.color", Kind::Text, "auto", "auto, always or never"),
     key("term.progress", Kind::Text, "auto", "auto, always or never"),
@@ -88,16 +98,16 @@ pub const KEYS: &[Key] = &[
         "toolchain.compute-sanitizer",
         Kind::Path,
         "",
-        "NVIDIA's Compute Sanitizer; by default compute-sanitizer on PATH, else of a CUDA toolkit in /usr/local",
+        "path of NVIDIA's Compute Sanitizer; by default compute-sanitizer on PATH, then in a CUDA toolkit in /usr/local",
     ),
-    key("toolchain.cxx", Kind::Path, "", "the host's C++ compiler; by default g++, c++ or clang++ on PATH"),
+    key("toolchain.cxx", Kind::Path, "", "path of the host's C++ compiler; by default g++, c++ or clang++ on PATH"),
     key(
         "toolchain.ncu",
         Kind::Path,
         "",
-        "NVIDIA's Nsight Compute; by default ncu on PATH, else of a CUDA toolkit in /usr/local, else in /opt/nvidia",
+        "path of NVIDIA's Nsight Compute; by default ncu on PATH, then in a CUDA toolkit in /usr/local, then in /opt/nvidia",
     ),
-    key("toolchain.python", Kind::Path, "", "the Python interpreter; by default python3 on PATH"),
+    key("toolchain.python", Kind::Path, "", "path of the Python interpreter; by default python3 on PATH"),
 ];
 
 /// The setting of that name.
@@ -106,12 +116,12 @@ pub fn find(name: &str) -> Option<&'static Key> {
 }
 
 impl Key {
-    /// The environment variable that sets it.
+    /// The environment variable that sets this setting.
     pub fn variable(&self) -> String {
         format!("KFORGE_{}", self.name.replace(['.', '-'], "_").to_ascii_uppercase())
     }
 
-    /// Why `text` is no value of this setting; none if it is one.
+    /// Why `text` is not a valid value of this setting; none if it is valid.
     pub fn refuse(&self, text: &str) -> Option<String> {
         let fine = match self.kind {
             Kind::Integer => text.parse::<i64>().is_ok(),
@@ -132,7 +142,7 @@ impl Key {
             Kind::Path => "a path",
             Kind::Text => "`auto`, `always` or `never`",
         };
-        (!fine).then(|| format!("`{text}` is no value of `{}`: expected {expected}", self.name))
+        (!fine).then(|| format!("`{text}` is not a valid value of `{}`: expected {expected}", self.name))
     }
 }
 

@@ -49,7 +49,7 @@ pub struct Settings {
     pub alias: BTreeMap<String, Vec<String>>,
     /// The folder of caches, toolchains and evidence.
     pub home: PathBuf,
-    /// The files that were looked for.
+    /// The files that kforge looked for.
     pub witness: Witness,
 }
 
@@ -67,7 +67,7 @@ impl Settings {
         let mut files: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".kforge/config.toml")).collect();
         files.push(home.join("config.toml"));
         files.dedup();
-        // The farthest first, so that nearer ones win.
+        // The farthest file first, so that nearer ones take precedence.
         for file in files.iter().rev() {
             settings.read_file(file, &mut diagnostics);
         }
@@ -125,7 +125,7 @@ impl Settings {
                 return;
             }
         };
-        // Relative paths count from the folder that holds `.kforge`, or from the home.
+        // Relative paths are relative to the folder that holds `.kforge`, or to the home.
         let folder = path.parent().unwrap_or(path);
         let base = if folder.ends_with(".kforge") { folder.parent().unwrap_or(folder) } else { folder };
         for (section, value) in &table {
@@ -140,7 +140,7 @@ impl Settings {
                         None => diagnostics.push(
                             Diagnostic::error(
                                 "config.alias",
-                                format!("alias `{name}` is neither a text nor a list of texts"),
+                                format!("alias `{name}` is neither a string nor a list of strings"),
                             )
                             .note(format!("in {}", file.name)),
                         ),
@@ -201,7 +201,7 @@ impl Settings {
         Some(self.text(name)).filter(|t| !t.is_empty())
     }
 
-    /// How many steps run at once, given the cores of this machine.
+    /// How many steps run at once, given the number of cores of this machine.
     pub fn jobs(&self, cores: usize) -> usize {
         match self.text("build.jobs").parse::<i64>() {
             Ok(n) if n > 0 => n as usize,

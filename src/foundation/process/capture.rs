@@ -1,8 +1,8 @@
-//! Output of a child, its beginning and its end kept. Knows bytes; does not read pipes.
+//! Captured output of a child: keeps its beginning and its end. Knows bytes; does not read pipes.
 
 use std::collections::VecDeque;
 
-/// What a child wrote, at most so many bytes of it: the first half of the cap from the beginning, the rest from the end, because compilers say what is
+/// What a child wrote, up to a cap: half of the cap from the beginning, the rest from the end, because compilers say what is
 /// wrong first and crashing programs last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
@@ -13,26 +13,26 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Nothing yet; keeps at most `cap` bytes.
+    /// An empty capture that keeps at most `cap` bytes.
     pub fn new(cap: usize) -> Self {
         Captured { head: Vec::new(), tail: VecDeque::new(), cap, total: 0 }
     }
 
-    /// Takes what was written next.
+    /// Appends what was written next.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let to_head = bytes.len().min((self.cap / 2).saturating_sub(self.head.len()));
         let (head, rest) = bytes.split_at(to_head);
         self.head.extend_from_slice(head);
         let room = self.cap - self.cap / 2;
-        // Of a write longer than the room only its end can stay.
+        // If a write is longer than the remaining room, keep only its end.
         let rest = &rest[rest.len().saturating_sub(room)..];
         let over = (self.tail.len() + rest.len()).saturating_sub(room);
         self.tail.drain(..over);
         self.tail.extend(rest);
     }
 
-    /// How many bytes were written, those not kept included.
+    /// How many bytes were written, including those not kept.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -42,12 +42,12 @@ impl Captured {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 
-    /// The bytes, if all were kept.
+    /// The bytes, if all of them were kept.
     pub fn whole(&self) -> Option<Vec<u8>> {
         (self.left_out() == 0).then(|| self.head.iter().chain(&self.tail).copied().collect())
     }
 
-    /// As text, with a line that says how much is missing in the middle. Bytes that are no UTF-8 become replacement characters.
+    /// The output as text, with a line that says how much is missing in the middle. Bytes that are not UTF-8 become replacement characters.
     pub fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         match self.left_out() {

@@ -1,4 +1,4 @@
-//! The pipes to a child, served by one thread: writes what is to be written, reads what comes, notices the end. Does not know what the bytes say.
+//! The pipes to a child, served by one thread: it writes the input, reads the output and notices the end. Does not know what the bytes mean.
 #![expect(unsafe_code, reason = "poll is a system call on an array of descriptors")]
 
 use std::fs::File;
@@ -54,7 +54,7 @@ impl Channels {
         Ok((child, channels))
     }
 
-    /// Has bytes written as the child takes them.
+    /// Queues bytes, which are written as the child reads them.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.unsent.drain(..self.sent);
         self.sent = 0;
@@ -66,7 +66,8 @@ impl Channels {
         self.stdin = None;
     }
 
-    /// Writes what can be written, reads what is there into `sink`, and says whether the child has ended. Sleeps at most `wait` if there is nothing to do.
+    /// Writes what can be written, reads what is available into `sink`, and returns whether the child has ended. Sleeps at most `wait` if there is nothing to
+    /// do.
     pub(super) fn step(
         &mut self,
         child: &Child,
@@ -95,7 +96,7 @@ impl Channels {
         }
         let ended = polled[0].revents != 0;
         if ended {
-            // What it wrote before it ended may have come after the look above. Not to the end of the pipe: a descendant may hold it.
+            // The child may have written after the read above and before it ended. Do not read to the end of the pipe: a descendant may hold it open.
             drain(&mut self.stdout, &mut |bytes| sink(Stream::Out, bytes))?;
             drain(&mut self.stderr, &mut |bytes| sink(Stream::Err, bytes))?;
         }
@@ -107,7 +108,7 @@ impl Channels {
         match stdin.write(&self.unsent[self.sent..]) {
             Ok(n) => self.sent += n,
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            // It closed its input: what it does not want it need not read.
+            // The child closed its input, so the rest is not needed.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
             Err(e) => return Err(e),
         }
@@ -115,7 +116,7 @@ impl Channels {
     }
 }
 
-/// Bytes taken from one pipe in one go, so that a child that writes without end cannot keep its time limit from being looked at.
+/// Bytes read from one pipe at a time, so that a child that writes endlessly cannot prevent the check of its time limit.
 const GULP: usize = 1 << 20;
 
 fn drain(pipe: &mut Option<File>, sink: &mut dyn FnMut(&[u8])) -> io::Result<()> {
@@ -139,7 +140,7 @@ fn drain(pipe: &mut Option<File>, sink: &mut dyn FnMut(&[u8])) -> io::Result<()>
 }
 
 fn entry(fd: Option<BorrowedFd<'_>>, events: i16) -> libc::pollfd {
-    // A negative descriptor is one that poll leaves out.
+    // poll ignores a negative descriptor.
     libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events, revents: 0 }
 }
 
@@ -156,7 +157,7 @@ fn poll(entries: &mut [libc::pollfd], wait: Option<Duration>) -> io::Result<()> 
     }
 }
 
-/// Looks for something to read, without sleeping, for so long at most. To be woken takes longer than many a message does, above all on a virtual machine.
+/// Polls for input without sleeping, for at most this long. Being woken takes longer than many messages do, especially on a virtual machine.
 pub fn look_for(fd: BorrowedFd<'_>, awake: Duration) {
     let began = Instant::now();
     while began.elapsed() < awake && matches!(wait_readable(fd, Some(Duration::ZERO)), Ok(false)) {
@@ -164,7 +165,7 @@ pub fn look_for(fd: BorrowedFd<'_>, awake: Duration) {
     }
 }
 
-/// Waits until a descriptor is readable; false if it was not within `wait`.
+/// Waits until a descriptor is readable; false if that takes longer than `wait`.
 pub(super) fn wait_readable(fd: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<bool> {
     loop {
         let mut entries = [entry(Some(fd), libc::POLLIN)];

@@ -9,7 +9,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Command, End, family};
 
-/// A running child. Dropping it kills it with its family.
+/// A running child. Dropping it kills the child and all its descendants.
 pub(super) struct Child {
     handle: duct::Handle,
     pid: u32,
@@ -17,7 +17,7 @@ pub(super) struct Child {
     reaped: bool,
 }
 
-/// The three ends a child is given.
+/// The three pipe ends that a child gets.
 pub(super) struct Ends {
     pub(super) stdin: OwnedFd,
     pub(super) stdout: OwnedFd,
@@ -64,7 +64,7 @@ impl Child {
         let pid = handle.pids().first().copied().ok_or_else(|| io::Error::other("a started child has no id"))?;
         let raw =
             i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(|| io::Error::other("not a process id"))?;
-        // Nobody has waited for it yet, so the id is still its own.
+        // Nobody has waited for the child yet, so the id still belongs to it.
         let pidfd = match pidfd_open(raw, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             Err(e) => {
@@ -76,7 +76,7 @@ impl Child {
         Ok(Child { handle, pid, pidfd, reaped: false })
     }
 
-    /// Readable once the child has ended.
+    /// A descriptor that becomes readable once the child has ended.
     pub(super) fn ended(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -85,18 +85,18 @@ impl Child {
         self.pid
     }
 
-    /// Kills it and all it started.
+    /// Kills the child and everything it started.
     pub(super) fn kill(&self) {
         if !self.reaped {
             family::kill_family(self.pid);
         }
     }
 
-    /// Waits for its end, and ends what is left of its group: a child that is done leaves nobody behind.
+    /// Waits for the child to end, then kills what is left of its group, so that no process outlives it.
     pub(super) fn finish(&mut self) -> io::Result<End> {
         if !self.reaped {
             if super::channels::wait_readable(self.pidfd.as_fd(), None)? {
-                // Before it is waited for: until then the group's number cannot belong to anyone else.
+                // Before waiting for the child: until then the group id cannot belong to another process.
                 family::kill_group(self.pid);
             }
             self.reaped = true;

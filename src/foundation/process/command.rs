@@ -1,4 +1,4 @@
-//! What to start: program, arguments, environment, place, limits. Does not start it.
+//! What to start: program, arguments, environment, working directory, limits. Does not start it.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,10 +10,10 @@ use super::{Limits, Room};
 #[cfg(any(debug_assertions, feature = "reword"))]
 use crate::base::words;
 
-/// Bytes of each of standard output and standard error that are kept, unless said otherwise.
+/// How many bytes of standard output and of standard error are kept by default.
 const CAPTURE: usize = 1 << 20;
 
-/// What to start. The environment is empty until spelt out.
+/// What to start. The environment is empty unless variables are added.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(super) program: PathBuf,
@@ -45,7 +45,7 @@ impl Command {
         }
     }
 
-    /// The program of this very process, even if its file was replaced meanwhile.
+    /// The program of this process, even if its file was replaced in the meantime.
     pub fn own() -> Self {
         let command = Command::new("/proc/self/exe");
         #[cfg(any(debug_assertions, feature = "reword"))]
@@ -55,42 +55,42 @@ impl Command {
         command
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
         self
     }
 
-    /// With more arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
         self.args.extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
         self
     }
 
-    /// With an environment variable.
+    /// Sets an environment variable.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.env.insert(name.as_ref().to_owned(), value.as_ref().to_owned());
         self
     }
 
-    /// Working in this folder; else in that of this process.
+    /// Sets the working directory; by default that of this process.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// With these bytes on its standard input, then its end.
+    /// Sets the bytes that the program reads from standard input before its end.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// Under limits: this program starts itself as a small process that sets them and becomes `program`, so its command line must hand
+    /// Sets limits. This program starts itself as a small process that sets them and becomes `program`, so its command line must hand
     /// `worker --exec` to [`super::limits::exec_main`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
@@ -98,29 +98,29 @@ impl Command {
         self
     }
 
-    /// With an open file under the same number. Every other descriptor closes. Not while another thread starts children: they would get it too.
+    /// Passes an open file under the same number; every other descriptor is closed. Do not use it while another thread starts children: they would get it too.
     #[must_use]
     pub fn inherit(mut self, fd: &Arc<OwnedFd>) -> Self {
         self.inherited.push(Arc::clone(fd));
         self
     }
 
-    /// Keeping at most so many bytes of each output.
+    /// Keeps at most this many bytes of each output.
     #[must_use]
     pub fn capture(mut self, bytes: usize) -> Self {
         self.capture = bytes;
         self
     }
 
-    /// Killed once it is seen to have more threads than this: the system has no limit of a process's own, and one that takes every number that a thread can
-    /// have keeps all others from starting any. For [`super::run`].
+    /// Kills the child when it has more threads than this. The system has no such limit for one process, and a process that takes every id that a thread can
+    /// have prevents all others from starting threads. For [`super::run`].
     #[must_use]
     pub fn threads(mut self, most: u32) -> Self {
         self.threads = Some(most);
         self
     }
 
-    /// Killed, with all it started, once these are seen to take more together. For [`super::run`].
+    /// Kills the child and everything it started when they exceed these limits together. For [`super::run`].
     #[must_use]
     pub fn room(mut self, room: Room) -> Self {
         self.room = Some(room);
@@ -132,7 +132,7 @@ impl Command {
         &self.program
     }
 
-    /// The command line as a person would type it, for messages: quoted where a shell needs it.
+    /// The command line as one would type it, for messages: quoted where a shell needs it.
     pub fn line(&self) -> String {
         let words = std::iter::once(self.program.as_os_str()).chain(self.args.iter().map(OsString::as_os_str));
         words.map(quote).collect::<Vec<_>>().join(" ")

@@ -8,11 +8,11 @@ use std::time::Duration;
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It ended itself with this status.
+    /// It exited with this status.
     Exited(i32),
-    /// A signal ended it that we did not send.
+    /// A signal that kforge did not send killed it.
     Signalled(i32),
-    /// It took longer than this and was killed.
+    /// It exceeded this time limit and was killed.
     TimedOut(Duration),
     /// It was killed because the build was interrupted.
     Interrupted,
@@ -20,51 +20,51 @@ pub enum End {
     Misbehaved(Rule),
 }
 
-/// A rule that a child is killed for breaking.
+/// A rule; a child that breaks it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Threads of it alone.
+    /// Threads of the child itself.
     Threads,
-    /// Processes of all that it started.
+    /// Processes of everything that it started.
     Processes,
-    /// Memory of all that it started.
+    /// Memory of everything that it started.
     Memory,
-    /// How many files it may make.
+    /// Number of files that it may create.
     Files,
-    /// Bytes of all files that it may make.
+    /// Total bytes of the files that it may create.
     FileBytes,
-    /// It may answer only when it is asked.
+    /// Answers without a question.
     Unasked,
-    /// The longest answer.
+    /// Length of an answer.
     Answer,
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Rule::Threads => "it had more threads than it may",
-            Rule::Processes => "it started more processes than it may",
-            Rule::Memory => "it took more memory than it may",
-            Rule::Files => "it made more files than it may",
-            Rule::FileBytes => "its files are larger than they may be",
-            Rule::Unasked => "it answered unasked",
-            Rule::Answer => "its answer is longer than any answer may be",
+            Rule::Threads => "it started more threads than allowed",
+            Rule::Processes => "it started more processes than allowed",
+            Rule::Memory => "it used more memory than allowed",
+            Rule::Files => "it created more files than allowed",
+            Rule::FileBytes => "its files take more space than allowed",
+            Rule::Unasked => "it sent an answer before it was asked",
+            Rule::Answer => "its answer is longer than allowed",
         })
     }
 }
 
 impl End {
-    /// From what the system says.
+    /// From the status that the system reports.
     pub fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => End::Exited(code),
             (None, Some(signal)) => End::Signalled(signal),
-            // Neither exited nor signalled cannot be waited for without WUNTRACED; -1 says at least that it is no success.
+            // Without WUNTRACED a status is either an exit or a signal; -1 at least is not a success.
             (None, None) => End::Exited(-1),
         }
     }
 
-    /// Whether it ended itself with status 0.
+    /// Whether it exited with status 0.
     pub fn success(self) -> bool {
         self == End::Exited(0)
     }
@@ -92,7 +92,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The name of a signal, where it is one that ends processes.
+/// The name of a signal, if it is one that ends processes.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         libc::SIGHUP => "SIGHUP",

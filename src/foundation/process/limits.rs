@@ -1,4 +1,4 @@
-//! Limits on what a process may take. Set by a process for itself: nothing runs between fork and exec.
+//! Limits on what a process may use. A process sets them for itself: nothing runs between fork and exec.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +14,7 @@ use super::family;
 pub struct Limits {
     /// Bytes of address space.
     pub address_space: Option<u64>,
-    /// Seconds of processor time, of all threads together.
+    /// Seconds of processor time of all threads together.
     pub cpu_s: Option<u64>,
     /// Bytes of a file it may write.
     pub file_size: Option<u64>,
@@ -22,12 +22,12 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Processes and threads of this user, all programs together. The system ignores it for the superuser.
     pub processes: Option<u64>,
-    /// The process id of the starter, with whose starting thread this process dies.
+    /// The process id of the parent. This process is killed when the thread that started it ends.
     pub die_with: Option<u32>,
 }
 
 impl Limits {
-    /// Sets them for this process. A limit already lower than asked stays.
+    /// Sets the limits for this process. A limit that is already lower stays.
     pub fn apply(&self) -> io::Result<()> {
         if let Some(parent) = self.die_with {
             family::die_with_parent(parent)?;

@@ -1,9 +1,9 @@
-//! Child processes: groups, time limits, resource limits, capped capture, and how each ended in words. Knows programs, pipes and signals; knows nothing of
-//! kernels, and does not confine untrusted code (that is `worker::confine`).
+//! Child processes: groups, time limits, resource limits, capped capture, and descriptions of how each ended. Knows programs, pipes and signals; knows nothing
+//! of kernels, and does not confine untrusted code (`worker::confine` does).
 //!
-//! Every child leads a process group of its own, is named by an absolute path (a bare name makes the standard library fork, which is slow in a large
-//! process), and gets an environment that is spelt out. Nothing is done between fork and exec, for the same reason: where a child needs resource limits
-//! or has to die with its parent, [`limits::exec_main`] in a small process of ours sets them and then becomes the program.
+//! Every child leads a process group of its own, is started by an absolute path (with a bare name the standard library forks, which is slow in a large
+//! process), and gets an explicit environment. For the same reason nothing is done between fork and exec: if a child needs resource limits
+//! or must end with its parent, [`limits::exec_main`] in a small process of kforge's own sets that up and then becomes the program.
 
 mod capture;
 mod channels;

@@ -1,5 +1,5 @@
-//! What a child and all that it starts may take together. Knows `/proc` and folders; does not end anything. The system has limits for one process only, and one
-//! that starts others, or writes many files, stays within each of them.
+//! What a child and everything that it starts may use together. Knows `/proc` and folders; does not end anything. The system has limits for one process only,
+//! and one that starts others, or writes many files, stays within each of them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,24 +7,24 @@ use std::path::{Path, PathBuf};
 
 use super::{Rule, family};
 
-/// What a child and all that it starts may take together; looked at now and then, so a little more may be taken for a moment.
+/// What a child and everything that it starts may use together. Checked periodically, so they may briefly use a little more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// Processes, and memory in bytes that they hold, of everything that descends from *this* process: orphans are its children too, once it has adopted them
-    /// ([`family::adopt_orphans`]). So only for a process that has one child with its family at a time.
+    /// The number of descendants of *this* process and the bytes of memory they hold: orphans are its children too, once it has adopted them
+    /// ([`family::adopt_orphans`]). So this is only for a process that has one child at a time.
     pub processes: usize,
     /// Bytes of memory that these processes hold together.
     pub memory: u64,
-    /// The folder it writes in.
+    /// The folder that the child writes in.
     pub folder: PathBuf,
-    /// Bytes that files there may take together.
+    /// Total bytes of the files there.
     pub bytes: u64,
-    /// How many files and folders there may be.
+    /// The maximum number of files and folders there.
     pub files: usize,
 }
 
 impl Room {
-    /// Which of these is exceeded now.
+    /// Which of these limits is exceeded now.
     pub(super) fn exceeded(&self) -> Option<Rule> {
         let all = family::descendants(std::process::id());
         if all.len() > self.processes {
@@ -41,7 +41,7 @@ impl Room {
     }
 }
 
-/// Bytes of memory that a process holds; none where it has ended.
+/// Bytes of memory that a process holds; none if it has ended.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let words =
@@ -54,7 +54,7 @@ fn taken(folder: &Path, most_files: usize, most_bytes: u64) -> (usize, u64) {
     let (mut files, mut bytes) = (0, 0);
     let mut folders = vec![folder.to_path_buf()];
     while let Some(folder) = folders.pop() {
-        // What is removed meanwhile takes nothing.
+        // An entry that was removed in the meantime takes no space.
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let Ok(metadata) = entry.metadata() else { continue };
             files += 1;

@@ -1,4 +1,4 @@
-//! Runs a child to its end, or to ours: time limit, interruption. Knows nothing of what it does.
+//! Runs a child until it ends, its time limit passes, or the build is interrupted. Does not know what the child does.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::channels::{Channels, Stream, TICK};
 use super::{Captured, Command, End, Rule};
 
-/// How often it is seen what a child and its family take.
+/// How often the resource use of a child and its descendants is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A child that ended.
@@ -23,8 +23,8 @@ pub struct Finished {
     pub took: Duration,
 }
 
-/// Runs `command` to its end. After `limit`, or when `interrupted` is set, it is killed with all it started; what it left running in its group is killed
-/// too. An error means that it could not be started, or that the system refused to say how it ended.
+/// Runs `command` to its end. After `limit`, or when `interrupted` is set, kills it and everything it started; what it left running in its group is killed
+/// too. An error means that it could not be started, or that the system did not report how it ended.
 pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool) -> io::Result<Finished> {
     let start = Instant::now();
     let (mut child, mut channels) = Channels::start(command, true)?;
@@ -36,7 +36,7 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
     let (mut ours, mut looked) = (None, start);
     loop {
         let left = limit.map_or(TICK, |limit| limit.saturating_sub(start.elapsed()));
-        // A millisecond more than what is left, because poll counts in whole ones and would spin through the last.
+        // One millisecond more than is left, because poll counts whole milliseconds and would spin through the last.
         let ended = channels.step(&child, left.min(TICK) + Duration::from_millis(1), &mut sink)?;
         if ended {
             break;
@@ -60,7 +60,7 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
     Ok(Finished { end: ours.unwrap_or(end), stdout, stderr, took: start.elapsed() })
 }
 
-/// How many threads a process has; none where the system does not say.
+/// How many threads a process has; none if the system does not report it.
 fn threads(pid: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));

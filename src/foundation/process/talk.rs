@@ -1,4 +1,4 @@
-//! A child that answers lines with lines. Knows lines; does not know what they say.
+//! A child that answers each line with a line. Knows lines; does not know what they mean.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,9 +8,9 @@ use super::channels::{Channels, Stream, TICK, wait_readable};
 use super::child::Child;
 use super::{Captured, Command, End, Rule};
 
-/// Longest answer, in bytes. Answers hold messages and digests; bulk goes through files.
+/// Maximum length of an answer, in bytes. Answers hold messages and digests; bulk data goes through files.
 const LONGEST: usize = 64 << 20;
-/// Bytes kept of what the child writes to its standard error between two answers.
+/// How many bytes are kept of what the child writes to standard error between two answers.
 const STDERR: usize = 64 << 10;
 
 /// A running child that answers each line on its standard input with one on its standard output. Dropping it kills it with its family.
@@ -19,7 +19,7 @@ pub struct Talker {
     channels: Channels,
     out: Vec<u8>,
     err: Captured,
-    /// For how long an answer is looked for without sleeping.
+    /// How long to poll for an answer without sleeping.
     awake: Duration,
 }
 
@@ -39,7 +39,7 @@ impl Talker {
         Ok(Talker { child, channels, out: Vec::new(), err: Captured::new(STDERR), awake: Duration::ZERO })
     }
 
-    /// The same, whose answers are looked for without sleeping for so long: it answers within that, and often.
+    /// The same, but polls for answers without sleeping for this long, for a child that answers often and within that time.
     pub fn awake(self, awake: Duration) -> Self {
         Talker { awake, ..self }
     }
@@ -49,12 +49,12 @@ impl Talker {
         self.child.pid()
     }
 
-    /// Whether it has not ended.
+    /// Whether it is still running.
     pub fn is_alive(&self) -> bool {
         !matches!(wait_readable(self.child.ended(), Some(Duration::ZERO)), Ok(true))
     }
 
-    /// Sends a line and waits for one, `limit` at most. On any error the child has been killed with its family. The inner error is the child's end,
+    /// Sends a line and waits for one, at most `limit`. On any error the child and its descendants have been killed. The inner error is the child's end,
     /// the outer one the system's.
     pub fn exchange(
         mut self,
@@ -66,7 +66,7 @@ impl Talker {
         self.channels.send(line.as_bytes());
         self.channels.send(b"\n");
         self.err = Captured::new(STDERR);
-        // A line that came unasked is no answer.
+        // A line that came before the question is not an answer.
         let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved(Rule::Unasked));
         while ours.is_none() {
             let wait = if start.elapsed() < self.awake { Duration::ZERO } else { TICK };
@@ -97,7 +97,7 @@ impl Talker {
         Ok(Err(Died { end: ours.unwrap_or(end), stderr: self.err.clone() }))
     }
 
-    /// Closes its input, on which a worker ends itself, and kills it if it has not ended within `grace`.
+    /// Closes the child's input, upon which a worker exits, and kills the child if it has not ended within `grace`.
     pub fn dismiss(mut self, grace: Duration) -> io::Result<End> {
         let start = Instant::now();
         self.channels.close();

@@ -165,7 +165,7 @@ pub(super) fn said_below(root: &Path, message: String, finished: &Finished) -> R
 
 /// The same, with what was said as text.
 pub(super) fn said_as(message: String, text: String) -> Response {
-    let note = || Note { severity: Severity::Error, code: "oracle.reference".into(), message: text.trim().to_string() };
+    let note = || Note::new(Severity::Error, "oracle.reference", text.trim().to_string());
     Response::Failed { message, notes: (!text.trim().is_empty()).then(note).into_iter().collect() }
 }
 

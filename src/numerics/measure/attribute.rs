@@ -1,16 +1,16 @@
-//! What a method buys: whether machine code shows it, and the time without it less the time with it (docs/design.md, section 9.5).
+//! Attribution: whether machine code shows a method, and the time without it minus the time with it (docs/design.md, section 9.5).
 
 use super::stats::{block_interval, over_shapes};
 use kforge_types::record::Verdict;
 use kforge_types::record::params::{Attribution, Fate, Matched, Shown};
 use kforge_types::record::timing::PairsObserved;
 
-/// Of a kernel that no step had anything to say of: there was no device, or it could not be built.
+/// The reason for a kernel without any result: there was no device, or it could not be built.
 const UNTRIED: &str =
-    "the kernel without it was neither verified nor timed on a device, so what the method saves is not known";
+    "the kernel without it was neither verified nor timed on a device, so the saving of the method is unknown";
 
-/// Classifies a method from its match, and from pairs of (without, with) and the verdict on the kernel without it at each shape where they were to be taken; none
-/// where that step gave nothing. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
+/// Classifies a method from its match, and from pairs of (without, with) and the verdict on the kernel without it at each shape where they were to be taken;
+/// none where that step gave nothing. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
 pub fn attribute(
     matched: Option<&Matched>,
     pairs: &[Option<PairsObserved>],
@@ -25,17 +25,16 @@ pub fn attribute(
     let without = worst(without);
     let (fate, because) = match (matched.map(|m| &m.shown), without, interval) {
         (Some(Shown::NotShown), ..) => (Fate::ImplementationFailed, "the machine code does not show it".to_string()),
-        (None, ..) => (Fate::Inconclusive, "the machine code was not looked at".into()),
+        (None, ..) => (Fate::Inconclusive, "the machine code was not inspected".into()),
         (Some(Shown::Unknown(why)), ..) => (Fate::Inconclusive, why.clone()),
         (_, Some(Verdict::Fail(why)), _) => (Fate::Inconclusive, format!("the kernel without it is wrong: {why}")),
         (_, Some(Verdict::Unknown(why)), _) => {
-            (Fate::Inconclusive, format!("whether the kernel without it is right is not known: {why}"))
+            (Fate::Inconclusive, format!("it is unknown whether the kernel without it is correct: {why}"))
         }
         (_, None, None) => (Fate::Inconclusive, UNTRIED.into()),
-        (_, None, Some(_)) => (
-            Fate::Inconclusive,
-            "the kernel without it was not verified, and times of what may be wrong count for nothing".into(),
-        ),
+        (_, None, Some(_)) => {
+            (Fate::Inconclusive, "the kernel without it was not verified, so its times do not count".into())
+        }
         (.., None) => (Fate::Inconclusive, "not timed in pairs".into()),
         (.., Some((_, low, _))) if low > threshold => (Fate::Effective, format!("saves at least {:.1} %", low * 100.0)),
         (.., Some((_, low, _))) => (
@@ -46,9 +45,10 @@ pub fn attribute(
     Attribution { fate, because, saving: interval }
 }
 
-/// Why a method is classified as it is, for those who are not to know the shapes that are held back: where and how the kernel without it is wrong may be said of one.
+/// Why a method is classified as it is, for those who are not to know the shapes that are held back: where and how the kernel without it is wrong may be said
+/// of one.
 pub fn without_shapes(because: &str) -> &str {
-    let reasons = ["the kernel without it is wrong", "whether the kernel without it is right is not known"];
+    let reasons = ["the kernel without it is wrong", "it is unknown whether the kernel without it is correct"];
     reasons.into_iter().find(|reason| because.starts_with(reason)).unwrap_or(because)
 }
 
@@ -59,7 +59,7 @@ fn worst(verdicts: &[Option<Verdict>]) -> Option<&Verdict> {
         Some(Verdict::Unknown(_)) | None => 1,
         Some(Verdict::Pass) => 0,
     };
-    // The first of the worst, so that the reason does not hang on how many there are.
+    // The first of the worst, so that the reason does not depend on their number.
     verdicts.iter().rev().max_by_key(|v| badness(v)).and_then(Option::as_ref)
 }
 
@@ -87,8 +87,8 @@ mod tests {
         assert_eq!(without_shapes(&bad.because), "the kernel without it is wrong");
         let unknown = Some(Verdict::Unknown(Unknown::Missing("only 1 of 4 trials were compared".into())));
         let open = attribute(Some(&shown(Shown::Shown)), &[None], &[unknown], 0.02);
-        assert!(open.because.ends_with("is right is not known: missing: only 1 of 4 trials were compared"), "{open:?}");
-        assert_eq!(without_shapes(&open.because), "whether the kernel without it is right is not known");
+        assert!(open.because.ends_with("is correct: missing: only 1 of 4 trials were compared"), "{open:?}");
+        assert_eq!(without_shapes(&open.because), "it is unknown whether the kernel without it is correct");
         assert_eq!(without_shapes("saves at least 9.0 %"), "saves at least 9.0 %");
     }
 
@@ -114,7 +114,7 @@ mod tests {
         // Which of the two is not known is said: that it was never tried, or that times stand beside no verdict.
         let of = |pairs| attribute(Some(&shown(Shown::Shown)), &[pairs], &[None], 0.02).because;
         assert_eq!(of(None), UNTRIED);
-        assert!(of(Some(pairs(0.5, 0.6))).contains("was not verified, and times"), "{}", of(Some(pairs(0.5, 0.6))));
+        assert!(of(Some(pairs(0.5, 0.6))).contains("was not verified, so its times"), "{}", of(Some(pairs(0.5, 0.6))));
     }
 
     #[test]

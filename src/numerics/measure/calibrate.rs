@@ -1,4 +1,5 @@
-//! Whether an operator's tolerance, shapes and distributions can tell right from wrong: null candidates are judged like kernels, and must fail somewhere.
+//! Calibration: whether an operator's tolerance, shapes and distributions can tell correct from wrong. Null candidates are judged like kernels, and must fail
+//! somewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,8 +51,8 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
     calibration
 }
 
-/// Outputs whose expectation was nothing but zeros wherever it has elements: constant ones differ from it somewhere, and zeros nowhere. A reference that never writes
-/// looks like that, and a kernel that computes nothing would pass.
+/// Outputs whose expectation was nothing but zeros wherever it has elements: constant ones differ from it somewhere, and zeros nowhere. A reference that never
+/// writes looks like that, and a kernel that computes nothing would pass.
 fn always_zero(listed: &BTreeMap<String, BTreeSet<usize>>) -> Vec<String> {
     let outputs = listed.keys().filter_map(|name| name.strip_prefix("constant 1 as "));
     let zeros = outputs.map(|output| format!("zeros as {output}"));

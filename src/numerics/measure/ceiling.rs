@@ -1,21 +1,21 @@
-//! What memory moves at most of a mix of reads and writes, from what was measured of single mixes. Knows rates; knows no kernel and no device.
+//! The ceiling of memory bandwidth for a mix of reads and writes, from measurements of single mixes. Knows rates; knows no kernel and no device.
 //!
-//! Memory that is read and written by turns moves less than memory that is only read: its lines have to turn round, and cells that are written need time to recover
-//! before others of their bank are opened. So a kernel that writes half of its bytes is not held to what reading alone reaches, which nothing of the kind can.
+//! Memory that is alternately read and written moves less than memory that is only read: its bus has to turn around, and written cells need time to recover
+//! before others of their bank are opened. So a kernel that writes half of its bytes is not compared with the rate of reading only, which it cannot reach.
 //!
 //! # The formula
 //!
-//! With the share `s` of bytes that are written, the time that a byte takes lies on straight lines between the mixes that were measured: reading alone (`s` = 0, at a
-//! rate `r`), a copy (`s` = 1/2, at `c`, both directions together) and writing alone (`s` = 1, at `w`).
+//! With the share `s` of bytes that are written, the time that a byte takes lies on straight lines between the mixes that were measured: reading alone (`s` =
+//! 0, at a rate `r`), a copy (`s` = 1/2, at `c`, both directions together) and writing alone (`s` = 1, at `w`).
 //!
 //! | `s` | time of a byte | because |
 //! |---|---|---|
 //! | 0 to 1/2 | `(1 - 2 s) / r + 2 s / c` | reads take the time that they take alone, and writes what a copy takes beyond that of its reads: `(1 - s) / r + s (2 / c - 1 / r)` is the same |
 //! | 1/2 to 1 | `(2 - 2 s) / c + (2 s - 1) / w` | what only writes has nothing to turn round for either |
 //!
-//! So the three that were measured are met, and nothing is held to more than the fastest of them. Seen on an H200 (read 4.66 TB/s, write 4.63, and copies that came to 4.08
-//! or 4.19 by how many vectors a thread had under way): two reads a write 4.36 to 4.39, where the line says 4.26 or 4.34; two writes a read 3.9 to 4.1, where it says
-//! 4.25 or 4.33. The step that measures takes the faster copy, so that the line is rather too high than too low.
+//! So the three that were measured are met, and nothing is held to more than the fastest of them. Seen on an H200 (read 4.66 TB/s, write 4.63, and copies that
+//! came to 4.08 or 4.19 by how many vectors a thread had under way): two reads a write 4.36 to 4.39, where the line says 4.26 or 4.34; two writes a read 3.9 to
+//! 4.1, where it says 4.25 or 4.33. The step that measures takes the faster copy, so that the line is rather too high than too low.
 //!
 //! What was not measured has the rate of the nearest mix that was, as where evidence is older than the measurement of writes.
 
@@ -24,8 +24,8 @@ use kforge_types::record::peaks::PeaksObserved;
 /// What is measured, by the share of bytes that it writes.
 const MIXES: [(&str, f64); 3] = [("read", 0.0), ("copy", 0.5), ("write", 1.0)];
 
-/// Bytes a second of traffic of which a share `written` is written, and the share that this is the ceiling of: that of the nearest mix that was measured where there is
-/// none on both sides. None where no peak was measured.
+/// Bytes a second of traffic of which a share `written` is written, and the share that this is the ceiling of: that of the nearest mix that was measured where
+/// there is none on both sides. None where no peak was measured.
 pub fn ceiling(peaks: &PeaksObserved, written: f64) -> Option<(f64, f64)> {
     let rate = |name: &str| peaks.dram_bytes_per_s.get(name).map(|r| r.per_s).filter(|r| *r > 0.0 && r.is_finite());
     let known: Vec<(f64, f64)> = MIXES.iter().filter_map(|(name, share)| Some((*share, rate(name)?))).collect();

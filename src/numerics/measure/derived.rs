@@ -1,5 +1,5 @@
-//! Metrics that are made of others: the [`Set::Derived`](kforge_types::record::metric::Set::Derived) ones of [`kforge_types::record::metric`], by the formulas that stand
-//! there. Where a part is not known, neither is the whole.
+//! Metrics that are computed from others: the [`Set::Derived`](kforge_types::record::metric::Set::Derived) ones of [`kforge_types::record::metric`], by the
+//! formulas that stand there. If a part is unknown, so is the metric.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Times that no kernel can go below: what has to be moved, over what the device can move at most (docs/design.md, section 7). Pure: peaks come in as numbers.
+//! Floors: times that no kernel can beat. The bytes that must be moved, over the peak rate of the device (docs/design.md, section 7). Pure: peaks are
+//! arguments.
 //!
 //! | | floor |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | hot | the larger of bytes read and bytes written / peak of the L2 cache, whose two directions do not share |
 //! | both, where the operator states its least arithmetic | that / rate of the fastest unit that may do it ([`super::units::fastest`]) |
 //!
-//! A floor errs low, or an honest kernel is accused: clocks are the highest there are, every byte counts once however often it is moved, and arithmetic counts only
-//! as far as the operator says that no implementation can do without it.
+//! A floor must err low, or it would accuse an honest kernel: it assumes the highest clocks, counts every byte once however often it is moved, and counts
+//! arithmetic only as far as the operator states that every implementation needs it.
 
 use std::collections::BTreeMap;
 

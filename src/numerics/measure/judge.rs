@@ -1,4 +1,4 @@
-//! From what a verification saw to a verdict, under a tolerance. Pure, so an edited tolerance costs no run.
+//! Judges an observation of a verification under a tolerance and gives a verdict. Pure, so an edited tolerance runs no kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -76,8 +76,8 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
     if classes > 0 {
         let first = seen.first_class_differing.as_ref().map(|m| format!("; first at {}", mismatch(seen, m)));
         let what = match (tolerance.nonfinite == Nonfinite::Forbid, classes) {
-            (true, 1) => "is not finite or differs in being so",
-            (true, _) => "are not finite or differ in being so",
+            (true, 1) => "is not finite, or only one side is finite",
+            (true, _) => "are not finite, or only one side is finite",
             (false, 1) => "differs in being finite, infinite or NaN",
             (false, _) => "differ in being finite, infinite or NaN",
         };
@@ -166,8 +166,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         worst,
     };
     let mut lines = String::new();
-    // An access out of bounds may land where another thread writes, which looks like a race, and either explains the reads of uninitialised memory that come with
-    // it: in the order of the kinds.
+    // An access out of bounds may land where another thread writes, which looks like a race, and either explains the reads of uninitialised memory that come
+    // with it: in the order of the kinds.
     let mut findings: Vec<&Finding> = observation.findings.iter().collect();
     findings.sort_by_key(|f| f.kind);
     for finding in &findings {

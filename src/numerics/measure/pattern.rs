@@ -1,4 +1,4 @@
-//! What would explain where the wrong elements lie, when it is plain: a tail, one tile, one row in thirty-two. Knows indices; does not know values.
+//! Explains where the wrong elements lie, if the pattern is plain: a tail, one tile, one row in thirty-two. Knows indices; does not know values.
 
 use kforge_types::model::coordinates::element;
 

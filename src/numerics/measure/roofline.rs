@@ -1,4 +1,5 @@
-//! How far a kernel is from what its device can do: three gaps, what bounds it, and whether anything is left to gain (docs/design.md, section 9.1).
+//! The roofline: how far a kernel is from the limits of its device, in three gaps, what bounds it, and whether anything is left to gain (docs/design.md,
+//! section 9.1).
 //!
 //! # Where a gap comes from
 //!
@@ -9,11 +10,12 @@
 //! | latency | the largest share of warps that wait for one cause / 100 | cannot be told |
 //!
 //! The formulas over counters are those of KernelFlow's roofline step, but for what is missing: there a missing metric counts as 0, so that a profile without
-//! counters says that everything is to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor takes in its pipes, so the compute gap is
-//! known by it alone, and is not known by pipes alone: another might be busier. A share of waiting is known once the causes that no kind of GPU lacks are.
+//! counters says that everything is to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor includes its pipes, so the compute
+//! gap is known from that metric, but not from pipes only: another pipe might be busier. A share of waiting is known once the causes that no kind of GPU lacks
+//! are.
 //!
-//! A peak is the one that was measured on the device, where it was; else the theoretical one. What was measured of the memory is of reading and of copying: a kernel has
-//! the ceiling of its own mix of both ([`super::ceiling`]).
+//! A peak is the one that was measured on the device, where it was; else the theoretical one. What was measured of the memory is of reading and of copying: a
+//! kernel has the ceiling of its own mix of both ([`super::ceiling`]).
 //!
 //! A gap is a distance for compute and memory, a severity for latency: 0 is good on every axis.
 
@@ -47,7 +49,8 @@ const COUNTERS: &str = "counters";
 const MEASURED: &str = "timing of measured peaks";
 const THEORETICAL: &str = "timing of theoretical peaks";
 
-/// The roofline of a variant from what was seen at each bench shape, by position, and what was measured of the device. It is that of the shape that takes longest.
+/// The roofline of a variant from what was seen at each bench shape, by position, and what was measured of the device. It is that of the shape that takes
+/// longest.
 pub fn roofline(
     params: &RooflineParams,
     bench: &BTreeMap<u32, BenchObserved>,
@@ -191,10 +194,10 @@ impl Seen<'_> {
         let flops = self.case.flops.filter(|f| *f > 0.0).ok_or("the operator states no arithmetic");
         let timed = flops.map_err(String::from).and_then(|flops| {
             if self.peaks.is_silent() {
-                return Err("the device does not say its peaks".into());
+                return Err("the device does not report its peaks".into());
             }
             let peak = self.peaks.ops(unit);
-            let (peak, measured) = peak.ok_or_else(|| format!("the device does not say its peak for {unit}"))?;
+            let (peak, measured) = peak.ok_or_else(|| format!("the device does not report its peak for {unit}"))?;
             Ok((distance(flops / (self.seconds * peak)), from(measured)))
         });
         timed.map_err(|why| format!("{counters}; {why}"))
@@ -206,7 +209,7 @@ impl Seen<'_> {
         }
         match self.peaks.memory(self.case) {
             Some((peak, measured, _)) => Ok((distance(self.case.bytes / (self.seconds * peak)), from(measured))),
-            None => Err(format!("{}; the device does not say its memory's peak", self.without(&[MEMORY[0]]))),
+            None => Err(format!("{}; the device does not report the peak of its memory", self.without(&[MEMORY[0]]))),
         }
     }
 

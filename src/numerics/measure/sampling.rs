@@ -1,4 +1,5 @@
-//! When enough samples were taken, which of them count, and what short times come to (docs/design.md, section 7). Pure: samples and states come in as numbers.
+//! Sampling: when enough samples were taken, which of them count, and how short times are measured (docs/design.md, section 7). Pure: samples and states are
+//! arguments.
 
 use super::stats::{block_interval, median};
 
@@ -22,8 +23,8 @@ pub struct Stopping {
     pub width: f64,
 }
 
-/// As bench does it: half a per cent, which is half the margin that variants are told apart by. Times that three hundred samples do not know so well come from several
-/// states of the device, between which more samples do not decide; pairs do.
+/// As bench does it: half a per cent, which is half the margin that variants are told apart by. Times that three hundred samples do not know so well come from
+/// several states of the device, between which more samples do not decide; pairs do.
 pub const BENCH: Stopping = Stopping { least: 30, most: 300, width: 0.005 };
 
 impl Stopping {
@@ -56,7 +57,8 @@ pub fn median_interval(samples: &[f64]) -> Option<(f64, f64)> {
 
 /// Blocks of pairs after which they may be enough: each order on each of two inputs, twice.
 const BLOCKS: usize = 8;
-/// Width of the interval of the log-ratio at which it is known well enough: half the margin of one per cent, so that what lies beyond it, or within half of it, is told.
+/// Width of the interval of the log-ratio at which it is known well enough: half the margin of one per cent, so that what lies beyond it, or within half of it,
+/// is told.
 const PRECISE: f64 = 0.005;
 
 /// Whether blocks of pairs tell the ratio well enough. How it comes out has no part in that: who stops when he likes what he sees finds what is not there.

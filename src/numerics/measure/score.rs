@@ -1,16 +1,17 @@
 //! Scores: of one candidate against a baseline, and of many. Knows verdicts, speed-ups and profiling ratios; does not know where they come from.
 //!
-//! | score | of a right candidate that is s times as fast | from |
+//! | score | of a correct candidate that is s times as fast | from |
 //! |---|---|---|
 //! | speed-up | s | the common measure of KernelBench and its successors |
 //! | logistic | s^k / (1 + s^k), 0.5 at parity, k = [`STEEPNESS`] | the reward that Makora describes; its constants are not published, so k is stated wherever a score is |
 //! | weighted | 0.5 + 0.5 where s is at least 1.01, + 0.25 of the profiling ratio | Dr. Kernel's `calculate_reward_weighted` with its coverage term |
 //!
-//! Every score of a wrong candidate is 0. Unknown is not 0: what is not verified or not timed has a score between bounds, and a suite says how many such there are,
-//! gives bounds of its shares, and leaves them out of what has none. The profiling ratio is the share of the time that is spent in code of the candidate's own.
+//! Every score of a wrong candidate is 0. Unknown is not 0: what is not verified or not timed has a score between bounds, and a suite says how many such there
+//! are, gives bounds of its shares, and leaves them out of what has none. The profiling ratio is the share of the time that is spent in code of the candidate's
+//! own.
 //!
-//! Over suites, as the papers define them: the correctness rate; median, geometric mean and 75th percentile of speed-ups over right candidates; and fast_p, the
-//! share of *all* candidates that are right and more than p times as fast (KernelBench).
+//! Over suites, as the papers define them: the correctness rate; median, geometric mean and 75th percentile of speed-ups over correct candidates; and fast_p,
+//! the share of *all* candidates that are correct and more than p times as fast (KernelBench).
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use super::stats::{geometric_mean, median};
 pub const STEEPNESS: f64 = 1.0;
 /// A candidate counts as faster from this speed-up on (Dr. Kernel: one per cent).
 const FASTER: f64 = 1.01;
-/// The weight of being right, of being faster, and of the profiling ratio.
+/// The weights of being correct, of being faster, and of the profiling ratio.
 const WEIGHTS: (f64, f64, f64) = (0.5, 0.5, 0.25);
 
 /// Which score.
@@ -31,27 +32,27 @@ pub enum Form {
     Speedup,
     /// The same between 0 and 1, 0.5 at parity.
     Logistic,
-    /// Right, faster, and by code of its own.
+    /// Correct, faster, and by its own code.
     Weighted,
 }
 
 /// What is known of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Candidate {
-    /// Whether it is right; none where that is not known.
+    /// Whether it is correct; none if unknown.
     pub correct: Option<bool>,
-    /// The baseline's time over its own; none where either is not known.
+    /// The baseline's time over its own time; none if either is unknown.
     pub speedup: Option<f64>,
-    /// Share of its time that is spent in code of its own; none where that is not known.
+    /// Share of its time that is spent in its own code; none if unknown.
     pub ratio: Option<f64>,
 }
 
 /// A score: known where both bounds are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Score {
-    /// It is not less.
+    /// The lower bound.
     pub at_least: f64,
-    /// It is not more; none where it has no bound.
+    /// The upper bound; none if there is none.
     pub at_most: Option<f64>,
 }
 
@@ -94,45 +95,45 @@ fn logistic(speedup: f64) -> f64 {
     1.0 / (1.0 + (-STEEPNESS * speedup.ln()).exp())
 }
 
-/// The share of all candidates that are right and more than p times as fast.
+/// The share of all candidates that are correct and more than p times as fast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fast {
     /// More than so many times as fast.
     pub p: f64,
-    /// The share if nothing unknown were.
+    /// The share if no unknown candidate is.
     pub at_least: f64,
-    /// The share if everything unknown were.
+    /// The share if every unknown candidate is.
     pub at_most: f64,
 }
 
-/// What a suite of candidates comes to.
+/// The scores of a suite of candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Suite {
     /// How many there are.
     pub candidates: u32,
-    /// Of these known to be right.
+    /// The number known to be correct.
     pub correct: u32,
-    /// Known to be wrong.
+    /// The number known to be wrong.
     pub wrong: u32,
-    /// Of which neither is known.
+    /// The number for which neither is known.
     pub unverified: u32,
-    /// Known to be right, and how fast they are is not known: left out of median, mean and percentile.
+    /// The number known to be correct whose speed-up is unknown: left out of median, mean and percentile.
     pub untimed: u32,
-    /// The share that is right: if nothing unverified is, and if all are. None of nothing.
+    /// The share that is correct: if no unverified candidate is, and if all are. None without candidates.
     pub correctness: Option<(f64, f64)>,
-    /// The mean of the score asked for. None of nothing.
+    /// The mean of the requested score. None without candidates.
     pub mean: Option<Score>,
-    /// The median speed-up of right ones whose speed-up is known; none where there are none, as below.
+    /// The median of the known speed-ups of correct candidates; none if there are none. The same holds for the next two.
     pub median: Option<f64>,
     /// Their geometric mean.
     pub geometric_mean: Option<f64>,
     /// Their 75th percentile, by linear interpolation between neighbours.
     pub percentile_75: Option<f64>,
-    /// fast_p for each p that was asked for.
+    /// fast_p for each requested p.
     pub fast: Vec<Fast>,
 }
 
-/// What these candidates come to, in one form of score and for these p.
+/// The scores of these candidates, in one form of score and for these p.
 pub fn suite(form: Form, of: &[Candidate], ps: &[f64]) -> Suite {
     let n = of.len() as f64;
     let count = |takes: &dyn Fn(&Candidate) -> bool| of.iter().filter(|c| takes(c)).count() as u32;

@@ -1,7 +1,8 @@
-//! Which variant stands for a class of shapes: a function of verdicts, times, paired comparisons, the lockfile's pin and the declared order.
+//! Selection: which variant is the champion of a class of shapes, from verdicts, times, paired comparisons, the lockfile's pin and the declaration order.
 //!
-//! Among the variants that serve the whole class, that are right on all of it, and that no paired comparison shows slower than the best by more than the
-//! margin, the pinned one wins, else the first in declared order. So noise does not flip champions, and an incremental build selects as a clean one does.
+//! Among the variants that serve the whole class, are correct on all of it, and are not shown by a paired comparison to be slower than the best by more than
+//! the margin, the pinned one wins, or else the first in declaration order. So noise does not change champions, and an incremental build selects the same
+//! variant as a clean one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,9 +97,9 @@ pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> 
     Nomination { classes: classes(params).into_iter().map(nominees).collect() }
 }
 
-/// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower than
-/// the best's median by more than the share. A full timing that failed takes its variant out, and one that is slower than the few samples by more than the share
-/// counts in their place, so that what was fast by cheating, or for a moment, hides nobody for long.
+/// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower
+/// than the best's median by more than the share. A full timing that failed takes its variant out, and one that is slower than the few samples by more than the
+/// share counts in their place, so that what was fast by cheating, or for a moment, hides nobody for long.
 pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomination {
     let of_class = |(class, shapes): (&str, Vec<u32>)| {
         let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
@@ -168,8 +169,8 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
     }
 }
 
-/// The first right variant in declared order; where nothing is known to be right, the first not known to be wrong. Of a candidate is `seen` whether the target itself
-/// says that it is right, and whether it was timed there.
+/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong. `seen` says of a candidate whether the
+/// target itself found it correct, and whether it was timed there.
 fn provisional(
     class: &str,
     serving: &[&Candidate],
@@ -186,20 +187,20 @@ fn provisional(
     let found = right.or_else(|| pick(Standing::Unknown));
     let chosen = serving.iter().find(|c| found.is_some_and(|(order, _)| order == c.order));
     let (is_seen, is_timed) = chosen.map_or((false, false), |c| seen(c));
-    let what = match (right.is_some(), is_seen) {
-        (true, true) => "correct",
-        // The target itself has not said so.
-        (true, false) => "correct on `cpu`",
-        _ => "not known to be wrong",
+    let (what, variant) = match (right.is_some(), is_seen) {
+        (true, true) => ("correct", "correct variant"),
+        // The target itself has not verified it.
+        (true, false) => ("correct on `cpu`", "variant correct on `cpu`"),
+        _ => ("not known to be wrong", "variant not known to be wrong"),
     };
     let times = match is_timed {
-        true => "timed, which counts once it is known to be right at every shape",
+        true => "timed, but the times count only once it is known to be correct at every shape",
         false => "not timed",
     };
     let because = match found {
         Some((_, true)) => format!("pinned in kforge.lock, {what}; {times}"),
-        Some((_, false)) => format!("the first variant {what}, in declared order; {times}"),
-        None if serving.is_empty() => "no variant that could be built serves every shape of the class".into(),
+        Some((_, false)) => format!("first {variant} in declaration order; {times}"),
+        None if serving.is_empty() => "no variant that was built serves every shape of the class".into(),
         None => "every variant that serves it is wrong".into(),
     };
     Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
@@ -229,8 +230,8 @@ fn over<'b>(
     times.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
 }
 
-/// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave enough
-/// for an interval.
+/// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave
+/// enough for an interval.
 fn ratios(
     candidate: &Candidate,
     best: &Candidate,
@@ -244,8 +245,8 @@ fn ratios(
     paired.map(|p| stats::over_shapes(&p)).filter(|blocks| stats::block_interval(blocks).is_some())
 }
 
-/// The champion by times: the fastest by medians is the one to beat, or whoever pairs show to be faster still; whoever pairs do not show slower than that stays in
-/// the running.
+/// The champion by times: the fastest by medians is the one to beat, or whoever pairs show to be faster still; whoever pairs do not show slower than that stays
+/// in the running.
 fn timed(
     class: &str,
     (best_time, best): (f64, &Candidate),
@@ -281,9 +282,9 @@ fn timed(
     let pinned = running.iter().find(|c| params.pinned.get(class) == Some(&c.identity));
     let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
     let because = match (pinned.is_some(), running.len()) {
-        (true, n) => format!("pinned in kforge.lock, among {n} that no comparison shows slower"),
+        (true, n) => format!("pinned in kforge.lock, among {n} that no comparison shows to be slower"),
         (false, 1) => "faster than every other by more than the margin".into(),
-        (false, n) => format!("first in declared order of {n} that no comparison shows slower than the best"),
+        (false, n) => format!("first in declaration order of {n} that no comparison shows to be slower than the best"),
     };
     Champion { class: class.into(), variant: Some(champion), provisional: false, because }
 }
@@ -470,7 +471,7 @@ mod tests {
         };
         let k = known(&all, &[104.0, 106.0, 100.0, 101.0]);
         assert_eq!(named(&params(4, true), 8, &k), (Some(2), vec![0, 3]));
-        assert_eq!(named(&params(4, true), 2, &k), (Some(2), vec![0]), "the first in declared order");
+        assert_eq!(named(&params(4, true), 2, &k), (Some(2), vec![0]), "the first in declaration order");
         let mut p = params(4, true);
         p.pinned.insert("all".into(), "v3".into());
         assert_eq!(named(&p, 2, &k), (Some(2), vec![3]), "the pinned one");
@@ -504,7 +505,9 @@ mod tests {
     #[test]
     fn who_is_timed_and_not_known_to_be_right_everywhere_is_not_said_to_be_untimed() {
         let s = select(&params(2, true), &known(&[unknown(), unknown()], &[100.0]));
-        assert!(s.champions[0].provisional && s.champions[0].because.contains("; timed, which counts once"));
+        assert!(
+            s.champions[0].provisional && s.champions[0].because.contains("; timed, but the times count only once")
+        );
         let s = select(&params(2, true), &known(&[unknown(), unknown()], &[]));
         assert!(s.champions[0].because.ends_with("; not timed"), "{}", s.champions[0].because);
     }

@@ -1,4 +1,5 @@
-//! Whether machine code shows a method: patterns over opcodes, compared with the variant without it. Knows opcodes and counts; does not disassemble.
+//! Matching: whether machine code shows a method, by patterns over opcodes, compared with the variant without it. Knows opcodes and counts; does not
+//! disassemble.
 
 use regex::Regex;
 
@@ -6,8 +7,8 @@ use kforge_types::model::method::SassPatterns;
 use kforge_types::record::params::{Matched, Shown};
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// Looks for a signature in the binary with the method, against the one without; where there is none, the reason is given in its place. Patterns are anchored at the start of an opcode, because `LDG` would also
-/// find `LDGSTS`'s kin; they match whole modifiers only where they say so.
+/// Looks for a signature in the binary with the method, against the one without; where there is none, the reason is given in its place. Patterns are anchored
+/// at the start of an opcode, because `LDG` would also find `LDGSTS`'s kin; they match whole modifiers only where they say so.
 pub fn matched(signature: Result<&SassPatterns, &str>, on: &Inspection, off: &Inspection) -> Matched {
     let unknown = |why: &str| Matched { shown: Shown::Unknown(why.into()), counts: vec![] };
     let signature = match signature {

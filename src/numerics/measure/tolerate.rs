@@ -1,8 +1,8 @@
-//! Which tolerance would have let a verification pass, where nothing but the tolerance fails it. Pure; changes no verdict.
+//! Suggests the tolerance with which a verification would pass, if it fails only by its tolerance. Pure; changes no verdict.
 //!
-//! The front of worst errors decides every `atol` and `rtol`, so the smallest that would do is known exactly. It is told only where every error is one that
-//! rounding may make: nothing is far off (see [`Gross`](kforge_types::record::observation::Gross)), nothing differs in being finite, nothing was found beside,
-//! and all trials were compared. What is told is tried before: the judge itself says whether it passes.
+//! The front of worst errors decides every `atol` and `rtol`, so the smallest sufficient value is known exactly. It is reported only if every error could be
+//! one that rounding makes: nothing is far off (see [`Gross`](kforge_types::record::observation::Gross)), no element differs in being finite, there is no
+//! finding, and all trials were compared. Every suggestion is tried first: `judge` itself decides whether it passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +99,7 @@ pub fn tolerated(observation: &VerifyObservation, tolerance: &BTreeMap<String, T
         let rest = if terms.len() > 1 { "each with the rest" } else { "with the rest" };
         let terms: Vec<String> = terms.iter().map(|e| format!("{} = {}", e.term.name(), e.text)).collect();
         format!(
-            "note: `{name}` would pass at this shape with {}, {rest} of its tolerance as it is; whether so much may be off is for its operator to say",
+            "note: `{name}` would pass at this shape with {}, {rest} of its tolerance unchanged; its operator decides whether such an error is acceptable",
             terms.join(" or ")
         )
     });

@@ -1,7 +1,7 @@
-//! What arithmetic units do at most: operations of a multiprocessor in a clock, by architecture and dtype. Pure: a table and what follows from it.
+//! Peak rates of arithmetic units: operations of a multiprocessor per clock, by architecture and dtype. Pure: a table and what follows from it.
 //!
-//! A fused multiply-add counts as two operations, matrices as dense. Where products of an architecture differ (those that add to `f32` at half the rate, say) the
-//! fastest counts, as a floor must not lie above what any of them does. Where NVIDIA says nothing of an architecture, nothing is said here.
+//! A fused multiply-add counts as two operations, matrices as dense. Where products of an architecture differ (those that add to `f32` at half the rate, say)
+//! the fastest counts, because a floor must not lie above the time of any of them. Architectures without numbers from NVIDIA are not listed.
 //!
 //! | architectures | where the numbers come from | which come out as |
 //! |---|---|---|
@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 use kforge_types::model::DType;
 
-/// Operations of a multiprocessor in a clock by unit: `f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`. `arch` as in [`kforge_types::record::DeviceClass`]; empty for one that is not
-/// known.
+/// Operations of a multiprocessor in a clock by unit: `f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`. `arch` as in [`kforge_types::record::DeviceClass`]; empty for
+/// one that is not known.
 pub fn per_clock(arch: &str) -> &'static [(&'static str, f64)] {
     match arch {
         "sm_75" => &[("f32", 128.0), ("f16", 1024.0), ("i8", 2048.0)],
@@ -48,11 +48,12 @@ pub fn per_second(arch: &str, processors: u32, clock_mhz: u32) -> BTreeMap<Strin
     known.map(|(unit, ops)| ((*unit).to_string(), ops * clocks)).collect()
 }
 
-/// The rate of the fastest unit that may do an operator's arithmetic, given the dtypes that it reads: operations a second, from `rates` by unit. None where one of them
-/// has a unit that is not known (`f64`, four bits), or none has any.
+/// The rate of the fastest unit that may do an operator's arithmetic, given the dtypes that it reads: operations a second, from `rates` by unit. None where one
+/// of them has a unit that is not known (`f64`, four bits), or none has any.
 ///
-/// Narrower numbers than those it reads do not keep their precision, and an operator that does not tell is found indecisive. Two exceptions err low. `f32` may be split
-/// into parts of half the width, so those count for it. Scales and weights may come in another dtype than what is multiplied: the fastest of all counts.
+/// Narrower numbers than those it reads do not keep their precision, and an operator that does not tell is found indecisive. Two exceptions err low. `f32` may
+/// be split into parts of half the width, so those count for it. Scales and weights may come in another dtype than what is multiplied: the fastest of all
+/// counts.
 pub fn fastest(read: impl IntoIterator<Item = DType>, rates: &BTreeMap<String, f64>) -> Option<f64> {
     let mut most: Option<f64> = None;
     for dtype in read {

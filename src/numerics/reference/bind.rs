@@ -1,4 +1,4 @@
-//! A problem seen through its built-in: which tensor stands for which slot, which value for which setting. Knows no arithmetic.
+//! Binds a problem to its built-in: which tensor fills which slot, and which value each setting has. Knows no arithmetic.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a built-in operator is: its names, its documentation, and the functions that make it up. Knows no particular operator.
+//! The definition of a built-in operator: its names, its documentation, and its functions. Knows no particular operator.
 
 use std::collections::BTreeMap;
 
@@ -160,5 +160,5 @@ pub(super) const fn setting(name: &'static str, kind: SettingKind, doc: &'static
 pub(super) const AXIS: Setting = setting(
     "axis",
     SettingKind::Integers,
-    "the axis, or for sums and the like a list of axes; negative counts from the end; -1 unless given",
+    "the axis or, for reductions such as sums, a list of axes; a negative axis counts from the end; default -1",
 );

@@ -1,4 +1,4 @@
-//! Whether a problem fits its built-in: every message names the tensor or setting, what was expected and what to do. Knows no arithmetic.
+//! Checks whether a problem fits its built-in. Every message names the tensor or setting, what was expected and what to do. Knows no arithmetic.
 
 use super::bind::Bound;
 use super::builtin::{Kind, SettingKind, Use};
@@ -75,7 +75,7 @@ impl Check<'_> {
             Ok(axes) => Some(axes),
             Err(error) => {
                 let name = self.bound.own_name(slot).to_owned();
-                self.error(format!("{error}; `axis` is taken of `{name}`"));
+                self.error(format!("{error}; `axis` refers to `{name}`"));
                 None
             }
         }
@@ -99,10 +99,10 @@ impl Check<'_> {
         for (name, own) in bound.names {
             if !slots.contains(&name.as_str()) && !settings.contains(&name.as_str()) {
                 let all = slots.iter().chain(&settings).copied();
-                self.error(format!("has neither tensor nor setting `{name}`{}", nearest(name, all)));
+                self.error(format!("has neither a tensor nor a setting `{name}`{}", nearest(name, all)));
             } else if bound.problem.tensor(own).is_none() && bound.problem.param(own).is_none() {
                 self.error(format!(
-                    "`{name}` is to be `{own}`, but the operator has neither tensor nor param of that name"
+                    "`{name}` is mapped to `{own}`, but the operator has neither a tensor nor a param of that name"
                 ));
             }
         }
@@ -114,7 +114,10 @@ impl Check<'_> {
         for tensor in &bound.problem.tensors {
             if !slots.iter().any(|slot| bound.own_name(slot) == tensor.name) {
                 let hint = nearest(&tensor.name, slots.iter().copied());
-                self.error(format!("`{}` is none of its tensors{hint}; rename it or say which it is", tensor.name));
+                self.error(format!(
+                    "`{}` is not one of its tensors{hint}; rename it, or map it with `names`",
+                    tensor.name
+                ));
             }
         }
         for param in &bound.problem.params {
@@ -125,7 +128,7 @@ impl Check<'_> {
             if !settings.iter().any(used) {
                 let hint = nearest(&param.name, settings.iter().copied());
                 self.error(format!(
-                    "the reference does not use param `{}`{hint}; rename it or say which it is",
+                    "the reference does not use param `{}`{hint}; rename it, or map it with `names`",
                     param.name
                 ));
             }
@@ -182,7 +185,7 @@ impl Check<'_> {
             let name = setting.name;
             let given = bound.attributes.contains_key(name);
             if given && bound.problem.param(bound.own_name(name)).is_some() && bound.param(name).is_none() {
-                self.error(format!("`{name}` is given twice, as attribute and as param; keep one"));
+                self.error(format!("`{name}` is given both as an attribute and as a param; keep one"));
             }
             if !given && bound.param(name).is_none() {
                 if setting.required {

@@ -1,4 +1,4 @@
-//! What can be wrong with a problem, its inputs or what is asked of a built-in. Knows no arithmetic.
+//! Errors of problems, of their inputs, and of the use of built-ins. Knows no arithmetic.
 
 use kforge_types::model::DType;
 use kforge_types::model::expr::SyntaxFault;
@@ -144,7 +144,7 @@ pub enum Error {
         tensor: String,
     },
     /// A function of the package makes the inputs.
-    #[error("inputs are made by `{file}::{function}`, not by the built-in generator")]
+    #[error("`{file}::{function}` generates the inputs, not the built-in generator")]
     OwnInputs {
         /// The function's file.
         file: String,
@@ -165,7 +165,7 @@ pub enum Error {
         found: i64,
     },
     /// A range has infinite or falling bounds.
-    #[error("`{tensor}`: range = [{low}, {high}] needs finite bounds in rising order")]
+    #[error("`{tensor}`: range = [{low}, {high}] needs finite bounds in ascending order")]
     Bounds {
         /// The tensor.
         tensor: String,
@@ -208,7 +208,7 @@ pub enum Error {
     },
     /// An output cannot be compared as indices of extreme values.
     #[error(
-        "`{output}` cannot be compared by `argmax_of = \"{input}\"`: {why}; write `compare = \"file.py::function\"` to say which indices will do"
+        "`{output}` cannot be compared by `argmax_of = \"{input}\"`: {why}; write `compare = \"file.py::function\"` to decide which indices are accepted"
     )]
     NotExtreme {
         /// The output.
@@ -263,7 +263,7 @@ pub enum Range {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotExtreme {
     /// The reference is no built-in.
-    #[error("only the built-ins `argmax` and `argmin` say along which axis")]
+    #[error("only the built-ins `argmax` and `argmin` define the axis")]
     NotBuiltin,
     /// It is another built-in.
     #[error("the reference is `{0}`, not `argmax` or `argmin`")]
@@ -314,21 +314,21 @@ fn located(error: &ExpressionError) -> String {
 /// What is wrong at a place of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionFault {
-    /// It is no expression.
+    /// It is not an expression.
     #[error("{fault}{}", functions(.fault))]
     Syntax {
         /// Why not.
         fault: SyntaxFault,
     },
     /// A string.
-    #[error("`'{0}'` is a string, which no element is")]
+    #[error("`'{0}'` is a string, and elements are numbers")]
     Text(String),
-    /// An argument of `sizeof` that is no dtype in quotes.
+    /// An argument of `sizeof` that is not a dtype in quotes.
     #[error("`sizeof` takes a dtype in quotes here, such as `'f16'`")]
     NoDType,
 }
 
-/// The functions that may be meant by one that there is not.
+/// Which functions an unknown one may mean.
 fn functions(fault: &SyntaxFault) -> String {
     match fault {
         SyntaxFault::UnknownFunction(name) => {

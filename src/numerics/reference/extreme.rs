@@ -1,4 +1,4 @@
-//! What an output of indices points to. Knows `argmax` and `argmin`; does not compare.
+//! The values that an output of indices refers to. Knows `argmax` and `argmin`; does not compare.
 
 use super::bind::Bound;
 use super::error::{Error, NotExtreme};

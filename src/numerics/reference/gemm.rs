@@ -1,10 +1,10 @@
 //! Dense products of f64 matrices through `matrixmultiply`. Knows strides, no tensors.
 //!
 //! Every kernel of that library adds 256 terms of a dot product in order with fused multiply-adds and then adds the blocks in order, so
-//! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives others.
+//! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives other bits.
 //!
-//! What takes the same steps elsewhere, a device, may make a large product in its place ([`Elsewhere`]). It is asked only where no step can overflow or vanish, since
-//! the bits of a NaN and the sign of a zero that came of it are a matter of the machine; and some rows are made here too, to whose every bit its own are held: see
+//! A device that takes the same steps may compute a large product instead ([`Elsewhere`]). kforge asks it only if no step can overflow or vanish, because
+//! the bits of the resulting NaN and the sign of the resulting zero depend on the machine. Some rows are also computed here and compared bit for bit: see
 //! [`sampled`].
 
 #![expect(unsafe_code, reason = "matrixmultiply takes raw pointers; bounds are checked here")]
@@ -15,7 +15,7 @@ use kforge_foundation::base::pieces;
 
 use super::philox::{philox, words};
 
-/// Products of fewer multiply-adds are not shared out: handing them over would take longer.
+/// Products of fewer multiply-adds are not distributed: that would take longer.
 const SHARED: usize = 1 << 22;
 /// Rows that are shared out together: few enough to keep many processors busy, enough for a tile of the library's to be full.
 const ROWS: usize = 64;
@@ -48,15 +48,15 @@ pub struct Product<'a> {
     pub b: Matrix<'a>,
 }
 
-/// Who makes large products in this processor's place: to the same bits, by the same steps.
+/// Computes large products instead of this processor: to the same bits, by the same steps.
 pub trait Elsewhere: Sync + std::fmt::Debug {
     /// Fills `c`, row-major without gaps. False where it cannot, for whatever reason; `c` may hold anything then.
     fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool;
 
-    /// Told where what it made does not have the bits of what was made here: it is not to be asked again, and whoever is told where products were made hears of it.
+    /// Called if a product differs from the rows computed here: the device must not be used again, and the report of where products were computed says so.
     fn disagreed(&self);
 
-    /// Where products were made, for people; none where none was asked for.
+    /// Where products were computed, for people; none if none was requested.
     fn place(&self) -> Option<String>;
 }
 
@@ -101,11 +101,12 @@ const BAND: usize = 64;
 /// Columns of the sample that are made at once.
 const COLUMNS: usize = 256;
 
-/// The rows of a product that are made here as well: the first, the last and two between, and one of every [`BAND`], drawn by a salt that is another each time. They
-/// take 1/64 of what the product takes here. Sums over the whole, as Freivalds' check takes them, round, and could not hold it to its bits.
+/// The rows of a product that are made here as well: the first, the last and two between, and one of every [`BAND`], drawn by a salt that is another each time.
+/// They take 1/64 of what the product takes here. Sums over the whole, as Freivalds' check takes them, round, and could not hold it to its bits.
 ///
-/// What is wrong in all rows of one block of the device's kernel is always found, and so is a wrong column of one; what is wrong in r of the 64 rows of b bands with a
-/// probability of 1 - (1 - r/64)^b, and independently each time: a single thread, whose elements lie in four rows, with one of 1/16, a single element with one of 1/64.
+/// What is wrong in all rows of one block of the device's kernel is always found, and so is a wrong column of one; what is wrong in r of the 64 rows of b bands
+/// with a probability of 1 - (1 - r/64)^b, and independently each time: a single thread, whose elements lie in four rows, with one of 1/16, a single element
+/// with one of 1/64.
 fn sampled(m: usize, salt: u64) -> Vec<usize> {
     let drawn = (0..m.div_ceil(BAND)).map(|band| {
         let (start, [word, ..]) = (band * BAND, philox([band as u32, (band as u64 >> 32) as u32, 0, 0], words(salt)));

@@ -4,7 +4,7 @@
 //!
 //! # Distributions
 //!
-//! What each defends against, as a kernel that is right on one of them only is wrong:
+//! A kernel that is correct on only one of them is wrong. Each catches certain mistakes:
 //!
 //! | name | floats | catches |
 //! |---|---|---|
@@ -13,7 +13,7 @@
 //! | `positive` | (0, 1] | sums that grow: lost carries, half accumulators |
 //! | `wide` | sign, exponent and mantissa uniform: magnitudes over the dtype's range below 2 | lower precision, flushed small values |
 //! | `sparse` | three in four exactly zero, else normal | divisions by zero, skipped work, ties |
-//! | `large` | [-128, 128) for the tensors whose magnitude an operator takes away again, the rest normal; other operators do not take it | missing maximum subtraction, overflowing squares |
+//! | `large` | [-128, 128) for the tensors whose magnitude an operator takes away again, the rest normal; other operators do not use it | missing maximum subtraction, overflowing squares |
 //!
 //! Nothing infinite or NaN is drawn. Magnitudes are such that a product of 4096 terms stays finite in `f16`. Integers: `wide` and `large`
 //! span ±1000 (the whole type where it is narrower), `positive` 1 to 16, `sparse` is zero three times in four, the rest -8 to 8; unsigned types take 0 to 16.

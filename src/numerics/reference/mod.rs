@@ -1,7 +1,7 @@
 //! Built-in operators: f64 oracle, cost, input generators and null candidates. Pure: knows neither files nor processes, no kernels and no tolerances.
 //!
-//! [`signature`] says what a built-in is called and takes, [`check`] whether a problem fits it, [`generate`] makes inputs, [`oracle`] the
-//! expectation, [`nulls`] what must not pass for it, [`cost`] what it costs, [`float`] the bytes of every dtype.
+//! [`signature`] gives a built-in's name and slots, [`check`] checks whether a problem fits it, [`generate`] generates inputs, [`oracle`] computes the
+//! expectation, [`nulls`] the answers that must not pass, [`cost`] the work, and [`float`] converts to the bytes of every dtype.
 
 mod bind;
 mod builtin;

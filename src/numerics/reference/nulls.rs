@@ -1,5 +1,5 @@
-//! Null candidates: answers that a kernel can give without doing its work, or with less precision than asked. What a tolerance accepts of them on
-//! every shape and distribution, it cannot tell from a right answer. Knows no tolerance.
+//! Null candidates: answers that a kernel can give without doing its work, or with less precision than required. If a tolerance accepts one of them on
+//! every shape and distribution, it cannot tell that candidate from a correct answer. Knows no tolerance.
 //!
 //! * `zeros`; `constant 1`; `constant mean`: the mean of the expectation's finite values.
 //! * `copy of x`: an input with as many values as the output, or one that broadcasts to it along trailing axes.
@@ -8,7 +8,8 @@
 //!   arithmetic. Rounded are the inputs of the widest float dtype among them: `f64` to `f32`, `f32` to `f16` (whose 11 significant bits are also
 //!   those of tf32, so that both are covered), `f16` and `bf16` to `f8e4m3`. Narrower dtypes have no such candidate.
 //!
-//! A candidate lists only the outputs in which it differs from the expectation once both are rounded to the output's dtype; one that differs in none is left out.
+//! A candidate lists only the outputs in which it differs from the expectation once both are rounded to the output's dtype; one that differs in none is left
+//! out.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Expected values of built-in operators in f64 (integers exact), and their scales. Knows no comparison and no tolerance.
 //!
 //! Sums are compensated ([`super::rows`]); matrix products add 256 terms at a time in a fixed order. Elementary functions come from `libm`, not
-//! from the system's mathematics library, so that the digest of an expectation is the same on every machine (for matrix products: every one
+//! from the system's mathematics library, so that the digest of an expectation is the same on every machine (for matrix products: on every machine
 //! with fused multiply-add). The scale S of an output is its operator on absolute values: what a rounding error of an accumulator is
-//! proportional to. Each built-in's documentation says what that means for it; integer outputs have none.
+//! proportional to. Each built-in documents its scale; integer outputs have none.
 //!
 //! Memory: eight bytes for every value of every tensor, as much again for what lies along another axis than the last, twice the outputs where S is asked for.
 

@@ -1,6 +1,6 @@
 //! Philox 4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw ("Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011):
-//! 128 bits of counter and 64 of key give 128 random bits, by integer arithmetic alone, so that CPU and device make the same bits and any
-//! element can be made without those before it. Knows nothing of what the bits are for.
+//! 128 bits of counter and 64 bits of key give 128 random bits, by integer arithmetic only, so that CPU and device compute the same bits and any
+//! element can be computed without those before it. Does not know what the bits are for.
 
 const MULTIPLIER_0: u64 = 0xD251_1F53;
 const MULTIPLIER_1: u64 = 0xCD9E_8D57;

@@ -1,4 +1,4 @@
-//! The table of built-in operators. Knows their names only.
+//! The table of built-in operators. Knows only their names.
 
 use super::builtin::Builtin;
 use super::check::quoted;

@@ -1,4 +1,4 @@
-//! A tensor as rows over the axes that an operator works along, and sums that lose nothing. Knows no operator.
+//! A tensor as rows along the axes of an operator, and compensated sums. Knows no operator.
 
 use super::values::Values;
 use kforge_foundation::base::pieces;

@@ -1,5 +1,7 @@
 //! What a kernel's rounds come to next: another attempt, the next round, or nothing. Pure: a function of what is recorded and what was found of it.
 
+use std::fmt;
+
 use kforge_types::record::answer::Answer;
 use kforge_types::record::round::Decision;
 
@@ -25,7 +27,37 @@ pub enum Next {
         attempt: u32,
     },
     /// Nothing, and why.
-    Done(String),
+    Done(End),
+}
+
+/// Why rounds end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// As many as are allowed are done.
+    Allowed(u32),
+    /// The step that decides a round gave nothing.
+    NotDecided {
+        /// The round.
+        round: u32,
+    },
+    /// It was decided to stop.
+    Stopped {
+        /// Why, for people.
+        why: String,
+    },
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            End::Allowed(1) => f.write_str("its one round is done"),
+            End::Allowed(rounds) => write!(f, "all {rounds} rounds are done"),
+            End::NotDecided { round } => {
+                write!(f, "round {round} cannot be decided: the step that decides it gave nothing")
+            }
+            End::Stopped { why } => f.write_str(why),
+        }
+    }
 }
 
 /// What a kernel's rounds are allowed.
@@ -48,13 +80,11 @@ pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option
     }
     let round = last.map_or(1, |(round, _)| round + 1);
     if round > allowed.rounds {
-        let text =
-            if allowed.rounds == 1 { "its one round is".into() } else { format!("all {} rounds are", allowed.rounds) };
-        return Next::Done(format!("{text} done"));
+        return Next::Done(End::Allowed(allowed.rounds));
     }
     match decision {
-        None => Next::Done(format!("round {round} cannot be decided: the step that decides it gave nothing")),
-        Some(Decision { stop: Some(why), .. }) => Next::Done(why.clone()),
+        None => Next::Done(End::NotDecided { round }),
+        Some(Decision { stop: Some(why), .. }) => Next::Done(End::Stopped { why: why.clone() }),
         Some(_) => Next::Ask { round, attempt: 0 },
     }
 }
@@ -107,7 +137,8 @@ mod tests {
         assert_eq!(next(&[], Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 0 });
         assert_eq!(next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
         let done = next(&[answer(1, 0), answer(2, 0)], Found::Right, ALLOWED, None);
-        assert_eq!(done, Next::Done("all 2 rounds are done".into()));
+        assert_eq!(done, Next::Done(End::Allowed(2)));
+        assert_eq!(End::Allowed(2).to_string(), "all 2 rounds are done");
     }
 
     #[test]
@@ -124,7 +155,10 @@ mod tests {
     #[test]
     fn a_decision_that_says_stop_is_heard() {
         let near = decision(Some("near the peak"));
-        assert_eq!(next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&near)), Next::Done("near the peak".into()));
-        assert!(matches!(next(&[], Found::Wrong, ALLOWED, None), Next::Done(why) if why.contains("round 1")));
+        assert_eq!(
+            next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&near)),
+            Next::Done(End::Stopped { why: "near the peak".into() })
+        );
+        assert!(next(&[], Found::Wrong, ALLOWED, None) == Next::Done(End::NotDecided { round: 1 }));
     }
 }

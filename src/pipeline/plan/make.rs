@@ -99,7 +99,7 @@ impl Make {
         self
     }
 
-    /// With a tree that is there already.
+    /// With a tree that already exists.
     #[must_use]
     pub fn tree(mut self, name: &str, digest: Digest) -> Self {
         self.0.inputs.insert(name.into(), InputRef { source: Source::Blob(digest), form: Form::Tree });
@@ -164,8 +164,8 @@ impl Make {
         self
     }
 
-    /// Takes up one of these devices, and observes that product, or whichever there is. It takes no slot of the processors: few of them are at work for a device at once, and
-    /// most of their time they wait for it.
+    /// Takes up one of these devices, and observes that product, or whichever there is. It takes no slot of the processors: few of them are at work for a
+    /// device at once, and most of their time they wait for it.
     #[must_use]
     pub fn device(mut self, (uuids, product): (Uuids, Option<String>), exclusive: bool) -> Self {
         self.0.resources.device = Some(uuids);

@@ -257,6 +257,7 @@ impl Planner<'_> {
             kernel: Some(scope.kernel.name.clone()),
             operator: Some(scope.operator.name.clone()),
             target: Some(scope.target.name.clone()),
+            types: Some(scope.choice.label.clone()).filter(|label| !label.is_empty()),
             round: Some(round),
             ..Labels::default()
         }

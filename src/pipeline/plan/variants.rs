@@ -105,6 +105,7 @@ impl Planner<'_> {
             kernel: Some(scope.kernel.name.clone()),
             operator: Some(scope.operator.name.clone()),
             variant: Some(build.label.clone()),
+            types: None,
             round: (build.round > 0).then_some(build.round),
             target: Some(scope.target.name.clone()),
             shape: shape.map(String::from),

@@ -89,7 +89,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         if let (Some(kernel), Some(operator), Some(target), None, Some(_)) =
             (kernel, operator, target, variant, step.labels.round)
         {
-            target_of(package, kernel, operator, target, types_of_round(step));
+            target_of(package, kernel, operator, target, step.labels.types.as_deref().unwrap_or_default());
         }
         // Of a searched kernel only the first search step is there from the start.
         if let (Some(kernel), Some(operator), Some(target), true) =
@@ -121,7 +121,11 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         let (Some(kernel), Some(target), Some(variant)) = (kernel, target, variant) else {
             match (step.outcome, kernel, operator, target, step.labels.round) {
                 (Outcome::Unavailable(why), Some(kernel), Some(operator), Some(target), Some(_)) => {
-                    unavailable(target_of(package, kernel, operator, target, types_of_round(step)), step.kind, why);
+                    unavailable(
+                        target_of(package, kernel, operator, target, step.labels.types.as_deref().unwrap_or_default()),
+                        step.kind,
+                        why,
+                    );
                 }
                 (Outcome::Unavailable(why), ..) => unavailable_operator(package, step, why),
                 _ => {}
@@ -157,12 +161,6 @@ type Shapes = HashMap<[String; 4], Vec<String>>;
 fn place_of(labels: &Labels, types: &str) -> [String; 4] {
     let part = |label: &Option<String>| label.clone().unwrap_or_default();
     [labels.package.clone(), part(&labels.kernel), part(&labels.target), types.to_string()]
-}
-
-/// The types in the id of a step that is about a kernel on a target and no variant: `package/kernel/T=f16/target/r1/round`.
-fn types_of_round<'s>(step: &StepView<'s>) -> &'s str {
-    let parts: Vec<&str> = step.id.split('/').collect();
-    if let [_, _, types, _, _, _] = parts[..] { types } else { "" }
 }
 
 /// A step of an operator that cannot run here is unavailable to every kernel of it.

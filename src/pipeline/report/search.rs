@@ -62,7 +62,8 @@ impl SearchReport {
         })
     }
 
-    /// Of a search on that target: `random search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the budget of variants is spent`.
+    /// Of a search on that target: `random search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the
+    /// budget of variants is spent`.
     pub fn line(&self, target: &TargetReport) -> String {
         let SearchReport { strategy, visited, of, on_facts, on_samples, over, .. } = self;
         if *over == Over::Untimed {
@@ -115,7 +116,7 @@ mod tests {
         let untimed = Tally { best: vec![], over: Some(Over::Untimed), ..tally.clone() };
         assert_eq!(
             SearchReport::of(untimed, &names).unwrap().line(&TargetReport::default()),
-            "model search: a sample of 40 of 864 variants stands for all: nothing is timed here"
+            "model search: a sample of 40 of 864 variants stands for all: this target is not timed"
         );
         assert_eq!(SearchReport::of(Tally { over: None, ..tally }, &names), None);
     }

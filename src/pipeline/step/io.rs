@@ -23,7 +23,7 @@ pub fn bytes(job: &Job<'_>, name: &str) -> Result<Option<Vec<u8>>, RunError> {
     match job.blobs.get(&digest) {
         Ok(Some(bytes)) => Ok(Some(bytes)),
         Ok(None) => {
-            Err(failed(format!("input `{name}` ({digest}) is not in the store any more; build again to make it anew")))
+            Err(failed(format!("input `{name}` ({digest}) is no longer in the store; build again to recreate it")))
         }
         Err(e) => Err(RunError::io(&format!("cannot read input `{name}`: "), &e)),
     }
@@ -66,5 +66,5 @@ pub fn judged(ran: Ran, verdict: Verdict) -> Ran {
 
 /// A note.
 pub fn note(severity: Severity, code: &str, message: impl Into<String>) -> Note {
-    Note { severity, code: code.into(), message: message.into() }
+    Note::new(severity, code, message)
 }

@@ -18,10 +18,12 @@ pub const TOLERATED: &str = "verify.tolerated";
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     let params: JudgeParams = io::params(job)?;
-    let (mut doubtful, mut would) = (false, vec![]);
+    let (mut doubtful, mut would, mut refused) = (false, vec![], None);
     let judgement = match io::document::<VerifyObservation>(job, "observation")? {
         Some(observation) => {
             doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
+            let first = observation.findings.iter().filter(|f| !f.kind.is_allowed()).min_by_key(|f| f.kind);
+            refused = first.and_then(|finding| finding.launch.clone());
             would = tolerated(&observation, &params.tolerance);
             judge(&observation, &params.tolerance)
         }
@@ -42,7 +44,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
             _ => (Severity::Error, ""),
         };
         let text = format!("{}{about}", judgement.explanation.trim_end());
-        ran.notes.push(io::note(severity, "verify.judged", text));
+        ran.notes.push(io::note(severity, "verify.judged", text).about(refused));
     }
     ran.notes.extend(would.into_iter().map(|text| io::note(Severity::Note, TOLERATED, text)));
     if !judgement.unconfined.is_empty() {

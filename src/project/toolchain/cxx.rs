@@ -1,5 +1,5 @@
-//! The host's C++ compiler: which it is, and all of it that can change what it makes. Knows how g++ and clang++ are found; what they consist of is asked in
-//! [`survey`]; does not know what is compiled with it.
+//! The host's C++ compiler: which one it is, and everything in it that can change its output. Knows how g++ and clang++ are found; what they consist of is
+//! determined in [`survey`]; does not know what is compiled with it.
 //!
 //! # What the fingerprint holds, and why
 //!
@@ -14,13 +14,14 @@
 //! | `run:NAME` | the shared libraries that what is linked is loaded with: the C library, libm, libstdc++ | they compute |
 //! | `headers` | every system header that the prelude and the standard library's own list reach, in order of inclusion, without paths | they are compiled |
 //!
-//! Besides, as a set, the contents of all these headers and of whatever else lies in the compiler's own folders: what a compilation may read beyond its sources.
+//! In addition, as a set, the contents of all these headers and of the other files in the compiler's own folders: what a compilation may read beyond its
+//! sources.
 //!
-//! Asking costs processes (half a second), so the answer is a [`Survey`]: a value that can be kept ([`recall`]). It stays true while every file it names is what it
-//! was, which is seen through the digest function that is given, and while nothing has come to where the compiler looks first: folders of programs, of libraries,
-//! of headers, and headers that others ask for with `__has_include`.
+//! Asking the compiler starts processes (half a second), so the answer is a [`Survey`]: a value that can be stored ([`recall`]). It stays valid while every
+//! file it names is unchanged, by the given digest function, and while no file has appeared where the compiler looks first: in folders of programs, of
+//! libraries, of headers, and for headers that others test with `__has_include`.
 //!
-//! The compiler is asked, and later run, with one and the same environment: `PATH` from [`search_path`], which depends on the compiler alone, and messages in English.
+//! kforge asks and later runs the compiler with the same environment: `PATH` from [`search_path`], which depends only on the compiler, and messages in English.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +73,8 @@ pub fn beside(compiler: &Path, name: &str) -> Option<PathBuf> {
     run::on_path(name, &search_path(compiler))
 }
 
-/// The compiler that [`find`] finds, surveyed: what was kept if all of it is as it was, else anew; and whether anew. Starts no process in the first case.
+/// The survey of the compiler that [`find`] finds, and whether it is new: the stored one if everything in it is unchanged, which starts no process, or a new
+/// one.
 ///
 /// # Errors
 /// As [`find`] and [`Cxx::survey`]; or a file cannot be read.
@@ -98,7 +100,7 @@ pub fn recall(
     Ok((Kept { survey, fingerprint }, true))
 }
 
-/// Where [`find`] looks in vain before it finds what it finds.
+/// The places where [`find`] looks before the place where it finds something.
 pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
     run::passed_over(explicit, &NAMES, path_var)
 }

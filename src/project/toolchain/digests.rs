@@ -1,4 +1,4 @@
-//! How fingerprints are put together. Knows digests; does not know tools.
+//! How fingerprints are combined. Knows digests; does not know tools.
 
 use std::io;
 use std::path::Path;

@@ -13,7 +13,7 @@ use crate::workspace::lockfile::LockedWheel;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program cannot be run.
-    #[error("could not run `{}`: {source}", .program.display())]
+    #[error("cannot run `{}`: {source}", .program.display())]
     Run {
         /// The program.
         program: PathBuf,
@@ -21,7 +21,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file or folder cannot be read.
-    #[error("could not read `{}`: {source}", .path.display())]
+    #[error("cannot read `{}`: {source}", .path.display())]
     Read {
         /// The file or folder.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file that a compiler consists of cannot be read.
-    #[error("could not read `{}`'s files: {source}", .program.display())]
+    #[error("cannot read `{}`'s files: {source}", .program.display())]
     ReadPart {
         /// The compiler.
         program: PathBuf,
@@ -37,7 +37,7 @@ pub enum Error {
         source: io::Error,
     },
     /// No temporary folder can be made.
-    #[error("could not make a temporary folder: {0}")]
+    #[error("cannot create a temporary folder: {0}")]
     Temporary(io::Error),
     /// The tool that was named is not on `PATH`.
     #[error("{what} `{name}` is not on PATH")]
@@ -74,7 +74,7 @@ pub enum Error {
         names: Vec<String>,
     },
     /// A tool of Nsight's is nowhere.
-    #[error("no `{}` on PATH, below /usr/local/cuda* or /opt/nvidia; the setting `{}` names one", .0.program(), .0.setting())]
+    #[error("no `{}` on PATH, below /usr/local/cuda* or in /opt/nvidia; set its path with the setting `{}`", .0.program(), .0.setting())]
     NoNsight(Nsight),
     /// A compiler does not state its version.
     #[error("`{} --version` failed: {said}", .program.display())]
@@ -85,7 +85,7 @@ pub enum Error {
         said: String,
     },
     /// What a tool says holds no version.
-    #[error("`{} --version` says no version", .0.display())]
+    #[error("`{} --version` reports no version", .0.display())]
     NoVersion(PathBuf),
     /// A compiler cannot read the standard headers.
     #[error("`{}` cannot read the standard headers: {said}", .program.display())]
@@ -112,7 +112,7 @@ pub enum Error {
         said: String,
     },
     /// An interpreter gives another answer than one of Python 3.8 or later.
-    #[error("`{}` does not answer as Python 3.8 or later does: {source}", .program.display())]
+    #[error("`{}` does not answer like Python 3.8 or later: {source}", .program.display())]
     NotPython {
         /// The interpreter.
         program: PathBuf,
@@ -128,7 +128,7 @@ pub enum Error {
     #[error(transparent)]
     Pip(#[from] PipFailure),
     /// pip cannot resolve requirements.
-    #[error("could not resolve {}: {why}", .requirements.iter().map(|r| format!("`{r}`")).collect::<Vec<_>>().join(", "))]
+    #[error("cannot resolve {}: {why}", .requirements.iter().map(|r| format!("`{r}`")).collect::<Vec<_>>().join(", "))]
     Resolve {
         /// The requirements.
         requirements: Vec<String>,
@@ -162,7 +162,7 @@ pub enum Error {
         source: io::Error,
     },
     /// pip cannot download wheels.
-    #[error("could not download {}: {why}", named(.wheels))]
+    #[error("cannot download {}: {why}", named(.wheels))]
     Download {
         /// The wheels.
         wheels: Vec<LockedWheel>,
@@ -171,7 +171,7 @@ pub enum Error {
         why: PipFailure,
     },
     /// A folder cannot be downloaded to.
-    #[error("could not download into `{}`: {source}", .folder.display())]
+    #[error("cannot download into `{}`: {source}", .folder.display())]
     DownloadInto {
         /// The folder.
         folder: PathBuf,
@@ -204,12 +204,12 @@ pub enum Error {
     },
     /// Wheels are not installed and may not be fetched.
     #[error(
-        "not installed, and --offline forbids to fetch it: {}; `kforge fetch` installs it where there is a network",
+        "not installed, and --offline forbids downloading it: {}; run `kforge fetch` with a network to install it",
         named(.0)
     )]
     Offline(Vec<LockedWheel>),
     /// A folder cannot be installed into.
-    #[error("could not install into `{}`: {source}", .folder.display())]
+    #[error("cannot install into `{}`: {source}", .folder.display())]
     Install {
         /// The folder.
         folder: PathBuf,
@@ -229,7 +229,7 @@ pub enum Error {
         expected: String,
     },
     /// A wheel cannot be unpacked.
-    #[error("could not unpack `{file}`: {why}")]
+    #[error("cannot unpack `{file}`: {why}")]
     Unpack {
         /// The wheel's file.
         file: String,
@@ -259,7 +259,7 @@ pub enum Error {
         group: Group,
     },
     /// A variable of the environment names something else than a folder.
-    #[error("`{variable}` names `{value}`, which is no folder")]
+    #[error("`{variable}` names `{value}`, which is not a folder")]
     NoFolder {
         /// The variable.
         variable: &'static str,
@@ -268,7 +268,7 @@ pub enum Error {
     },
     /// No CUDA is installed.
     #[error(
-        "no CUDA is installed: looked at `CUDA_HOME`, `CUDA_PATH`, `nvcc` on PATH and `/usr/local/cuda`; set `toolchain.cuda` to a release such as \"13.0\" to have it fetched"
+        "no CUDA is installed: looked at `CUDA_HOME`, `CUDA_PATH`, `nvcc` on PATH and `/usr/local/cuda`; set `toolchain.cuda` to a release such as \"13.0\" to download it"
     )]
     NoCuda,
 }

@@ -1,4 +1,4 @@
-//! Which shared libraries a program is loaded with, by asking its own loader, which does not run it. Knows ELF's header and the loader's words; does not know what
+//! Which shared libraries a program loads, by asking its own loader, which does not run it. Knows the ELF header and the loader's output; does not know what
 //! the program is for.
 
 use std::io::Read;

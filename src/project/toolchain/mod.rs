@@ -1,5 +1,5 @@
-//! Find, install and fingerprint tools: the C++ compiler, Python, CUDA. Knows where tools come from and what they are by content; does not know
-//! what is compiled with them, nor the environment: search paths and variables are passed in.
+//! Finds, installs and fingerprints tools: the C++ compiler, Python, CUDA. Knows where tools come from and their contents; does not know
+//! what is compiled with them, and does not read the environment: search paths and variables are passed in.
 
 pub mod cuda;
 pub mod cxx;

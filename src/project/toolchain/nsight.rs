@@ -1,12 +1,12 @@
-//! NVIDIA's tools that run a program under them: Nsight Compute (`ncu`) and Compute Sanitizer. Knows where they are installed and how they say their version; runs no
-//! candidate. They are no part of any key: what they see is an observation of a device, made with whatever tool its machine has.
+//! NVIDIA's tools that run a program under them: Nsight Compute (`ncu`) and Compute Sanitizer. Knows where they are installed and how they report their
+//! version; runs no candidate. They enter no key: what they see is an observation of a device, made with the tool of its machine.
 //!
 //! | looked for, in order | because |
 //! |---|---|
-//! | the setting `toolchain.ncu`, `toolchain.compute-sanitizer` | the user says so; nothing else is looked for then |
+//! | the setting `toolchain.ncu`, `toolchain.compute-sanitizer` | the user's choice; kforge then looks nowhere else |
 //! | `PATH` | the usual way of choosing among several |
-//! | `/usr/local/cuda/bin`, `/usr/local/cuda-*/bin` | where toolkits go that nobody put on `PATH`; the newest first |
-//! | `/opt/nvidia/nsight-compute/*` | where the packages of Nsight Compute alone go; the newest first |
+//! | `/usr/local/cuda/bin`, `/usr/local/cuda-*/bin` | where toolkits are installed that are not on `PATH`; the newest first |
+//! | `/opt/nvidia/nsight-compute/*` | where separate packages of Nsight Compute are installed; the newest first |
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub enum Nsight {
 }
 
 impl Nsight {
-    /// Its program, which is also the name under which workers are told of it.
+    /// Its program, which is also its name in requests to workers.
     pub fn program(self) -> &'static str {
         match self {
             Nsight::Compute => "ncu",

@@ -1,8 +1,8 @@
 //! Package indexes, through the user's own pip or uv, so that their mirrors, proxies, certificates and credentials work. Knows how to resolve
 //! requirements to wheels and to download what was locked; does not know what the wheels are for.
 //!
-//! pip's report states hashes but no sizes. A `HEAD` request asks for them; where an index answers none (credentials, a mirror without lengths) the
-//! wheel is downloaded to be measured.
+//! pip's report states hashes but no sizes. A `HEAD` request asks for the sizes; if an index gives none (credentials, a mirror without lengths), kforge
+//! downloads the wheel to measure it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -184,8 +184,8 @@ impl Pip {
         Ok(wheel)
     }
 
-    /// Downloads exactly these wheels into the folder `into`; pip refuses a file with another hash. `tick` is told, a few times a second, how many
-    /// bytes there are.
+    /// Downloads exactly these wheels into the folder `into`; pip refuses a file with another hash. kforge calls `tick` a few times a second with the number of
+    /// bytes downloaded so far.
     ///
     /// # Errors
     /// A wheel cannot be had: pip's own words.

@@ -1,4 +1,5 @@
-//! What this machine has, for `kforge doctor`. Knows what each tool makes possible, what its absence costs and what to do then; prints nothing and installs nothing.
+//! The tools of this machine, for `kforge doctor`. Knows what each tool makes possible, what its absence costs and what to do about it; prints nothing and
+//! installs nothing.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -11,6 +12,8 @@ use super::{Cuda, Group, Nsight, Pip, cxx, python};
 pub struct Probe {
     /// What: `C++ compiler`.
     pub what: &'static str,
+    /// Whether it belongs to the CUDA that the workspace names.
+    pub of_cuda: bool,
     /// What was found, with version and place.
     pub found: Option<String>,
     /// Why it was not found, or what is wrong with it; empty where nothing more is to be said.
@@ -38,7 +41,7 @@ pub fn probe(
     let install_numpy = match &interpreter {
         Some(path) => {
             format!(
-                "`{} -m pip install numpy`, or name another Python with the setting `toolchain.python`",
+                "`{} -m pip install numpy`, or set another Python with the setting `toolchain.python`",
                 path.display()
             )
         }
@@ -51,9 +54,10 @@ pub fn probe(
     let python_gives = python_gives(numpy.is_ok());
     let mut probes = vec![
         Probe {
-            gives: "kernels are emulated and verified on the target `cpu`",
-            cost: "the target `cpu` cannot be built: nothing is verified without a GPU",
-            mend: "install g++ (`apt install g++` or the like), or name one with the setting `toolchain.cxx`".into(),
+            gives: "kforge emulates and verifies kernels on the target `cpu`",
+            cost: "the target `cpu` cannot be built, so nothing is verified without a GPU",
+            mend: "install g++ (for example `apt install g++`), or set its path with the setting `toolchain.cxx`"
+                .into(),
             ..answer(
                 "C++ compiler",
                 cxx::find(cxx_named, path_var).map(|c| format!("{} at {}", c.version, c.path.display())),
@@ -62,18 +66,18 @@ pub fn probe(
         Probe {
             gives: python_gives,
             cost: "references and checks in Python cannot run",
-            mend: "install Python 3, or name one with the setting `toolchain.python`".into(),
+            mend: "install Python 3, or set its path with the setting `toolchain.python`".into(),
             ..answer("Python", python.map(|p| format!("{} at {}", p.version, p.path.display())))
         },
         Probe {
-            gives: "references and checks in Python run",
-            cost: "references and checks in Python cannot run; built-in and C++ references do",
+            gives: "kforge runs references and checks in Python",
+            cost: "references and checks in Python cannot run; built-in and C++ references can",
             mend: install_numpy,
             ..answer("numpy", numpy)
         },
         Probe {
-            gives: "CUDA compilers and header libraries are resolved into kforge.lock and installed",
-            cost: "CUDA compilers and header libraries that are not installed yet cannot be had",
+            gives: "kforge locks and installs CUDA compilers and header libraries",
+            cost: "CUDA compilers and header libraries that are not installed yet cannot be installed",
             mend: "install pip or uv, or set `toolchain.cuda` in kernel.toml to an installed CUDA".into(),
             ..answer("pip or uv", Pip::find(interpreter.as_deref(), environment).map(|p| format!("pip {}", p.version)))
         },
@@ -82,36 +86,36 @@ pub fn probe(
         (
             Group::Compile,
             "CUDA compiler (NVRTC)",
-            "targets `sm_*` are compiled, without a GPU too",
-            "targets `sm_*` cannot be compiled until it is there",
+            "kforge compiles for targets `sm_*`, even without a GPU",
+            "kforge cannot compile for targets `sm_*` until it is installed",
         ),
         (
             Group::Nvcc,
             "CUDA compiler (nvcc)",
-            "so are kernels that need headers of the host or hold host code",
-            "kernels that need headers of the host or hold host code cannot be compiled for `sm_*` until it is there",
+            "kforge also compiles kernels that need host headers or contain host code",
+            "kernels that need host headers or contain host code cannot be compiled for `sm_*` until it is installed",
         ),
         (
             Group::Disassemble,
             "CUDA disassembler",
-            "machine code is looked at: spills, opcodes, whether it shows a method",
-            "whether machine code shows a method is unknown until it is there",
+            "kforge inspects machine code: spills, opcodes, and whether it shows a method",
+            "whether machine code shows a method is unknown until it is installed",
         ),
     ] {
         let flag = if group == Group::Nvcc { " --nvcc" } else { "" };
         let (found, mend) = match cuda.map(|c| c.installed(group, toolchains)) {
             None => (
-                Err("the workspace names no CUDA that is locked or installed".to_string()),
-                "a target with an `arch` of a GPU asks for one; the next build locks and installs it".into(),
+                Err("the workspace has no CUDA that is locked or installed".to_string()),
+                "add a target with the `arch` of a GPU; the next build locks and installs a CUDA".into(),
             ),
             Some(Ok(None)) => (
                 Err("not installed yet".into()),
-                format!("`kforge fetch{flag}` installs it, and so does the first step that needs it"),
+                format!("run `kforge fetch{flag}` to install it; the first step that needs it also installs it"),
             ),
             Some(Ok(Some(installed))) => (Ok(place_of(installed.tools.values())), String::new()),
-            Some(Err(why)) => (Err(why.to_string()), "name another CUDA with `toolchain.cuda` in kernel.toml".into()),
+            Some(Err(why)) => (Err(why.to_string()), "set another CUDA with `toolchain.cuda` in kernel.toml".into()),
         };
-        probes.push(Probe { gives, cost, mend, ..answer(what, found) });
+        probes.push(Probe { of_cuda: true, gives, cost, mend, ..answer(what, found) });
     }
     probes
 }
@@ -128,12 +132,12 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
     for (tool, gives, cost) in [
         (
             Nsight::Compute,
-            "kernels are profiled: what bounds them is told from counters",
-            "kernels are not profiled: what bounds them is told from times alone",
+            "kforge profiles kernels and reports what bounds them from counters",
+            "kforge does not profile kernels and reports what bounds them only from times",
         ),
         (
             Nsight::Sanitizer,
-            "kernels that declare `verify.sanitize` are run under it",
+            "kforge runs kernels that declare `verify.sanitize` under it",
             "kernels that declare `verify.sanitize` cannot be verified on a GPU here",
         ),
     ] {
@@ -141,7 +145,7 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
             let version = tool.version(&path, path_var).unwrap_or_else(|why| why.to_string());
             format!("{version} at {}", path.display())
         });
-        let mend = "install it (it comes with a CUDA toolkit), or name it with that setting".into();
+        let mend = "install it (it is part of a CUDA toolkit), or set its path with that setting".into();
         probes.push(Probe { gives, cost, mend, ..answer(tool.name(), found) });
     }
     probes
@@ -162,14 +166,14 @@ fn answer(what: &'static str, found: Result<String, impl Display>) -> Probe {
         Ok(found) => (Some(found), String::new()),
         Err(why) => (None, why.to_string()),
     };
-    Probe { what, found, why, gives: "", cost: "", mend: String::new() }
+    Probe { what, of_cuda: false, found, why, gives: "", cost: "", mend: String::new() }
 }
 
 /// What a Python gives, with numpy and without.
 fn python_gives(has_numpy: bool) -> &'static str {
     match has_numpy {
-        true => "references and checks in Python run in it",
-        false => "references and checks in Python would run in it if it had numpy",
+        true => "kforge runs references and checks in Python with it",
+        false => "kforge would run references and checks in Python with it if it had numpy",
     }
 }
 

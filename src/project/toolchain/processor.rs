@@ -1,7 +1,8 @@
-//! What of this machine's processor decides which code numeric libraries choose, and so how results round. Knows names of features; measures nothing.
+//! The features of this machine's processor that decide which code numeric libraries choose, and so how results round. Knows names of features; measures
+//! nothing.
 //!
-//! The C library picks its `expf`, matrix products and numpy their kernels by what the processor has, and with fused multiply-add they round otherwise. So what
-//! computes values on this machine is keyed by these features, not by the processor's name.
+//! The C library chooses its `expf`, and matrix products and numpy their kernels, by the features of the processor; with fused multiply-add they round
+//! differently. So the keys of steps that compute values on this machine hold these features, not the processor's name.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The Python interpreter that runs references, its standard library, and its numpy. Knows how to ask one what it is; does not know what it runs.
+//! The Python interpreter that runs references, its standard library, and its numpy. Knows how to query an interpreter; does not know what it runs.
 //!
 //! | entry | what | why |
 //! |---|---|---|
@@ -89,7 +89,7 @@ library = sorted(set(os.path.abspath(paths[name]) for name in ("stdlib", "platst
 print(json.dumps({"executable": os.path.abspath(sys.executable), "files": [program] + sorted(loaded - {program}), "library": library, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
 
-/// Where [`find`] looks in vain before it finds what it finds.
+/// The places where [`find`] looks before the place where it finds something.
 pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
     run::passed_over(explicit, &NAMES, path_var)
 }

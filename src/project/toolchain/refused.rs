@@ -1,4 +1,5 @@
-//! What a failing pip said: the cause as a type, its own words beside. Knows how pip words the commonest failures, which it states in no other way; runs nothing.
+//! Failures of pip: the cause as a type, with pip's own words. Knows how pip words the most common failures, because it reports them in no other way; runs
+//! nothing.
 
 use std::fmt;
 
@@ -6,28 +7,30 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     /// There is no space left.
-    #[error("there is no space left where it is downloaded to: free some, or set `KFORGE_HOME` to a folder with more")]
+    #[error("there is no space left for the download: free some, or set `KFORGE_HOME` to a folder with more space")]
     Full,
     /// The index has other files than were locked.
     #[error(
-        "the index has other files under these versions than kforge.lock names; `kforge update` locks those that it has, if you trust them"
+        "the files of the index differ from those that kforge.lock pins for these versions; if you trust the index, run `kforge update` to lock its files"
     )]
     OtherFiles,
     /// The proxy cannot be reached or refuses.
-    #[error("the proxy cannot be reached or refuses: see `HTTPS_PROXY` and pip's own settings (`pip config list`)")]
+    #[error(
+        "the proxy cannot be reached, or refuses the connection: check `HTTPS_PROXY` and pip's own settings (`pip config list`)"
+    )]
     Proxy,
     /// The index's certificate is not trusted.
-    #[error("the index's certificate is not trusted: see `PIP_CERT` and `REQUESTS_CA_BUNDLE`")]
+    #[error("the index's certificate is not trusted: check `PIP_CERT` and `REQUESTS_CA_BUNDLE`")]
     Certificate,
     /// The index cannot be reached.
-    #[error("the index cannot be reached: see the network and pip's own settings (`pip config list`)")]
+    #[error("the index cannot be reached: check the network and pip's own settings (`pip config list`)")]
     Unreachable,
     /// The index refuses access.
-    #[error("the index refuses access: see pip's credentials for it")]
+    #[error("the index refuses access: check pip's credentials for it")]
     Access,
     /// The index cannot be reached or has no such file.
     #[error(
-        "the index cannot be reached, or has no such file: see the network and pip's own settings (`pip config list`)"
+        "the index cannot be reached, or has no such file: check the network and pip's own settings (`pip config list`)"
     )]
     NoFile,
     /// None of these.
@@ -123,9 +126,9 @@ mod tests {
         for (said, cause, own) in [
             (retry, "the proxy cannot be reached", "pip: ERROR: Could not find"),
             (none, "cannot be reached, or has no such file", "pip: ERROR: No matching"),
-            (full, "no space left where it is downloaded to", "pip: OSError"),
-            (other, "other files under these versions than kforge.lock names", "pip: ERROR: THESE"),
-            (refused, "the index cannot be reached: see", "Connection refused"),
+            (full, "no space left for the download", "pip: OSError"),
+            (other, "differ from those that kforge.lock pins", "pip: ERROR: THESE"),
+            (refused, "the index cannot be reached: check", "Connection refused"),
             ("ERROR: something else", "pip failed", "pip: ERROR: something else"),
         ] {
             let text = PipFailure::of(said).to_string();

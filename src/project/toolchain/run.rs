@@ -1,6 +1,6 @@
-//! Asks a tool a question: runs it to its end and captures what it says. Knows child processes; does not know which tools there are.
+//! Asks a tool a question: runs it to its end and captures its output. Knows child processes; does not know which tools there are.
 //!
-//! Children see a spelt-out environment and nothing else, so that `CPATH`, `NVCC_APPEND_FLAGS` and the like never reach a compiler.
+//! Children get only an explicit environment, so that `CPATH`, `NVCC_APPEND_FLAGS` and the like never reach a compiler.
 
 use std::collections::BTreeMap;
 use std::io::Write;

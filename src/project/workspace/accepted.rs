@@ -1,5 +1,5 @@
-//! A manifest in which a kernel that a template or an agent made is one of the package's own: its source, and its declaration in place of what made it. Knows
-//! texts; whether they make sense is for `edit::check` to say.
+//! Edits a manifest so that a kernel that a template or an agent generated becomes one of the package's own: its source, and its declaration instead of
+//! `generate`. Knows only texts; `edit::check` decides whether they make sense.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
@@ -46,10 +46,10 @@ pub enum AcceptError {
     #[error("there is no kernel `{0}`")]
     NoKernel(String),
     /// What should be a kernel's table is something else.
-    #[error("kernel `{0}` is no table")]
+    #[error("kernel `{0}` is not a table")]
     NotTable(String),
-    /// A kernel of the new name is there.
-    #[error("kernel `{0}` is there already")]
+    /// A kernel with the new name already exists.
+    #[error("kernel `{0}` already exists")]
     Exists(String),
     /// The declaration is none that a template has.
     #[error("the declaration is not that of a template")]
@@ -59,7 +59,7 @@ pub enum AcceptError {
 /// The manifest's text with a kernel of that source and declaration. All else keeps its form.
 ///
 /// # Errors
-/// One of the texts is no TOML, or there is no such kernel, or the new one is there already.
+/// One of the texts is no TOML, or there is no such kernel, or the new one already exists.
 pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, AcceptError> {
     let parse = |text: &str, what: &'static str| -> Result<DocumentMut, NotToml> {
         text.parse().map_err(|error| NotToml { what, error })
@@ -252,7 +252,7 @@ mod tests {
         assert!(k.rounds.is_some() && fast.rounds.is_none() && text.contains("generate = { agent = \"a\" }"), "{text}");
         assert_eq!((fast.targets.as_slice(), fast.source.as_str()), (&["h".to_string()][..], "fast.cu"));
         let twice = accepted(&text, &own).unwrap_err().to_string();
-        assert_eq!(twice, "kernel `fast` is there already");
+        assert_eq!(twice, "kernel `fast` already exists");
     }
 
     #[test]

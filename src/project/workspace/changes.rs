@@ -1,8 +1,8 @@
-//! Several files changed together: all of them or none, whatever happens meanwhile. Knows texts and paths; does not know what they say.
+//! Changes several files together: all of them or none, even after a crash. Knows texts and paths; does not know their meaning.
 //!
-//! What is to be written stands in one file of the home before the first file is touched: never in the workspace, which may be somebody else's. Whoever opens the
-//! workspace and finds that file carries out what it says, so that a process that was killed between two files leaves nothing half done. It says what each file held before: where somebody else has changed
-//! one since, the rest is given up.
+//! Before kforge touches the first file, it writes all changes to one file in the home: never in the workspace, which may belong to another user. The next
+//! command that opens the workspace and finds that file applies its changes, so that a process that was killed between two files leaves nothing half done. It
+//! records what each file held before: if another process has changed one since, kforge gives up the remaining changes.
 
 use std::io;
 use std::path::{Component, Path};
@@ -70,8 +70,7 @@ pub fn finish(root: &Path, pending: &Path) -> io::Result<Vec<String>> {
     };
     let changes: Vec<Change> = serde_json::from_slice(&bytes)?;
     if let Some(change) = changes.iter().find(|change| !is_inside(root, &change.path)) {
-        let why =
-            format!("`{}` names `{}`, which leads out of the workspace; remove it", pending.display(), change.path);
+        let why = format!("`{}` names `{}`, which is outside the workspace; remove it", pending.display(), change.path);
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     let mut foreign = vec![];
@@ -170,7 +169,7 @@ mod tests {
             let change = Change { path: path.into(), before: None, text: String::new() };
             std::fs::write(pending(&root), serde_json::to_vec(&[change]).unwrap()).unwrap();
             assert!(
-                finish(&root, &pending(&root)).unwrap_err().to_string().contains("leads out of the workspace"),
+                finish(&root, &pending(&root)).unwrap_err().to_string().contains("is outside the workspace"),
                 "{path}"
             );
         }

@@ -1,5 +1,5 @@
-//! Every file a source can reach, resolved as a compiler would: quoted includes from the includer's folder, then the include folders in order. What is found
-//! nowhere belongs to the toolchain. Resolved anew in every build, so that a new header that shadows another is noticed.
+//! Every file that a source can reach, resolved as a compiler does: quoted includes from the includer's folder, then the include folders in order. A header
+//! that is found nowhere belongs to the toolchain. Every build resolves includes again, so that it notices a new header that shadows another.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,5 @@
-//! What a manifest says of a kernel, in the form in which templates and agents say it: `template.toml`. Knows texts; whether they make sense is for `model` to say.
+//! The declaration of a kernel in a manifest, in the format of templates and agents: `template.toml`. Knows only texts; `model` decides whether they make
+//! sense.
 
 use toml_edit::{DocumentMut, Item, Table};
 

@@ -1,5 +1,5 @@
-//! Adds things to a manifest's text and takes them out, keeping its formatting. Knows where each kind of thing stands; whether the result makes sense is for
-//! [`check`] to say.
+//! Adds things to a manifest's text and removes them, keeping its formatting. Knows where each kind of thing belongs; [`check`] decides whether the result
+//! makes sense.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -77,13 +77,13 @@ pub enum EditError {
     #[error(transparent)]
     NotToml(#[from] NotToml),
     /// A name is not that of a shape.
-    #[error("`{0}` names no shape: expected OPERATOR.SHAPE")]
+    #[error("`{0}` does not name a shape: expected OPERATOR.SHAPE")]
     NotShape(String),
     /// There is no such operator.
     #[error("there is no operator `{0}`")]
     NoOperator(String),
-    /// The thing is there already.
-    #[error("{} `{name}` is there already", .thing.word())]
+    /// The thing already exists.
+    #[error("{} `{name}` already exists", .thing.word())]
     Exists {
         /// What it is.
         thing: Thing,
@@ -101,10 +101,10 @@ pub enum EditError {
         there: Vec<String>,
     },
     /// What should be a table is something else.
-    #[error("`{0}` is no table")]
+    #[error("`{0}` is not a table")]
     NotTable(String),
     /// A field is not of the form that fields have.
-    #[error("`{0}` is no field: expected KEY=VALUE")]
+    #[error("`{0}` is not a field: expected KEY=VALUE")]
     NotField(String),
     /// A key is given more than once.
     #[error("`{0}` is given twice")]
@@ -114,7 +114,7 @@ pub enum EditError {
 /// The text with a thing of that name added. Each field is `KEY=VALUE`: the key may be dotted, the value is TOML, or text where it is none.
 ///
 /// # Errors
-/// The text is no TOML, the thing is there already, or a field is none.
+/// The text is no TOML, the thing already exists, or a field is none.
 pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let (path, key) = thing.path(name)?;
@@ -274,10 +274,10 @@ mod tests {
     fn what_cannot_be_added_is_said() {
         let fail =
             |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err().to_string();
-        assert_eq!(fail(Thing::Target, "cpu", "x=1"), "target `cpu` is there already");
-        assert_eq!(fail(Thing::Shape, "small", "n=1"), "`small` names no shape: expected OPERATOR.SHAPE");
+        assert_eq!(fail(Thing::Target, "cpu", "x=1"), "target `cpu` already exists");
+        assert_eq!(fail(Thing::Shape, "small", "n=1"), "`small` does not name a shape: expected OPERATOR.SHAPE");
         assert_eq!(fail(Thing::Shape, "mean.s", "n=1"), "there is no operator `mean`");
-        assert_eq!(fail(Thing::Target, "gpu", "arch"), "`arch` is no field: expected KEY=VALUE");
+        assert_eq!(fail(Thing::Target, "gpu", "arch"), "`arch` is not a field: expected KEY=VALUE");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Which kernels a source declares, by its text alone: for messages, when one is named that is not there. Knows the spelling of declarations; evaluates no
-//! conditions or macros, so that it may name some that are compiled out, and miss some that macros make.
+//! Which kernels a source declares, from its text only: for messages, when a named kernel does not exist. Knows the spelling of declarations; evaluates no
+//! conditions or macros, so it may name kernels that are compiled out, and miss those that macros generate.
 
 use super::includes::without_comments;
 

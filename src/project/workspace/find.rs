@@ -1,4 +1,4 @@
-//! Finds the manifest of the package at hand and the root of its workspace. Knows folders; does not read manifests beyond asking whether they are a root.
+//! Finds the manifest of the current package and the root of its workspace. Knows folders; reads manifests only to see whether they are a root.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub fn manifest_at(cwd: &Path) -> Result<PathBuf, Diagnostic> {
             "workspace.no-manifest",
             format!("no `{MANIFEST}` in `{}` or any folder above it", cwd.display()),
         )
-        .hint("run `kforge init` to make one here, or name one with `--manifest-path`")
+        .hint("run `kforge init` to create one here, or pass one with `--manifest-path`")
     })
 }
 

@@ -1,5 +1,5 @@
-//! Completes kernels that templates make, before anything across a manifest's tables is checked. Knows where templates of a package are; what a template makes
-//! of an operator is for [`Templates`] to say.
+//! Completes kernels that templates generate, before checks across a manifest's tables. Knows where the templates of a package are; [`Templates`] decides what
+//! a template generates for an operator.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! What one source file includes, by its text alone. A superset: conditions are not evaluated, so every include the file can reach is found. Knows the
-//! preprocessor's spelling; does not know where headers lie.
+//! What one source file includes, from its text only. A superset: conditions are not evaluated, so every include that the file can reach is found. Knows the
+//! preprocessor's spelling; does not know where headers are.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,8 +14,8 @@ pub struct Scan {
     pub computed: bool,
     /// Identifiers, sorted, each once: which tunables the file can see.
     pub identifiers: Vec<String>,
-    /// Those of them that directives ask, sorted, each once: a name in a condition, in a macro's definition or in a computed include must be a macro there. Pragmas
-    /// and parameters of macros do not count. Always there when a scan is read: the memo of a scan that lacks it is none.
+    /// Those of them that directives ask, sorted, each once: a name in a condition, in a macro's definition or in a computed include must be a macro there.
+    /// Pragmas and parameters of macros do not count. Always there when a scan is read: the memo of a scan that lacks it is none.
     pub directives: Vec<String>,
     /// Whether the file pastes tokens, so that identifiers may arise that it does not spell.
     pub pastes: bool,

@@ -1,4 +1,4 @@
-//! Makes a new package a member of the workspace around it, as cargo does. Knows the root manifest's text; keeps its formatting.
+//! Adds a new package to the members of the workspace around it, as cargo does. Knows the root manifest's text; keeps its formatting.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub enum MemberError {
     #[error("it has no `[workspace]`")]
     NoWorkspace,
     /// Its members are something else than a list.
-    #[error("its `workspace.members` is no list")]
+    #[error("its `workspace.members` is not a list")]
     NotList,
 }
 
@@ -83,7 +83,7 @@ impl Around {
             .map_or_else(Vec::new, |w| w.members.into_iter().map(|m| m.package.name).collect())
     }
 
-    /// Adds the package in `folder`, whose manifest is there already, unless a glob takes it or the root excludes it.
+    /// Adds the package in `folder`, whose manifest already exists, unless a glob takes it or the root excludes it.
     ///
     /// # Errors
     /// The folder is not below the root, or the root manifest cannot be read, edited or written.

@@ -52,7 +52,8 @@ impl Workspace {
     }
 }
 
-/// Loads the workspace of `manifest`, its generated kernels made by `templates`. All errors of all manifests come at once; the workspace is none if there is any.
+/// Loads the workspace of `manifest`, its generated kernels made by `templates`. All errors of all manifests come at once; the workspace is none if there is
+/// any.
 pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let manifest = tidy(&std::path::absolute(manifest).unwrap_or_else(|_| manifest.to_path_buf()));
@@ -65,7 +66,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     };
     let Some(folder) = root_path.parent().map(Path::to_path_buf) else { return (None, found) };
     let root = if root_path == manifest { own.clone() } else { read(&root_path, &root_path, &mut found) };
-    // A manifest that is wrong is read on as far as it can be: what is wrong across its tables comes with the rest.
+    // kforge reads a wrong manifest as far as possible, so that errors across its tables are reported together with the others.
     let mut manifests: Vec<(PathBuf, Manifest)> = Vec::new();
     let mut default = None;
     if let Some(root) = &root {
@@ -104,7 +105,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
         }
     }
     check(&loaded, &mut found);
-    // Files are read when a build begins. Whoever has manifests to mend hears of those that are missing with the rest.
+    // Builds read these files at their start. With errors in manifests, missing files are reported together with them.
     if found.iter().any(|d| d.severity == kforge_foundation::base::Severity::Error) {
         found.extend(loaded.iter().flat_map(missing));
     }
@@ -118,7 +119,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     let lock = Lockfile::read(&folder).unwrap_or_else(|e| {
         found.push(
             Diagnostic::error("workspace.lockfile", e.to_string())
-                .hint("delete kforge.lock to have it made anew, or restore it from version control"),
+                .hint("delete kforge.lock to create a new one, or restore it from version control"),
         );
         Lockfile::default()
     });
@@ -164,7 +165,7 @@ fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifes
             Diagnostic::error("manifest.no-package", "this manifest declares neither a package nor a workspace")
                 .at(&file, 0..0, "")
                 .expected("a [package] table with a name, or a [workspace] table with members")
-                .hint("the least of a package is `[package]` and, on the next line, `name = \"norms\"`; `kforge new` makes one that builds"),
+                .hint("a minimal package is `[package]` and, on the next line, `name = \"norms\"`; `kforge new` creates one that builds"),
         );
     }
     found.extend(diagnostics);

@@ -2,13 +2,13 @@
 //! are resolved or champions selected.
 //!
 //! The file holds names, versions, file names and digests (function, hash, size), never an address: where a wheel comes from is the business of the
-//! machine that installs it. Entries are sorted and a table each, so that a change touches the lines it is about and merges well.
+//! machine that installs it. Entries are sorted, and each is a table, so that a change touches only its own lines and merges well.
 //!
 //! | table | one per | pins |
 //! |---|---|---|
 //! | `[[wheel]]` | toolchain asked for (`cuda 13.0`) and wheel | tools |
 //! | `[[dependency]]` | package and dependency | header libraries: a wheel, or a folder of the workspace by the digest of its tree |
-//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals; one that is `accepted` stands alone |
+//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals; one that is `accepted` is the only one |
 //!
 //! Version 1 had no types in a champion's table and named its variant by a digest only. Its pins hold for every choice of types, as they did then, and are
 //! written back so until `kforge update --champions` takes their place.
@@ -51,15 +51,20 @@ impl fmt::Display for WheelDigest {
     }
 }
 
-impl FromStr for WheelDigest {
-    type Err = String;
+/// A text that is no digest of a wheel.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a wheel's digest: expected `sha256:<64 hex digits>:<size>`")]
+pub struct NotWheelDigest(pub String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
+impl FromStr for WheelDigest {
+    type Err = NotWheelDigest;
+
+    fn from_str(text: &str) -> Result<Self, NotWheelDigest> {
         let parts = text.strip_prefix("sha256:").and_then(|rest| rest.split_once(':'));
         let is_hex = |hash: &str| hash.len() == 64 && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         match parts.map(|(hash, size)| (hash, size.parse())) {
             Some((hash, Ok(size))) if is_hex(hash) => Ok(WheelDigest { sha256: hash.to_string(), size }),
-            _ => Err(format!("`{text}` is not a wheel's digest: expected `sha256:<64 hex digits>:<size>`")),
+            _ => Err(NotWheelDigest(text.to_string())),
         }
     }
 }
@@ -113,7 +118,7 @@ pub enum Pin {
     Variant(String),
     /// By the digest of that name, as version 1 wrote it.
     Identity(String),
-    /// By its tunables, as the only one that stands for the seat: no other is built, and neither search nor rounds go on (`kforge accept`).
+    /// By its tunables, as the only variant for the seat: no other variant is built, and there is no search and there are no rounds (`kforge accept`).
     Accepted(String),
 }
 
@@ -163,7 +168,7 @@ pub enum LockfileError {
     Malformed(String),
     /// A later kforge wrote it.
     #[error(
-        "`{FILE_NAME}` is of version {version}, which needs kforge {needs} or later: this is {}",
+        "`{FILE_NAME}` has version {version}, which needs kforge {needs} or later: this is {}",
         env!("CARGO_PKG_VERSION")
     )]
     Newer {
@@ -271,7 +276,7 @@ impl Lockfile {
                 return Err(LockfileError::Newer { version, needs });
             }
             Some(version) if version >= OLDEST => {}
-            _ => return Err(LockfileError::Malformed("it states no version that any kforge wrote".into())),
+            _ => return Err(LockfileError::Malformed("it does not state a known version".into())),
         }
         Self::from_file(table.try_into().map_err(malformed)?).map_err(LockfileError::Malformed)
     }
@@ -294,7 +299,7 @@ impl Lockfile {
                 _ => return Err(format!("{what}: expected `path`, or `wheel`, `version` and `file`")),
             };
             if lock.dependencies.insert((entry.package, entry.name), dependency).is_some() {
-                return Err(format!("{what} is there twice"));
+                return Err(format!("{what} is listed twice"));
             }
         }
         for entry in file.champion {
@@ -302,14 +307,14 @@ impl Lockfile {
             let what = format!("champion of kernel `{kernel}` on `{target}`");
             let pin = match (variant, identity) {
                 (Some(variant), None) if accepted => Pin::Accepted(variant),
-                (None, Some(_)) if accepted => return Err(format!("{what}: what is accepted is named by `variant`")),
+                (None, Some(_)) if accepted => return Err(format!("{what}: an accepted variant needs `variant`")),
                 (Some(identity), None) if file.version == 1 => Pin::Identity(identity),
                 (Some(variant), None) => Pin::Variant(variant),
                 (None, Some(identity)) => Pin::Identity(identity),
                 _ => return Err(format!("{what}: expected one of `variant` and `identity`")),
             };
             if lock.champions.insert(Seat { package, kernel, types, target, class }, pin).is_some() {
-                return Err(format!("{what} is there twice"));
+                return Err(format!("{what} is listed twice"));
             }
         }
         lock.sort();
@@ -321,7 +326,7 @@ impl Lockfile {
         self.champions.iter().filter(move |(seat, _)| seat.package == package)
     }
 
-    /// The kernels of a package whose pins stand alone: by kernel, types and target.
+    /// The kernels of a package whose pins are accepted: by kernel, types and target.
     pub fn accepted(&self, package: &str) -> BTreeSet<(String, String, String)> {
         let accepted = self.pins(package).filter(|(_, pin)| matches!(pin, Pin::Accepted(_)));
         accepted.map(|(s, _)| (s.kernel.clone(), s.types.clone(), s.target.clone())).collect()
@@ -402,8 +407,8 @@ impl Lockfile {
         Ok(write_if_changed(&workspace.join(FILE_NAME), text.as_bytes())?)
     }
 
-    /// What would change if `new` took this one's place, a line each, in order. Of wheels it says the versions, and files and digests only where those are all that
-    /// differs.
+    /// What would change if `new` took this one's place, a line each, in order. Of wheels it says the versions, and files and digests only where those are all
+    /// that differs.
     pub fn changes(&self, new: &Self) -> Vec<String> {
         // Each in short, and in full.
         let of_wheel = |wheel: &LockedWheel| {
@@ -459,7 +464,12 @@ fn locked_wheel(name: String, version: String, file: String, digest: &str) -> Re
     if file.contains('/') || !file.ends_with(".whl") {
         return Err(format!("`{file}` is not the file name of a wheel"));
     }
-    Ok(LockedWheel { digest: digest.parse().map_err(|e| format!("wheel `{name}`: {e}"))?, name, version, file })
+    Ok(LockedWheel {
+        digest: digest.parse().map_err(|e: NotWheelDigest| format!("wheel `{name}`: {e}"))?,
+        name,
+        version,
+        file,
+    })
 }
 
 #[cfg(test)]

@@ -76,8 +76,8 @@ fn a_later_form_names_the_kforge_that_reads_it() {
 fn damage_is_refused_by_name() {
     let good = full().to_text();
     for (from, to, says) in [
-        ("version = 2", "", "no version"),
-        ("version = 2", "version = 0", "no version"),
+        ("version = 2", "", "a known version"),
+        ("version = 2", "version = 0", "a known version"),
         ("variant = \"BLOCK=1\"\n", "", "one of `variant` and `identity`"),
         ("variant =", "varient =", "varient"),
         ("sha256:abab", "sha256:zzab", "is not a wheel's digest"),

@@ -47,7 +47,7 @@ fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mu
         wrong.push(
             Diagnostic::error("workspace.no-member", format!("member `{pattern}` has no `{MANIFEST}`"))
                 .expected(format!("a folder `{pattern}` with a `{MANIFEST}` below the workspace's root"))
-                .hint("make one with `kforge new`, or take it out of `workspace.members`"),
+                .hint("create one with `kforge new`, or remove it from `workspace.members`"),
         );
         return vec![];
     }

@@ -1,4 +1,4 @@
-//! From a folder to packages: the root, its members, what each inherits, what was selected, which files each kernel can reach, what is locked. Reads files;
+//! From a folder to packages: the root, its members, what each inherits, the selection, the files that each kernel can reach, and the lockfile. Reads files;
 //! does not plan.
 
 pub mod accepted;

@@ -107,7 +107,7 @@ fn matching<'k>(patterns: &[String], known: &[&'k str], what: &str, wrong: &mut 
             wrong.push(
                 Diagnostic::error("select.nothing", format!("no {what} matches `{pattern}`"))
                     .expected(if known.is_empty() {
-                        format!("a {what}, and there is none")
+                        format!("a {what}, but there is none")
                     } else {
                         format!("one of {listed}")
                     })

@@ -1,4 +1,4 @@
-//! Who may be asked for kernels: the agents that a manifest names, and what a kernel asks of one over its rounds. Knows declarations; asks nobody.
+//! The agents that a manifest names, and what a kernel asks of an agent over its rounds. Knows declarations; asks no agent.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::variant::TuneValue;
 use super::{Place, Text};
 
-/// The agent that needs no declaration: it turns the methods and tunables that a kernel has, and asks nobody.
+/// The agent that needs no declaration: it varies the methods and tunables that a kernel has, without any request.
 pub const RULES: &str = "rules";
 
-/// The most requests, tokens and money that one agent may be asked for in one run of `kforge optimize`. None: as many as it takes.
+/// Limits on requests, tokens and money for one agent in one run of `kforge optimize`. None means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
     /// Requests.
@@ -30,7 +30,7 @@ pub struct Prices {
     pub output: f64,
 }
 
-/// How an agent is reached.
+/// How kforge reaches an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reach {
     /// An endpoint that speaks the protocol of OpenAI's chat completions.
@@ -62,11 +62,11 @@ pub struct Agent {
     pub place: Place,
     /// How it is reached.
     pub reach: Reach,
-    /// Seconds after which a request is given up.
+    /// Time limit of a request, in seconds.
     pub time_limit_s: u64,
-    /// Most requests a minute; none: as fast as it answers.
+    /// Maximum number of requests per minute; none means no limit.
     pub per_minute: Option<u64>,
-    /// Most requests that are under way at once.
+    /// Maximum number of concurrent requests.
     pub parallel: u32,
     /// How often a request that found no good answer is repeated: refused for the rate, failed on the way, or malformed.
     pub retries: u32,
@@ -77,7 +77,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// What tells it from another agent, without what only limits it: whose answers these are.
+    /// The identity of the agent, without its limits: whose answers these are.
     pub fn identity(&self) -> String {
         match &self.reach {
             Reach::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
@@ -86,7 +86,7 @@ impl Agent {
     }
 }
 
-/// Whose earlier kernels an agent is shown.
+/// Whose earlier kernels an agent sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scope {
     /// Those of the whole workspace.
@@ -121,13 +121,13 @@ pub struct Rounds {
     pub agent: Text,
     /// Who diagnoses and corrects; the same agent, in another role, where none is stated. `rules` needs none.
     pub judge: Option<Text>,
-    /// How many rounds there are to be.
+    /// The number of rounds.
     pub rounds: u32,
     /// Variants of one answer that are tried.
     pub branches: u32,
-    /// How often an answer of which no variant is right is corrected.
+    /// How often an answer without a correct variant is corrected.
     pub repairs: u32,
-    /// Whose earlier kernels the agents are shown.
+    /// Whose earlier kernels the agents see.
     pub exemplars: Scope,
     /// The tunables of the variant that is the first champion; those it does not name have their first value.
     pub start: BTreeMap<String, (Text, TuneValue)>,

@@ -72,7 +72,7 @@ impl Operator {
             let Some(value) = shape.dims.get(&dim.value) else {
                 let error =
                     shape.place.error("manifest.missing-dim", format!("shape `{}` does not bind `{dim}`", shape.name));
-                return Err(error.expected(format!("`{dim} = ...`")).hint("every shape binds every dim"));
+                return Err(error.expected(format!("`{dim} = ...`")).hint("a shape must bind every dim"));
             };
             scope.insert(dim.value.clone(), Value::Int(*value));
         }
@@ -107,7 +107,7 @@ impl Operator {
                 let error = shape
                     .place
                     .error("manifest.missing-param", format!("shape `{}` does not bind param `{name}`", shape.name));
-                return Err(error.expected(format!("`{name} = ...`, as the param has no value of its own")));
+                return Err(error.expected(format!("`{name} = ...`, because the param has no value")));
             }
         };
         Ok(Param { name: name.clone(), dtype, value })
@@ -165,7 +165,7 @@ pub(crate) fn in_shape(error: Diagnostic, shape: &Shape) -> Diagnostic {
 /// A type that the choice does not bind: only a choice of another operator can cause it.
 pub(crate) fn unbound(place: &Place) -> Diagnostic {
     place
-        .error("manifest.unbound-type", "the choice of types lacks the type of this")
+        .error("manifest.unbound-type", "the choice of types does not bind this type")
         .expected("a choice of this operator's types")
 }
 

@@ -1,4 +1,4 @@
-//! Elements of tensors as people are told of them: by coordinates rather than by a number. Knows extents and strides; no values.
+//! How elements of tensors are shown to people: by coordinates rather than by a number. Knows extents and strides; no values.
 
 /// The coordinates of an element, `[18, 103]`, by its row-major index; none where a number says as much, with fewer than two axes, and outside.
 pub fn coordinates(index: u64, shape: &[u64]) -> Option<String> {
@@ -21,8 +21,8 @@ pub fn element(index: u64, shape: &[u64]) -> String {
     coordinates(index, shape).unwrap_or_else(|| index.to_string())
 }
 
-/// An element for people, by where it lies in its buffer, counted in elements; `axes` are the extent and the stride of each axis. Its number there where there are
-/// fewer than two axes, where it lies outside, and where it is between those of a tensor with gaps.
+/// An element for people, by where it lies in its buffer, counted in elements; `axes` are the extent and the stride of each axis. Its number there where there
+/// are fewer than two axes, where it lies outside, and where it is between those of a tensor with gaps.
 pub fn stored(place: i64, axes: &[(u64, u64)]) -> String {
     within(place, axes).unwrap_or_else(|| place.to_string())
 }

@@ -1,4 +1,4 @@
-//! What entries name: the function, and what stands between its angle brackets. Knows the words of the manifest and of C++; does not know what a source declares.
+//! The names in entries: the function, and its template arguments. Knows the words of the manifest and of C++; does not know what a source declares.
 
 use super::expr::words;
 use super::kernel::{Kernel, LaunchAction, LaunchDecl};

@@ -1,4 +1,4 @@
-//! Kernels whose declaration and source a template makes. Knows how what a template declares and what the manifest states become one kernel; does not know
+//! Kernels whose declaration and source a template generates. Merges what the template declares with what the manifest states; does not know
 //! where templates are or how they are rendered.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const GENERATED: &str = "kforge-generated";
 pub struct Generate {
     /// The template: a built-in one by name, or a folder of the package.
     pub template: Text,
-    /// What it made; none before it was asked.
+    /// What it generated; none before it was rendered.
     pub made: Option<Made>,
 }
 
@@ -26,7 +26,7 @@ pub struct Generate {
 pub struct Made {
     /// The source.
     pub source: Arc<str>,
-    /// What goes with it, in the form of a template's `template.toml`.
+    /// The declaration that belongs to it, in the format of a template's `template.toml`.
     pub declaration: Arc<str>,
 }
 
@@ -52,8 +52,8 @@ impl Kernel {
         self.rounds.is_some() && self.generate.is_none() && self.launches.is_empty()
     }
 
-    /// The kernel of this declaration that an agent wrote: `made` is what its declaration says, `texts` what it is made of; its source stands at `source` in the
-    /// package's tree. What the manifest says of operator, targets, compilers, headers and selection stays.
+    /// The kernel of this declaration that an agent wrote: `made` is what its declaration says, `texts` what it is made of; its source stands at `source` in
+    /// the package's tree. What the manifest says of operator, targets, compilers, headers and selection stays.
     pub fn written(&self, made: Kernel, texts: Made, source: String) -> Kernel {
         let template = self.rounds.as_ref().map_or_else(
             || Text { value: source.clone(), place: self.place.clone() },
@@ -82,8 +82,8 @@ impl Kernel {
         self.generate.as_ref()?.made.as_ref()
     }
 
-    /// This kernel with what a template declared for it, which is made of `texts`. What the manifest states goes before what the template does: values of tunables,
-    /// how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
+    /// This kernel with what a template declared for it, which is made of `texts`. What the manifest states goes before what the template does: values of
+    /// tunables, how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
     ///
     /// Errors: tunables of the manifest that the template does not have, or whose values are of another kind.
     pub fn generated(&self, made: Kernel, texts: Made) -> Result<Kernel, Vec<Diagnostic>> {

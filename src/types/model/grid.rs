@@ -1,7 +1,9 @@
-//! Grids that depend on the device: `sm_count * occupancy`. Knows the two names and how such a grid becomes numbers where a device is; knows no devices but the emulator.
+//! Grids that depend on the device: `sm_count * occupancy`. Knows the two names and how such a grid becomes numbers where a device is; knows no devices but the
+//! emulator.
 //!
-//! A step's key leaves the device out, so such a launch enters it as its expressions and the values of their other names: `grid` itself is 0, 0, 0, which nothing can be launched with. Whoever
-//! runs it puts the device's numbers in, on the device that is there; evidence of another product comes from another grid of the same expressions.
+//! A step's key leaves the device out, so such a launch enters it as its expressions and the values of their other names: `grid` itself is 0, 0, 0, which
+//! nothing can be launched with. Whoever runs it puts the device's numbers in, on the device that is there; evidence of another product comes from another grid
+//! of the same expressions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,8 +33,8 @@ pub struct Room {
     pub occupancy: u32,
 }
 
-/// What the emulator says of itself: few blocks, so that each has several tiles to work on, and more than one for a processor. A change of it changes what verifications on `cpu` observe, and needs a
-/// new version of their protocol.
+/// What the emulator says of itself: few blocks, so that each has several tiles to work on, and more than one for a processor. A change of it changes what
+/// verifications on `cpu` observe, and needs a new version of their protocol.
 pub const EMULATED: Room = Room { processors: 8, occupancy: 2 };
 
 /// With what grids are tried when manifests are read: larger than most, so that what does not fit there fits nowhere.
@@ -141,7 +143,7 @@ pub enum GridError {
         room: Room,
     },
     /// Blocks do not make whole clusters.
-    #[error("{blocks} blocks along {along} are no multiple of the cluster's {cluster}, {room}")]
+    #[error("{blocks} blocks along {along} are not a multiple of the cluster's {cluster}, {room}")]
     Clusters {
         /// The blocks.
         blocks: u32,
@@ -253,7 +255,7 @@ mod tests {
             odd.grid_in(H200)
                 .unwrap_err()
                 .to_string()
-                .starts_with("3 blocks along y are no multiple of the cluster's 2")
+                .starts_with("3 blocks along y are not a multiple of the cluster's 2")
         );
     }
 

@@ -160,7 +160,7 @@ pub enum ArgDecl {
 pub struct Attributes {
     /// Whether all blocks must be resident, for grid synchronisation.
     pub cooperative: bool,
-    /// Blocks of a cluster along x, y, z; empty where blocks stand alone.
+    /// Blocks of a cluster along x, y, z; empty without clusters.
     pub cluster: Vec<Expr>,
     /// Where it says that it may begin before the kernel before it has ended, if it does.
     pub pdl: Option<Place>,
@@ -210,7 +210,7 @@ pub struct LaunchDecl {
     pub action: LaunchAction,
 }
 
-/// `host`: a function of the kernel's own on the host's side launches what there is to launch, in place of `[[launch]]`. The file it is in is the kernel's source.
+/// `host`: a host function of the kernel does the launches, in place of `[[launch]]`. The file that holds it is the kernel's source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostDecl {
     /// The `extern "C"` function.
@@ -255,15 +255,15 @@ pub struct Kernel {
     pub conditions: Vec<Expr>,
     /// How the space of its tunables is searched.
     pub search: Search,
-    /// What runs, in order; nothing where `host` launches.
+    /// Its launches in order; empty if `host` launches.
     pub launches: Vec<LaunchDecl>,
-    /// What launches in their place, where the kernel keeps that to itself.
+    /// The function that launches instead, if the kernel has its own launcher.
     pub host: Option<HostDecl>,
     /// Its methods in declared order.
     pub methods: Vec<Method>,
     /// How champions are selected.
     pub select: Select,
-    /// What verification on a device watches it for besides, in order, each once.
+    /// The sanitizers to run on a device, in order, each once.
     pub sanitize: Vec<Sanitizer>,
     /// Which compiler makes machine code.
     pub compiler: Compiler,
@@ -281,7 +281,7 @@ pub struct Kernel {
     pub(crate) constants: Vec<(Text, Text)>,
     /// Names that stand for types of the operator.
     pub(crate) type_uses: Vec<Text>,
-    /// Whether names may be missing from it that a typo hides, so that unknown ones say nothing.
+    /// Whether a typo may hide some of its names, so that unknown names are not reported.
     pub partial: bool,
     /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
     pub broken: bool,

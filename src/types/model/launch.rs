@@ -1,4 +1,5 @@
-//! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; launches nothing.
+//! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; launches
+//! nothing.
 
 use super::bind::{count, fit, unbound};
 use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField, contiguous};
@@ -216,7 +217,7 @@ impl Names<'_> {
             // An axis that the grid does not state has one block.
             let place = grid.get(axis).or(attributes.cluster.get(axis)).map(|e| e.place().clone());
             let message =
-                format!("{} blocks along {name} are no multiple of the cluster's {}", blocks[axis], cluster[axis]);
+                format!("{} blocks along {name} are not a multiple of the cluster's {}", blocks[axis], cluster[axis]);
             let error = place.map_or_else(
                 || Diagnostic::error("manifest.launch-limit", message.clone()),
                 |place| place.error("manifest.launch-limit", message.clone()),

@@ -1,4 +1,4 @@
-//! `kernel.toml` as typed values: the manifest, and what becomes of it when names are bound to numbers. Pure: knows no files, clock or environment.
+//! `kernel.toml` as typed values: the manifest, and the values that result when names are bound to numbers. Pure: knows no files, clock or environment.
 
 pub mod agent;
 pub mod bound;

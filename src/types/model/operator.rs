@@ -140,7 +140,7 @@ pub struct Operator {
     pub reference_place: Place,
     /// The function that makes inputs, where they depend on each other: file and function.
     pub generate_inputs: Option<(String, String)>,
-    /// The function that says how much work the data mean: file and function.
+    /// The function that returns how much work the data require: file and function.
     pub cost: Option<(String, String)>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
@@ -148,9 +148,9 @@ pub struct Operator {
     pub(crate) tolerance_place: Place,
     /// How written tensors are compared, where it was declared.
     pub(crate) compare: BTreeMap<String, Compare>,
-    /// What kind of work it is said to be; none where nothing is said.
+    /// The kind of work that the manifest states; none if it states none.
     pub pattern: Option<super::Pattern>,
-    /// How hard it is said to be, from 0 to 5; none where nothing is said.
+    /// The difficulty that the manifest states, from 0 to 5; none if it states none.
     pub level: Option<u8>,
     /// Work, for reporting.
     pub(crate) flops: Option<Expr>,
@@ -162,7 +162,7 @@ pub struct Operator {
     pub shapes: Vec<Shape>,
     /// Secret numbers, each of which adds a trial to every shape: from overlays only.
     pub seeds: Vec<u64>,
-    /// Whether names may be missing from it that a typo hides, so that unknown ones say nothing.
+    /// Whether a typo may hide some of its names, so that unknown names are not reported.
     pub partial: bool,
     /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
     pub broken: bool,

@@ -1,4 +1,5 @@
-//! A manifest as parsed, and the package it becomes when what it takes from its workspace is filled in. Knows inheritance; validation of kernels is `validate`.
+//! A manifest as parsed, and the package that it becomes when the values inherited from its workspace are filled in. Knows inheritance; validation of kernels
+//! is `validate`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::workspace::{PackageTable, WorkspaceTable};
 use super::{Place, Text};
 use kforge_foundation::base::{Diagnostic, SourceFile};
 
-/// What a package is called that says no name, which is an error.
+/// The placeholder for a package without a name, which is an error.
 pub const UNNAMED: &str = "unnamed";
 
 /// A value, or the workspace's.
@@ -49,11 +50,11 @@ pub struct Manifest {
     pub(crate) extensions: Vec<Extension>,
     /// Kernels in declared order.
     pub kernels: Vec<Kernel>,
-    /// Whether it has keys that are no keys, which may stand for what it lacks.
+    /// Whether it has unknown keys, which may be misspelt required ones.
     pub(crate) partial: bool,
 }
 
-/// What an overlay adds to an operator that stands elsewhere.
+/// What an overlay adds to an operator that is declared elsewhere.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Extension {
     pub(crate) name: Text,
@@ -61,7 +62,7 @@ pub(crate) struct Extension {
     pub(crate) seeds: Vec<u64>,
 }
 
-/// A package with everything it takes from its workspace.
+/// A package with everything that it inherits from its workspace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Package {
     /// Its name.
@@ -78,7 +79,7 @@ pub struct Package {
     pub dependencies: BTreeMap<String, Dependency>,
     /// The names of what came from the workspace's root and may hold paths relative to it: dependencies by their name, and `toolchain.cuda`.
     pub from_root: BTreeSet<String>,
-    /// Its targets; `cpu` alone where it declares none.
+    /// Its targets; only `cpu` if it declares none.
     pub targets: BTreeMap<String, Target>,
     /// The agents that its kernels may name, in declared order.
     pub agents: Vec<Agent>,
@@ -127,15 +128,18 @@ impl Root<'_> {
         };
         let error = match self.table {
             None => place
-                .error("manifest.no-workspace", format!("`{what}` is taken from the workspace, and there is none"))
+                .error(
+                    "manifest.no-workspace",
+                    format!("`{what}` is inherited from the workspace, but there is no workspace"),
+                )
                 .expected("a `[workspace]` in a manifest above")
-                .hint(format!("give `{what}` a value of its own")),
+                .hint(format!("give `{what}` its own value")),
             Some(table) => match find(table) {
                 Some(found) => return Some((found, true)),
                 None => place
-                    .error("manifest.not-inherited", format!("the workspace has no `{what}` to take"))
+                    .error("manifest.not-inherited", format!("the workspace has no `{what}` to inherit"))
                     .expected(format!("`workspace.{what}` in the root manifest"))
-                    .hint(format!("add it there, or give `{what}` a value of its own")),
+                    .hint(format!("add it there, or give `{what}` its own value")),
             },
         };
         self.found.push(error);
@@ -147,8 +151,8 @@ impl Root<'_> {
     }
 }
 
-/// The package of a member manifest: inheritance resolved, and everything checked that no single table shows.
-/// `root` is the workspace's root manifest, which may be the member itself. The package is there if there is no error, or if what is wrong leaves one to show.
+/// The package of a member manifest: inheritance resolved, and everything checked that involves several tables.
+/// `root` is the workspace's root manifest, which may be the member itself. Returns the package if there is no error, or if the errors leave one to show.
 pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, Vec<Diagnostic>) {
     let own = member.workspace.as_ref();
     let mut root = Root { table: root.and_then(|r| r.workspace.as_ref()).or(own), found: vec![] };
@@ -167,7 +171,9 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     {
         let error = oldest.place.error("manifest.kforge", format!("`{}` needs kforge {oldest} or later", table.name));
         root.found.push(
-            error.expected(format!("at most {}, which this is", env!("CARGO_PKG_VERSION"))).hint("update kforge"),
+            error
+                .expected(format!("at most {}, the version of this kforge", env!("CARGO_PKG_VERSION")))
+                .hint("update kforge"),
         );
     }
     let mut from_root = BTreeSet::new();
@@ -214,17 +220,20 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     }
     let mut found = root.found;
     for operator in member.operators.iter().filter(|operator| !operator.seeds.is_empty()) {
-        let message = format!("operator `{}` states seeds, which everybody could then read", operator.name);
+        let message = format!("operator `{}` states seeds in a manifest that everybody can read", operator.name);
         let error = operator.place.error("manifest.overlay", message);
-        found
-            .push(error.expected("`seeds` in an overlay only").hint("without them the seeds follow from the operator"));
+        found.push(
+            error
+                .expected("`seeds` in an overlay only")
+                .hint("without `seeds`, kforge derives the seeds from the operator"),
+        );
     }
     for Extension { name, .. } in member.extensions.iter().filter(|_| !member.partial) {
         let error = name.place.error("manifest.missing-key", format!("`operator.{name}` lacks `reference`"));
         found.push(
             error
                 .expected("`reference`: where expected values come from")
-                .hint("only an overlay may add shapes or seeds alone"),
+                .hint("only an overlay may add shapes or seeds without declaring the operator"),
         );
     }
     let elsewhere: Vec<&str> = member.extensions.iter().map(|e| e.name.as_str()).collect();
@@ -233,7 +242,7 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     (Some(package), found)
 }
 
-/// Adds what an overlay holds: operators, and shapes and seeds of operators that are there. The package is changed as far as nothing is wrong.
+/// Adds the contents of an overlay: operators, and shapes and seeds of existing operators. Entries with errors are left out.
 pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
     let mut found = vec![];
     let start = Place::new(&overlay.file, 0..0);
@@ -257,9 +266,9 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
             Some(there) => found.push(
                 operator
                     .place
-                    .error("manifest.duplicate-name", format!("operator `{}` is already there", operator.name))
+                    .error("manifest.duplicate-name", format!("operator `{}` already exists", operator.name))
                     .see(&there.place.file, there.place.span.clone(), "declared here")
-                    .expected("an operator of another name, or its `shapes` alone"),
+                    .expected("an operator of another name, or only its `shapes`"),
             ),
             None => package.operators.push(operator.clone()),
         }
@@ -276,7 +285,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
         for raw in shapes {
             if let Some(there) = operator.shape(&raw.name.value) {
                 let error =
-                    raw.name.place.error("manifest.duplicate-name", format!("shape `{}` is already there", raw.name));
+                    raw.name.place.error("manifest.duplicate-name", format!("shape `{}` already exists", raw.name));
                 found.push(
                     error
                         .see(&there.place.file, there.place.span.clone(), "declared here")
@@ -298,7 +307,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
     found
 }
 
-/// Sorts by place and takes out repetitions.
+/// Sorts by place and removes duplicates.
 pub(crate) fn sort(found: &mut Vec<Diagnostic>) {
     let key = |d: &Diagnostic| {
         let place = d.labels.iter().find(|l| l.primary).map(|l| (l.file.name.clone(), l.span.start, l.span.end));

@@ -1,5 +1,5 @@
-//! What kind of work an operator is, by the words that people search by. Knows words only; what of them an operator shows by itself is for
-//! `kforge_pipeline::optimize::kind` to say.
+//! The kinds of work that operators do, by the words that people search for. Knows only the words; which of them an operator shows is decided in
+//! `kforge_pipeline::optimize::kind`.
 
 use serde::{Deserialize, Serialize};
 

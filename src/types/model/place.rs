@@ -1,11 +1,11 @@
-//! Where something of a manifest stands. Knows files and spans; knows nothing of what is said there.
+//! Places in a manifest. Knows files and spans; does not know what is written there.
 
 use std::fmt;
 use std::sync::Arc;
 
 use kforge_foundation::base::{Diagnostic, SourceFile, Span};
 
-/// A place in a manifest. Kept with every value that can turn out wrong after parsing.
+/// A place in a manifest. Kept with every value that a check after parsing may reject.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Place {
     /// The manifest.

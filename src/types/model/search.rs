@@ -1,4 +1,4 @@
-//! How the space of a kernel's tunables is gone through, as a manifest states it. Knows words and numbers; visits nothing.
+//! How the space of a kernel's tunables is searched, as a manifest states it. Knows words and numbers; searches nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub enum Strategy {
     Random,
     /// Simulated annealing along the tunables' lists, in several chains.
     Annealing,
-    /// What a model of the times seen so far promises most of.
+    /// The variants that a model of the times so far predicts to be fastest.
     Model,
 }
 
@@ -32,7 +32,7 @@ impl Strategy {
     }
 }
 
-/// When a search ends. At least one of them is there; the first that is spent ends it.
+/// When a search ends. At least one limit is set; the first that is reached ends the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Variants that are visited at most, those discarded early with them.

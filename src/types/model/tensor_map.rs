@@ -1,7 +1,8 @@
-//! Tensor maps: how a copy engine sees a tensor, as a launch passes it by value. Knows what the driver demands of them, so that a manifest hears of it before a device does; encodes none.
+//! Tensor maps: how a copy engine sees a tensor, as a launch passes it by value. Knows what the driver demands of them, so that a manifest hears of it before a
+//! device does; encodes none.
 //!
-//! All demands are those of `cuTensorMapEncodeTiled` (CUDA driver API 13.0, "Tensor Map Object Management"). Axes are counted as the hardware counts coordinates: the innermost first, which is
-//! the last of a shape.
+//! All requirements are those of `cuTensorMapEncodeTiled` (CUDA driver API 13.0, "Tensor Map Object Management"). Axes are counted as the hardware counts
+//! coordinates: the innermost first, which is the last of a shape.
 
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +131,7 @@ impl MapDecl {
         }
         if let Some(place) = self.nan.as_ref().filter(|_| !has_nan(of.dtype)) {
             let error =
-                place.error("manifest.tensor-map", format!("`{name}` is of dtype {}, which reads no NaN", of.dtype));
+                place.error("manifest.tensor-map", format!("`{name}` is of dtype {}, which has no NaN", of.dtype));
             return Err(error.expected("`oob = \"zero\"`, or one of f64, f32, f16, bf16"));
         }
         Ok(TensorMap {

@@ -1,4 +1,5 @@
-//! Variants: a kernel with every tunable fixed. Knows which exist, which shapes they serve, and what their names become in entries and macros; does not bind launches.
+//! Variants: a kernel with every tunable fixed. Knows which exist, which shapes they serve, and what their names become in entries and macros; does not bind
+//! launches.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -146,10 +147,11 @@ impl Kernel {
         let message = format!("kernel `{}` has no such variant to start from on target `{}`", self.name, target.name);
         Err(place
             .error("manifest.no-variant", message)
-            .expected("`start` that some variant has: `where` leaves it out"))
+            .expected("tunables that some variant has: `where` excludes these"))
     }
 
-    /// The variant with these tunables, where those that are not named have their first value; none where there is none: a value that is not listed, or one that
+    /// The variant with these tunables, where those that are not named have their first value; none where there is none: a value that is not listed, or one
+    /// that
     /// `where` leaves out. Its order counts for nothing.
     pub fn variant(
         &self,

@@ -1,4 +1,4 @@
-//! What an agent was asked and what it answered: the record by which a build replays a round without asking again. Knows forms; asks nobody.
+//! What an agent was asked and what it answered: the record with which a build replays a round without asking again. Knows formats; asks no agent.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub const ANSWER_FORMAT: u32 = 1;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Says what is wrong with a candidate, or what holds a champion back.
+    /// Says what is wrong with a candidate, or what limits a champion.
     Judge,
     /// Writes candidates.
     Coder,

@@ -1,4 +1,4 @@
-//! What is remembered of a candidate: what it is of, what became of it, how it did, and where its source is. Knows no shape, so that it can tell of none that is held
+//! What kforge remembers of a candidate: its kernel, its fate, its time, and where its source is. Knows no shape, so that it cannot reveal one that is held
 //! back; does not hold the source.
 
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::model::Pattern;
 use kforge_foundation::base::Digest;
 
-/// The version of the form in which candidates are kept. Another version is not read.
+/// The version of the format in which candidates are kept. Other versions are not read.
 pub const CANDIDATES_FORMAT: u32 = 1;
 
-/// What becomes of a candidate.
+/// The fate of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Became {
-    /// Right wherever it was verified, and verified everywhere.
+    /// Verified everywhere, and correct.
     Right,
-    /// Nothing speaks against it, and not all is known.
+    /// Not known to be wrong, and not verified everywhere.
     Undecided,
-    /// Wrong somewhere.
+    /// Wrong at some shape.
     Wrong,
-    /// Not compiled, or its launches are impossible, or the answer was of no use.
+    /// It did not compile, its launches are impossible, or the answer was unusable.
     Refused,
 }
 
@@ -44,43 +44,43 @@ pub struct Candidate {
     pub kernel: String,
     /// Its operator.
     pub operator: String,
-    /// The choice of types; empty where the operator leaves none.
+    /// The choice of types; empty if the operator has no types.
     pub types: String,
     /// The target.
     pub target: String,
     /// The target's architecture: `cpu`, `sm_90a`.
     pub arch: String,
-    /// The operator's contract under these types: equal contracts are the same work.
+    /// The digest of the operator's contract under these types. Equal contracts are the same work.
     pub contract: Digest,
-    /// The operator's pattern; none where neither manifest nor contract shows it.
+    /// The operator's pattern; none if neither the manifest nor the contract shows it.
     pub pattern: Option<Pattern>,
-    /// The operator's level, 0 to 5; none where neither shows it.
+    /// The operator's level, 0 to 5; none if neither shows it.
     pub level: Option<u8>,
-    /// The chain of rounds that holds the answer; none for what is declared.
+    /// The chain of rounds that holds the answer; none for a declared kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chain: Option<Digest>,
-    /// The round that tried it; 0 for what is declared.
+    /// The round that tried it; 0 for a declared kernel.
     pub round: u32,
     /// 0, or the number of the repair.
     pub attempt: u32,
-    /// The variant; none where nothing of an answer could be tried.
+    /// The variant; none if no variant of the answer could be tried.
     pub variant: Option<String>,
-    /// The methods that are on in it; of what could not be tried those that were asked for.
+    /// The methods that are on in it; if it could not be tried, the methods that were asked for.
     pub methods: Vec<String>,
-    /// What became of it.
+    /// Its fate.
     pub became: Became,
-    /// Its median time in nanoseconds at the bench shape at which the champion takes longest; none where it was not timed.
+    /// Its median time in nanoseconds at the bench shape at which the champion takes longest; none if it was not timed.
     pub time_ns: Option<f64>,
-    /// How many times as fast as what its rounds started from, or as the variant declared first; none where either was not timed.
+    /// Its speed-up over the start of its rounds, or over the variant declared first; none if either was not timed.
     pub speedup: Option<f64>,
-    /// Whether it was champion, after some round or of the last build.
+    /// Whether it was a champion, after some round or in the last build.
     pub champion: bool,
-    /// The digest of its source; none where an answer held none.
+    /// The digest of its source; none if the answer held none.
     pub source: Option<Digest>,
 }
 
 impl Candidate {
-    /// What tells it from every other, as people name it: twelve digits.
+    /// Its id for people: twelve digits that identify it.
     pub fn id(&self) -> String {
         let place = (&self.package, &self.kernel, &self.types, &self.target);
         let told = format!("{place:?} {:?} {} {} {:?}", self.chain, self.round, self.attempt, self.variant);

@@ -1,20 +1,20 @@
-//! What a measurement is valid for, and where it came from.
+//! What a measurement is valid for, and where it comes from.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a measurement is valid for.
+/// A device class: what a measurement is valid for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct DeviceClass {
-    /// The product's name as the driver gives it: `NVIDIA H200`.
+    /// The product's name as the driver reports it: `NVIDIA H200`.
     pub product: String,
     /// Its architecture: `sm_90`.
     pub arch: String,
-    /// The driver's major version; timings are valid for one.
+    /// The driver's major version. Timings are valid for one major version.
     pub driver_major: u32,
-    /// The MIG profile, where the device is a slice of one: `1g.18gb`.
+    /// The MIG profile, if the device is a MIG instance: `1g.18gb`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mig: Option<String>,
 }
@@ -45,30 +45,30 @@ impl fmt::Display for DeviceClass {
     }
 }
 
-/// Where an observation came from: what turns it into evidence.
+/// The provenance of an observation, which turns it into evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Provenance {
-    /// The class it is valid for.
+    /// The device class that it is valid for.
     pub device: DeviceClass,
     /// The full driver version: `580.159.04`.
     pub driver: String,
-    /// Version of kforge that observed it.
+    /// The version of kforge that made it.
     pub kforge: String,
-    /// Version of the protocol it was observed under.
+    /// The version of the protocol under which it was made.
     pub protocol: u32,
-    /// When, as RFC 3339 in UTC.
+    /// The time, as RFC 3339 in UTC.
     pub measured_at: String,
-    /// SM clock, memory clock in MHz at the time, where known.
+    /// SM clock and memory clock at that time, in MHz, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks_mhz: Option<(u32, u32)>,
-    /// Temperature in degrees Celsius, where known.
+    /// Temperature in degrees Celsius, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature_c: Option<u32>,
-    /// NVML's event reasons, by name.
+    /// NVML's clock event reasons, by name.
     #[serde(default)]
     pub throttle: Vec<String>,
-    /// Microseconds that the step spent on each thing that it did, as far as it counted them: the `whole` in its worker, of that `wait` for its turn at the device
-    /// and `device` from then on, and of that what was asked of the device's runner.
+    /// Microseconds that the step spent on each thing that it did, as far as it counted them: the `whole` in its worker, of that `wait` for its turn at the
+    /// device and `device` from then on, and of that what was asked of the device's runner.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent_us: BTreeMap<String, u64>,
 }

@@ -1,4 +1,4 @@
-//! What the outside world may learn while a build runs: one event a JSON line, each with a `reason`.
+//! Events of a build: one JSON line each, with a `reason`.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub enum CacheOrigin {
     Evidence,
     /// A remote cache.
     Remote,
-    /// None: it ran, or has no result.
+    /// From nowhere: the step was executed, or has no result.
     None,
 }
 
@@ -26,7 +26,7 @@ pub enum CacheOrigin {
 pub struct Why {
     /// `new`, `changed`, `not-cached`, `remeasure`, `forgotten`.
     pub code: String,
-    /// The first field that differs: `inputs.source`.
+    /// The first field that differs, such as `inputs.source`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
     /// Its value last time.
@@ -37,15 +37,15 @@ pub struct Why {
     pub after: Option<String>,
 }
 
-/// What of the system makes steps fail that are not at fault.
+/// A fault of the system that makes steps fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
     /// A file system has no space left.
     Full,
-    /// This user may not write.
+    /// This user lacks the permission to write.
     Refused,
-    /// A folder was removed that was there when the command began.
+    /// A folder that existed when the command started was removed.
     Gone,
 }
 
@@ -53,30 +53,33 @@ impl Trouble {
     /// What to do about it.
     pub fn help(self) -> &'static str {
         match self {
-            Trouble::Full => "free some space, or remove what is old with `kforge cache gc`",
+            Trouble::Full => "free some space, or remove old entries with `kforge cache gc`",
             Trouble::Refused => {
-                "this user must be able to write there, or another folder must be named: `KFORGE_HOME` for the home, `--target-dir` for outputs"
+                "make the folder writable for this user, or name another one: `KFORGE_HOME` for the home, `--target-dir` for outputs"
             }
-            Trouble::Gone => "it was removed while kforge was at work: run the command again",
+            Trouble::Gone => "the folder was removed while kforge was running: run the command again",
         }
     }
 }
 
-/// What a step is about, for people and filters; never part of a key.
+/// What a step is about, for people and filters. Never part of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Labels {
     /// The package.
     pub package: String,
-    /// The kernel, if it is about one.
+    /// The kernel, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// The operator, if it is about one.
+    /// The operator, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator: Option<String>,
     /// The variant: `T=f16,BLOCK=256,VEC=4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// The round of the optimisation loop that tried it, from 1; none for what is declared.
+    /// The choice of types of a step of a round: `T=f16`. The variant of other steps names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<String>,
+    /// The round of the optimisation loop that tried it, counted from 1; none for a declared kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round: Option<u32>,
     /// The target: `cpu`, `h200`.
@@ -107,24 +110,24 @@ pub struct EvidenceSeen {
     pub kforge: String,
 }
 
-/// How many steps ended how. The outcomes sum to `total`.
+/// Number of steps by outcome. The outcomes add up to `total`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepCounts {
     /// All steps.
     pub total: u64,
-    /// Ran and gave a result.
+    /// Steps that were executed and gave a result.
     pub executed: u64,
-    /// Result was known.
+    /// Steps whose result was known.
     pub fresh: u64,
-    /// Cannot run on this machine.
+    /// Steps that cannot run on this machine.
     pub unavailable: u64,
-    /// Something they need gave nothing.
+    /// Steps that were skipped because a step they need gave no result.
     pub skipped: u64,
-    /// Ran and gave no result.
+    /// Steps that were executed and failed.
     pub failed: u64,
 }
 
-/// How many verdicts of which kind.
+/// Number of verdicts by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[expect(missing_docs, reason = "the names of the verdicts")]
 pub struct VerdictCounts {
@@ -133,45 +136,45 @@ pub struct VerdictCounts {
     pub unknown: u64,
 }
 
-/// A step that ended.
+/// A step that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepFinished {
-    /// Its readable id.
+    /// The step's readable id.
     pub id: String,
     /// Its kind.
     pub kind: StepKind,
-    /// What it is about.
+    /// What the step is about.
     pub labels: Labels,
-    /// What became of it.
+    /// The outcome of the step.
     pub outcome: Outcome,
-    /// What its result says, if it judges.
+    /// The verdict of its result, if its kind has one.
     pub verdict: Option<Verdict>,
     /// Where a fresh result came from.
     pub cache: CacheOrigin,
-    /// Its key, where all its inputs were known.
+    /// Its key, if all its inputs were known.
     pub key: Option<Digest>,
-    /// The digest of its result, where it has one.
+    /// The digest of its result, if it has one.
     pub result: Option<Digest>,
-    /// Why it ran, if it did.
+    /// Why it was executed, if it was.
     pub why: Option<Why>,
-    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    /// For a step that observes a device, the product whose observation counts; none if any product counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Where its observation comes from, if it is one of a device.
+    /// Where its observation comes from, if it observes a device.
     pub evidence: Option<EvidenceSeen>,
-    /// Its one line for people.
+    /// A summary in one line.
     pub summary: String,
     /// Its messages.
     pub notes: Vec<Note>,
-    /// What of the system made it fail, where that is known.
+    /// The fault of the system that made it fail, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<Trouble>,
-    /// Whether it was skipped because the build was interrupted.
+    /// Whether it was skipped because of an interrupted build.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interrupted: bool,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// When it started, in milliseconds after the build did; none if it did not run.
+    /// When it started, in milliseconds after the start of the build; none if it was not executed.
     pub started_ms: Option<u64>,
 }
 
@@ -179,18 +182,18 @@ pub struct StepFinished {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum Event {
-    /// First.
+    /// The first line.
     BuildStarted {
-        /// Version of these lines.
+        /// The version of the format of these lines.
         format_version: u32,
         /// Version of kforge.
         kforge: String,
-        /// Names this build in logs.
+        /// The id of this build in logs.
         run: String,
     },
-    /// A step began to run.
+    /// A step was started.
     StepStarted {
-        /// Its readable id.
+        /// The step's readable id.
         id: String,
         /// Its kind.
         kind: StepKind,
@@ -199,18 +202,18 @@ pub enum Event {
     StepFinished(Box<StepFinished>),
     /// A message about the manifest or the build.
     Diagnostic {
-        /// How bad it is.
+        /// The severity.
         severity: Severity,
         /// Its stable code.
         code: String,
         /// The message.
         message: String,
-        /// The message as people see it, with its place.
+        /// The message as it is shown, with its place.
         rendered: String,
-        /// File, line and column, from one, where it has a place.
+        /// File, line and column (counted from one), if it has a place.
         place: Option<(String, usize, usize)>,
     },
-    /// The variant that stands for a class of shapes.
+    /// The champion of a class of shapes.
     Champion {
         /// The package.
         package: String,
@@ -222,24 +225,24 @@ pub enum Event {
         class: String,
         /// The variant.
         variant: String,
-        /// Whether it stands for want of evidence rather than by it.
+        /// Whether it was selected without measurements.
         provisional: bool,
     },
-    /// A step that a build would run: of `--dry-run` only.
+    /// A step that a build would execute: only with `--dry-run`.
     StepPlanned {
-        /// Its readable id.
+        /// The step's readable id.
         id: String,
         /// Its kind.
         kind: Option<StepKind>,
-        /// Whether it will run, rather than may: what may run does so only if what it reads turns out otherwise than before.
+        /// Whether it will run rather than may run. A step that may run does so only if its inputs change.
         certain: bool,
-        /// Whether its result decides which further steps there are.
+        /// Whether its result determines further steps.
         adds: bool,
         /// Why it will run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<Why>,
     },
-    /// Last of `--dry-run`.
+    /// The last line with `--dry-run`.
     PlanFinished {
         /// Steps that will run.
         will: u64,
@@ -250,13 +253,13 @@ pub enum Event {
         /// Steps that this machine cannot run.
         unavailable: u64,
     },
-    /// Last.
+    /// The last line.
     BuildFinished {
         /// Whether the exit code is 0.
         success: bool,
         /// How many steps ended how.
         steps: StepCounts,
-        /// How many verdicts of which kind.
+        /// Number of verdicts by kind.
         verdicts: VerdictCounts,
     },
 }

@@ -1,5 +1,5 @@
-//! kforge's own code as an input: what does a step enters its key by content, so that another kforge that would do it otherwise does it again, and one that
-//! would not, does not. Knows digests; does not know files.
+//! kforge's own code as an input: the code that executes a step enters its key by content, so that a kforge with different code executes it again, and one with
+//! the same code does not. Knows digests; does not know files.
 //!
 //! # What is digested, and why
 //!

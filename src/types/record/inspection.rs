@@ -1,4 +1,4 @@
-//! What a binary says of itself: the facts an inspect step gives.
+//! The facts about a binary that an inspect step gives.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is said and kept: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
+//! What is reported and stored: verdicts, outcomes, specs of steps, their results and observations, device classes, provenance, events.
 //! Values only: knows no files, clock or processes, and computes nothing but names.
 
 pub mod answer;
@@ -33,7 +33,7 @@ pub use kind::{Lane, Platform, Runs, StepKind, Validity};
 pub use observation::{
     Checked, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved, VerifyObservation,
 };
-pub use result::{Note, StepResult};
+pub use result::{LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};
 pub use verdict::{Outcome, Unknown, Verdict};
 

@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::LaunchPart;
 use crate::model::DType;
 use kforge_foundation::base::worded;
 
-/// What kind of thing went wrong while a candidate ran, in the order in which people are told: what may have brought about others comes before them.
+/// What went wrong while a candidate ran, in the order in which findings are reported: possible causes come before their consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
@@ -96,6 +97,9 @@ pub struct Finding {
     /// The other line of a race or a divergent barrier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_line: Option<(String, u32)>,
+    /// The part of the launch that was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<LaunchPart>,
     /// Block index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
@@ -117,6 +121,7 @@ impl Finding {
             index: None,
             line: None,
             other_line: None,
+            launch: None,
             block: None,
             thread: None,
             count: 1,

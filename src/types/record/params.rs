@@ -56,7 +56,8 @@ pub struct CompileParams {
     /// Whether it is tried in a round: that the compiler refuses it is then a failing verdict, which is remembered, and no error of the build.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub candidate: bool,
-    /// Whether it is compiled once more, with line tables, into the output `lined`: for what Compute Sanitizer finds. Not on `cpu`, where they are always kept apart.
+    /// Whether it is compiled once more, with line tables, into the output `lined`: for what Compute Sanitizer finds. Not on `cpu`, where they are always kept
+    /// apart.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lined: bool,
     /// The function that launches, where the kernel has a launcher of its own: the binary is then a shared library of host code with machine code in it.
@@ -78,7 +79,7 @@ pub struct Toolchain {
     pub headers: BTreeSet<Digest>,
 }
 
-/// What only the compiler can say.
+/// What only the compiler reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileFacts {
     /// The compiler that made the binary, where `auto` had to choose: `nvrtc` or `nvcc`.
@@ -141,8 +142,8 @@ impl Trial {
     pub const MOST_RUNS: usize = Trial::RUNS + 2;
 }
 
-/// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; where functions of the package's own are called, `tree:reference`, the
-/// files of the reference, of the generator of inputs and, where null candidates are compared, of checks, in one tree, and `toolchain:python` and
+/// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; where functions of the package's own are called, `tree:reference`,
+/// the files of the reference, of the generator of inputs and, where null candidates are compared, of checks, in one tree, and `toolchain:python` and
 /// `toolchain:c++` for what runs those in Python and in C++.
 /// Outputs: `expected`, an [`Expected`]; `nulls`, a [`NullsObserved`], where they are asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -201,7 +202,7 @@ pub struct NullsObserved {
     pub candidates: BTreeMap<String, Vec<super::OutputObserved>>,
 }
 
-/// Whether tolerance, shapes and distributions can tell right from wrong.
+/// Whether tolerance, shapes and distributions can tell correct from wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Candidates, each with its output (`zeros as y`), that pass wherever they differ from the expectation: any makes the operator indecisive.
@@ -212,9 +213,9 @@ pub struct Calibration {
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
 }
 
-/// verify. Inputs: `binary`, `facts`, `inspection`; `lined` where it is sanitized; `expected:N` for each trial; `tree:reference`, `toolchain:python` and `toolchain:c++` as for oracle,
-/// checks included; on `cpu` also `runtime`, a [`Toolchain`] of the C library and its kin, with which the binary computes, and of the processor.
-/// Output `observation`: a [`super::VerifyObservation`].
+/// verify. Inputs: `binary`, `facts`, `inspection`; `lined` where it is sanitized; `expected:N` for each trial; `tree:reference`, `toolchain:python` and
+/// `toolchain:c++` as for oracle, checks included; on `cpu` also `runtime`, a [`Toolchain`] of the C library and its kin, with which the binary computes, and
+/// of the processor. Output `observation`: a [`super::VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerifyParams {
     /// `cpu`, or the architecture the binary is for.
@@ -326,7 +327,7 @@ pub enum Shown {
     Shown,
     /// It does not.
     NotShown,
-    /// It cannot be told; why.
+    /// It is unknown; why.
     Unknown(String),
 }
 
@@ -368,7 +369,7 @@ pub struct SelectParams {
     pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
-    /// Whether the candidates are of rounds, so that none of them being right is nobody's failure but this step's.
+    /// Whether the candidates come from rounds, so that only this step fails if none of them is correct.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answers: bool,
     /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
@@ -401,7 +402,7 @@ pub struct Shortlist {
 pub struct Nominees {
     /// The class.
     pub class: String,
-    /// The fastest by medians; none where nothing is right and timed.
+    /// The fastest by medians; none if no variant is both correct and timed.
     pub best: Option<u32>,
     /// Who is to be compared with it in pairs, in declared order.
     pub near: Vec<u32>,
@@ -421,9 +422,9 @@ pub struct Champion {
     pub class: String,
     /// The candidate's position; none if none serves and none is correct.
     pub variant: Option<u32>,
-    /// Whether it stands for want of evidence rather than by it.
+    /// Whether it was selected without measurements.
     pub provisional: bool,
-    /// Why it, in a line.
+    /// The reason, in one line.
     pub because: String,
 }
 
@@ -456,16 +457,16 @@ pub enum Fate {
     Ineffective,
     /// The machine code does not show it, whatever the time.
     ImplementationFailed,
-    /// It cannot be told.
+    /// It is unknown.
     Inconclusive,
 }
 
-/// What a method buys.
+/// What a method is worth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attribution {
     /// What became of it.
     pub fate: Fate,
-    /// Why, in a line.
+    /// The reason, in one line.
     pub because: String,
     /// (time without - time with) / time with: median, and the ends of its 95 % interval. None if it was not timed.
     pub saving: Option<(f64, f64, f64)>,

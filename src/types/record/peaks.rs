@@ -1,4 +1,4 @@
-//! What a peaks step is asked and what it saw: how fast a device was seen to move bytes and to reckon. Values only.
+//! The parameters and the observation of a peaks step: how fast a device moved bytes and did arithmetic. Values only.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,8 @@ pub struct Rate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PeaksObserved {
-    /// Bytes a second between memory and L2 cache: of reading (`read`), of copying, both directions together (`copy`), and, since protocol 2, of writing (`write`).
+    /// Bytes a second between memory and L2 cache: of reading (`read`), of copying, both directions together (`copy`), and, since protocol 2, of writing
+    /// (`write`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dram_bytes_per_s: BTreeMap<String, Rate>,
     /// Operations a second by unit as in [`super::profile::Peaks`], on random operands, a fused multiply-add counted as two.

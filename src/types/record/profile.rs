@@ -1,4 +1,4 @@
-//! What a profile step is asked and what it saw; what a device can do at most; how far a kernel is from that.
+//! The parameters and the observation of a profile step; what a device can do at most; how far a kernel is from that.
 
 use std::collections::BTreeMap;
 
@@ -163,7 +163,7 @@ impl Achieved {
     /// In a line: `4.05 TB/s, 97 % of measured 4.19 TB/s at half written; 1.01 T/s of f32, 2 % of measured 66.1 T/s`.
     pub fn line(&self) -> String {
         let of = |share: Option<Share>, per: fn(f64) -> String| match share {
-            None => ", of a peak that is not known".to_string(),
+            None => ", peak unknown".to_string(),
             Some(Share { share, peak_per_s, measured, written }) => {
                 let which = if measured { "measured" } else { "theoretical" };
                 format!(", {:.0} % of {which} {}{}", 100.0 * share, per(peak_per_s), mix(written))
@@ -251,6 +251,6 @@ mod tests {
             );
         }
         (reached.ops_per_s, reached.memory) = (None, None);
-        assert_eq!(reached.line(), "4.05 TB/s, of a peak that is not known");
+        assert_eq!(reached.line(), "4.05 TB/s, peak unknown");
     }
 }

@@ -1,4 +1,4 @@
-//! What a step leaves behind: its outputs by content, its verdict, and what to tell people again whenever it is fresh.
+//! What a step leaves behind: its outputs by content, its verdict, and the messages to show again whenever it is fresh.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,34 @@ pub struct Note {
     pub code: String,
     /// The message, possibly several lines; tools' own words verbatim.
     pub message: String,
+    /// The part of a launch that it is about, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<LaunchPart>,
+}
+
+/// A part of a launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LaunchPart {
+    /// The entry.
+    pub entry: String,
+    /// The position of the argument, from 1; none where it is about all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub argument: Option<u32>,
 }
 
 impl Note {
-    /// With its words hidden, where words are.
+    /// A note that is about no launch.
+    pub fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
+        Note { severity, code: code.into(), message: worded(message), launch: None }
+    }
+
+    /// With the part of a launch that it is about.
+    #[must_use]
+    pub fn about(self, launch: Option<LaunchPart>) -> Self {
+        Note { launch, ..self }
+    }
+
+    /// The same with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         Note { message: worded(self.message), ..self }

@@ -1,4 +1,4 @@
-//! A round of the optimisation loop: what decides it, and what was decided. What agents answered is `answer`.
+//! A round of the optimisation loop: the inputs of its decision, and the decision. The answers of agents are in `answer`.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,15 @@ pub struct Open {
     pub possible: bool,
 }
 
-/// round. Inputs, each absent where there is none: `roofline`, a [`super::profile::Roofline`] of the champion so far; `attribution:ID` of each method it has, an
-/// [`Attribution`]; `before`, the [`Decision`] of the round before. Output `decision`: a [`Decision`].
+/// round. Inputs, each absent where there is none: `roofline`, a [`super::profile::Roofline`] of the champion so far; `attribution:ID` of each method it has,
+/// an [`Attribution`]; `before`, the [`Decision`] of the round before. Output `decision`: a [`Decision`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundParams {
     /// Its number, from 1.
     pub round: u32,
     /// The architecture, `sm_90a`, or `cpu`.
     pub arch: String,
-    /// Whether there is no kernel yet that a method could be added to: a right one comes first.
+    /// Whether there is no kernel yet that a method could be added to: a correct one comes first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_nothing: bool,
     /// What holds of operator and kernel and what does not, by the names of `optimize::methods::Fact`; what is absent is unknown.
@@ -71,7 +71,7 @@ pub struct Chosen {
     pub axis: Axis,
     /// How strongly metrics speak for it, 0 to 1; none where they cannot tell.
     pub strength: Option<f64>,
-    /// Why it, in a line.
+    /// The reason, in one line.
     pub because: String,
 }
 
@@ -82,7 +82,7 @@ pub struct Passed {
     pub id: String,
     /// Its axis.
     pub axis: Axis,
-    /// Why, in a line.
+    /// The reason, in one line.
     pub because: String,
 }
 
@@ -97,7 +97,7 @@ pub struct Settled {
     pub attribution: Attribution,
 }
 
-/// What a round decides before anybody is asked.
+/// What a round decides before an agent is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
     /// The round.

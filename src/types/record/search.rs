@@ -72,17 +72,17 @@ pub enum Stage {
     Sampling,
     /// Being timed in full.
     Timing,
-    /// Right, and timed wherever it is benched.
+    /// Correct, and timed at every bench shape.
     Timed,
-    /// Right, and dropped after few samples: not within reach of the best.
+    /// Correct, and dropped after few samples because it was too slow.
     Slow,
     /// It gave no binary.
     Unbuilt,
-    /// Dropped by what its machine code says; why.
+    /// Dropped because of its machine code; why.
     Discarded(String),
     /// Its outputs are wrong.
     Wrong,
-    /// It cannot be said to be right, or gave no time: a time-out, a crash, samples that were all dropped.
+    /// It is not known to be correct, or gave no time: a time-out, a crash, or all samples dropped.
     Failed,
     /// Nothing of it was observed: there is no device here, and no evidence.
     Unrecorded,
@@ -128,7 +128,7 @@ pub enum Over {
     Seconds,
     /// Every variant was visited.
     Exhausted,
-    /// What it would go by is not recorded, and there is no device here.
+    /// The measurements that it needs are not recorded, and there is no device here.
     Unrecorded,
     /// The target does not time, or nothing is benched: a seeded sample stands for the space.
     Untimed,
@@ -145,7 +145,7 @@ pub struct Found {
     pub visit: u32,
 }
 
-/// What a search comes to so far.
+/// The result of a search so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tally {
     /// Which variants were visited.
@@ -177,7 +177,7 @@ pub struct Searched {
     pub time: Vec<u32>,
     /// Variants dropped by this step, and why.
     pub dropped: Vec<(u32, String)>,
-    /// What it comes to so far.
+    /// The result so far.
     pub tally: Tally,
 }
 
@@ -188,8 +188,8 @@ impl Over {
             Over::Variants => "the budget of variants is spent",
             Over::Seconds => "the budget of seconds is spent",
             Over::Exhausted => "every variant was visited",
-            Over::Unrecorded => "what it would go by next is not recorded, and there is no device here",
-            Over::Untimed => "nothing is timed here",
+            Over::Unrecorded => "the measurements it needs next are not recorded, and there is no device here",
+            Over::Untimed => "this target is not timed",
         }
     }
 }

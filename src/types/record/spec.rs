@@ -1,4 +1,4 @@
-//! All that a step may see. Its key is the encoding of this value and of nothing else, so a step cannot read what was not hashed.
+//! Everything that a step may see. Its key is the encoding of this value only, so a step cannot read what was not hashed.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Tree {
     pub files: BTreeMap<String, Digest>,
 }
 
-/// All that a step may see.
+/// Everything that a step may see.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Spec {
     /// What to do.

@@ -1,4 +1,4 @@
-//! Outcome and verdict: whether a step ran, and what its result says. Two things; neither is derived from the other.
+//! Outcome and verdict: whether a step was executed, and what its result says. Neither is derived from the other.
 
 use std::fmt;
 
@@ -6,40 +6,40 @@ use serde::{Deserialize, Serialize};
 
 use kforge_foundation::base::worded;
 
-/// What a result says of a kernel. Unknown is never shown, counted or cached as pass, fail or zero.
+/// What a result says about a kernel. Unknown is never shown, counted or cached as pass, fail or zero.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// What was asked for holds.
+    /// The requirement holds.
     Pass,
-    /// It does not; the text says why in a line.
+    /// The requirement does not hold; the text says why in one line.
     Fail(String),
-    /// It could not be decided.
+    /// The requirement could not be decided.
     Unknown(Unknown),
 }
 
-/// Why nothing could be decided.
+/// Why the requirement could not be decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unknown {
-    /// There is no such device here and no evidence from one; the text names what would do.
+    /// There is no suitable device here and no evidence from one; the text names the device that is needed.
     NoDevice(String),
     /// The device's counters cannot be read.
     NoCounters(String),
-    /// The measurements do not decide it.
+    /// The measurements are not decisive.
     Undecided(String),
-    /// The emulator does not do what the kernel asks: what, and where.
+    /// The kernel uses a feature that the emulator does not support; the text says which, and where.
     NotEmulated(String),
-    /// Too much work for the emulator by its stated limit.
+    /// The work exceeds the limit for the emulator.
     TooLarge(String),
-    /// Something that would have to be there is missing.
+    /// Something that is required is missing.
     Missing(String),
-    /// The measured time is below what the hardware can do.
+    /// The measured time is shorter than the hardware allows.
     Implausible(String),
 }
 
 impl Unknown {
-    /// With its words hidden, where words are.
+    /// The same with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         match self {
@@ -55,7 +55,7 @@ impl Unknown {
 }
 
 impl Verdict {
-    /// With its words hidden, where words are.
+    /// The same with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         match self {
@@ -94,14 +94,14 @@ impl fmt::Display for Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It ran.
+    /// It was executed.
     Executed,
-    /// Its result was known: nothing it reads has changed.
+    /// Its result was known, because nothing that it reads has changed.
     Fresh,
     /// This machine cannot run it; the text says what is missing. Never stored.
     Unavailable(String),
-    /// A step it needs gave nothing; the text names that step.
+    /// A step that it needs gave no result; the text names that step.
     Skipped(String),
-    /// It ran and gave no result: could not compile, timed out, internal error. Never stored.
+    /// It was executed and gave no result: a compile error, a time-out or an internal error. Never stored.
     Failed(String),
 }

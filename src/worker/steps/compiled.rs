@@ -67,7 +67,7 @@ pub fn inspect(task: &Task) -> Response {
         task.write_document("inspection", &found)?;
         let notes = refused
             .iter()
-            .map(|f| Note { severity: Severity::Error, code: "inspect.arguments".into(), message: f.message.clone() })
+            .map(|f| Note::new(Severity::Error, "inspect.arguments", f.message.clone()).about(f.launch.clone()))
             .collect();
         let verdict = refused.first().map(|f| Verdict::Fail(f.message.clone()));
         Ok(Response::Done { verdict, notes, summary: registers.join(", "), forget: false })

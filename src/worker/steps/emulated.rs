@@ -30,8 +30,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         check: params.compiler == Compiler::EmulatorCheck,
         within: Within::of(task, bounds),
     };
-    let warning =
-        |text: &str| Note { severity: Severity::Warning, code: "compile.log".into(), message: text.trim().to_string() };
+    let warning = |text: &str| Note::new(Severity::Warning, "compile.log", text.trim().to_string());
     match emulator::compile(&what, &task.output) {
         Err(why) => {
             let response = refused(&params, format!("cannot compile `{}`", params.main), &why.log);

@@ -13,7 +13,7 @@ mod compiler;
 mod scenario;
 mod steps;
 
-pub use scenario::{Device, Fault, Rule, Scenario};
+pub use scenario::{Device, Fault, Rule, Scenario, ScenarioError};
 
 pub(crate) use compiler::{compile, inspect};
 pub(crate) use steps::{bench, pairs, peaks, profile, verify};

@@ -129,8 +129,8 @@ fn arithmetic_or_a_peak_that_nobody_states_is_no_gap() {
     for (flops, unit, peaks, why) in [
         (None, "f32", Some(peaks()), "states no arithmetic"),
         (Some(0.0), "f32", Some(peaks()), "states no arithmetic"),
-        (Some(1e6), "f64", Some(peaks()), "does not say its peak for f64"),
-        (Some(1e6), "f32", None, "does not say its peaks"),
+        (Some(1e6), "f64", Some(peaks()), "does not report its peak for f64"),
+        (Some(1e6), "f32", None, "does not report its peaks"),
     ] {
         let found = of(flops, unit, peaks);
         assert!(found.gaps.compute.is_none() && found.missing[&Axis::Compute].contains(why), "{found:?}");
@@ -206,7 +206,7 @@ fn measured_peaks_come_before_theoretical_ones_and_each_says_which_it_is() {
     assert!((shares.1.share - 0.025).abs() < 1e-9 && !shares.1.measured, "{shares:?}");
     let alone = of(Some(&memory(8e11)), None);
     gaps(&alone, [None, Some(0.375), None]);
-    assert!(alone.missing[&Axis::Compute].contains("does not say its peak for f32"));
+    assert!(alone.missing[&Axis::Compute].contains("does not report its peak for f32"));
     let nothing = of(Some(&PeaksObserved::default()), Some(peaks()));
     gaps(&nothing, [Some(0.975), Some(0.5), None]);
     assert_eq!(of(None, None).achieved[&0].memory, None);

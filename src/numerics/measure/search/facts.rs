@@ -1,16 +1,16 @@
-//! What machine code alone says against a variant. Knows functions, launches and limits of an architecture; has seen nothing run.
+//! Reasons against a variant from its machine code only. Knows functions, launches and limits of an architecture; knows no measurements.
 //!
 //! | a variant is dropped if | because |
 //! |---|---|
 //! | a block has more threads, registers or shared memory than one may have | the launch would be refused |
 //! | no block of it fits a multiprocessor | the same: occupancy would be zero |
-//! | a thread spills more than [`SPILLS`] bytes, and more than [`TIMES`] times what the best variant so far spills | each byte goes to memory and back in every thread: what the best does without, this one pays for |
+//! | a thread spills more than [`SPILLS`] bytes, and more than [`TIMES`] times what the best variant so far spills | each byte goes to memory and back in every thread, and the best variant avoids that |
 
 use kforge_types::model::limits::{Limits, registers_taken};
 use kforge_types::record::search::Block;
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// Bytes of spills a thread, stores and loads together, that are never held against a variant.
+/// Bytes of spills per thread, stores and loads together, below which a variant is never dropped.
 const SPILLS: u64 = 256;
 /// By how much a variant may spill more than the best.
 const TIMES: u64 = 4;
@@ -21,7 +21,7 @@ pub(super) fn spills(inspection: &Inspection) -> Option<u64> {
     inspection.functions.iter().filter_map(of).max()
 }
 
-/// Why a variant cannot run, or is not worth running; none where nothing speaks against it. `best` are the spills of the best variant so far.
+/// Why a variant cannot run, or is not worth running; none if there is no such reason. `best` are the spills of the best variant so far.
 pub(super) fn against(
     inspection: &Inspection,
     launches: &[Block],
@@ -37,7 +37,7 @@ pub(super) fn against(
     impossible.or_else(|| {
         let (own, best) = (spills(inspection)?, best?);
         (own > SPILLS && own > TIMES * best)
-            .then(|| format!("a thread spills {own} bytes, where the best so far spills {best}"))
+            .then(|| format!("a thread spills {own} bytes, but the best so far spills {best}"))
     })
 }
 
@@ -45,21 +45,19 @@ fn refused(block: &Block, function: &FunctionFacts, limits: &Limits) -> Option<S
     let Block { entry, threads, .. } = block;
     let most = function.max_threads.map_or(limits.block_threads, u64::from).min(limits.block_threads);
     if *threads > most {
-        return Some(format!("`{entry}`: a block has {threads} threads, where {most} are allowed"));
+        return Some(format!("`{entry}`: a block has {threads} threads, but {most} are allowed"));
     }
     let shared = function.shared.unwrap_or(0) + block.shared;
     if shared > limits.block_shared {
         let most = limits.block_shared;
-        return Some(format!("`{entry}`: a block has {shared} bytes of shared memory, where {most} are allowed"));
+        return Some(format!("`{entry}`: a block has {shared} bytes of shared memory, but {most} are allowed"));
     }
     let registers = function.registers.unwrap_or(0);
     let taken = registers_taken(registers, *threads);
     if taken > limits.block_registers {
         let most = limits.block_registers;
-        return Some(format!(
-            "`{entry}`: a block of {threads} threads takes {taken} registers, where there are {most}"
-        ));
+        return Some(format!("`{entry}`: a block of {threads} threads needs {taken} registers, but there are {most}"));
     }
     (limits.resident(*threads, registers, shared) == 0)
-        .then(|| format!("`{entry}`: no block of it fits a multiprocessor"))
+        .then(|| format!("`{entry}`: no block of it fits on a multiprocessor"))
 }

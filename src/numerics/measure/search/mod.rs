@@ -1,5 +1,5 @@
 //! Search over tunables: which variants of a space are worth compiling, verifying and timing next. Pure functions of what is known: the same seed and the same
-//! results give the same path, so a search that was interrupted, or that is repeated over recorded results without a device, goes the way it went.
+//! results give the same path, so a search that was interrupted, or that is repeated over recorded results without a device, follows the same path.
 //!
 //! | file | does |
 //! |---|---|
@@ -7,7 +7,7 @@
 //! | `space` | points, their neighbours, and the shapes they serve |
 //! | `propose` | the next variants: by chance, or by one of the two below |
 //! | `annealing` | chains that walk along the tunables' lists |
-//! | `forest`, `model` | regression trees over what was timed, and whom they promise most of |
+//! | `forest`, `model` | regression trees over the times, and the variants that they predict to be fastest |
 //! | `facts` | what machine code alone says against a variant |
 //! | `walk` | the order of events: compile, drop by facts, sample, drop the slow, time, propose, end |
 //!

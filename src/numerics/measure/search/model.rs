@@ -1,4 +1,4 @@
-//! Search by a model: a forest is fitted to the logarithms of the times seen, and those are visited next of which it promises most (lower confidence bounds,
+//! Search by a model: fits a forest to the logarithms of the times so far, and visits next the variants with the best prediction (lower confidence bounds,
 //! as in SMAC: Hutter, Hoos, Leyton-Brown 2011). Each of a batch is bolder than the one before: the first trusts the mean, the last looks where trees disagree.
 
 use std::cmp::Ordering;

@@ -270,13 +270,13 @@ fn what_machine_code_says_against_a_variant_is_enough_to_drop_it() {
     let went = machine.search(&params);
     let fate = |v: u32| went.trail.visits.iter().find(|visit| visit.variant == v).unwrap().stage.clone();
     for v in 0..4 {
-        assert!(matches!(fate(v), Stage::Discarded(why) if why.contains("takes 131072 registers")), "{v}");
+        assert!(matches!(fate(v), Stage::Discarded(why) if why.contains("needs 131072 registers")), "{v}");
         assert!(!went.sampled.contains(&v), "{v}");
     }
     // Before anything was timed there is no best to spill more than.
     let first: Vec<u32> = went.compiled.iter().take(4).copied().collect();
     for v in 4..8 {
-        let dropped = matches!(fate(v), Stage::Discarded(why) if why.contains("spills 2000 bytes, where the best so far spills 100"));
+        let dropped = matches!(fate(v), Stage::Discarded(why) if why.contains("spills 2000 bytes, but the best so far spills 100"));
         assert_eq!(dropped, !first.contains(&v), "{v}");
     }
     assert!((8..16).all(|v| fate(v) == Stage::Timed));

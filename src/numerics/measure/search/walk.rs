@@ -1,15 +1,15 @@
-//! The order of events of a search, as one function from what was known and what has come in to what is known and what is to be done. Knows the stages of a
-//! visit; how variants are proposed, and what machine code says against them, is asked of its neighbours.
+//! The sequence of a search, as one function from the previous state and the new results to the next state and the next requests. Knows the stages of a
+//! visit; its neighbours propose variants and judge their machine code.
 //!
 //! | a variant | then |
 //! |---|---|
 //! | is proposed | it is compiled and inspected |
 //! | was inspected | it is dropped by facts, or verified everywhere and timed with few samples |
-//! | was sampled | it is dropped if it is wrong, has no time that counts, or is slower than the best of every class it serves by more than a factor; else it is timed in full |
-//! | was timed in full | it is dropped if that gave no time that counts; who was dropped for being slower than it is looked at again |
+//! | was sampled | it is dropped if it is wrong, has no valid time, or is slower than the best of every class it serves by more than a factor; else it is timed in full |
+//! | was timed in full | it is dropped if that gave no valid time; variants that were dropped for being slower than it are considered again |
 //!
 //! New variants are proposed once none is being compiled or sampled, so that they are compiled while the last ones are timed in full. A budget ends proposals,
-//! never what was begun. What is not recorded, where there is no device, ends proposals too: then the path cannot be known.
+//! never visits that have begun. Without a device, a missing record ends proposals too, because the path is then unknown.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -187,7 +187,7 @@ impl<'a> Walk<'a> {
                 }
             }
             match stage {
-                Stage::Failed => self.drop(at, Stage::Failed, "its full bench gave no time that counts".into()),
+                Stage::Failed => self.drop(at, Stage::Failed, "its full bench gave no valid time".into()),
                 stage => self.trail.visits[at].stage = stage,
             }
         }

@@ -8,7 +8,7 @@ use kforge_types::model::DType;
 use kforge_types::model::expr::functions::FunctionKind;
 use kforge_types::model::expr::{Node, NodeKind, parse};
 
-/// Reads an expression of `elementwise`. Fails on what is no expression, and on strings.
+/// Reads an expression of `elementwise`. Fails on syntax errors and on strings.
 pub fn formula(text: &str) -> Result<Formula, ExpressionError> {
     let wrong = |fault, at| ExpressionError { fault, at, text: text.to_owned() };
     let tree = parse(text).map_err(|error| wrong(ExpressionFault::Syntax { fault: error.fault }, error.at))?;
@@ -52,7 +52,7 @@ fn all<const N: usize>(nodes: &[Node; N]) -> Compiled<Box<[Element; N]>> {
     Ok(Box::new(elements))
 }
 
-/// The bytes of a dtype that is stated in quotes. What a type of the operator stands for is not known here.
+/// The bytes of a dtype that is stated in quotes. The types of the operator are not known here.
 fn size(node: &Node) -> Compiled<f64> {
     let dtype = match &node.kind {
         NodeKind::Str(name) => name.parse::<DType>().ok(),

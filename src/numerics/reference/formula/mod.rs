@@ -1,7 +1,7 @@
 //! Expressions of `elementwise`: the tree of a manifest's expression, compiled for elements of tensors. Knows neither tensors nor shapes.
 //!
-//! The language is `kforge_types::model::expr`. What differs here is what elements are: arithmetic is that of f64 or of integers as on a device, without
-//! errors for overflow or a divisor of zero, and a truth value is 1 or 0. Strings have no place.
+//! The language is `kforge_types::model::expr`. Elements differ from scalars in this: arithmetic is that of f64 or of integers,
+//! without errors for overflow or a divisor of zero; a truth value is 1 or 0; strings are errors.
 
 mod compile;
 mod evaluate;

@@ -117,7 +117,7 @@ fn a_truth_value_is_a_number_of_elements_only() {
 #[test]
 fn what_makes_no_element_is_said_where_it_stands() {
     for (text, words, at) in [
-        ("a + 'f16'", "`'f16'` is a string, which no element is at column 5 of `a + 'f16'`", 4..9),
+        ("a + 'f16'", "`'f16'` is a string, and elements are numbers at column 5 of `a + 'f16'`", 4..9),
         ("a == 'f16'", "is a string", 5..10),
         ("sizeof(T)", "`sizeof` takes a dtype in quotes here, such as `'f16'` at column 8", 7..8),
         ("sizeof('half')", "`sizeof` takes a dtype", 7..13),

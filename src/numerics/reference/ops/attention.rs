@@ -22,7 +22,7 @@ pub(in crate::reference) static ATTENTION: Builtin = Builtin {
         read("k", Kind::Float, "[b, hkv, n, d], or [b, n, hkv, d], or with pages [pages, page_size, hkv, d]"),
         read("v", Kind::Float, "as `k`, with dv in place of d"),
         optional("page_table", Use::In, Kind::Int, "[b, pages a batch]"),
-        optional("lengths", Use::In, Kind::Int, "[b]: how many keys count, from 0; all unless given"),
+        optional("lengths", Use::In, Kind::Int, "[b]: the number of keys that count, from 0; default all"),
         written("o", Kind::Float, "as `q`, with dv in place of d"),
         optional(
             "lse",
@@ -32,9 +32,9 @@ pub(in crate::reference) static ATTENTION: Builtin = Builtin {
         ),
     ],
     settings: &[
-        setting("scale", SettingKind::Number, "the factor of the scores; 1 / sqrt(d) unless given"),
-        setting("causal", SettingKind::Flag, "whether later keys are hidden; false unless given"),
-        setting("layout", SettingKind::Word(&["bhsd", "bshd"]), "the order of axes without pages; `bhsd` unless given"),
+        setting("scale", SettingKind::Number, "the factor of the scores; default 1 / sqrt(d)"),
+        setting("causal", SettingKind::Flag, "whether later keys are hidden; default false"),
+        setting("layout", SettingKind::Word(&["bhsd", "bshd"]), "the order of axes without pages; default `bhsd`"),
     ],
     large: &[],
     check,

@@ -11,10 +11,9 @@ use crate::reference::gemm::{Matrix, multiply};
 use crate::reference::values::Values;
 use kforge_foundation::base::pieces;
 
-const PADDING: Setting =
-    setting("padding", SettingKind::Integers, "rows and columns added on each side; 0 unless given");
+const PADDING: Setting = setting("padding", SettingKind::Integers, "rows and columns added on each side; default 0");
 const DILATION: Setting =
-    setting("dilation", SettingKind::Integers, "distance between a window's places; 1 unless given");
+    setting("dilation", SettingKind::Integers, "distance between the elements of a window; default 1");
 
 /// `y = conv(x, w) + bias`.
 pub(in crate::reference) static CONV2D: Builtin = Builtin {
@@ -27,11 +26,11 @@ pub(in crate::reference) static CONV2D: Builtin = Builtin {
         written("y", Kind::Float, "[n, k, p, q], p = (h + 2 padding - dilation (r - 1) - 1) / stride + 1"),
     ],
     settings: &[
-        setting("stride", SettingKind::Integers, "one integer, or that of rows and of columns; 1 unless given"),
+        setting("stride", SettingKind::Integers, "one integer, or one for rows and one for columns; default 1"),
         PADDING,
         DILATION,
-        setting("groups", SettingKind::Integer, "into how many groups the channels fall; 1 unless given"),
-        setting("activation", SettingKind::Word(&ACTIVATIONS), "applied last; `none` unless given"),
+        setting("groups", SettingKind::Integer, "the number of groups of channels; default 1"),
+        setting("activation", SettingKind::Word(&ACTIVATIONS), "applied last; default `none`"),
     ],
     large: &[],
     check: check_conv,
@@ -54,7 +53,7 @@ pub(in crate::reference) static MAX_POOL2D: Builtin = Builtin {
             "indices",
             Use::Out,
             Kind::Int,
-            "as `y`: the first place of the largest value in its image, row * w + column",
+            "the shape of `y`: the first position of the largest value in its image, row * w + column",
         ),
     ],
     settings: &[
@@ -62,9 +61,9 @@ pub(in crate::reference) static MAX_POOL2D: Builtin = Builtin {
             name: "kernel",
             kind: SettingKind::Integers,
             required: true,
-            doc: "the window: one integer, or its rows and columns",
+            doc: "the size of the window: one integer, or its rows and columns",
         },
-        setting("stride", SettingKind::Integers, "one integer, or that of rows and of columns; `kernel` unless given"),
+        setting("stride", SettingKind::Integers, "one integer, or one for rows and one for columns; default `kernel`"),
         PADDING,
         DILATION,
     ],

@@ -12,7 +12,7 @@ use kforge_types::model::Init;
 /// `y = x / (1 - p)` where kept, else 0.
 pub(in crate::reference) static DROPOUT: Builtin = Builtin {
     name: "dropout",
-    doc: "x / (1 - p) where kept, else 0. Kept is where `mask` is not 0; without a mask, element i (row-major) is kept if u >= p, where \
+    doc: "x / (1 - p) for kept elements, else 0. With `mask`, elements where it is not 0 are kept; without it, element i (row-major) is kept if u >= p, where \
           u = r / 2^32 and r is word i % 4 of Philox 4x32-10 with the key `seed` and the counter (i / 4, `offset`), low words first: \
           philox({lo(i / 4), hi(i / 4), lo(offset), hi(offset)}, {lo(seed), hi(seed)}); scale: |y|",
     slots: &[
@@ -28,8 +28,8 @@ pub(in crate::reference) static DROPOUT: Builtin = Builtin {
             required: true,
             doc: "the share that is dropped, from 0 to 1 (below 1 with a mask)",
         },
-        setting("seed", SettingKind::Integer, "the key, without a mask; 0 unless given"),
-        setting("offset", SettingKind::Integer, "the upper half of the counter, without a mask; 0 unless given"),
+        setting("seed", SettingKind::Integer, "the key, without a mask; default 0"),
+        setting("offset", SettingKind::Integer, "the upper half of the counter, without a mask; default 0"),
     ],
     large: &["x"],
     check,
@@ -46,14 +46,14 @@ fn check(check: &mut Check<'_>) {
     match check.bound.number("p") {
         Some(p) if !(0.0..=1.0).contains(&p) => check.error(format!("`p` is {p}, expected from 0 to 1")),
         Some(1.0) if check.bound.tensor("mask").is_some() => {
-            check.error("`p` is 1, expected below 1 where there is a `mask`: what it keeps is divided by 1 - p");
+            check.error("`p` is 1, expected less than 1 with a `mask`: kept values are divided by 1 - p");
         }
         _ => {}
     }
     if check.bound.tensor("mask").is_some() {
         for setting in ["seed", "offset"] {
             if check.bound.integer(setting).is_some() {
-                check.error(format!("`{setting}` has no use where there is a `mask`; leave one of them out"));
+                check.error(format!("`{setting}` has no effect with a `mask`; remove one of them"));
             }
         }
     }

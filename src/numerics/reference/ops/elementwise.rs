@@ -17,9 +17,9 @@ use kforge_types::model::{DType, Role};
 /// An attribute for each written tensor: `{ builtin = "elementwise", y = "gelu(x + b)" }`.
 pub(in crate::reference) static ELEMENTWISE: Builtin = Builtin {
     name: "elementwise",
-    doc: "an expression for each written tensor, under its name, over tensors that are read (trailing axes aligned, an extent of 1 stretches), \
-          params and dims, in the language of all expressions of a manifest; a truth value is 1 or 0. Integers stay exact where nothing divides \
-          but `//`, `%` and `ceil_div` by a literal; scale: sums and differences add magnitudes",
+    doc: "an expression for each written tensor, under its name, over tensors that are read (trailing axes are aligned, and an extent of 1 broadcasts), \
+          params and dims, in the expression language of the manifest; a truth value is 1 or 0. Integers stay exact unless an expression divides \
+          other than by a literal with `//`, `%` or `ceil_div`; scale: sums and differences add magnitudes",
     slots: &[],
     settings: &[],
     large: &[],
@@ -99,7 +99,7 @@ fn check(check: &mut Check<'_>) {
     let inputs = problem.tensors.iter().filter(|t| t.role == Role::Input).map(|t| ("input", &t.name));
     for (what, name) in inputs.chain(problem.params.iter().map(|p| ("param", &p.name))) {
         if is_read && !used.contains(name) {
-            check.error(format!("{what} `{name}` is used in no expression"));
+            check.error(format!("no expression uses {what} `{name}`"));
         }
     }
 }

@@ -12,8 +12,8 @@ use kforge_types::model::Init;
 pub(in crate::reference) static TRANSPOSE: Builtin = Builtin {
     name: "transpose",
     doc: "axis k of `y` is axis axes[k] of `x`; scale: |y|",
-    slots: &[read("x", Kind::Any, "any shape"), written("y", Kind::Any, "the extents of `x` in their new order")],
-    settings: &[setting("axes", SettingKind::Integers, "where each axis comes from; reversed unless given")],
+    slots: &[read("x", Kind::Any, "any shape"), written("y", Kind::Any, "the extents of `x` in the new order")],
+    settings: &[setting("axes", SettingKind::Integers, "where each axis comes from; default reversed")],
     large: &["x"],
     check: check_transpose,
     run: |call, scale| {
@@ -34,11 +34,11 @@ pub(in crate::reference) static GATHER: Builtin = Builtin {
         read(
             "index",
             Kind::Int,
-            "the rank of `x`, extents as those of `x` or less but along `axis`; places along the axis of `x`",
+            "the rank of `x`, with extents of at most those of `x` except along `axis`; positions along that axis of `x`",
         ),
         written("y", Kind::Any, "the shape of `index`"),
     ],
-    settings: &[setting("axis", SettingKind::Integer, "the axis; -1 unless given")],
+    settings: &[setting("axis", SettingKind::Integer, "the axis; default -1")],
     large: &["x"],
     check: check_gather,
     run: run_gather,
@@ -118,7 +118,7 @@ fn check_gather(check: &mut Check<'_>) {
     if (0..x.len()).any(|i| i != axis && index[i] > x[i]) {
         let (index_name, x_name) = (check.bound.own_name("index").to_owned(), check.bound.own_name("x").to_owned());
         check.error(format!(
-            "`{index_name}` has shape {index:?}, which exceeds {x:?} of `{x_name}` on another axis than {axis}"
+            "`{index_name}` has shape {index:?}, which exceeds {x:?} of `{x_name}` on an axis other than {axis}"
         ));
     }
     check.shape("y", &index, "that of `index`");

@@ -12,23 +12,23 @@ use kforge_types::model::Init;
 /// `loss = log(sum(exp(x))) - x[label]`.
 pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
     name: "cross_entropy",
-    doc: "log(sum(exp(x))) - x[label] along the classes, averaged or summed; labels of `ignore_index` count for nothing, and where none \
-          counts the mean is NaN; \
+    doc: "log(sum(exp(x))) - x[label] along the classes, averaged or summed; labels equal to `ignore_index` are ignored, and if every label \
+          is ignored, the mean is NaN; \
           scale: |x[label]| + |log(sum(exp(x)))|, averaged or summed",
     slots: &[
         read("x", Kind::Float, "[..., classes], or classes on `axis`: the logits"),
         read("labels", Kind::Int, "the shape of `x` without the classes: from 0 to classes - 1"),
-        written("y", Kind::Float, "one value ([] or [1]); the shape of `labels` where `reduction` is `none`"),
+        written("y", Kind::Float, "one value ([] or [1]); the shape of `labels` if `reduction` is `none`"),
         optional("lse", Use::Out, Kind::Float, "the shape of `labels`: log(sum(exp(x)))"),
     ],
     settings: &[
-        setting("axis", SettingKind::Integer, "the axis of the classes; -1 unless given"),
+        setting("axis", SettingKind::Integer, "the axis of the classes; default -1"),
         setting(
             "reduction",
             SettingKind::Word(&["mean", "sum", "none"]),
-            "over the labels that count; `mean` unless given",
+            "over the labels that are not ignored; default `mean`",
         ),
-        setting("ignore_index", SettingKind::Integer, "the label that does not count; none unless given"),
+        setting("ignore_index", SettingKind::Integer, "the label that is ignored; default none"),
     ],
     large: &["x"],
     check,
@@ -61,7 +61,7 @@ fn check(check: &mut Check<'_>) {
     check.shape("labels", &shape, "that of `x` without the classes");
     check.shape("lse", &shape, "that of `x` without the classes");
     if check.bound.word("reduction", "mean") == "none" {
-        check.shape("y", &shape, "a loss for every label, as `reduction` is `none`");
+        check.shape("y", &shape, "a loss for every label, because `reduction` is `none`");
     } else if check.bound.len("y") != 1 {
         check.shape("y", &[], "one value, or [1]; or set `reduction` to `none`");
     }

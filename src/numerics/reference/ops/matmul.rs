@@ -15,20 +15,20 @@ use kforge_foundation::base::pieces::{self, PIECE};
 /// `c = activation(alpha * a @ b + beta * c + bias)`.
 pub(in crate::reference) static MATMUL: Builtin = Builtin {
     name: "matmul",
-    doc: "activation(alpha * a @ b + beta * c + bias), leading axes being batches that broadcast; integers are exact without alpha, beta and \
+    doc: "activation(alpha * a @ b + beta * c + bias), where leading axes are batches that broadcast; integers are exact without alpha, beta and \
           activation; scale: |alpha| |a| @ |b| + |beta| |c| + |bias|, whatever the activation",
     slots: &[
         read("a", Kind::Any, "[..., m, k], or [..., k, m] with `transpose_a`"),
         read("b", Kind::Any, "[..., k, n], or [..., n, k] with `transpose_b`"),
         optional("bias", Use::In, Kind::Any, "any shape that broadcasts to `c`: [n], or [m, 1]"),
-        written("c", Kind::Any, "[..., m, n]; an inout where `beta` is given"),
+        written("c", Kind::Any, "[..., m, n]; an inout if `beta` is given"),
     ],
     settings: &[
-        setting("transpose_a", SettingKind::Flag, "whether `a` is stored transposed; false unless given"),
-        setting("transpose_b", SettingKind::Flag, "whether `b` is stored transposed; false unless given"),
-        setting("alpha", SettingKind::Number, "the factor of the product; 1 unless given"),
-        setting("beta", SettingKind::Number, "the factor of `c` as it was; 0 unless given"),
-        setting("activation", SettingKind::Word(&ACTIVATIONS), "applied last; `none` unless given"),
+        setting("transpose_a", SettingKind::Flag, "whether `a` is stored transposed; default false"),
+        setting("transpose_b", SettingKind::Flag, "whether `b` is stored transposed; default false"),
+        setting("alpha", SettingKind::Number, "the factor of the product; default 1"),
+        setting("beta", SettingKind::Number, "the factor of the previous `c`; default 0"),
+        setting("activation", SettingKind::Word(&ACTIVATIONS), "applied last; default `none`"),
     ],
     large: &[],
     check,
@@ -136,7 +136,7 @@ fn check(check: &mut Check<'_>) {
     let beta = check.bound.number("beta").is_some_and(|beta| beta != 0.0);
     if beta && !reads_c {
         let name = check.bound.own_name("c").to_owned();
-        check.error(format!("`beta` reads `{name}` as it was; declare it under `inouts`"));
+        check.error(format!("`beta` reads the previous value of `{name}`; declare it under `inouts`"));
     }
 }
 

@@ -23,7 +23,7 @@ pub(in crate::reference) static LAYER_NORM: Builtin = Builtin {
         optional("mean", Use::Out, Kind::Float, "the shape of `x` without the normalised axes"),
         optional("rstd", Use::Out, Kind::Float, "1 / sqrt(var + eps), shaped as `mean`"),
     ],
-    settings: &[AXIS, setting("eps", SettingKind::Number, "added to the variance; 1e-5 unless given")],
+    settings: &[AXIS, setting("eps", SettingKind::Number, "added to the variance; default 1e-5")],
     large: &["x"],
     check: check_norm,
     run: run_layer_norm,
@@ -34,7 +34,7 @@ pub(in crate::reference) static LAYER_NORM: Builtin = Builtin {
 /// `y = x / sqrt(mean(x^2) + eps) * w`, of `residual + x` where there is a residual.
 pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
     name: "rms_norm",
-    doc: "x / sqrt(mean(x^2) + eps) * w along axes; with `residual`, that is first replaced by residual + x and then normalised in place of x; \
+    doc: "x / sqrt(mean(x^2) + eps) * w along axes; with `residual`, it first becomes residual + x and is then normalised instead of x; \
           scale: |y| (with a residual of |residual| + |x|)",
     slots: &[
         read("x", Kind::Float, "any shape"),
@@ -48,7 +48,7 @@ pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
             "1 / sqrt(mean(x^2) + eps), the shape of `x` without the normalised axes",
         ),
     ],
-    settings: &[AXIS, setting("eps", SettingKind::Number, "added to the mean square; 1e-6 unless given")],
+    settings: &[AXIS, setting("eps", SettingKind::Number, "added to the mean square; default 1e-6")],
     large: &["x"],
     check: check_norm,
     run: run_rms_norm,
@@ -59,8 +59,8 @@ pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
 /// Batch normalisation as trained.
 pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
     name: "batch_norm",
-    doc: "training: (x - mean) / sqrt(var + eps) * w + b with mean and var over every axis but the channels; \
-          of one value a channel y is b, which PyTorch refuses; running = (1 - momentum) * running + momentum * batch, with the variance of n - 1; scale: as layer_norm, of running statistics \
+    doc: "training: (x - mean) / sqrt(var + eps) * w + b with mean and var over every axis except the channels; \
+          with one value per channel, y is b (PyTorch refuses this); running = (1 - momentum) * running + momentum * batch, with the variance of n - 1; scale: as layer_norm, of running statistics \
           (1 - momentum) |running| + momentum * (mean |x|, or the mean square times n / (n - 1))",
     slots: &[
         read("x", Kind::Float, "any shape, channels on `axis`"),
@@ -73,9 +73,9 @@ pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
         optional("rstd", Use::Out, Kind::Float, "[channels]: 1 / sqrt(var + eps) of the batch"),
     ],
     settings: &[
-        setting("axis", SettingKind::Integer, "the axis of the channels; 1 unless given"),
-        setting("eps", SettingKind::Number, "added to the variance; 1e-5 unless given"),
-        setting("momentum", SettingKind::Number, "the weight of the batch in running statistics; 0.1 unless given"),
+        setting("axis", SettingKind::Integer, "the axis of the channels; default 1"),
+        setting("eps", SettingKind::Number, "added to the variance; default 1e-5"),
+        setting("momentum", SettingKind::Number, "the weight of the batch in running statistics; default 0.1"),
     ],
     large: &["x"],
     check: check_batch_norm,

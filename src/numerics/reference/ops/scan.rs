@@ -13,9 +13,9 @@ pub(in crate::reference) static CUMSUM: Builtin = Builtin {
     doc: "running sums of `x` along one axis; scale: those of |x|",
     slots: &[read("x", Kind::Any, "any shape"), written("y", Kind::Any, "the shape of `x`")],
     settings: &[
-        setting("axis", SettingKind::Integer, "the axis; -1 unless given"),
-        setting("exclusive", SettingKind::Flag, "whether a place's own value is left out; false unless given"),
-        setting("reverse", SettingKind::Flag, "whether sums run from the end; false unless given"),
+        setting("axis", SettingKind::Integer, "the axis; default -1"),
+        setting("exclusive", SettingKind::Flag, "whether each sum excludes its own element; default false"),
+        setting("reverse", SettingKind::Flag, "whether sums run from the end; default false"),
     ],
     large: &[],
     check,

@@ -75,7 +75,7 @@ fn what_does_not_fit_is_refused_in_words_that_name_it() {
         &problem("softmax", vec![x(), y()], &[("axis", Value::from("last"))]),
         "`axis` is \"last\", expected an integer",
     );
-    refused(&problem("softmax", vec![x(), read("w", &[8]), y()], &[]), "`w` is none of its tensors");
+    refused(&problem("softmax", vec![x(), read("w", &[8]), y()], &[]), "`w` is not one of its tensors");
     let ints = Tensor::dense("y", Role::Output, DType::I32, &[4, 8]);
     refused(&problem("softmax", vec![x(), ints], &[]), "`y` has dtype i32, expected a float dtype");
     let empty = vec![read("x", &[4, 0]), written("y", &[4, 0])];
@@ -83,7 +83,7 @@ fn what_does_not_fit_is_refused_in_words_that_name_it() {
     let misspelt = with_param(problem("rms_norm", vec![x(), y()], &[]), "epsilon", DType::F32, Scalar::Float(1e-6));
     refused(&misspelt, "does not use param `epsilon`; did you mean `eps`?");
     let twice = problem("rms_norm", vec![x(), y()], &[("eps", Value::from(1e-5))]);
-    refused(&with_param(twice, "eps", DType::F32, Scalar::Float(1e-6)), "`eps` is given twice");
+    refused(&with_param(twice, "eps", DType::F32, Scalar::Float(1e-6)), "`eps` is given both");
     refused(&problem("rms_norm", vec![x(), read("w", &[4]), y()], &[]), "`w` has shape [4], expected [8]");
     refused(&problem("rms_norm", vec![x(), read("residual", &[4, 8]), y()], &[]), "`residual` must be an inout");
     let sums = problem("sum", vec![x(), written("y", &[8])], &[]);
@@ -140,11 +140,11 @@ fn names_of_the_operator_stand_for_those_of_the_builtin() {
     assert_eq!(check(&product), Ok(()));
     let Reference::Builtin { names, .. } = &mut product.reference else { unreachable!() };
     names.insert("bais".into(), "x".into());
-    refused(&product, "has neither tensor nor setting `bais`; did you mean `bias`?");
+    refused(&product, "has neither a tensor nor a setting `bais`; did you mean `bias`?");
     let Reference::Builtin { names, .. } = &mut product.reference else { unreachable!() };
     names.remove("bais");
     names.insert("bias".into(), "z".into());
-    refused(&product, "`bias` is to be `z`, but the operator has neither");
+    refused(&product, "`bias` is mapped to `z`, but the operator has neither");
 }
 
 #[test]
@@ -181,10 +181,10 @@ fn expressions_say_where_they_are_wrong() {
         ("x + biass", "unknown name `biass` in `x + biass`; did you mean `bias`?"),
         ("x + 1.2.3 * bias", "`1.2.3` is not a number at column 5"),
         ("x $ bias", "unexpected character `$` at column 3"),
-        ("x", "input `bias` is used in no expression"),
+        ("x", "no expression uses input `bias`"),
         ("x + y + bias", "reads `y`, an output"),
         ("x < bias <", "expected a number, a name, a function or `(`, found the end at column 11"),
-        ("x + bias + 'f16'", "`'f16'` is a string, which no element is at column 12"),
+        ("x + bias + 'f16'", "`'f16'` is a string, and elements are numbers at column 12"),
         ("", "found the end at column 1"),
     ] {
         refused(&expression(text), words);

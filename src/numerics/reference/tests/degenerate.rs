@@ -263,7 +263,7 @@ fn all_is_dropped_where_the_share_is_one() {
     let plain = drop(vec![read("x", &[3]), written("y", &[3])], 1.0);
     same(&floats(&plain, "y", &[("x", of(&[1.0, -2.0, f64::INFINITY]))]), &[0.0; 3]);
     let masked = drop(vec![read("x", &[3]), ints("mask", Role::Input, &[3]), written("y", &[3])], 1.0);
-    assert!(check(&masked).unwrap_err().faults[0].contains("expected below 1 where there is a `mask`"));
+    assert!(check(&masked).unwrap_err().faults[0].contains("expected less than 1 with a `mask`"));
 }
 
 #[test]

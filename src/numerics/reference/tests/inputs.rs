@@ -152,7 +152,7 @@ fn inits_that_cannot_be_are_refused_with_their_tensor() {
     let small = |init| with_init(Tensor::dense("labels", Role::Input, DType::I8, &[4]), init);
     for (init, words) in [
         (Init::Range(0.0, 200.0), "values from 0 to 200 do not fit in i8"),
-        (Init::Range(3.0, 1.0), "finite bounds in rising order"),
+        (Init::Range(3.0, 1.0), "finite bounds in ascending order"),
         (Init::Permutation(0), "expected at least 1"),
         (Init::Permutation(300), "do not fit in i8"),
         (Init::Offsets(-1), "at least 0"),

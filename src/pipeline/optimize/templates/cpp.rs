@@ -368,7 +368,7 @@ mod tests {
     fn every_function_of_expressions_has_its_helpers() {
         for function in &ALL {
             let arguments =
-                if function.name == "sizeof" { "'f16'" } else { &["x", "x, b", "x, b, 1"][function.arity - 1] };
+                if function.name == "sizeof" { "'f16'" } else { ["x", "x, b", "x, b, 1"][function.arity - 1] };
             let text = format!("{}({arguments})", function.name);
             let mut called = BTreeSet::new();
             expression(&formula(&text).unwrap(), &|name| name.to_string(), &mut called);

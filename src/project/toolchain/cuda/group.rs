@@ -1,4 +1,4 @@
-//! Which CUDA, and which part of it a step needs. Ties the two sources (wheels, an installed CUDA) to one face.
+//! Which CUDA, and which part of it a step needs. Gives the two sources (wheels, an installed CUDA) one interface.
 
 use std::path::{Path, PathBuf};
 

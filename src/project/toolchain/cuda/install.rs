@@ -1,8 +1,8 @@
 //! Installs locked wheels once for all processes of a machine. Knows folders, locks and pip; does not know what is in the wheels.
 //!
-//! A set of wheels lives in a folder named by the digest of the set. It is made beside it under another name, checked against the lock, and
-//! renamed when it is whole, so that a crash leaves only what the next install of the same set removes. A lock file per set makes a second process
-//! wait and find the work done.
+//! A set of wheels is stored in a folder named by the digest of the set. kforge builds it beside that folder under another name, checks it against the
+//! lockfile, and renames it when it is complete, so that a crash leaves only what the next install of the same set removes. A lock file per set makes a second
+//! process wait and find the work done.
 
 use std::path::{Path, PathBuf};
 

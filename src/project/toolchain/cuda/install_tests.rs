@@ -106,7 +106,7 @@ fn a_download_that_fails_says_why_in_its_first_line_and_leaves_nothing() {
     std::fs::write(&script, "#!/bin/sh\necho \"OSError: [Errno 28] No space left on device\" >&2\nexit 2\n").unwrap();
     let error = install_wheels(&wheels, home.path(), Source::Pip(&pip), &mut |_| {}).unwrap_err().to_string();
     let (first, rest) = error.split_once('\n').unwrap();
-    assert!(first.starts_with("could not download nvcc 1.0: there is no space left"), "{error}");
+    assert!(first.starts_with("cannot download nvcc 1.0: there is no space left"), "{error}");
     assert!(rest.contains("pip: OSError: [Errno 28]"), "{error}");
     assert_eq!(visible(home.path()), Vec::<String>::new());
     std::fs::write(&script, works).unwrap();

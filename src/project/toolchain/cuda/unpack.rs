@@ -1,4 +1,4 @@
-//! Wheels into folders. Knows the archive's form; trusts neither its names nor its contents beyond the hash that was locked.
+//! Unpacks wheels into folders. Knows the archive format; trusts neither its names nor its contents beyond the locked hash.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,5 @@
-//! What a C++ compiler consists of: asks the driver, the loader and the folders. Knows how drivers answer; the table of what enters and why is in the module above.
+//! What a C++ compiler consists of: asks the driver, the loader and the folders. Knows how drivers answer; the table of what enters and why is in the module
+//! above.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -265,7 +266,7 @@ mod lines {
         let mut text = String::new();
         for path in paths {
             let line = path.to_str().filter(|path| !path.contains('\n'));
-            text += line.ok_or_else(|| S::Error::custom(format!("`{}` is no line of text", path.display())))?;
+            text += line.ok_or_else(|| S::Error::custom(format!("`{}` is not a line of text", path.display())))?;
             text.push('\n');
         }
         serializer.serialize_str(&text)

@@ -1,4 +1,4 @@
-//! What a scalar may hold beyond the grammar: functions of its kind, and operands of arithmetic that are numbers. Evaluates nothing.
+//! Checks of scalars beyond the grammar: functions fit the wanted kind, and operands of arithmetic can be numbers. Evaluates nothing.
 
 use std::ops::Range;
 

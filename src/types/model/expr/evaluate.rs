@@ -1,6 +1,6 @@
 //! The value of a scalar: exact over integers, of f64 over floats. Knows values of names; does not know where the expression stands.
 //!
-//! Integers have 128 bits on the way, so that an intermediate may exceed the 64 bits that a result must fit.
+//! Intermediate integers have 128 bits. Only the result must fit 64 bits.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::tree::{Arithmetic, Comparison, Logic, Node, NodeKind};
 use super::value::Value;
 use crate::model::DType;
 
-/// A value on the way.
+/// An intermediate value.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Operand<'a> {
     Int(i128),
@@ -274,7 +274,7 @@ fn floats<'a>(operator: Arithmetic, a: f64, b: f64, at: &Range<usize>) -> Evalua
     }))
 }
 
-/// A function of integers; none where the result does not fit.
+/// A function of integers. Gives nothing if the result does not fit.
 fn exact(kind: FunctionKind, ints: &[i128]) -> Option<i128> {
     match (kind, ints) {
         (FunctionKind::Abs, [x]) => x.checked_abs(),
@@ -294,7 +294,7 @@ fn real<'a>(name: &'static str, kind: FunctionKind, floats: &[f64], at: &Range<u
         (FunctionKind::One(f), [x]) => f(*x),
         (FunctionKind::Two(f), [x, y]) => f(*x, *y),
         (FunctionKind::Float, [x]) => *x,
-        // 2^63 is the first float beyond an i64.
+        // 2^63 is the least positive float that does not fit an i64.
         (FunctionKind::Round(_), [x]) if x.is_nan() || x.abs() >= 9_223_372_036_854_775_808.0 => {
             return fail(Cause::Overflow, at);
         }

@@ -34,10 +34,10 @@ pub enum SyntaxFault {
     /// It nests too deep.
     #[error("nested more than {0} deep")]
     TooDeep(usize),
-    /// A number that is none.
+    /// A word that starts as a number but is not one.
     #[error("`{0}` is not a number")]
     NotNumber(String),
-    /// An integer that no type holds.
+    /// An integer that does not fit an unsigned 64-bit type.
     #[error("`{0}` does not fit 64 bits")]
     TooLarge(String),
     /// A string that does not end, or has an escape.
@@ -53,9 +53,9 @@ pub enum SyntaxFault {
     #[error("unexpected character `{0}`")]
     Character(char),
     /// A truth value as Python spells it.
-    #[error("truth values are spelt `{0}`")]
+    #[error("write truth values as `{0}`")]
     TruthSpelling(String),
-    /// A word that other languages have.
+    /// A word of Python that the language does not have.
     #[error("`{0}` is not part of the expression language")]
     Word(String),
     /// Something else was expected.
@@ -72,10 +72,10 @@ pub enum SyntaxFault {
     /// A parenthesis that was never opened.
     #[error("this parenthesis was never opened")]
     Unopened,
-    /// A condition without the other value.
+    /// A condition without an `else`.
     #[error("an `if` without its `else`")]
     IfAlone,
-    /// The other value without its condition.
+    /// An `else` without a condition.
     #[error("an `else` without its `if`")]
     ElseAlone,
     /// No function has that name.

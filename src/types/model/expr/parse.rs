@@ -29,10 +29,10 @@ const PRODUCTS: [(&str, Arithmetic); 4] = [
     ("%", Arithmetic::Remainder),
 ];
 
-/// Reads an expression. Whether its names exist, and whether its functions make sense in its place, is for who evaluates it.
+/// Reads an expression. Evaluators check whether its names exist and whether its functions make sense in its place.
 pub fn parse(text: &str) -> Result<Tree, SyntaxError> {
     let tokens = tokens(text)?;
-    // The end is no word.
+    // The end does not count.
     if tokens.len() > LONGEST + 1 {
         return Err(SyntaxError::new(SyntaxFault::TooLong { found: tokens.len() - 1, most: LONGEST }, 0..text.len()));
     }

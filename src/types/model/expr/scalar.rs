@@ -69,7 +69,7 @@ impl Expr {
         Expr { text, place, want, used: Arc::from([]), tree: Arc::new(Tree { root, names: vec![] }) }
     }
 
-    /// Reads `text`, which stands at `place`. Fails on syntax, on functions that do not exist or not for `want`, and on operands that can be no numbers; names
+    /// Reads `text`, which stands at `place`. Fails on syntax, on functions that do not exist or that `want` excludes, and on operands that cannot be numbers; names
     /// are checked by [`Expr::check_names`] and on evaluation.
     pub fn parse(text: &str, want: Want, place: Place) -> Result<Self, Diagnostic> {
         let read = parse(text).and_then(|tree| check(&tree, text, want == Want::Float).map(|used| (tree, used)));
@@ -246,9 +246,9 @@ impl Expr {
     }
 }
 
-/// The error about a text that is no expression for `want`.
+/// The error about a text that is not an expression for `want`.
 fn refused(text: &str, want: Want, place: &Place, error: &SyntaxError) -> Diagnostic {
-    // What is missing at the end is shown at what stands last.
+    // An error about a missing part at the end points to the last character.
     let last = text.trim_end().char_indices().next_back().map_or(0..0, |(at, c)| at..at + c.len_utf8());
     let at = if error.at.is_empty() { last } else { error.at.clone() };
     let diagnostic = place.within(text, at).error("manifest.expression", error.fault.to_string());

@@ -207,7 +207,7 @@ fn a_missing_or_wrong_part_is_named_with_what_was_expected() {
         ("ceil_div(rows)", "`ceil_div` takes 2 arguments, found 1"),
         ("rows ^ 2", "`^` is not an operator; write `**` for a power"),
         ("rows = 2", "`=` is not an operator; equality is `==`"),
-        ("True", "truth values are spelt `true`"),
+        ("True", "write truth values as `true`"),
         ("rows $ 2", "unexpected character `$`"),
         ("gelu(rows)", "`gelu` is for floats, and this is not a float expression"),
         ("sizeof(rows + 1)", "`sizeof` takes a type, such as `T` or `'f16'`"),

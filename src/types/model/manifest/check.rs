@@ -75,10 +75,10 @@ impl Check<'_> {
         self.found.push(error);
     }
 
-    /// What a later version will do.
+    /// The error for what a later version will support.
     pub(super) fn later(&mut self, what: &str, at: Span) {
-        let error = self.error("manifest.not-yet", format!("this version of kforge does not do `{what}` yet"), at);
-        error.expected = Some("what this version does".into());
+        let error = self.error("manifest.not-yet", format!("this version of kforge does not support `{what}` yet"), at);
+        error.expected = Some("a value that this version supports".into());
         error.hints.push("leave it out, or build with a later version".into());
     }
 

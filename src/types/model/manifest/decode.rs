@@ -1,4 +1,5 @@
-//! The manifest as a whole, its package, workspace, toolchain, dependencies and targets. Operators and kernels are read by `decode_operator` and `decode_kernel`.
+//! The manifest as a whole, its package, workspace, toolchain, dependencies and targets. Operators and kernels are read by `decode_operator` and
+//! `decode_kernel`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use crate::model::validate;
 use crate::model::workspace::{PackageTable, WorkspaceTable};
 use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
 
-/// Reads a manifest. All that is wrong with it comes at once, sorted by place.
+/// Reads a manifest. Reports everything that is wrong with it at once, sorted by place.
 ///
-/// The manifest is there whenever the file is TOML at all, as far as it could be read; it must not be used if a diagnostic is an error,
+/// Returns the manifest, as far as it could be read, whenever the file is TOML. It must not be used if a diagnostic is an error,
 /// except to look for more errors with [`inherit`](crate::model::inherit).
 pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(&file.text);
@@ -27,12 +28,12 @@ pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
         let mut found: Vec<Diagnostic> = errors.iter().map(|e| syntax(file, e)).collect();
         sort(&mut found);
         if let Some(open) = unclosed::first(file) {
-            // All that follows is misread, so what the parser says of it means nothing.
+            // The parser misreads everything that follows, so its messages mean nothing.
             found.retain(|d| d.labels.iter().any(|l| l.span.end <= open.labels[0].span.start));
             found.push(open);
             return (None, found);
         }
-        // What recovery left of a broken file would only raise errors that mending it takes away, unless they are of keys that were read whole.
+        // The rest of a broken file would only raise errors that disappear when it is fixed, unless they concern keys that were read completely.
         let mut check = Check { file, found: vec![] };
         check.table(&MANIFEST, root.get_ref(), "", &(0..0));
         found.extend(check.found.into_iter().filter(|d| d.code == "manifest.unknown-key"));
@@ -146,9 +147,9 @@ impl Reader<'_> {
             if key.as_str() != "workspace" {
                 self.wrong(
                     "manifest.conflict",
-                    format!("`{name}` is taken from the workspace and states `{key}` too"),
+                    format!("`{name}` is inherited from the workspace and also states `{key}`"),
                     key.place.span.clone(),
-                    "`workspace = true` alone, or values of its own",
+                    "only `workspace = true`, or its own values",
                 );
             }
         }
@@ -191,7 +192,7 @@ impl Reader<'_> {
             if table.contains_key("cuda") {
                 self.wrong(
                     "manifest.conflict",
-                    "`toolchain` is taken from the workspace and states `cuda` too".into(),
+                    "`toolchain` is inherited from the workspace and also states `cuda`".into(),
                     key.span(),
                     "one of them",
                 );

@@ -33,10 +33,10 @@ impl Reader<'_> {
                     "manifest.name",
                     "`rules` is built in".into(),
                     name.place.span.clone(),
-                    "another name for an agent of your own",
+                    "another name for your own agent",
                 );
             }
-            // One that is wrong is an error already; that kernels name it is none.
+            // A wrong agent is an error already; kernels that name it are not.
             let reach = self.reach(&name, table).unwrap_or(Reach::Command { program: vec![] });
             let prices = sub(table, "prices")
                 .and_then(|t| Some(Prices { input: self.amount(t, "input")?, output: self.amount(t, "output")? }));
@@ -101,7 +101,7 @@ impl Reader<'_> {
         }
         let url = self.text(table, "http")?;
         if !["http://", "https://"].iter().any(|scheme| url.value.starts_with(scheme)) {
-            let message = format!("`{url}` is no address");
+            let message = format!("`{url}` is not an address");
             self.wrong("manifest.value", message, url.place.span.clone(), "`https://host/path` or `http://host/path`");
         }
         if url.value.contains('@') {
@@ -123,7 +123,7 @@ impl Reader<'_> {
         };
         let key = self.text(table, "key");
         if key.as_ref().is_some_and(|key| !is_variable(&key.value)) {
-            // What stands there may be the secret itself: neither it nor its line is repeated.
+            // The value may be the secret itself, so neither it nor its line is shown.
             self.wrong(
                 "manifest.secret",
                 format!("`key` of `agents.{name}` is not the name of an environment variable"),

@@ -1,4 +1,4 @@
-//! A kernel's launcher of its own, as the manifest states it, and what has no place beside one. Kinds were checked before.
+//! A kernel's own launcher, as the manifest states it, and the keys that conflict with it. Kinds were checked before.
 
 use toml::de::DeTable;
 
@@ -8,7 +8,7 @@ use crate::model::kernel::HostDecl;
 use crate::model::search::Strategy;
 
 impl Reader<'_> {
-    /// What launches on the host's side, and the file that it is in. What a launcher of its own leaves no place for is refused beside it.
+    /// The host function that launches, and its file. Refuses the keys that conflict with it.
     pub(super) fn host(&mut self, name: &Text, table: &DeTable<'_>, source: Option<&Text>) -> Option<(HostDecl, Text)> {
         let text = self.text(table, "host")?;
         let (file, function) = self.function(&text, &[".cu", ".cpp", ".cc", ".cxx"])?;
@@ -18,13 +18,13 @@ impl Reader<'_> {
             self.found.push(error.hint(format!("leave `source` out, and include `{source}` in `{file}`")));
         }
         let never = [
-            ("launch", "either `host`, which launches, or launches for kforge"),
-            ("constants", "no `constants`: a launcher fills its own"),
-            ("generate", "a kernel of your own: launchers are neither generated nor improved"),
+            ("launch", "either `host` or `launch`"),
+            ("constants", "no `constants`: the launcher fills them itself"),
+            ("generate", "your own kernel: kforge neither generates nor improves launchers"),
         ];
         for (key, expected) in never {
             if let Some((at, _)) = table.get_key_value(key) {
-                let message = format!("kernel `{name}` has a launcher of its own and states `{key}`");
+                let message = format!("kernel `{name}` has its own launcher and also states `{key}`");
                 self.wrong("manifest.conflict", message, at.span(), expected);
             }
         }
@@ -33,24 +33,25 @@ impl Reader<'_> {
             self.found.push(error.expected("`nvcc`, or no `compiler`: a kernel with `host` is built by nvcc"));
         }
         if let Some((at, _)) = sub(table, "verify").and_then(|verify| verify.get_key_value("sanitize")) {
-            let message = format!("kernel `{name}` has a launcher of its own and is to be sanitized");
+            let message = format!("kernel `{name}` has its own launcher and states `sanitize`");
             self.wrong(
                 "manifest.conflict",
                 message,
                 at.span(),
-                "no `sanitize`: kforge does not start what launches here",
+                "no `sanitize`: kforge does not launch this kernel itself",
             );
         }
         if let Some((at, _)) = sub(table, "tune").and_then(|tune| tune.get_key_value("strategy"))
             && self.search(table).strategy != Strategy::Exhaustive
         {
-            let message =
-                format!("the tunables of kernel `{name}` are to be searched, by times that there are none of");
+            let message = format!(
+                "kernel `{name}` searches its tunables by time, but a kernel with its own launcher is not timed"
+            );
             self.wrong(
                 "manifest.conflict",
                 message,
                 at.span(),
-                "no `strategy`: what a launcher of its own runs is not timed",
+                "no `strategy`: kforge does not time a kernel with its own launcher",
             );
         }
         let file = Text { value: file, place: text.place.clone() };

@@ -1,4 +1,5 @@
-//! Kernels as the manifest states them: tunables, methods, selection, compilation; launches are `decode_launch`. Names of other tables are checked by `validate`.
+//! Kernels as the manifest states them: tunables, methods, selection, compilation; launches are `decode_launch`. Names of other tables are checked by
+//! `validate`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -98,7 +99,7 @@ impl Reader<'_> {
         if table.contains_key("targets") && kernel.targets.is_empty() {
             self.wrong(
                 "manifest.length",
-                format!("kernel `{}` is for no target", kernel.name),
+                format!("kernel `{}` has no target", kernel.name),
                 kernel.place.span.clone(),
                 "at least one target, or no `targets` for all",
             );
@@ -107,7 +108,7 @@ impl Reader<'_> {
         kernel
     }
 
-    /// A kernel has a source and launches, or a launcher of its own, or a template that makes both, or an agent to begin from nothing.
+    /// A kernel has a source and launches, its own launcher, a template that generates both, or an agent that writes it from nothing.
     fn made_one_way(&mut self, name: &Text, table: &DeTable<'_>) {
         if table.contains_key("host") {
             return;
@@ -118,12 +119,12 @@ impl Reader<'_> {
             for key in own {
                 if let Some((at, _)) = table.get_key_value(key) {
                     let message = format!("kernel `{name}` is made by a template and states `{key}`");
-                    self.wrong("manifest.conflict", message, at.span(), "either a template, or a kernel of your own");
+                    self.wrong("manifest.conflict", message, at.span(), "either a template, or your own kernel");
                 }
             }
         }
         if generate.is_some_and(|g| g.is_empty()) {
-            let message = format!("`generate` of kernel `{name}` names nothing that makes it");
+            let message = format!("`generate` of kernel `{name}` names neither a template nor an agent");
             self.wrong("manifest.missing-key", message, name.place.span.clone(), "`template`, `agent`, or both");
         }
         let agent = generate.and_then(|g| self.text(g, "agent"));
@@ -132,13 +133,13 @@ impl Reader<'_> {
             if let Some(agent) = agent.filter(|a| a.value == RULES)
                 && generate.is_some_and(|g| !g.contains_key("template"))
             {
-                let message = format!("`rules` writes no kernel: `{name}` has nothing to start from");
+                let message = format!("`rules` cannot write a kernel, and `{name}` has none to start from");
                 let error = agent.place.error("manifest.missing-key", message);
-                self.found.push(error.expected("a `template` beside it, or a `source` with launches of your own"));
+                self.found.push(error.expected("a `template` as well, or your own `source` and launches"));
             }
             return;
         }
-        for (key, what) in [("source", "its source file, relative to the package"), ("launch", "what runs, in order")] {
+        for (key, what) in [("source", "its source file, relative to the package"), ("launch", "launches in order")] {
             if !table.contains_key(key) && !misspelt(&KERNEL, table, key) && !misspelt(&KERNEL, table, "generate") {
                 let message = format!("`kernel.{name}` lacks `{key}`");
                 let error = name.place.error("manifest.missing-key", message).expected(format!("`{key}`: {what}"));
@@ -156,7 +157,7 @@ impl Reader<'_> {
                 continue;
             }
             let items: Vec<_> = value.get_ref().as_array().into_iter().flat_map(|a| a.iter()).collect();
-            // A condition under a misspelt `where` would pass for a tunable of one string.
+            // A condition under a misspelt `where` would look like a tunable with one string.
             if items.iter().any(|v| v.get_ref().as_str().is_some_and(is_condition))
                 && closest(name.as_str(), ["where"]).is_some()
             {
@@ -266,7 +267,7 @@ impl Reader<'_> {
         out
     }
 
-    /// The axis of a method: the one its name begins with, or for a name that begins with none the one its table states.
+    /// The axis of a method: the first part of its name or, if its name begins with no axis, the one that its table states.
     fn axis(&mut self, name: &Text, table: &DeTable<'_>) -> Option<Axis> {
         let named = Axis::of(&name.value);
         let stated =
@@ -398,7 +399,7 @@ impl Reader<'_> {
 }
 
 /// Reads what a template made of an operator: the text of a `template.toml` after rendering. `name` is that of the kernel it is for, where it stands in the
-/// manifest. All that is wrong comes at once, each at its place in `file`.
+/// manifest. Reports everything that is wrong at once, each at its place in `file`.
 pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, Vec<Diagnostic>) {
     let root = match DeTable::parse(&file.text) {
         Ok(root) => root,

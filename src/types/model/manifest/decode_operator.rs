@@ -1,4 +1,5 @@
-//! Operators as the manifest states them: dims, types, tensors, params, reference, comparison; shapes and tolerances are `decode_shape`. What their names mean together is checked by `validate`.
+//! Operators as the manifest states them: dims, types, tensors, params, reference, comparison; shapes and tolerances are `decode_shape`. What their names mean
+//! together is checked by `validate`.
 
 use std::collections::BTreeMap;
 
@@ -181,7 +182,7 @@ impl Reader<'_> {
         if table.len() != 1 {
             self.wrong(
                 "manifest.length",
-                "`init` states other than one way to draw values".into(),
+                "`init` must state exactly one way to draw values".into(),
                 value.span(),
                 "one of `range`, `permutation`, `offsets`, `constant`",
             );

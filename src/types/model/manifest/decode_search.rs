@@ -1,11 +1,11 @@
-//! How a kernel's tunables are searched, as `tune` states it beside the tunables. Knows the keys and their limits; kinds were checked before.
+//! How a kernel's tunables are searched, as `tune` states it. Knows the keys and their limits; kinds were checked before.
 
 use toml::de::DeTable;
 
 use super::read::{Reader, integer, sub};
 use crate::model::search::{Budget, Search, Strategy};
 
-/// Keys of `tune` that are no tunables.
+/// Keys of `tune` that are not tunables.
 pub(super) const TUNE_KEYS: [&str; 4] = ["where", "strategy", "budget", "seed"];
 
 impl Reader<'_> {
@@ -22,7 +22,7 @@ impl Reader<'_> {
             if let Some((at, _)) = tune.get_key_value(key).filter(|_| strategy == Strategy::Exhaustive && !other_word) {
                 self.wrong(
                     "manifest.conflict",
-                    format!("`{key}` says nothing of an exhaustive search, which visits every variant"),
+                    format!("`{key}` has no effect on an exhaustive search, which visits every variant"),
                     at.span(),
                     "`strategy = \"random\"`, `\"annealing\"` or `\"model\"` beside it, or neither",
                 );
@@ -38,7 +38,7 @@ impl Reader<'_> {
         {
             self.wrong(
                 "manifest.length",
-                "`budget` states nothing".into(),
+                "`budget` is empty".into(),
                 at.span(),
                 "`variants`, `seconds` or both, or no `budget` for 64 variants",
             );

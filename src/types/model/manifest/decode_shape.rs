@@ -80,7 +80,7 @@ impl RawShape {
         for dim in missing.into_iter().filter(|_| meant.is_none()) {
             let error =
                 self.name.place.error("manifest.missing-dim", format!("shape `{}` does not bind `{dim}`", self.name));
-            found.push(error.expected(format!("`{dim} = ...`")).hint("every shape binds every dim"));
+            found.push(error.expected(format!("`{dim} = ...`")).hint("a shape must bind every dim"));
         }
         found.extend(
             self.tolerance_keys

@@ -1,4 +1,5 @@
-//! Reading typed values out of checked tables. Kinds were checked before, so what is not of its kind is passed over silently here; what values mean is checked here.
+//! Reading typed values out of checked tables. Kinds were checked before, so what is not of its kind is passed over silently here; what values mean is checked
+//! here.
 
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ impl Reader<'_> {
                 Some(seed) if seeds.contains(&seed) => {
                     self.wrong(
                         "manifest.duplicate-name",
-                        format!("seed {seed} is there twice"),
+                        format!("seed {seed} is listed twice"),
                         value.span(),
                         "each seed once",
                     );
@@ -85,7 +86,7 @@ impl Reader<'_> {
                 Some(seed) => seeds.push(seed),
                 None => self.wrong(
                     "manifest.value",
-                    "this is no seed".into(),
+                    "this is not a seed".into(),
                     value.span(),
                     "an integer from 0 to 2^63 - 1",
                 ),
@@ -153,7 +154,7 @@ impl Reader<'_> {
                     Want::Bool => "an expression that is true or false",
                     Want::Any => "an expression",
                 };
-                self.wrong("manifest.type", format!("`{}` is not of its kind", place.text()), value.span(), expected);
+                self.wrong("manifest.type", format!("`{}` has the wrong type", place.text()), value.span(), expected);
                 return None;
             }
         };

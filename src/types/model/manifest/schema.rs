@@ -1,4 +1,4 @@
-//! The JSON Schema of `kernel.toml`, made of the same field tables that decoding uses. Knows shapes of values only, as a schema does.
+//! The JSON Schema of `kernel.toml`, built from the field tables that decoding uses. Knows only the types of values, as a schema does.
 
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
-//! A bracket that is never closed: where it opens. Knows TOML's strings, comments and lines; does not parse.
+//! Finds where a bracket opens that is never closed. Knows TOML's strings, comments and lines; does not parse.
 //!
-//! A parser notices such a bracket only where something comes that cannot stand in a list, says so there, and misreads all that follows. People look for
+//! A parser notices such a bracket only at something that cannot be in a list, reports it there, and misreads everything that follows. People look for
 //! the bracket. A line at depth above zero that starts a table (`[a]`, `[[a]]`) or a key (`a = `) shows that a list was meant to end before; within `{ }`
 //! a key is as it should be, and within a list of lists so is a bracket.
 

@@ -75,9 +75,9 @@ fn emulated_host(package: &Package, kernel: &Kernel) -> Option<Diagnostic> {
     let host = kernel.host.as_ref()?;
     let named = |name: &&String| package.targets.get(*name).is_some_and(|target| target.arch == Arch::Cpu);
     let target = kernel.targets.iter().find(named)?;
-    let message = format!("kernel `{}` has a launcher of its own, and target `{target}` is emulated", kernel.name);
+    let message = format!("kernel `{}` has its own launcher, but target `{target}` is emulated", kernel.name);
     let error = host.place.error("manifest.host", message).expected("targets with a GPU's architecture");
-    Some(error.hint("name the others in `targets`"))
+    Some(error.hint("list the other targets in `targets`"))
 }
 
 fn targets(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
@@ -330,7 +330,7 @@ fn serves_all(
     if empty {
         let message = format!("kernel `{}` has no variant on target `{}`", kernel.name, target.name);
         let error = kernel.place.error("manifest.no-variant", message);
-        return Err(error.expected("at least one choice of tunables that `where` lets through"));
+        return Err(error.expected("at least one choice of tunables that `where` allows"));
     }
     for shape in left {
         let types = if choice.label.is_empty() { String::new() } else { format!(" with {}", choice.label) };

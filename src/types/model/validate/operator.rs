@@ -153,9 +153,10 @@ fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
         .chain(operator.params.iter().map(|p| p.name.as_str()))
         .collect();
     for name in names.values().filter(|n| !known.contains(&n.as_str())) {
-        let error = operator
-            .reference_place
-            .error("manifest.unknown-tensor", format!("the reference names `{name}`, which is no tensor or param"));
+        let error = operator.reference_place.error(
+            "manifest.unknown-tensor",
+            format!("the reference names `{name}`, which is neither a tensor nor a param"),
+        );
         found.push(error.expected(format!("one of {}", list(&known))).suggest(name, known.iter().copied()));
     }
 }
@@ -164,7 +165,7 @@ fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
 /// are such, would say nothing. And what such a function is called with must not hide a name of the operator's.
 fn exact_or_checked(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let by = |name: &str| match operator.compare.get(name) {
-        Some(Compare::Python(file, function)) => Some(format!("`{file}::{function}` alone decides on it")),
+        Some(Compare::Python(file, function)) => Some(format!("`{file}::{function}` decides instead")),
         _ => None,
     };
     let of_integers = |tensor: &TensorDecl| match &tensor.dtype {
@@ -177,9 +178,10 @@ fn exact_or_checked(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let stated = operator.shapes.iter().filter_map(|s| s.tolerance.as_ref().map(|t| (t.as_ref(), &s.place)));
     for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.tolerance_place)]) {
         let unused = |tensor: &TensorDecl| {
-            let why = by(tensor.name.as_str())
-                .or_else(|| of_integers(tensor).then(|| "it is of integers, which are exact".to_string()))?;
-            let message = format!("a tolerance of `{}` says nothing: {why}", tensor.name);
+            let why = by(tensor.name.as_str()).or_else(|| {
+                of_integers(tensor).then(|| "its elements are integers, which are compared exactly".to_string())
+            })?;
+            let message = format!("a tolerance for `{}` has no effect: {why}", tensor.name);
             Some(
                 place.error("manifest.unused-tolerance", message).expected("tolerances of other outputs only, or none"),
             )

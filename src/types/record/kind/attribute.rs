@@ -1,4 +1,4 @@
-//! `attribute`: whether a method earns its keep.
+//! `attribute`: what a method is worth.
 
 use super::EngineCode;
 use super::descriptor::{Descriptor, Runs, rewritten};

@@ -349,7 +349,7 @@ fn text_note(code: &str, text: &str) -> Vec<Note> {
     let text = text.trim();
     let end = (0..=text.len().min(SHOWN)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let message = text[..end].to_string();
-    let note = Note { severity: Severity::Note, code: code.to_string(), message };
+    let note = Note::new(Severity::Note, code, message);
     if text.is_empty() { vec![] } else { vec![note] }
 }
 

@@ -72,7 +72,7 @@ fn what_is_wrong_with_agents_and_rounds_is_said_at_its_place() {
         ),
         (
             "[agents.a]\nhttp = \"h\"\nmodel = \"m\"\n".into(),
-            "manifest.value | \"h\" | `h` is no address | `https://host/path` or `http://host/path` | ",
+            "manifest.value | \"h\" | `h` is not an address | `https://host/path` or `http://host/path` | ",
         ),
         (
             "[agents.a]\ncommand = [\"x\"]\nmodel = \"m\"\n".into(),
@@ -84,7 +84,7 @@ fn what_is_wrong_with_agents_and_rounds_is_said_at_its_place() {
         ),
         (
             "[agents.rules]\ncommand = [\"x\"]\n".into(),
-            "manifest.name | rules | `rules` is built in | another name for an agent of your own | ",
+            "manifest.name | rules | `rules` is built in | another name for your own agent | ",
         ),
         (
             format!("[kernel.k]\noperator = \"o\"\nsource = \"k.cu\"\ngenerate = {{ agent = \"rule\" }}\n{launch}"),
@@ -110,7 +110,7 @@ fn what_is_wrong_with_agents_and_rounds_is_said_at_its_place() {
         ),
         (
             "[kernel.k]\noperator = \"o\"\ngenerate = { agent = \"rules\" }\n".into(),
-            "manifest.missing-key | \"rules\" | `rules` writes no kernel: `k` has nothing to start from | a `template` beside it, or a `source` with launches of your own | ",
+            "manifest.missing-key | \"rules\" | `rules` cannot write a kernel, and `k` has none to start from | a `template` as well, or your own `source` and launches | ",
         ),
         (
             "[kernel.k]\noperator = \"o\"\ngenerate = { template = \"elementwise\", rounds = 2 }\n".into(),

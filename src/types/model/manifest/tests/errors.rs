@@ -284,7 +284,7 @@ const NAMES: [Case; 28] = [
         "where = [\"BLOCK > 2048\"]",
         "manifest.no-variant",
         "rms_norm",
-        "`where` lets through",
+        "`where` allows",
     ),
     ("VEC = [1, 4]", "VEC = [4]", "manifest.unserved-shape", "ragged", "`requires`"),
     (
@@ -422,19 +422,13 @@ const REST: [Case; 10] = [
         "BLOCK",
         "one of",
     ),
-    (
-        "license = \"Apache-2.0\"",
-        "license.workspace = true",
-        "manifest.no-workspace",
-        "workspace",
-        "a value of its own",
-    ),
+    ("license = \"Apache-2.0\"", "license.workspace = true", "manifest.no-workspace", "workspace", "its own value"),
     (
         "[targets.h200]\n",
         "[workspace.targets.h200]\narch = \"sm_80\"\n[targets.h200]\nworkspace = true\n",
         "manifest.conflict",
         "arch",
-        "alone",
+        "only `workspace = true`",
     ),
 ];
 

@@ -38,7 +38,7 @@ fn what_has_no_place_beside_a_launcher_is_refused_where_it_stands() {
     for (more, code, at, says) in [
         (launch, "manifest.conflict", "launch", "either `host`"),
         ("constants.c = \"x\"", "manifest.conflict", "constants", "no `constants`"),
-        ("generate = { agent = \"rules\" }", "manifest.conflict", "generate", "neither generated nor improved"),
+        ("generate = { agent = \"rules\" }", "manifest.conflict", "generate", "neither generates nor improves"),
         ("source = \"other.cu\"", "manifest.conflict", "\"other.cu\"", "include `other.cu` in `src/launch.cu`"),
         ("compiler = \"nvrtc\"", "manifest.conflict", "\"nvrtc\"", "built by nvcc"),
         ("verify.sanitize = [\"memcheck\"]", "manifest.conflict", "sanitize", "no `sanitize`"),
@@ -63,7 +63,7 @@ fn a_launcher_that_names_no_function_and_one_on_the_emulator_are_errors() {
     for (kernel, code, says) in [
         ("host = \"launch.cu\"", "manifest.function", "`file.cu::function`"),
         ("host = \"../launch.cu::run\"\ntargets = [\"h200\"]", "manifest.path", "without `..`"),
-        (HOST, "manifest.host", "name the others in `targets`"),
+        (HOST, "manifest.host", "list the other targets in `targets`"),
     ] {
         let (_, _, found) = read(&with(kernel));
         let shown: Vec<String> = found.iter().map(show).collect();

@@ -69,13 +69,13 @@ fn a_dependent_launch_overlaps_the_kernel_before_it_and_nothing_else() {
 fn a_grid_is_made_of_whole_clusters() {
     let odd = error(&with("cluster = [2]"));
     assert_eq!((odd.code, under(&odd)), ("manifest.launch-limit", "\"rows\""));
-    assert_eq!(odd.message, "3 blocks along x are no multiple of the cluster's 2");
+    assert_eq!(odd.message, "3 blocks along x are not a multiple of the cluster's 2");
     assert!(odd.hints[0].contains("ceil_div(n, 2) * 2"), "{:?}", odd.hints);
     // An axis that the grid leaves out has one block.
     let missing = error(&with("cluster = [1, 4]"));
     assert_eq!(
         (under(&missing), missing.message.as_str()),
-        ("4", "1 blocks along y are no multiple of the cluster's 4")
+        ("4", "1 blocks along y are not a multiple of the cluster's 4")
     );
 }
 

@@ -77,7 +77,7 @@ fn what_the_driver_would_refuse_is_said_at_its_place() {
         (
             "tensormap = \"ids\", box = [4], oob = \"nan\"",
             "\"nan\"",
-            "of dtype i32, which reads no NaN",
+            "of dtype i32, which has no NaN",
             "`oob = \"zero\"`",
         ),
     ] {

@@ -65,7 +65,7 @@ impl World {
         World { _dir: Some(dir), ..world }
     }
 
-    /// One that is there already.
+    /// One that already exists.
     pub(super) fn at(package: &Path) -> Self {
         let vars = [("PATH", "/usr/bin:/bin"), ("AGENT_KEY", KEY)];
         World {

@@ -1,0 +1,95 @@
+//! What every command has: the session that operations work with, and the console that says what they report.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::args::Global;
+use super::console::Console;
+use super::errors;
+use super::exit::{Exit, Failure};
+use kforge_ops::{Error, Session};
+
+/// What every command has.
+pub struct Context {
+    /// What operations work with.
+    pub session: Session,
+    /// The global options.
+    pub global: Global,
+    /// The printer; it observes the session.
+    pub console: Arc<Console>,
+}
+
+impl Context {
+    /// Prints an error in one line.
+    pub fn fail<T: std::fmt::Display + ?Sized>(&self, text: &T) -> Exit {
+        self.console.error(&text.to_string());
+        Exit::NotBuilt
+    }
+
+    /// Prints why an operation failed, and what may help.
+    pub fn failed(&self, error: &Error) -> Exit {
+        errors::say(&self.console, error);
+        Exit::from(error)
+    }
+
+    /// Prints why a command ends early, where that has not been said.
+    pub fn ended(&self, failure: Failure) -> Exit {
+        match failure {
+            Failure::Said(exit) => exit,
+            Failure::Operation(error) => self.failed(&error),
+        }
+    }
+
+    /// Sets [`Session::interrupted`] on the first Ctrl-C; the second ends this process, and with it every child.
+    pub fn interrupts(&self) -> Result<Arc<AtomicBool>, Failure> {
+        let flag = &self.session.interrupted;
+        let second = || -> std::io::Result<()> {
+            for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+                signal_hook::flag::register_conditional_shutdown(signal, Exit::Interrupted as i32, Arc::clone(flag))?;
+                signal_hook::flag::register(signal, Arc::clone(flag))?;
+            }
+            Ok(())
+        };
+        second().map_err(|e| self.fail(&format!("cannot listen for signals: {e}")))?;
+        Ok(Arc::clone(flag))
+    }
+
+    /// A command of this program as it can be pasted into the shell that started this one.
+    pub fn command(&self, words: &[&str]) -> String {
+        command(&self.global, words)
+    }
+}
+
+/// A command of this program, with global options as they were given, as it can be pasted into a shell.
+pub(super) fn command(global: &Global, words: &[&str]) -> String {
+    let mut out = vec!["kforge".to_string()];
+    let mut push = |flag: &str, path: &Option<PathBuf>| {
+        if let Some(path) = path {
+            out.extend([flag.to_string(), quoted(&path.display().to_string())]);
+        }
+    };
+    push("-C", &global.directory);
+    push("--manifest-path", &global.manifest_path);
+    push("--target-dir", &global.target_dir);
+    out.extend(words.iter().map(|w| quoted(w)));
+    out.join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_break_them() {
+        assert_eq!(quoted("p/k/BLOCK=32,T=f16/cpu/judge"), "p/k/BLOCK=32,T=f16/cpu/judge");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+    }
+}

@@ -1,0 +1,137 @@
+//! Errors of operations as people read them: the message, its details, and what may help.
+
+mod run;
+
+use super::console::Console;
+use super::words::{champion, listed};
+use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_ops::Error;
+use kforge_ops::accept::AcceptError;
+use kforge_ops::build::report::ReportError;
+use kforge_ops::candidates::CandidatesError;
+use kforge_ops::compare::CompareError;
+use kforge_ops::edit::EditError;
+use kforge_ops::event::Blocked;
+use kforge_ops::evidence::EvidenceError;
+use kforge_ops::explain::NoStep;
+use kforge_ops::new::NewError;
+use kforge_ops::optimize::OptimizeError;
+use kforge_ops::report::NotShown;
+use kforge_ops::run::RunError;
+use kforge_project::workspace::edit;
+
+/// The most steps that are listed where several are meant.
+const LISTED: usize = 20;
+
+/// Prints it.
+pub(super) fn say(console: &Console, error: &Error) {
+    match error {
+        Error::Wrong(found) => {
+            found.iter().for_each(|d| console.diagnostic(d));
+            let wrong = found.iter().filter(|d| d.severity == Severity::Error).count();
+            if wrong > 1 {
+                console.error(&format!("{wrong} errors; nothing was done"));
+            }
+        }
+        Error::NoManifest(diagnostic) => console.diagnostic(diagnostic),
+        Error::Selection(found) => found.iter().for_each(|d| console.diagnostic(d)),
+        Error::Compare(CompareError::Of { error, .. }) => say(console, error),
+        Error::Edit(EditError::NotEdited(why @ edit::EditError::NotThere { name, there, .. })) => {
+            let mut error =
+                Diagnostic::error("edit.not-there", why.to_string()).suggest(name, there.iter().map(String::as_str));
+            if !there.is_empty() {
+                let listed: Vec<String> = there.iter().map(|n| format!("`{n}`")).collect();
+                error = error.expected(format!("one of {}", listed.join(", ")));
+            }
+            console.diagnostic(&error);
+        }
+        Error::Candidates(CandidatesError::NoMatch { word, known, .. }) => {
+            let listed: Vec<String> = known.iter().take(12).map(|name| format!("`{name}`")).collect();
+            let error = Diagnostic::error("select.nothing", error.to_string());
+            let error = error.expected(format!("one of {}", listed.join(", ")));
+            console.diagnostic(&error.suggest(word, known.iter().map(String::as_str)));
+        }
+        Error::Edit(EditError::Wrong { found, .. }) | Error::Accept(AcceptError::Wrong { found, .. }) => {
+            found.iter().for_each(|d| console.diagnostic(d));
+            console.error(&error.to_string());
+        }
+        Error::NotShown(NotShown::Interrupted(error)) => say(console, error),
+        // Whoever interrupts knows why it ends; the others were reported as they happened.
+        Error::Interrupted | Error::Refused | Error::Run(RunError::Failed) => {}
+        Error::Busy(Blocked::Cache) => console.error("the shared cache is being collected, and --no-wait was given"),
+        Error::Run(error) => match run::diagnostic(error) {
+            Some(diagnostic) => console.diagnostic(&diagnostic),
+            None => console.error(&error.to_string()),
+        },
+        error => console.error(&error.to_string()),
+    }
+    details(error).iter().for_each(|line| console.err(&format!("  {line}\n")));
+    helps(error).iter().for_each(|help| console.err(&format!("help: {help}\n")));
+}
+
+/// What is listed below a message.
+fn details(error: &Error) -> Vec<String> {
+    match error {
+        Error::Accept(AcceptError::DifferentSources { champions, .. }) => {
+            champions.iter().map(|(accepted, round)| champion(accepted, &format!("of round {round}"))).collect()
+        }
+        Error::Step(NoStep::Several { ids, .. }) => listed(ids, LISTED),
+        _ => vec![],
+    }
+}
+
+/// What may help.
+fn helps(error: &Error) -> Vec<String> {
+    match error {
+        Error::Accept(error) => accepting(error).into_iter().collect(),
+        Error::Candidates(CandidatesError::None) => {
+            vec!["`kforge build` remembers champions, and `kforge optimize` what its rounds try".into()]
+        }
+        Error::NoTrajectories(_) => vec!["`kforge optimize` records attempts".into()],
+        Error::Compare(CompareError::Of { name, .. }) => vec![format!("the error is about `{name}`")],
+        Error::Evidence(EvidenceError::Open { .. }) => {
+            vec!["run `kforge build` with the same selection, then export".into()]
+        }
+        Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],
+        Error::Report(ReportError::NotBuilt(_)) => vec!["run `kforge build` first".into()],
+        Error::Report(ReportError::Malformed { .. }) => vec!["run `kforge build` to write it again".into()],
+        Error::NotShown(NotShown::Interrupted(_)) => {
+            vec!["the last build was interrupted; the next build continues from there".into()]
+        }
+        Error::NotShown(NotShown::NotBuilt { .. }) => {
+            vec!["build it first; `--workspace` shows all results of the last build".into()]
+        }
+        Error::NotShown(NotShown::Nothing) => vec!["build it first, or widen the selection".into()],
+        Error::New(NewError::FolderExists(_)) => {
+            vec!["`kforge init` creates a package in an existing folder".into()]
+        }
+        Error::New(NewError::Name { given: false, .. }) => {
+            vec!["give the package another name with `--name`".into()]
+        }
+        Error::Optimize(OptimizeError::NoAgent { .. }) => vec![
+            "name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`".into(),
+        ],
+        Error::Step(NoStep::Unknown { closest, .. }) => {
+            let meant = closest.iter().map(|best| format!("did you mean `{best}`?"));
+            meant.chain(["`kforge tree` lists every step, docs/methods.md every method".into()]).collect()
+        }
+        _ => vec![],
+    }
+}
+
+/// What may help where a champion is not accepted.
+fn accepting(error: &AcceptError) -> Option<String> {
+    Some(match error {
+        AcceptError::Unknown { seat, has_rounds, .. } => {
+            let optimize = if *has_rounds { format!(", or `kforge optimize {}`", seat.kernel) } else { String::new() };
+            format!("run `kforge build`{optimize} first")
+        }
+        AcceptError::NothingToWrite { .. } => "without `--as` and `--name` it is pinned".into(),
+        AcceptError::DifferentSources { .. } => {
+            "`--target` (or `--types`) takes that of one for all; with `--name NEW` besides, it becomes a kernel of its own for that target".into()
+        }
+        AcceptError::NotTimed { .. } => "build on a machine with such a device, or import evidence from one".into(),
+        AcceptError::Exists { .. } => "name another file with `--as`, or overwrite it with `--force`".into(),
+        _ => return None,
+    })
+}

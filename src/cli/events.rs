@@ -1,0 +1,80 @@
+//! Events of operations as people read them.
+
+use std::sync::Arc;
+
+use super::args::Global;
+use super::asking::Asking;
+use super::console::Console;
+use super::rounds;
+use super::watch::Watching;
+use super::words::listed;
+use kforge_engine::Graph;
+use kforge_foundation::base::count;
+use kforge_ops::event::{Blocked, Event, Observer, Resolving, Steps, Warning, Watch};
+use kforge_ops::evidence::Imported;
+use kforge_ops::optimize::event::{AskWatch, AttemptRequest};
+use kforge_project::workspace::lockfile::happens;
+
+/// The most steps that are named where many lack something.
+const LISTED: usize = 10;
+
+/// Listens to operations, and has the console say what they report.
+pub(super) struct Listener {
+    /// The printer.
+    pub(super) console: Arc<Console>,
+    /// The global options: commands that are shown repeat them.
+    pub(super) global: Global,
+    /// Names the build in logs.
+    pub(super) run: String,
+}
+
+impl Observer for Listener {
+    fn event(&self, event: &Event<'_>) {
+        let console = &self.console;
+        match event {
+            Event::Diagnostic(diagnostic) => console.diagnostic(diagnostic),
+            Event::Warning(warning) => {
+                console.warn(&warning.to_string());
+                if let Warning::NotBrought { steps } = warning {
+                    listed(steps, LISTED).iter().for_each(|line| console.err(&format!("  {line}\n")));
+                }
+            }
+            Event::Blocked(by) => console.status("Blocking", &format!("waiting for {}", waited_for(*by))),
+            Event::Resolving(Resolving::Cuda(release)) => console.status("Resolving", &format!("CUDA {release}")),
+            Event::Resolving(Resolving::Requirement(requirement)) => console.status("Resolving", requirement),
+            Event::Downloading(names) => console.status("Downloading", &names.join(", ")),
+            Event::Installing(name) => console.status("Installing", name),
+            Event::LockfileWritten => console.status("Locking", "kforge.lock"),
+            Event::LockfileChange { change, planned: true } => console.err(&format!("  {change}\n")),
+            Event::LockfileChange { change, planned: false } => console.err(&format!("  {}\n", happens(change))),
+            Event::FileKept(path) => console.status("Keeping", &format!("{}, which is there already", path.display())),
+            Event::Building(state) => console.status("Building", state),
+            Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
+            Event::Round(event) => rounds::say(console, event),
+            Event::Imported(imported) => console.status("Imported", &taken(imported)),
+        }
+    }
+
+    fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
+        Watching::begin(self, build, graph)
+    }
+
+    fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {
+        Box::new(Asking::new(&self.console, attempts))
+    }
+}
+
+fn waited_for(by: Blocked) -> &'static str {
+    match by {
+        Blocked::Workspace => "another kforge to finish with this workspace",
+        Blocked::Cache => "the shared cache to be collected",
+        Blocked::Toolchain => "another kforge to install the same toolchain",
+    }
+}
+
+/// What came with a bundle, in a line.
+fn taken(imported: &Imported) -> String {
+    let Imported { path, added, held, devices } = imported;
+    let held = if *held > 0 { format!(", {held} held already") } else { String::new() };
+    format!("{} of {} from `{}`, unsigned{held}", count(*added, "record"), devices.join(", "), path.display())
+}

@@ -1,0 +1,303 @@
+//! Telling what went wrong with a step: once, in full, where it is to be mended, and with the command that does just that step again. What fails for the same
+//! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
+
+mod held;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use self::held::{Held, ordered};
+use super::args::Global;
+use super::console::Console;
+use super::context::command;
+use super::words::reason;
+use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_ops::build::is_doubt;
+use kforge_types::model::{Kernel, Package, TuneValue, Variant};
+use kforge_types::record::event::{Labels, StepFinished};
+use kforge_types::record::{Note, Outcome, StepKind, Verdict};
+
+/// The most lines that are shown of what a note says of a failure.
+const MOST_LINES: usize = 12;
+
+/// What one group of failures has told. A group is what failed in one kind of step of one kernel on one target.
+#[derive(Default)]
+struct Group {
+    /// Each reason, without what differs from variant to variant, and how often it came again.
+    reasons: Vec<(String, u64)>,
+}
+
+/// Tells of steps as they end.
+pub(super) struct Teller<'a> {
+    console: &'a Console,
+    global: &'a Global,
+    packages: HashMap<&'a str, &'a Package>,
+    groups: BTreeMap<(String, &'static str), Group>,
+    /// Of what passed all the same: package, kernel and target, and what was warned of.
+    doubted: BTreeSet<(String, String, String)>,
+    /// Whether the build is one of several, after which more is tried.
+    goes_on: bool,
+    /// Judgements that are not told of yet.
+    held: Held,
+}
+
+impl<'a> Teller<'a> {
+    /// For a build of these packages.
+    pub(super) fn new(console: &'a Console, global: &'a Global, packages: impl Iterator<Item = &'a Package>) -> Self {
+        let packages = packages.map(|p| (p.name.as_str(), p)).collect();
+        Teller {
+            console,
+            global,
+            packages,
+            groups: BTreeMap::new(),
+            doubted: BTreeSet::new(),
+            goes_on: false,
+            held: Held::default(),
+        }
+    }
+
+    /// The same for a build after which more is tried.
+    pub(super) fn going_on(self, goes_on: bool) -> Self {
+        Teller { goes_on, ..self }
+    }
+
+    /// The same for a build of these steps: what fails at several shapes of a variant is told of first where it says most.
+    pub(super) fn awaiting<'n>(self, steps: impl Iterator<Item = (StepKind, &'n Labels)>) -> Self {
+        Teller { held: Held::awaiting(steps), ..self }
+    }
+
+    /// Says what went wrong with a step, if anything did, now or once the other shapes of its variant are judged; with `-v` why it ran, too.
+    pub(super) fn tell(&mut self, step: &StepFinished) {
+        let due = self.held.ended(step);
+        self.tell_all(due);
+    }
+
+    fn tell_all(&mut self, steps: Vec<StepFinished>) {
+        ordered(steps, &self.packages).iter().for_each(|step| self.tell_of(step));
+    }
+
+    fn tell_of(&mut self, step: &StepFinished) {
+        let console = self.console;
+        if console.verbose()
+            && let Some(why) = &step.why
+        {
+            console.status("Because", &format!("{}: {}", step.id, reason(why)));
+        }
+        // What is there to be compared with may be wrong, and code need not show a method: the report says so.
+        let compared = step.kind == StepKind::Match || step.labels.method.is_some();
+        // What a round tried may be wrong, too.
+        if step.labels.round.is_some() && !matches!(step.outcome, Outcome::Failed(_)) && !console.verbose() {
+            return;
+        }
+        // Who has rounds to come may have no champion yet, and what was told in an earlier turn is not told again.
+        if self.goes_on && (step.kind == StepKind::Select || step.outcome == Outcome::Fresh) {
+            return;
+        }
+        match (&step.outcome, &step.verdict) {
+            (Outcome::Failed(message), _) => self.failure(step, &format!("{} failed: {message}", step.id), message),
+            (Outcome::Skipped(_), _) if step.interrupted => {}
+            (_, Some(Verdict::Fail(why))) if !compared => self.failure(step, &format!("{}: {why}", step.id), why),
+            _ => {
+                let loud = |severity: Severity| {
+                    (severity == Severity::Error && !compared)
+                        || (severity == Severity::Warning && step.outcome == Outcome::Executed)
+                        || console.verbose()
+                };
+                if step.kind == StepKind::Judge && !compared {
+                    self.doubts(step);
+                }
+                // Why there is no champion stands in the report.
+                let shown = step.kind != StepKind::Select || console.verbose();
+                for note in step.notes.iter().filter(|n| shown && loud(n.severity) && !is_doubt(n)) {
+                    console.err(&indented(&note.message));
+                }
+            }
+        }
+    }
+
+    /// Says what is likely a mistake of a kernel that passed, once for a kernel on a target; also where it was found by an earlier build, as compilers' warnings are.
+    fn doubts(&mut self, step: &StepFinished) {
+        let labels = &step.labels;
+        let seat = [&labels.kernel, &labels.target].map(|part| part.clone().unwrap_or_default()).join("/");
+        for note in step.notes.iter().filter(|note| is_doubt(note)) {
+            let first = note.message.lines().next().unwrap_or_default();
+            let text = NUMBER.replace_all(first, "0").into_owned();
+            if self.doubted.insert((labels.package.clone(), seat.clone(), text)) || self.console.verbose() {
+                self.console.warn(&format!("{}: {}", step.id, note.message.replace('\n', "\n  ")));
+            }
+        }
+    }
+
+    /// Says what is held still, and how many more steps failed for reasons that were told.
+    pub(super) fn rest(&mut self) {
+        let left = self.held.left();
+        self.tell_all(left);
+        let more: u64 = self.groups.values().flat_map(|g| &g.reasons).map(|r| r.1).sum();
+        let steps = if more == 1 { "step" } else { "steps" };
+        if more > 0 {
+            self.console.fitted(&format!("{more} more {steps} failed for the same reasons; -v prints each\n"));
+        }
+    }
+
+    fn failure(&mut self, step: &StepFinished, headline: &str, why: &str) {
+        let console = self.console;
+        let labels = &step.labels;
+        let owner = labels.kernel.as_ref().or(labels.operator.as_ref()).cloned().unwrap_or_default();
+        let target = labels.target.clone().unwrap_or_default();
+        // What the disk does to one step it does to all: that is no kernel's affair.
+        let seat = match step.trouble {
+            Some(_) => (String::new(), ""),
+            None => (format!("{}/{owner}/{target}", labels.package), step.kind.name()),
+        };
+        let group = self.groups.entry(seat).or_default();
+        let reason = step.trouble.map_or_else(|| general(step, why), |trouble| trouble.help().to_string());
+        if let Some(known) = group.reasons.iter_mut().find(|r| r.0 == reason).filter(|_| !console.verbose()) {
+            known.1 += 1;
+            return;
+        }
+        group.reasons.push((reason, 0));
+        let first = group.reasons.len() == 1 || console.verbose();
+        let place = self.packages.get(labels.package.as_str()).and_then(|package| located(package, step, why));
+        match place {
+            Some(diagnostic) => console.diagnostic(&Diagnostic { message: headline.to_string(), ..diagnostic }),
+            None => console.error(headline),
+        }
+        // The first failure of a kernel is told in full; what follows is likely another face of it.
+        if first {
+            for note in &step.notes {
+                let text = unsaid(note, why);
+                let bounded = step.kind != StepKind::Compile && !console.verbose();
+                let text = indented(&if bounded { short(&text) } else { text });
+                // A compiler lays its own words out.
+                if step.kind == StepKind::Compile { console.err(&text) } else { console.fitted(&text) }
+            }
+        }
+        console.err(&format!("  to run only this step again: {}\n", command(self.global, &["run", &step.id])));
+    }
+}
+
+/// The first lines of what a note says; the rest is counted.
+fn short(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    if lines.len() <= MOST_LINES {
+        return text.to_string();
+    }
+    let rest = lines.len() - (MOST_LINES - 1);
+    format!("{}\nand {rest} lines more, which -v shows", lines[..MOST_LINES - 1].join("\n"))
+}
+
+/// A reason without the values by which variants and shapes differ, so that the same mistake is one.
+fn general(step: &StepFinished, why: &str) -> String {
+    let notes: Vec<&str> = step.notes.iter().map(|n| n.message.as_str()).collect();
+    // Numbers tell wrong results apart, and say nothing more about the first.
+    let text = if matches!(step.outcome, Outcome::Failed(_)) {
+        format!("{why}\n{}", notes.join("\n"))
+    } else {
+        why.to_string()
+    };
+    NUMBER.replace_all(&text, "0").into_owned()
+}
+
+/// A number as verdicts and messages write it.
+static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"-?\b[0-9]+(\.[0-9]+)?(e-?[0-9]+)?\b|-?\binf\b").expect("BUG: an expression that is always the same")
+});
+
+/// A note without the line that said it already.
+fn unsaid(note: &Note, why: &str) -> String {
+    match note.message.split_once('\n') {
+        Some((first, rest)) if first.starts_with(why) => rest.to_string(),
+        None if note.message.starts_with(why) => String::new(),
+        _ => note.message.clone(),
+    }
+}
+
+/// Lines, indented under what they belong to.
+pub(super) fn indented(text: &str) -> String {
+    text.lines().map(|l| format!("  {l}\n")).collect()
+}
+
+/// The place in the manifest that a failure is about: the argument or the arguments of the launch that the binary does not take.
+fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnostic> {
+    let part = step.notes.iter().find_map(|note| note.launch.as_ref())?;
+    let kernel = package.kernel(step.labels.kernel.as_deref()?)?;
+    let operator = package.operator(&kernel.operator)?;
+    let label = step.labels.variant.as_deref().unwrap_or_default();
+    let choice = operator.choices().into_iter().find(|c| c.label.is_empty() || label.starts_with(&c.label))?;
+    let variant = labelled(kernel, label);
+    let entry = &part.entry;
+    let launch = kernel.launch_of(entry, &variant, &choice)?;
+    let argument = part.argument.and_then(|n| launch.arg_places.get((n as usize).checked_sub(1)?));
+    let place = argument.or(launch.args_place.as_ref()).unwrap_or(&launch.place);
+    let takes = match argument {
+        Some(_) => {
+            "an argument of the size and kind of that parameter; `{ value = \"...\", dtype = \"...\" }` states a scalar's"
+        }
+        None => "one argument for each parameter, in order",
+    };
+    let error = place.error("launch.arguments", why).expected(takes);
+    Some(error.see(&launch.place.file, launch.place.span.clone(), format!("`{entry}` is launched here")))
+}
+
+/// The variant of that label, as far as texts of the manifest need it.
+fn labelled(kernel: &Kernel, label: &str) -> Variant {
+    let parts: Vec<&str> = label.split(',').collect();
+    let value = |name: &str, values: &[TuneValue]| {
+        values.iter().find(|v| parts.contains(&format!("{name}={v}").as_str())).map(|v| (name.to_string(), v.clone()))
+    };
+    let values = kernel.tune.iter().filter_map(|(name, values)| value(&name.value, values)).collect();
+    Variant { values, label: label.into(), order: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn step(why: &str) -> StepFinished {
+        StepFinished {
+            product: None,
+            id: "p/k/cpu/s/judge".into(),
+            kind: StepKind::Judge,
+            labels: Labels::default(),
+            outcome: Outcome::Executed,
+            verdict: Some(Verdict::Fail(why.into())),
+            cache: kforge_types::record::event::CacheOrigin::None,
+            key: None,
+            result: None,
+            why: None,
+            evidence: None,
+            summary: String::new(),
+            notes: vec![],
+            trouble: None,
+            interrupted: false,
+            duration_ms: 0,
+            started_ms: None,
+        }
+    }
+
+    #[test]
+    fn one_mistake_in_two_variants_is_one_reason() {
+        let (a, b) =
+            ("`k<32>` takes 3 parameters, the launch passes 2", "`k<256>` takes 3 parameters, the launch passes 2");
+        assert_eq!(general(&step(a), a), general(&step(b), b));
+        assert_ne!(general(&step(a), a), general(&step("race on `s`"), "race on `s`"));
+    }
+
+    #[test]
+    fn what_a_note_says_is_bounded() {
+        let lines = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>().join("\n");
+        assert_eq!(short(&lines(MOST_LINES)), lines(MOST_LINES));
+        let long = short(&lines(MOST_LINES + 5));
+        assert_eq!(long, format!("{}\nand 6 lines more, which -v shows", lines(MOST_LINES - 1)));
+    }
+
+    #[test]
+    fn what_was_said_is_not_said_again() {
+        let note = |message: &str| Note::new(Severity::Error, "verify.judged", message);
+        assert_eq!(unsaid(&note("wrong (3 times)"), "wrong"), "");
+        assert_eq!(unsaid(&note("wrong\n  more"), "wrong"), "  more");
+        assert_eq!(unsaid(&note("another\n  more"), "wrong"), "another\n  more");
+    }
+}

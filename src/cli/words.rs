@@ -1,0 +1,83 @@
+//! Words that several commands use.
+
+use std::time::Instant;
+
+use super::console::Console;
+use kforge_foundation::base::count;
+use kforge_ops::accept::AcceptedChampion;
+use kforge_ops::build::Champion;
+use kforge_pipeline::report::explanation;
+use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
+
+/// Why a step runs, in a line.
+pub(super) fn reason(why: &Why) -> String {
+    let shown = |value: &Option<String>| value.as_ref().map(|v| explanation::shown(v, false));
+    match (&why.field, shown(&why.before), shown(&why.after)) {
+        (Some(field), Some(before), Some(after)) => format!("{}: {field} was {before}, is {after}", why.code),
+        (Some(field), None, Some(after)) => format!("{}: {field} is now {after}", why.code),
+        (Some(field), Some(before), None) => format!("{}: {field} was {before}, is gone", why.code),
+        (Some(field), None, None) => format!("{}: {field}", why.code),
+        (None, ..) => why.code.clone(),
+    }
+}
+
+/// How many steps ended how, in a line.
+pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
+    let mut parts = vec![format!("{}: {} executed, {} fresh", count(c.total, "step"), c.executed, c.fresh)];
+    for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
+        if n > 0 {
+            parts.push(format!("{n} {what}"));
+        }
+    }
+    format!(
+        "{}; verdicts: {} pass, {} fail, {} unknown; {:.1} s",
+        parts.join(", "),
+        v.pass,
+        v.fail,
+        v.unknown,
+        began.elapsed().as_secs_f64()
+    )
+}
+
+/// The first of many names, and how many more there are.
+pub(super) fn listed(names: &[String], most: usize) -> Vec<String> {
+    let more = names.len().saturating_sub(most);
+    names.iter().take(most).cloned().chain((more > 0).then(|| format!("and {more} more"))).collect()
+}
+
+/// `p/k/cpu for rows = 2: r1,BLOCK=64, verified and not timed, in ...`.
+pub(super) fn champion(accepted: &AcceptedChampion, place: &str) -> String {
+    let standing = if accepted.provisional { ", verified and not timed," } else { "" };
+    format!("{}{}: {}{standing} {place}", accepted.seat.name(), accepted.stands_for, accepted.label())
+}
+
+/// Events of champions.
+pub(super) fn say_champions(console: &Console, champions: &[Champion]) {
+    for champion in champions.iter().filter(|_| console.json()) {
+        let Champion { package, kernel, target, class, variant, provisional } = champion.clone();
+        console.event(&Event::Champion { package, kernel, target, class, variant, provisional });
+    }
+}
+
+/// Bytes for people: `4.5 MiB`.
+pub(super) fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let mut value = n as f64;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!((bytes(0), bytes(1023), bytes(1536)), ("0 B".into(), "1023 B".into(), "1.5 KiB".into()));
+        assert_eq!(bytes(5 << 40), "5.0 TiB");
+    }
+}

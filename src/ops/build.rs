@@ -1,0 +1,156 @@
+//! Builds: `build`, `check`, `verify`, `bench` and `ablate` are one operation to different ends.
+
+mod ending;
+mod plan;
+pub mod report;
+pub mod result;
+pub mod steps;
+mod timings;
+mod untried;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use crate::Error;
+use crate::session::build::{Asked, Ready};
+use crate::session::{Opened, Session};
+use kforge_engine::BuildOutcome;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::holdings::reused;
+use kforge_pipeline::report::text::{Failures, text};
+use kforge_project::workspace::select::Words;
+use kforge_types::record::Outcome;
+
+pub use ending::{Ended, Lacking, failing};
+pub use plan::{Plan, plan};
+pub use result::{Built, Champion, Finished, Unchanged};
+pub use steps::is_doubt;
+pub use untried::Untried;
+
+/// What a build is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BuildRequest {
+    /// What to build.
+    pub words: Words,
+    /// How far to go.
+    pub goal: Goal,
+    /// Steps at once; a negative number is cores less that many. `build.jobs` of the settings if there is none.
+    pub jobs: Option<i64>,
+    /// After a failure, finish what does not depend on it.
+    pub keep_going: bool,
+    /// Measure on a device again although it was measured before.
+    pub remeasure: bool,
+    /// End with [`Ended::NoEvidence`] where a device's evidence is missing.
+    pub require_evidence: bool,
+    /// A manifest whose operators and shapes are added to the packages.
+    pub overlay: Option<PathBuf>,
+    /// Write a page that shows where the time went.
+    pub timings: bool,
+    /// Plan even where a certificate says that there is nothing to do: the whole result is wanted, not only what is shown of it.
+    pub plans: bool,
+}
+
+impl BuildRequest {
+    /// Everything at hand, as far as the goal says, as the settings say.
+    pub fn new(goal: Goal) -> Self {
+        BuildRequest {
+            words: Words::default(),
+            goal,
+            jobs: None,
+            keep_going: false,
+            remeasure: false,
+            require_evidence: false,
+            overlay: None,
+            timings: false,
+            plans: false,
+        }
+    }
+
+    /// What is asked of the plan; `write` unless nothing is to be written.
+    fn asked(&self, session: &Session, opened: &Opened, write: bool) -> Result<Asked, Error> {
+        Ok(Asked {
+            selected: session.select_over(&opened.workspace, &self.words, self.overlay.as_deref())?,
+            goal: self.goal,
+            jobs: self.jobs,
+            keep_going: self.keep_going,
+            remeasure: self.remeasure,
+            overlay: self.overlay.clone(),
+            write,
+            looks: false,
+        })
+    }
+}
+
+/// Builds.
+///
+/// # Errors
+/// The build could not be started, or what it found could not be kept. How it ended is in the result.
+pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> {
+    let began = Instant::now();
+    let question = session.question(request);
+    if let Some(held) = question.as_ref().and_then(|q| session.certified(q)) {
+        return Ok(Built::Unchanged(Box::new(Unchanged::new(held, request.goal))));
+    }
+    let mut opened = session.open()?;
+    let asked = request.asked(session, &opened, true)?;
+    let packages = session.packages(&opened, &asked)?;
+    let mut ready = session.ready(&mut opened, &packages, &asked)?;
+    let said = session.reporter.said();
+    let mut timed = request.timings.then(Vec::new);
+    let purpose = crate::event::Purpose::Build;
+    let outcome = steps::execute(session, &opened, &mut ready, &packages, purpose, timed.as_mut());
+    ready.journal.flush()?;
+    ready.sweep_lost(&outcome);
+    let report = report::assemble(&ready, &outcome);
+    // What was looked at on some shapes only says too little, and so does what was cut short.
+    if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
+        session.remember(&opened, &packages, &ready, &report);
+    }
+    let text = match outcome.interrupted {
+        true => text(&report.clone().begun(), Failures::Told),
+        false => text(&report, Failures::Told),
+    };
+    let (outdated, seen) = ready.outdated(&opened, &outcome);
+    // What a shorter or an interrupted build found does not take the place of what a whole one did.
+    if request.goal == Goal::Build {
+        match ending::is_interrupted(&ready, &outcome) {
+            true => report::note_interrupted(session, &opened),
+            false => report::keep(&opened, &report)?,
+        }
+    }
+    let ended = Ended::of(request, &ready, &outcome);
+    let timings = timed.map(|steps| timings::write(&opened, &ready, &outcome, steps, began.elapsed()));
+    // What the engine complained of may not come again.
+    if let (Ended::Done, Some(question), Some(witness)) = (&ended, question, &ready.witness)
+        && said == session.reporter.said()
+        && !steps::complains(&outcome)
+    {
+        ready.keep_committed(&outcome)?;
+        let mut witness = witness.clone();
+        witness.add(seen);
+        session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()));
+    }
+    // What was just observed here needs no age.
+    let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
+    let finished = Finished {
+        ended,
+        text,
+        champions: result::champions(&ready, &outcome),
+        steps: outcome.counts,
+        verdicts: outcome.verdicts,
+        reused: reused(fresh.filter_map(|done| done.evidence.as_ref())),
+        outdated,
+        untried: untried::untried(&outcome),
+        timings,
+        report,
+        packages: vec![],
+    };
+    end(ready, outcome);
+    Ok(Built::Finished(Box::new(Finished { packages: packages.into_packages(), ..finished })))
+}
+
+/// Ends a build: its locks go, so that the cache can be collected.
+fn end(ready: Ready<'_>, outcome: BuildOutcome) {
+    ready.end();
+    std::mem::forget(outcome);
+}

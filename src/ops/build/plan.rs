@@ -1,0 +1,34 @@
+//! What a build would do, without doing it.
+
+use std::collections::HashMap;
+
+use super::BuildRequest;
+use crate::Error;
+use crate::session::Session;
+use kforge_engine::DryRun;
+use kforge_types::record::StepKind;
+
+/// What a build would do.
+#[derive(Debug)]
+pub struct Plan {
+    /// Its steps.
+    pub steps: DryRun,
+    /// The kinds of those that are planned by now.
+    pub kinds: HashMap<String, StepKind>,
+}
+
+/// Plans a build and looks up what is known. Writes nothing and takes no lock.
+///
+/// # Errors
+/// The build could not be started.
+pub fn plan(session: &Session, request: &BuildRequest) -> Result<Plan, Error> {
+    let mut opened = session.open()?;
+    let asked = request.asked(session, &opened, false)?;
+    let packages = session.packages(&opened, &asked)?;
+    let ready = session.ready(&mut opened, &packages, &asked)?;
+    let graph = ready.graph.clone();
+    let kinds = graph.nodes().map(|n| (n.id.clone(), n.kind)).collect();
+    let steps =
+        ready.with_services(session, &opened, |services| kforge_engine::dry_run(graph, &ready.options, services));
+    Ok(Plan { steps, kinds })
+}

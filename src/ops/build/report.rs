@@ -1,0 +1,132 @@
+//! The report of a build: made of its results, kept among the outputs, and read again.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use crate::Error;
+use crate::event::Warning;
+use crate::session::build::Ready;
+use crate::session::certificate::CUT_SHORT;
+use crate::session::places::Places;
+use crate::session::{Opened, Session};
+use kforge_engine::{Blobs, BuildOutcome};
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::report::{self, Report, StepView};
+use kforge_project::workspace::Workspace;
+use kforge_types::record::{FORMAT_VERSION, StepKind};
+
+/// Why there is no report to show.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Nothing was built.
+    #[error("there is no report: nothing was built here yet (`{}`)", .0.display())]
+    NotBuilt(std::path::PathBuf),
+    /// The file is not a report.
+    #[error("`{}` is not a report: {source}", path.display())]
+    Malformed {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A later kforge wrote it.
+    #[error(
+        "`{}` has format {version}, written by a later kforge: expected at most {FORMAT_VERSION}",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: std::path::PathBuf,
+        /// Its format.
+        version: u32,
+    },
+}
+
+/// A step that ended, as reports see it.
+pub fn view<'s>(node: &'s kforge_engine::Node, done: &'s kforge_engine::Done) -> StepView<'s> {
+    StepView {
+        id: &node.id,
+        kind: node.kind,
+        labels: &node.labels,
+        outcome: &done.outcome,
+        result: done.result.as_ref(),
+        evidence: done.evidence.as_ref(),
+    }
+}
+
+/// The report of a build.
+pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
+    let views: Vec<StepView<'_>> =
+        outcome.graph.nodes().zip(&outcome.steps).map(|(node, done)| view(node, done)).collect();
+    // Every judgement is looked at, and there may be tens of thousands: read side by side.
+    let judged = |view: &&StepView<'_>| {
+        matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select | StepKind::Bench)
+    };
+    let wanted: Vec<Digest> =
+        views.iter().filter(judged).filter_map(|v| v.result).flat_map(|r| r.outputs.values().copied()).collect();
+    let leaves = &ready.leaves;
+    let ahead: HashMap<Digest, Option<Vec<u8>>> =
+        wanted.into_par_iter().map(|digest| (digest, leaves.get(&digest).ok().flatten())).collect();
+    let read = |digest: &Digest| match ahead.get(digest) {
+        Some(bytes) => bytes.clone(),
+        None => leaves.get(digest).ok().flatten(),
+    };
+    let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
+    let reader = report::assemble::Reader { read: &read, places: &|id, text| places.text(id, text) };
+    let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
+    report::rounds::add(&mut report, &views, &ready.tried(), &reader);
+    report
+}
+
+/// Keeps a report where [`last`] finds it.
+pub fn keep(opened: &Opened, report: &Report) -> Result<(), Error> {
+    let json = serde_json::to_vec_pretty(report)?;
+    let place = opened.target.join("report.json");
+    write_if_changed(&place, &json).map_err(Error::write(&place))?;
+    note_whole(opened)
+}
+
+/// Notes that a build was interrupted: what it found stands in no report.
+pub fn note_interrupted(session: &Session, opened: &Opened) {
+    let path = opened.target.join(CUT_SHORT);
+    if let Err(source) = write_if_changed(&path, b"") {
+        session.reporter.warn(Warning::NotNoted { path, source });
+    }
+}
+
+/// Notes that a build was not.
+fn note_whole(opened: &Opened) -> Result<(), Error> {
+    let path = opened.target.join(CUT_SHORT);
+    match std::fs::remove_file(&path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => Err(Error::Remove { path, source }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the last build of a workspace was interrupted: then its report is of the one before.
+pub fn is_interrupted(session: &Session, workspace: &Workspace) -> bool {
+    session.target(workspace).join(CUT_SHORT).exists()
+}
+
+/// The report of the last build that went to its end.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub fn last(session: &Session, workspace: &Workspace) -> Result<Report, Error> {
+    let path = session.target(workspace).join("report.json");
+    let bytes = match std::fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(ReportError::NotBuilt(path).into()),
+        Err(e) => return Err(Error::read(path)(e)),
+    };
+    let report: Report = match serde_json::from_slice(&bytes) {
+        Ok(report) => report,
+        Err(source) => return Err(ReportError::Malformed { path, source }.into()),
+    };
+    match report.format_version {
+        version if version > FORMAT_VERSION => Err(ReportError::Newer { path, version }.into()),
+        _ => Ok(report),
+    }
+}

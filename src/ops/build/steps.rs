@@ -1,0 +1,75 @@
+//! The steps of a build, run and watched.
+
+use crate::event::{Purpose, Steps, Warning};
+use crate::session::build::{Packages, Ready};
+use crate::session::places::Places;
+use crate::session::{Opened, Session};
+use kforge_engine::{Blobs, BuildOutcome};
+use kforge_foundation::base::Severity;
+use kforge_types::record::event::{Event, StepFinished};
+use kforge_types::record::{Note, StepKind, Verdict};
+
+/// Builds what is ready. `timed` takes the steps that ran, as they end.
+pub fn execute(
+    session: &Session,
+    opened: &Opened,
+    ready: &mut Ready<'_>,
+    packages: &Packages,
+    purpose: Purpose,
+    mut timed: Option<&mut Vec<StepFinished>>,
+) -> BuildOutcome {
+    // The engine takes it, and gives it back in the outcome.
+    let graph = std::mem::take(&mut ready.graph);
+    let ready = &*ready;
+    let places = Places::new(&graph, &ready.journal, &*ready.leaves);
+    let log = |id: &str| log_of(ready, id);
+    let observer = session.reporter.observer();
+    let mut watch = observer.watch(Steps { packages, purpose, log: &log }, &graph);
+    let mut on_event = |event: Event| {
+        let event = places.event(event);
+        match &event {
+            Event::StepFinished(step) => {
+                if let Some(timed) = timed.as_mut().filter(|_| step.started_ms.is_some()) {
+                    timed.push((**step).clone());
+                }
+            }
+            Event::Diagnostic { message, .. } => session.reporter.warn(Warning::Store { text: message.clone() }),
+            _ => {}
+        }
+        watch.event(&event);
+    };
+    let outcome = ready.with_services(session, opened, |services| {
+        kforge_engine::build(graph, &ready.options, services, &mut on_event)
+    });
+    watch.ended();
+    outcome
+}
+
+/// What the compiler said in a compile step, now or when it last ran.
+fn log_of(ready: &Ready<'_>, id: &str) -> String {
+    let log = ready.journal.last(id).and_then(|row| row.result?.outputs.get("log").copied());
+    let bytes = log.and_then(|digest| ready.leaves.get(&digest).ok().flatten()).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The code of what a judgement says beside its verdict.
+const DOUBT: &str = "verify.judged";
+
+/// Whether a note of a judgement says what is likely a mistake of a kernel that passed.
+pub fn is_doubt(note: &Note) -> bool {
+    note.code == DOUBT && note.severity == Severity::Warning
+}
+
+/// Whether a step of a build that ended well has something to say that people are told each time.
+pub(super) fn complains(outcome: &BuildOutcome) -> bool {
+    let steps = outcome.graph.nodes().zip(&outcome.steps);
+    let own = |node: &kforge_engine::Node| {
+        node.kind != StepKind::Match && node.labels.method.is_none() && node.labels.round.is_none()
+    };
+    steps.filter(|(node, _)| own(node)).filter_map(|(node, done)| Some((node, done.result.as_ref()?))).any(
+        |(node, result)| {
+            matches!(result.verdict, Some(Verdict::Fail(_)))
+                || node.kind == StepKind::Judge && result.notes.iter().any(is_doubt)
+        },
+    )
+}

@@ -1,0 +1,59 @@
+//! Removes what builds have written beside the workspace. The shared cache is [`crate::cache`]'s.
+
+use std::path::{Path, PathBuf};
+
+use crate::event::{Blocked, Event};
+use crate::{Error, Session};
+use kforge_engine::lock::{Lock, Mode, Wait};
+
+/// What was, or would be, removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cleaned {
+    /// The output folder.
+    pub target: PathBuf,
+    /// Files and bytes in it; none where it is not there.
+    pub removed: Option<(u64, u64)>,
+}
+
+/// Removes the outputs of the workspace at hand; with `dry_run` says what would be removed.
+///
+/// # Errors
+/// The workspace cannot be opened, another process builds in it, or something cannot be removed.
+pub fn clean(session: &Session, dry_run: bool) -> Result<Cleaned, Error> {
+    let workspace = session.workspace()?;
+    let target = session.target(&workspace);
+    if !target.is_dir() {
+        return Ok(Cleaned { target, removed: None });
+    }
+    if dry_run {
+        return Ok(Cleaned { removed: Some(measure(&target)), target });
+    }
+    let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Workspace));
+    let wait = if session.options.no_wait { Wait::No } else { Wait::Forever(&mut blocked) };
+    let lock = Lock::acquire(&target.join(".lock"), Mode::Exclusive, wait);
+    let lock = lock.map_err(Error::lock(Blocked::Workspace))?;
+    let removed = measure(&target);
+    for entry in std::fs::read_dir(&target).map_err(Error::remove(&target))? {
+        let path = entry.map_err(Error::remove(&target))?.path();
+        if path.ends_with(".lock") {
+            continue;
+        }
+        // A link is removed, not what it leads to.
+        let is_folder = path.symlink_metadata().is_ok_and(|m| m.is_dir());
+        let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        removed.map_err(Error::remove(&path))?;
+    }
+    lock.remove();
+    // Another kforge may have begun anew in it already.
+    let _ = std::fs::remove_dir(&target);
+    Ok(Cleaned { target, removed: Some(removed) })
+}
+
+/// How many files are below a folder, and their bytes; the lock's file does not count.
+fn measure(folder: &Path) -> (u64, u64) {
+    walkdir::WalkDir::new(folder)
+        .into_iter()
+        .flatten()
+        .filter(|e| !e.file_type().is_dir() && e.file_name() != ".lock")
+        .fold((0, 0), |(n, size), e| (n + 1, size + e.metadata().map_or(0, |m| m.len())))
+}

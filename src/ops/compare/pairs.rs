@@ -1,0 +1,117 @@
+//! Pairs of champions of two states: taken where there is a device, else looked for among what was recorded. Knows stores and the engine; decides what it finds by
+//! [`Decision`] alone.
+
+use super::CompareError;
+use super::sides::{Side, Stood};
+use crate::event::{Event as Reported, Warning};
+use crate::{Error, Session};
+use kforge_engine::evidence::Record;
+use kforge_engine::{Blobs, BuildOptions, Graph, Node, Source};
+use kforge_foundation::base::Digest;
+use kforge_pipeline::plan::regression;
+use kforge_pipeline::release::comparison::{Decision, Seat};
+use kforge_pipeline::release::{Bundle, holdings};
+use kforge_types::record::event::Event;
+use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
+use kforge_types::record::{Outcome, StepKind};
+
+/// A node that cannot run if something that it reads is not here; what was recorded still answers.
+pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
+    let lost = node.inputs.iter().find(|(_, input)| match &input.source {
+        Source::Blob(digest) => !side.ready.leaves.has(digest),
+        Source::Output { .. } => false,
+    });
+    let why = lost.map(|(name, _)| format!("the base's `{}` is not in the store", name.trim_end_matches(":b")));
+    Node { unavailable: node.unavailable.clone().or(why), ..node }
+}
+
+/// What pairs said and on what, or why there are none.
+pub(super) type Known = Result<(PairsObserved, String), String>;
+
+/// Has pairs taken where they can be, and looks for what was recorded where they cannot.
+pub(super) fn paired(
+    session: &Session,
+    side: &Side<'_, '_>,
+    nodes: Vec<Node>,
+    base: Option<&Bundle>,
+) -> Result<Vec<Known>, Error> {
+    if nodes.is_empty() {
+        return Ok(vec![]);
+    }
+    let Side { opened, ready, .. } = side;
+    session.reporter.event(&Reported::Comparing(nodes.len()));
+    let graph = Graph::new(nodes.clone())?;
+    let options = BuildOptions { keep_going: true, ..ready.options.clone() };
+    let mut on_event = |event| {
+        if let Event::Diagnostic { message, .. } = event {
+            session.reporter.warn(Warning::Store { text: message });
+        }
+    };
+    let outcome =
+        ready.with_services(session, opened, |services| kforge_engine::build(graph, &options, services, &mut on_event));
+    ready.journal.flush()?;
+    if outcome.interrupted {
+        return Err(CompareError::Interrupted.into());
+    }
+    let evidence = ready.evidence(opened);
+    let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
+    let mut all = vec![];
+    for node in &nodes {
+        let done = outcome.step(&node.id);
+        let result = done.and_then(|done| done.result.as_ref());
+        let seen = result.and_then(|result| serde_json::from_slice(&read(result.outputs.get("observation")?)?).ok());
+        if let (Some(seen), Some(from)) = (seen, done.and_then(|done| done.evidence.as_ref())) {
+            all.push(Ok((seen, holdings::source(from))));
+            continue;
+        }
+        // The same pairs the other way round, and what the bundle brings, say as much.
+        let (straight, swapped) = (regression::spec(node, false), regression::spec(node, true));
+        let held = evidence.seen(&swapped.key(), &swapped, node.product.as_deref())?;
+        let held = held.and_then(|seen| Some((observed(&seen.record, read)?, about(&seen.record), true)));
+        let brought = || {
+            let bundle = base?;
+            [(straight.key(), false), (swapped.key(), true)].into_iter().find_map(|(key, turned)| {
+                let question = bundle.questions.iter().find(|q| q.key == key)?;
+                let newest =
+                    question.records.iter().max_by_key(|r| r.provenance.measured_at.parse::<jiff::Timestamp>().ok())?;
+                let seen = observed(newest, |digest| bundle.contents.get(digest).cloned())?;
+                Some((seen, about(newest), turned))
+            })
+        };
+        let why = match done.map(|done| &done.outcome) {
+            Some(Outcome::Unavailable(why) | Outcome::Failed(why) | Outcome::Skipped(why)) => why.clone(),
+            _ => "nothing was observed".to_string(),
+        };
+        all.push(held.or_else(brought).map(|(seen, on, turned)| (turn(seen, turned), on)).ok_or(why));
+    }
+    Ok(all)
+}
+
+fn observed(record: &Record, read: impl Fn(&Digest) -> Option<Vec<u8>>) -> Option<PairsObserved> {
+    serde_json::from_slice(&read(record.result.outputs.get("observation")?)?).ok()
+}
+
+fn about(record: &Record) -> String {
+    format!("{}, {}", record.provenance.device, record.provenance.measured_at)
+}
+
+/// Pairs of (B, A) as pairs of (A, B).
+fn turn(seen: PairsObserved, turned: bool) -> PairsObserved {
+    let sign = if turned { -1.0 } else { 1.0 };
+    PairsObserved { blocks: seen.blocks.into_iter().map(|b| b.into_iter().map(|r| sign * r).collect()).collect() }
+}
+
+/// From benches of both on one class of devices, where there are no pairs.
+pub(super) fn apart(side: &Side<'_, '_>, seat: &Seat, head: &Stood, base: &Stood, margin: f64, why: &str) -> Decision {
+    let hot = side.champions.iter().any(|c| Seat::of(&c.standing) == *seat && c.standing.hot);
+    for (class, a) in &head.benches {
+        for (_, b) in base.benches.iter().filter(|(other, _)| other == class) {
+            let series =
+                |seen: &BenchObserved| -> Option<Series> { if hot { seen.hot.clone() } else { seen.cold.clone() } };
+            if let (Some(a), Some(b)) = (series(a), series(b)) {
+                return Decision::by_benches(&a.samples_ns, &b.samples_ns, margin, &class.to_string());
+            }
+        }
+    }
+    Decision::unknown(format!("no {}: {why}", StepKind::Pairs))
+}

@@ -1,0 +1,210 @@
+//! One side of a comparison: a state of the workspace, built, and who stands for what in it. Knows how builds are done; compares nothing.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+
+use super::{CompareError, CompareRequest};
+use crate::Error;
+use crate::build::failing;
+use crate::build::steps::execute;
+use crate::event::Purpose;
+use crate::session::build::{Asked, Packages, Ready};
+use crate::session::champions::Champion;
+use crate::session::{Opened, Session};
+use kforge_engine::evidence::Record;
+use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Graph, GraphError, Node};
+use kforge_foundation::base::Digest;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::Bundle;
+use kforge_pipeline::release::comparison::{Seat, Unbuilt, Wrong};
+use kforge_project::workspace::Workspace;
+use kforge_project::workspace::select::Selected;
+use kforge_types::model::Arch;
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{DeviceClass, Outcome, Spec, StepKind};
+
+/// What is known of who stands for a seat.
+#[derive(Debug, Clone)]
+pub(super) struct Stood {
+    /// The variant.
+    pub(super) variant: String,
+    /// What times it.
+    pub(super) spec: Spec,
+    /// How it was timed, on devices of which class.
+    pub(super) benches: Vec<(DeviceClass, BenchObserved)>,
+}
+
+impl Stood {
+    fn benched(record: &Record, read: impl Fn(&Digest) -> Option<Vec<u8>>) -> Option<(DeviceClass, BenchObserved)> {
+        let bytes = read(record.result.outputs.get("observation")?)?;
+        Some((record.provenance.device.clone(), serde_json::from_slice(&bytes).ok()?))
+    }
+}
+
+/// Everybody who stands for something.
+pub(super) type Standings = BTreeMap<Seat, Stood>;
+
+/// A state that was built.
+pub(super) struct Side<'a, 'p> {
+    /// Its workspace.
+    pub(super) opened: &'a Opened,
+    /// What built it, its locks held.
+    pub(super) ready: &'a Ready<'p>,
+    /// Its champions.
+    pub(super) champions: Vec<Champion>,
+    /// The same by seat.
+    pub(super) standings: Standings,
+    /// Where somebody should stand: package, kernel, target and shape of every step that times.
+    pub(super) timed: BTreeSet<[String; 4]>,
+    /// What is wrong, on whatever target.
+    pub(super) wrong: Vec<Wrong>,
+    /// What was not built for targets that are not timed.
+    pub(super) unbuilt: Vec<Unbuilt>,
+}
+
+/// Builds what is selected, and hands it to `with`. What is timed needs nothing of what is built for targets that are not.
+///
+/// # Errors
+/// Something else could not be built, or as `with`.
+pub(super) fn built<R>(
+    session: &Session,
+    mut opened: Opened,
+    selected: Selected,
+    request: &CompareRequest,
+    with: impl FnOnce(&Side<'_, '_>) -> Result<R, Error>,
+) -> Result<R, Error> {
+    let asked = Asked {
+        selected,
+        goal: Goal::Build,
+        jobs: request.jobs,
+        keep_going: true,
+        remeasure: request.remeasure,
+        overlay: None,
+        write: true,
+        looks: false,
+    };
+    let packages = session.packages(&opened, &asked)?;
+    let mut ready = session.ready(&mut opened, &packages, &asked)?;
+    let outcome = execute(session, &opened, &mut ready, &packages, Purpose::Side, None);
+    ready.journal.flush()?;
+    ready.sweep_lost(&outcome);
+    if session.interrupted.load(Ordering::Relaxed) || outcome.interrupted {
+        return Err(CompareError::Interrupted.into());
+    }
+    let unbuilt = unbuilt(&packages, &outcome).ok_or(CompareError::NotBuilt)?;
+    let wrong = wrong(&outcome);
+    // What was just measured is known now.
+    let options = BuildOptions { remeasure: None, ..ready.options.clone() };
+    let graph = ended(outcome)?;
+    let known = ready.with_services(session, &opened, |services| kforge_engine::questions(graph, &options, services));
+    let champions = ready.champions(&known);
+    let evidence = ready.evidence(&opened);
+    let mut standings = Standings::new();
+    for Champion { standing, spec, node } in &champions {
+        let seen = evidence.seen(&standing.bench, spec, node.product.as_deref())?;
+        let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
+        let benches = seen.and_then(|seen| Stood::benched(&seen.record, read)).into_iter().collect();
+        let stood = Stood { variant: standing.variant.clone(), spec: spec.clone(), benches };
+        standings.insert(Seat::of(standing), stood);
+    }
+    let label = |text: &Option<String>| text.clone().unwrap_or_default();
+    let benches = known.asked.iter().map(|q| &q.node).filter(|node| node.kind == StepKind::Bench);
+    let timed =
+        benches.map(|n| &n.labels).map(|l| [l.package.clone(), label(&l.kernel), label(&l.target), label(&l.shape)]);
+    let timed = timed.collect();
+    let done = with(&Side { opened: &opened, ready: &ready, champions, standings, timed, wrong, unbuilt });
+    ready.end();
+    done
+}
+
+/// The graph of a build that has ended. What failed is not tried again, or what can do without it would count as not known yet.
+fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
+    if outcome.counts.failed == 0 {
+        return Ok(outcome.graph);
+    }
+    let ended = |(node, done): (&Node, &Done)| match &done.outcome {
+        Outcome::Failed(why) => Node { unavailable: Some(why.clone()), ..node.clone() },
+        _ => node.clone(),
+    };
+    Graph::new(outcome.graph.nodes().zip(&outcome.steps).map(ended).collect())
+}
+
+/// What was not built for targets that are not timed. None if a step failed that is not for such a target alone.
+fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> {
+    let mut all = BTreeMap::new();
+    for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
+        let labels = &node.labels;
+        let declared = packages.all().find(|p| p.name == labels.package);
+        let declared = declared.zip(labels.target.as_ref()).and_then(|(p, name)| p.targets.get(name));
+        let timed = declared.is_none_or(|t| t.arch != Arch::Cpu);
+        let (failed, because) = match &done.outcome {
+            Outcome::Failed(_) if timed => return None,
+            Outcome::Failed(why) => (true, format!("`{}` failed: {}", node.id, why.lines().next().unwrap_or_default())),
+            Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => (false, why.clone()),
+            _ => continue,
+        };
+        let name = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (package, kernel, target) = (labels.package.clone(), name(&labels.kernel), name(&labels.target));
+        let seat = [package.clone(), kernel.clone(), target.clone()];
+        let said = Unbuilt { package, kernel, target, failed, because };
+        // What failed says more than what this machine lacks.
+        match all.entry(seat) {
+            Entry::Vacant(none) => drop(none.insert(said)),
+            Entry::Occupied(mut other) if !other.get().failed && failed => drop(other.insert(said)),
+            Entry::Occupied(_) => {}
+        }
+    }
+    Some(all.into_values().collect())
+}
+
+/// What is wrong: each kernel once for a target, each operator once, in the order of the plan.
+fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
+    let name = |text: &Option<String>| text.clone().unwrap_or_default();
+    let mut all: Vec<Wrong> = vec![];
+    for (node, why) in failing(outcome) {
+        let labels = &node.labels;
+        let (kernel, operator, target) = (name(&labels.kernel), name(&labels.operator), name(&labels.target));
+        let because = format!("`{}`: {}", node.id, why.lines().next().unwrap_or_default());
+        let said = Wrong { package: labels.package.clone(), kernel, operator, target, because };
+        let about = |w: &Wrong| [w.package.clone(), w.kernel.clone(), w.operator.clone(), w.target.clone()];
+        if !all.iter().any(|other| about(other) == about(&said)) {
+            all.push(said);
+        }
+    }
+    all
+}
+
+/// Those who stood where a bundle was made.
+pub(super) fn of_bundle(bundle: &Bundle) -> Standings {
+    let read = |digest: &Digest| bundle.contents.get(digest).cloned();
+    let mut standings = Standings::new();
+    for standing in &bundle.champions {
+        // A bundle whose champions were not timed is refused.
+        let Some(question) = bundle.questions.iter().find(|q| q.key == standing.bench) else { continue };
+        let benches = question.records.iter().filter_map(|record| Stood::benched(record, read)).collect();
+        let stood = Stood { variant: standing.variant.clone(), spec: question.spec.clone(), benches };
+        standings.insert(Seat::of(standing), stood);
+    }
+    standings
+}
+
+/// What is selected of another state of a workspace: members and names that it has too. None if it has nothing of it.
+pub(super) fn counterpart(of: &Workspace, selected: &Selected, other: &Workspace) -> Option<Selected> {
+    let named: Vec<&str> = selected.members.iter().map(|i| of.members[*i].package.name.as_str()).collect();
+    // All of one are all of the other, those included that only the other has.
+    let all = selected.members.len() == of.members.len();
+    let fits = |i: &usize| all || named.contains(&other.members[*i].package.name.as_str());
+    let members: Vec<usize> = (0..other.members.len()).filter(fits).collect();
+    let packages = || members.iter().map(|i| &other.members[*i].package);
+    let has = |wanted: &[String], known: Vec<&str>| -> Option<Vec<String>> {
+        let both: Vec<String> = wanted.iter().filter(|name| known.contains(&name.as_str())).cloned().collect();
+        (wanted.is_empty() || !both.is_empty()).then_some(both)
+    };
+    let operators = || packages().flat_map(|p| &p.operators);
+    let kernels = has(&selected.kernels, packages().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect())?;
+    let shapes = has(&selected.shapes, operators().flat_map(|o| &o.shapes).map(|s| s.name.as_str()).collect())?;
+    let targets = has(&selected.targets, packages().flat_map(|p| p.targets.keys()).map(String::as_str).collect())?;
+    let operators = has(&selected.operators, operators().map(|o| o.name.as_str()).collect())?;
+    (!members.is_empty()).then_some(Selected { members, kernels, operators, shapes, targets })
+}

@@ -1,0 +1,248 @@
+//! What is on this machine and what that makes possible; what is missing, what that costs, and what to do.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use crate::session::devices::{ask, driver_is_there};
+use crate::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
+use crate::{Session, Worker};
+use kforge_cuda::device::counters;
+use kforge_cuda::device::facts::{DeviceFacts, Probed};
+use kforge_engine::home::Home;
+use kforge_harness::confine;
+use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::toolchain::probe::{self, Probe};
+use kforge_project::toolchain::{Cuda, Nsight};
+use kforge_project::workspace::{self, Workspace, find};
+
+/// Whether a thing that was looked for is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is there: what was found, for people.
+    Found(String),
+    /// It is missing: why, for people.
+    Missing(String),
+}
+
+impl Presence {
+    /// Whether it is missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Presence::Missing(_))
+    }
+}
+
+impl<E: std::fmt::Display> From<Result<String, E>> for Presence {
+    fn from(found: Result<String, E>) -> Self {
+        found.map_or_else(|why| Presence::Missing(why.to_string()), Presence::Found)
+    }
+}
+
+/// One thing that was looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What it is.
+    pub what: &'static str,
+    /// Whether it is there.
+    pub found: Presence,
+    /// What it makes possible.
+    pub gives: &'static str,
+    /// What is impossible without it.
+    pub cost: &'static str,
+    /// What to do where it is missing.
+    pub mend: String,
+}
+
+impl From<Probe> for Finding {
+    fn from(probe: Probe) -> Finding {
+        let Probe { what, found, why, gives, cost, mend, of_cuda: _ } = probe;
+        Finding { what, found: found.ok_or(why).into(), gives, cost, mend }
+    }
+}
+
+/// What is on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// What was looked for, in order; the home first.
+    pub findings: Vec<Finding>,
+    /// Whether there is a manifest at hand, by which toolchains are asked for.
+    pub has_workspace: bool,
+}
+
+/// Looks at this machine. That something is missing is no error: to say so is what was asked.
+pub fn diagnose(session: &Session) -> Diagnosis {
+    let mut findings = vec![];
+    let manifest = session.options.manifest_path.as_ref().map(|p| session.cwd.join(p));
+    let manifest = manifest.or_else(|| find::manifest_at(&session.cwd).ok());
+    let workspace = manifest.as_ref().and_then(|manifest| workspace::load(manifest, &TEMPLATES).0);
+    let home = &session.settings.home;
+    let mut say = |finding: Finding| findings.push(finding);
+    say(Finding {
+        what: "kforge home",
+        found: writable(home).map(|()| format!("{} can be written", home.display())).into(),
+        gives: "results, toolchains and evidence of all workspaces are stored there",
+        cost: "nothing can be built: caches and toolchains are stored there",
+        mend: "make it writable, or set `KFORGE_HOME` to a writable folder".into(),
+    });
+    match (&manifest, &workspace) {
+        (None, _) => {}
+        (Some(manifest), None) => say(Finding {
+            what: "workspace",
+            found: Presence::Missing(format!("`{}` has errors", manifest.display())),
+            gives: "",
+            cost: "nothing in it can be built, and its toolchain is unknown",
+            mend: "`kforge metadata` shows them".into(),
+        }),
+        (Some(_), Some(workspace)) => say(Finding {
+            what: "workspace",
+            found: Presence::Found(workspace.root.display().to_string()),
+            gives: "",
+            cost: "",
+            mend: String::new(),
+        }),
+    }
+    let cuda = workspace.as_ref().and_then(|w| cuda_of(session, w));
+    let (cxx, python) = (session.settings.path("toolchain.cxx"), session.settings.path("toolchain.python"));
+    let environment = session.environment.all();
+    let probes = probe::probe(cxx.as_deref(), python.as_deref(), cuda.as_ref(), &home.join("toolchains"), environment);
+    for probe in probes {
+        let asked = workspace.is_some() || !probe.of_cuda;
+        let mut line = Finding::from(probe);
+        if line.found.is_missing() && !asked {
+            line.found = Presence::Missing("no workspace here needs one".into());
+        }
+        say(line);
+    }
+    let probed =
+        driver_is_there().then(|| ask(&session.environment, session.worker.program(), &AtomicBool::new(false)));
+    let gpu = described(probed.as_ref(), probe::driver(), Path::new("/proc/driver/nvidia/gpus"));
+    let has_gpu = gpu.is_ok();
+    say(Finding {
+        what: "GPU",
+        found: gpu.into(),
+        gives: "kernels for its architecture are verified and timed on this machine",
+        cost: "nothing is verified, timed or profiled on a GPU here: verdicts come from the emulator, and times from evidence recorded elsewhere",
+        mend: "build on a machine with a GPU, `kforge evidence export` there, and put the bundle into `evidence/` beside kernel.toml".into(),
+    });
+    let nsight = |tool: Nsight| session.settings.path(tool.setting());
+    if has_gpu {
+        probe::beside_a_gpu(session.environment.path(), &nsight).into_iter().map(Finding::from).for_each(&mut say);
+    }
+    let ncu = Nsight::Compute.find(nsight(Nsight::Compute).as_deref(), session.environment.path());
+    // Without a device or a profiler there is nothing to ask, and both were found to be missing. Under a profiler this very program runs, as a worker.
+    let asks = matches!(session.worker, Worker::Own(_));
+    if let (true, Some(probed), Ok(ncu)) = (asks, probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
+        say(Finding {
+            what: "performance counters",
+            found: counters(&ncu, probed).map(|()| "may be read".to_string()).into(),
+            gives: "kforge reports what bounds a kernel",
+            cost: "kernels are not profiled: kforge reports what bounds them from times only",
+            mend: "an administrator must allow it: NVIDIA's driver option `NVreg_RestrictProfilingToAdminUsers=0`"
+                .into(),
+        });
+    }
+    let gaps = confine::missing_here();
+    let sandbox = |found, cost, mend: &str| Finding {
+        what: "sandbox",
+        found,
+        gives: "compilers, references and kernels run without network, and write nothing outside their scratch folders",
+        cost,
+        mend: mend.into(),
+    };
+    if gaps.missing.is_empty() && gaps.weaker.is_empty() {
+        say(sandbox(Presence::Found("Landlock, seccomp, limits on time and memory".into()), "", ""));
+    }
+    let trust = "build on a system that has it, or pass --allow-unconfined and build only what you trust";
+    for gap in gaps.missing {
+        say(sandbox(Presence::Missing(gap), "nothing is compiled or run here without --allow-unconfined", trust));
+    }
+    for gap in gaps.weaker {
+        say(sandbox(Presence::Missing(gap), "compilers and references are confined less; kernels are not", ""));
+    }
+    Diagnosis { findings, has_workspace: manifest.is_some() }
+}
+
+/// Whether the home can be made and written.
+fn writable(home: &Path) -> Result<(), String> {
+    let fail = |e: std::io::Error| format!("`{}` cannot be written: {e}", home.display());
+    let home = Home::open(home).map_err(fail)?;
+    tempfile::tempfile_in(home.tmp()).map(drop).map_err(fail)
+}
+
+/// The CUDA that the first package with a device target asks for, if it is locked or a folder.
+fn cuda_of(session: &Session, workspace: &Workspace) -> Option<Cuda> {
+    let on_device =
+        workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != kforge_types::model::Arch::Cpu));
+    let Some(member) = on_device else { return locked(&workspace.lock.wheels, DEFAULT_CUDA) };
+    match wanted(&member.package, &member.folder, session.environment.all()) {
+        Wanted::Release(release) => locked(&workspace.lock.wheels, &release),
+        Wanted::Local(cuda) => cuda.ok(),
+    }
+}
+
+/// The GPUs: as the probe describes them, or why there is none that can be used. `driver` is what the driver calls itself, if one is loaded.
+fn described(probed: Option<&Probed>, driver: Option<String>, folder: &Path) -> Result<String, String> {
+    let shown = shown(folder).join(", ");
+    let Some(probed) = probed else {
+        return Err(match (driver, shown.is_empty()) {
+            (None, _) => "no NVIDIA driver is loaded".into(),
+            (Some(driver), true) => format!("the driver shows none ({driver})"),
+            (Some(_), false) => format!("{shown} cannot be opened"),
+        });
+    };
+    let one = |d: &DeviceFacts| {
+        let peaks = d.peaks();
+        format!(
+            "{} ({} processors at {} MHz, {} GiB at {:.1} TB/s, {} MiB of L2)",
+            d.class(),
+            d.processors,
+            d.clock_mhz,
+            d.memory >> 30,
+            peaks.memory_bytes_ns / 1e3,
+            d.l2 >> 20
+        )
+    };
+    match (&probed.devices[..], &probed.why) {
+        ([], why) => {
+            let why = why.clone().unwrap_or_else(|| "the driver shows none".into());
+            Err(if shown.is_empty() { why } else { format!("{shown} cannot be used: {why}") })
+        }
+        (devices, _) => Ok(devices.iter().map(one).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// The GPUs that the driver shows, one folder each.
+fn shown(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries
+        .filter_map(|e| std::fs::read_to_string(e.path().join("information")).ok())
+        .filter_map(|text| text.lines().find_map(|l| l.strip_prefix("Model:")).map(|m| m.trim().to_string()))
+        .collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_cuda::device::testing::h200;
+
+    #[test]
+    fn devices_are_described_as_the_probe_saw_them_or_named_as_the_driver_names_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let driver = || Some("a driver".to_string());
+        let why = |probed: Option<&Probed>| described(probed, driver(), dir.path()).unwrap_err();
+        assert_eq!(why(None), "the driver shows none (a driver)");
+        assert_eq!(described(None, None, dir.path()).unwrap_err(), "no NVIDIA driver is loaded");
+        let gpu = dir.path().join("0000:01:00.0");
+        std::fs::create_dir(&gpu).unwrap();
+        std::fs::write(gpu.join("information"), "Model: \t\t NVIDIA H200\nIRQ:   7\n").unwrap();
+        let refused = Probed { why: Some("CUDA_ERROR_SYSTEM_NOT_READY".into()), ..Probed::default() };
+        assert_eq!(why(Some(&refused)), "NVIDIA H200 cannot be used: CUDA_ERROR_SYSTEM_NOT_READY");
+        let probed = Probed { devices: vec![h200()], ..Probed::default() };
+        assert_eq!(
+            described(Some(&probed), driver(), dir.path()),
+            Ok("NVIDIA H200 (sm_90, driver 580) (132 processors at 1980 MHz, 141 GiB at 4.9 TB/s, 60 MiB of L2)"
+                .into())
+        );
+    }
+}

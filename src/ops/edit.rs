@@ -1,0 +1,62 @@
+//! Adds things to the manifest at hand, and removes them. What would make it wrong is not written.
+
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Session};
+use kforge_foundation::base::{Diagnostic, files};
+use kforge_project::workspace::edit::{self, Thing};
+use kforge_project::workspace::find;
+use kforge_project::workspace::join::Around;
+
+/// Why a manifest was left as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// The thing cannot be added, or is not there to be removed.
+    #[error(transparent)]
+    NotEdited(#[from] edit::EditError),
+    /// The manifest would have errors.
+    #[error("`{}` would have errors; it was not changed", manifest.display())]
+    Wrong {
+        /// The manifest.
+        manifest: PathBuf,
+        /// What would be wrong with it.
+        found: Vec<Diagnostic>,
+    },
+}
+
+/// Adds a thing with these fields (`FIELD=VALUE`) to the manifest at hand.
+///
+/// # Errors
+/// [`EditError`], or the manifest cannot be read or written.
+pub fn add(session: &Session, thing: Thing, name: &str, fields: &[String]) -> Result<(), Error> {
+    let (manifest, text) = read(session)?;
+    let edited = edit::add(&text, thing, name, fields).map_err(EditError::from)?;
+    write(&manifest, edited)
+}
+
+/// Removes a thing from the manifest at hand.
+///
+/// # Errors
+/// [`EditError`], or the manifest cannot be read or written.
+pub fn remove(session: &Session, thing: Thing, name: &str) -> Result<(), Error> {
+    let (manifest, text) = read(session)?;
+    let edited = edit::remove(&text, thing, name).map_err(EditError::from)?;
+    write(&manifest, edited)
+}
+
+fn read(session: &Session) -> Result<(PathBuf, String), Error> {
+    let manifest = find::tidy(&session.manifest()?);
+    let text = std::fs::read_to_string(&manifest).map_err(Error::read(&manifest))?;
+    Ok((manifest, text))
+}
+
+fn write(manifest: &Path, text: String) -> Result<(), Error> {
+    let folder = manifest.parent().unwrap_or(Path::new("."));
+    let around = Around::find(folder).map(|a| a.manifest);
+    let root = around.as_deref().and_then(Path::parent).unwrap_or(folder);
+    let found = edit::check(manifest, root, text.clone());
+    if edit::is_wrong(&found) {
+        return Err(EditError::Wrong { manifest: manifest.to_path_buf(), found }.into());
+    }
+    files::write_if_changed(manifest, text.as_bytes()).map(drop).map_err(Error::write(manifest))
+}

@@ -1,0 +1,309 @@
+//! Evidence: what devices were seen to do leaves in bundles, comes from them, and is listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::event::{Blocked, Event, Warning};
+use crate::{Error, Session};
+use kforge_engine::action::of_binary;
+use kforge_engine::blobs::Store;
+use kforge_engine::evidence::{Index, Seen};
+use kforge_engine::lock::Mode;
+use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::Refused;
+use kforge_pipeline::release::archive::{self, EXTENSION};
+use kforge_pipeline::release::bundle::Step;
+use kforge_pipeline::release::committed::FOLDER;
+use kforge_pipeline::release::holdings::Holding;
+use kforge_pipeline::release::transfer::{self, Which};
+use kforge_pipeline::release::{Bundle, bundle};
+use kforge_project::workspace::select::Words;
+use kforge_types::record::StepKind;
+use kforge_types::record::event::Labels;
+
+/// Why evidence is not exported or imported.
+#[derive(Debug, thiserror::Error)]
+pub enum EvidenceError {
+    /// Steps would have to run before all questions are known.
+    #[error(
+        "what the plan asks of devices is not known yet: {} would run first, such as `{}`",
+        kforge_foundation::base::count(open.len() as u64, "step"),
+        open.first().map_or("", String::as_str)
+    )]
+    Open {
+        /// They.
+        open: Vec<String>,
+    },
+    /// Nothing was observed.
+    #[error("there is no evidence to export: no device has answered what the selection asks")]
+    Nothing,
+    /// A bundle that was made is not one that can be read: a bug.
+    #[error("BUG: the bundle is wrong: {0}")]
+    Unreadable(Refused),
+    /// A bundle cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read {
+        /// Its file, as it was named.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A bundle is refused.
+    #[error("`{}` is refused: {why}", path.display())]
+    Refused {
+        /// Its file, as it was named.
+        path: PathBuf,
+        /// Why.
+        why: Refused,
+    },
+    /// What a bundle holds cannot be kept.
+    #[error("cannot import `{}`: {source}", path.display())]
+    NotKept {
+        /// Its file, as it was named.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// What is exported.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExportRequest {
+    /// Of what.
+    pub words: Words,
+    /// The bundle to write; `evidence/PRODUCT.kfe` beside the root manifest if none is named.
+    pub output: Option<PathBuf>,
+    /// Every record under a question, not only the one that answers it here.
+    pub all: bool,
+}
+
+/// What was exported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The bundle.
+    pub path: PathBuf,
+    /// How many records it holds, by kind of step.
+    pub records: BTreeMap<StepKind, u64>,
+    /// Its size in bytes.
+    pub bytes: u64,
+}
+
+/// Writes what answers the plan at hand into a bundle.
+///
+/// # Errors
+/// [`EvidenceError`], or the plan cannot be made.
+pub fn export(session: &Session, request: &ExportRequest) -> Result<Exported, Error> {
+    let which = if request.all { Which::All } else { Which::Answering };
+    let (gathered, root) = session.look(&request.words, Goal::Build)?.plan(session, |opened, ready| {
+        let asked = ready.with_services(session, opened, |services| {
+            kforge_engine::questions(ready.graph.clone(), &ready.options, services)
+        });
+        if !asked.open.is_empty() {
+            return Err(Error::from(EvidenceError::Open { open: asked.open }));
+        }
+        let standings = ready.champions(&asked).into_iter().map(|c| c.standing).collect();
+        let gathered = transfer::gather(&asked, standings, &ready.evidence(opened), &*ready.leaves, which)?;
+        Ok((gathered, opened.workspace.root.clone()))
+    })?;
+    if gathered.bundle.records().count() == 0 {
+        return Err(EvidenceError::Nothing.into());
+    }
+    if !gathered.missing.is_empty() {
+        session.reporter.warn(Warning::NotBrought { steps: gathered.missing });
+    }
+    let path = match &request.output {
+        Some(path) => session.cwd.join(path),
+        None => root.join(FOLDER).join(format!("{}.{EXTENSION}", name_of(&gathered.bundle))),
+    };
+    let file = archive::encode(&gathered.bundle).map_err(EvidenceError::Unreadable)?;
+    write_if_changed(&path, &file).map_err(Error::write(&path))?;
+    Ok(Exported { path, records: transfer::counts(&gathered.bundle), bytes: file.len() as u64 })
+}
+
+/// The name of a bundle: that of its only product, in lower case.
+fn name_of(bundle: &Bundle) -> String {
+    let products: BTreeSet<&str> = bundle.records().map(|r| r.provenance.device.product.as_str()).collect();
+    let mut products = products.into_iter();
+    match (products.next(), products.next()) {
+        (Some(product), None) => {
+            let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+            product.chars().map(plain).collect()
+        }
+        _ => "devices".into(),
+    }
+}
+
+/// The bundle in a file, or what is wrong with it.
+fn open(session: &Session, path: &Path) -> Result<Bundle, EvidenceError> {
+    let place = session.cwd.join(path);
+    std::fs::File::open(&place).map_err(|source| EvidenceError::Read { path: path.into(), source })?;
+    archive::read(&place).map_err(|why| EvidenceError::Refused { path: path.into(), why })
+}
+
+/// What was taken from a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// Its file, as it was named.
+    pub path: PathBuf,
+    /// How many records are new.
+    pub added: u64,
+    /// How many were held already.
+    pub held: u64,
+    /// The devices that all of them are about.
+    pub devices: Vec<String>,
+}
+
+/// Takes bundles into the home, where builds of every workspace see them. Each is reported when it is taken.
+///
+/// # Errors
+/// [`EvidenceError`], or the home cannot be used. Nothing is taken where a bundle is refused.
+pub fn import(session: &Session, files: &[PathBuf]) -> Result<Vec<Imported>, Error> {
+    // All of them are checked before anything of any is kept.
+    let bundles: Vec<(&PathBuf, Bundle)> =
+        files.iter().map(|path| Ok((path, open(session, path)?))).collect::<Result<_, EvidenceError>>()?;
+    let home = session.home()?;
+    let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Cache));
+    // Collection must not take contents whose records are still to come.
+    let lock = home.lock_cache(Mode::Shared, session.wait(&mut blocked));
+    let _lock = lock.map_err(Error::lock(Blocked::Cache))?;
+    let store = Arc::new(Store::new(&home));
+    let index = Index::new(&home, store.clone());
+    let mut all = vec![];
+    for (path, bundle) in bundles {
+        let name = path.file_name().map_or_else(|| "bundle".into(), |name| name.to_string_lossy().into_owned());
+        let added = transfer::import(&bundle, &name, &index, &*store)
+            .map_err(|source| EvidenceError::NotKept { path: path.clone(), source })?;
+        let held = bundle.records().count() as u64 - added;
+        let devices: BTreeSet<String> = bundle.records().map(|r| r.provenance.device.to_string()).collect();
+        let imported = Imported { path: path.clone(), added, held, devices: devices.into_iter().collect() };
+        session.reporter.event(&Event::Imported(&imported));
+        all.push(imported);
+    }
+    Ok(all)
+}
+
+/// What is listed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListRequest {
+    /// Of what, where a workspace is at hand.
+    pub words: Words,
+    /// The bundle whose records are listed; what the home and the workspace hold if none is named.
+    pub file: Option<PathBuf>,
+    /// Everything that is held, not only what the plan at hand asks for.
+    pub all: bool,
+}
+
+/// What is held.
+#[derive(Debug)]
+pub struct Listed {
+    /// The records, by step and time.
+    pub held: Vec<Holding>,
+    /// How many more there are that are of no step which is known here.
+    pub more: usize,
+    /// Whether steps would have to run before all questions are known.
+    pub open: bool,
+}
+
+/// Lists what was observed, on what, when.
+///
+/// # Errors
+/// [`EvidenceError`], or the plan cannot be made.
+pub fn list(session: &Session, request: &ListRequest) -> Result<Listed, Error> {
+    let Held { seen, askers, named, open } = match &request.file {
+        Some(path) => of_bundle(open(session, path)?, path),
+        None if session.has_manifest() || request.words != Words::default() => of_workspace(session, &request.words)?,
+        None => {
+            let home = session.home()?;
+            let index = Index::new(&home, Arc::new(Store::new(&home)));
+            Held { seen: index.all()?, ..Held::default() }
+        }
+    };
+    let all = seen.len();
+    let asked = |seen: &Seen| askers.contains_key(&seen.record.question);
+    let shown = seen.into_iter().filter(|seen| request.all || !named || asked(seen));
+    let mut held: Vec<Holding> = shown
+        .map(|seen| {
+            let asked = askers.get(&seen.record.question).cloned();
+            Holding::new(seen, asked)
+        })
+        .collect();
+    held.sort_by(|a, b| {
+        let of = |h: &Holding| (h.steps.first().map(|s| s.id.clone()), h.provenance.measured_at.clone(), h.record);
+        of(a).cmp(&of(b))
+    });
+    Ok(Listed { more: all - held.len(), held, open })
+}
+
+/// What asks for a question.
+type Askers = BTreeMap<Digest, (StepKind, Vec<Step>)>;
+
+/// What is held, and under which names.
+#[derive(Default)]
+struct Held {
+    seen: Vec<Seen>,
+    askers: Askers,
+    /// Whether only what has a name is shown.
+    named: bool,
+    /// Whether steps would have to run before all questions are known; then the names are those of bundles too.
+    open: bool,
+}
+
+/// What a bundle holds, under the names of where it was made.
+fn of_bundle(bundle: Bundle, path: &Path) -> Held {
+    let origin = path.display().to_string();
+    let (mut seen, mut askers) = (vec![], Askers::new());
+    for question in bundle.questions {
+        askers.insert(question.key, (question.spec.kind, question.steps));
+        for record in question.records {
+            seen.push(Seen { digest: bundle::digest(&record), record, origin: origin.clone() });
+        }
+    }
+    Held { seen, askers, named: true, open: false }
+}
+
+/// What the home and the bundles in the repository hold, and what the plan at hand asks.
+fn of_workspace(session: &Session, words: &Words) -> Result<Held, Error> {
+    session.look(words, Goal::Build)?.plan(session, |opened, ready| {
+        let asked = ready.with_services(session, opened, |services| {
+            kforge_engine::questions(ready.graph.clone(), &ready.options, services)
+        });
+        let mut askers = Askers::new();
+        for kforge_engine::Question { node, spec, .. } in asked.asked {
+            let Some(spec) = spec else { continue };
+            let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
+            steps.push(Step { id: node.id, labels: node.labels });
+        }
+        for kforge_engine::Made { node, spec, .. } in asked.made {
+            let question = of_binary(&spec, &*ready.leaves)?;
+            let Some(question) = question else { continue };
+            let (_, steps) = askers.entry(question.key()).or_insert_with(|| (node.kind, vec![]));
+            steps.push(Step { id: node.id, labels: node.labels });
+        }
+        let open = !asked.open.is_empty();
+        if open {
+            // What is not known to be asked may be: it goes by the names that bundles give, as far as those are of what was selected.
+            let nodes = || ready.graph.nodes().map(|node| &node.labels);
+            let kernels: BTreeSet<_> = nodes().map(|l| (&l.package, &l.target, &l.kernel)).collect();
+            let targets: BTreeSet<_> = nodes().map(|l| (&l.package, &l.target)).collect();
+            let planned = |l: &Labels| match &l.kernel {
+                Some(_) => kernels.contains(&(&l.package, &l.target, &l.kernel)),
+                // What is asked of a device alone is about no kernel.
+                None => targets.contains(&(&l.package, &l.target)),
+            };
+            for (key, (kind, steps)) in &ready.known_as {
+                let steps: Vec<Step> = steps.iter().filter(|step| planned(&step.labels)).cloned().collect();
+                if !steps.is_empty() {
+                    askers.entry(*key).or_insert((*kind, steps));
+                }
+            }
+        }
+        let cache = ready.evidence(opened);
+        let mut seen = cache.index().all()?;
+        let held: BTreeSet<Digest> = seen.iter().map(|s| s.digest).collect();
+        seen.extend(cache.index().beside().into_iter().filter(|s| !held.contains(&s.digest)));
+        Ok(Held { seen, askers, named: true, open })
+    })
+}

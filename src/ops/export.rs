@@ -1,0 +1,141 @@
+//! Every recorded attempt at a round as a line of JSON: what was asked and answered, and what came of it. Asks nobody and runs nothing.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use crate::build::report::view;
+use crate::session::build::Ready;
+use crate::session::rounds::Recorded;
+use crate::{Error, Session};
+use kforge_engine::{Blobs, Known};
+use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::plan::{Goal, Selection};
+use kforge_pipeline::release::trajectory::{Found, Of, trajectory};
+use kforge_pipeline::report::{self, Report, StepView};
+use kforge_project::workspace::select::Words;
+use kforge_types::model::ShapeRole;
+use kforge_types::record::StepKind;
+use kforge_types::record::params::Judgement;
+
+/// Which attempts are exported, and where to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrajectoriesRequest {
+    /// Of what.
+    pub words: Words,
+    /// The file to write; the lines are in the result if none is named.
+    pub output: Option<PathBuf>,
+}
+
+/// What was exported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trajectories {
+    /// How many attempts.
+    pub count: u64,
+    /// Where they are.
+    pub to: Destination,
+}
+
+/// Where lines went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// To this file.
+    File(PathBuf),
+    /// Here they are.
+    Lines(String),
+}
+
+/// No attempt at a round is on record for what is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there are no trajectories: no attempt at a round is on record for what is selected")]
+pub struct NoTrajectories;
+
+/// Exports recorded attempts.
+///
+/// # Errors
+/// [`NoTrajectories`], or the plan cannot be made.
+pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<Trajectories, Error> {
+    let looking = session.look(&request.words, Goal::Build)?;
+    let selected = session.select(&looking.opened.workspace, &request.words)?;
+    let (lines, count) = looking.plan_of(session, |opened, packages, ready| {
+        let known = ready.with_services(session, opened, |services| {
+            kforge_engine::known(ready.graph.clone(), &ready.options, services)
+        });
+        let report = assembled(ready, &known);
+        let (mut lines, mut count) = (String::new(), 0u64);
+        for recorded in ready.recorded.iter().filter(|r| {
+            Selection::takes(&selected.kernels, &r.seat.kernel) && Selection::takes(&selected.targets, &r.seat.target)
+        }) {
+            let seat = &recorded.seat;
+            let package = packages.member(&seat.package).map(|m| &m.package);
+            let operator = package.and_then(|p| p.operator(&p.kernel(&seat.kernel)?.operator));
+            let shapes = operator.into_iter().flat_map(|o| &o.shapes);
+            let held_back: BTreeSet<String> =
+                shapes.filter(|s| s.role == ShapeRole::Holdout).map(|s| s.name.clone()).collect();
+            let targets = report.packages.iter().filter(|p| p.name == seat.package).flat_map(|p| &p.kernels);
+            let mut targets = targets.filter(|k| k.name == seat.kernel).flat_map(|k| &k.targets);
+            let target = targets.find(|t| t.target == seat.target && t.types == seat.types);
+            let judged = judged(ready, &known, recorded);
+            let of = Of {
+                seat: [&seat.package, &seat.kernel, &seat.types, &seat.target],
+                contract: &recorded.contract,
+                held_back: &held_back,
+                rounds: target.and_then(|t| t.rounds.as_ref()),
+                judged: &judged,
+            };
+            for (at, answer) in recorded.answers.iter().enumerate() {
+                let one = trajectory(of, answer, recorded.refused.get(&at));
+                let text = serde_json::to_string(&one)?;
+                let _ = writeln!(lines, "{text}");
+                count += 1;
+            }
+        }
+        Ok::<_, Error>((lines, count))
+    })?;
+    if count == 0 {
+        return Err(NoTrajectories.into());
+    }
+    let to = match &request.output {
+        None => Destination::Lines(lines),
+        Some(path) => {
+            let path = session.cwd.join(path);
+            write_if_changed(&path, lines.as_bytes()).map_err(Error::write(&path))?;
+            Destination::File(path)
+        }
+    };
+    Ok(Trajectories { count, to })
+}
+
+/// A report of what is known.
+fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
+    let views: Vec<StepView<'_>> =
+        known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
+    let read = |digest: &kforge_foundation::base::Digest| ready.leaves.get(digest).ok().flatten();
+    let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
+    let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
+    report::rounds::add(&mut report, &views, &ready.tried(), &reader);
+    report
+}
+
+/// The judgements of a seat's variants.
+fn judged(ready: &Ready<'_>, known: &Known, recorded: &Recorded) -> Vec<Found> {
+    let seat = &recorded.seat;
+    let found = |(node, done): &(kforge_engine::Node, Option<kforge_engine::Done>)| {
+        let labels = &node.labels;
+        let mine = node.kind == StepKind::Judge
+            && labels.method.is_none()
+            && labels.package == seat.package
+            && labels.kernel.as_ref() == Some(&seat.kernel)
+            && labels.target.as_ref() == Some(&seat.target);
+        let result = done.as_ref().filter(|_| mine)?.result.as_ref()?;
+        let bytes = ready.leaves.get(result.outputs.get("judgement")?).ok()??;
+        let judgement: Judgement = serde_json::from_slice(&bytes).ok()?;
+        Some(Found {
+            variant: labels.variant.clone()?,
+            shape: labels.shape.clone()?,
+            verdict: judgement.verdict,
+            explanation: judgement.explanation,
+        })
+    };
+    known.steps.iter().filter_map(found).collect()
+}

@@ -1,0 +1,15 @@
+//! The workspace as a document for other programs. Runs nothing and takes no lock.
+
+use crate::session::tools::DEFAULT_CUDA;
+use crate::{Error, Session};
+use kforge_pipeline::report::metadata::{self, Metadata};
+
+/// The workspace at hand.
+///
+/// # Errors
+/// There is no workspace, or its manifests have errors.
+pub fn metadata(session: &Session) -> Result<Metadata, Error> {
+    let workspace = session.workspace()?;
+    let target = session.target(&workspace);
+    Ok(metadata::metadata(&workspace, &target, DEFAULT_CUDA))
+}

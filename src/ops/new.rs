@@ -1,0 +1,185 @@
+//! Makes packages to start from. Never overwrites anything.
+
+mod templates;
+
+use std::path::{Path, PathBuf};
+
+use self::templates::File;
+use crate::event::Event;
+use crate::{Error, Session};
+use kforge_foundation::base::files::write_atomically;
+use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::workspace::find::{MANIFEST, tidy};
+use kforge_project::workspace::join::{Around, JoinError, Joined};
+
+/// What a package starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Template {
+    /// A kernel that maps each element.
+    Elementwise,
+    /// A kernel that sums rows.
+    RowReduction,
+    /// A kernel that multiplies matrices.
+    Matmul,
+}
+
+impl Template {
+    /// Its name: `row-reduction`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Template::Elementwise => "elementwise",
+            Template::RowReduction => "row-reduction",
+            Template::Matmul => "matmul",
+        }
+    }
+}
+
+/// What a new package is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRequest {
+    /// Its name; that of its folder if there is none.
+    pub name: Option<String>,
+    /// What it starts from.
+    pub template: Template,
+}
+
+/// A package that was made.
+#[derive(Debug)]
+pub struct NewPackage {
+    /// Its name.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The workspace around it, if there is one.
+    pub around: Option<Surroundings>,
+}
+
+/// The workspace around a new package.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// The manifest of its root.
+    pub manifest: PathBuf,
+    /// How it takes the package.
+    pub joined: Joined,
+}
+
+/// Why no package is made.
+#[derive(Debug, thiserror::Error)]
+pub enum NewError {
+    /// The folder that is to be made exists.
+    #[error("`{}` exists already", .0.display())]
+    FolderExists(PathBuf),
+    /// The folder has a manifest.
+    #[error("`{}` is there already", .0.display())]
+    ManifestExists(PathBuf),
+    /// The name is none that a package can have.
+    #[error("{}: expected {NAME}", if name.is_empty() {
+        "there is no name for the package".to_string()
+    } else {
+        format!("`{name}` is no package's name")
+    })]
+    Name {
+        /// The name.
+        name: String,
+        /// Whether it was asked for, rather than taken from the folder.
+        given: bool,
+    },
+    /// Another package of the workspace has the name.
+    #[error(
+        "the workspace of `{}` has a package `{name}` already: choose another name with `--name`",
+        manifest.display()
+    )]
+    Taken {
+        /// The manifest of the workspace's root.
+        manifest: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// A file of the template exists.
+    #[error("`{}` already exists, and kforge does not overwrite it", .0.display())]
+    FileExists(PathBuf),
+    /// The workspace's manifest cannot take the package.
+    #[error(transparent)]
+    NotJoined(#[from] JoinError),
+}
+
+/// What a package's name is made of.
+const NAME: &str = "letters, digits, `_` and `-`, starting with a letter";
+
+/// Makes a package in a new folder; `path` is of the session's folder.
+///
+/// # Errors
+/// [`NewError`], or a file cannot be written.
+pub fn new(session: &Session, path: &Path, request: &NewRequest) -> Result<NewPackage, Error> {
+    let folder = tidy(&session.cwd.join(path));
+    if folder.exists() {
+        return Err(NewError::FolderExists(folder).into());
+    }
+    make(session, folder, request)
+}
+
+/// Makes a package in the session's folder.
+///
+/// # Errors
+/// [`NewError`], or a file cannot be written.
+pub fn init(session: &Session, request: &NewRequest) -> Result<NewPackage, Error> {
+    let folder = tidy(&std::path::absolute(&session.cwd).unwrap_or_else(|_| session.cwd.clone()));
+    let manifest = folder.join(MANIFEST);
+    if manifest.exists() {
+        return Err(NewError::ManifestExists(manifest).into());
+    }
+    make(session, folder, request)
+}
+
+fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewPackage, Error> {
+    let of_folder = || folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = request.name.clone().unwrap_or_else(of_folder);
+    if !is_name(&name) {
+        return Err(NewError::Name { name, given: request.name.is_some() }.into());
+    }
+    let around = Around::find(&folder);
+    if let Some(around) = around.as_ref().filter(|a| a.names(&TEMPLATES).contains(&name)) {
+        return Err(NewError::Taken { manifest: around.manifest.clone(), name }.into());
+    }
+    let place = |file: &'static File| (folder.join(file.name.replace("{{name}}", &name)), file);
+    let places: Vec<(PathBuf, &File)> = templates::of(request.template).iter().map(place).collect();
+    // What is there stays: a README or .gitignore serves as it is, but a source would not fit the manifest.
+    if let Some((path, _)) = places.iter().find(|(path, file)| path.exists() && !file.is_optional()) {
+        return Err(NewError::FileExists(path.clone()).into());
+    }
+    for (path, file) in &places {
+        if path.exists() {
+            session.reporter.event(&Event::FileKept(path));
+            continue;
+        }
+        let text = file.text.replace("{{name}}", &name);
+        write_atomically(path, text.as_bytes(), false).map_err(Error::write(path))?;
+    }
+    let join = |around: Around| {
+        let joined = around.join(&folder).map_err(NewError::NotJoined)?;
+        Ok::<_, NewError>(Surroundings { manifest: around.manifest, joined })
+    };
+    let around = around.map(join).transpose()?;
+    Ok(NewPackage { name, folder, around })
+}
+
+/// Whether a package can have the name.
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_words() {
+        for good in ["norms", "rms_norm", "flash-attention", "K2"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "2fast", "a b", "../x", "-x", "é", "a.b", "a/b"] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+}

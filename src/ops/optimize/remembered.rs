@@ -1,0 +1,86 @@
+//! Earlier candidates of other rounds and kernels for a prompt. Knows where sources are, and what must not be told; which candidates come first is
+//! [`kforge_pipeline::optimize::memory`]'s to say.
+
+use std::collections::BTreeSet;
+
+use crate::session::Opened;
+use crate::session::candidates::source;
+use crate::session::rounds::{About, Recorded};
+use crate::{Error, Session};
+use kforge_foundation::base::Digest;
+use kforge_pipeline::optimize::agents::briefing::{Briefing, Exemplar, LONGEST_EXEMPLAR, LONGEST_EXEMPLARS};
+use kforge_pipeline::optimize::held_back::HeldBack;
+use kforge_pipeline::optimize::kind::Kind;
+use kforge_pipeline::optimize::memory::{Likeness, SHOWN, Wanted};
+use kforge_pipeline::optimize::methods::registry;
+use kforge_types::model::agent::Scope;
+use kforge_types::record::candidate::Candidate;
+
+/// What a workspace remembers, as prompts draw on it.
+pub(super) struct Memory<'o> {
+    opened: &'o Opened,
+    candidates: Vec<Candidate>,
+    held_back: HeldBack,
+}
+
+impl<'o> Memory<'o> {
+    pub(super) fn new(session: &Session, opened: &'o Opened) -> Result<Self, Error> {
+        let operators = opened.workspace.members.iter().flat_map(|m| &m.package.operators);
+        Ok(Memory { opened, candidates: session.remembered(opened)?, held_back: HeldBack::of(operators) })
+    }
+
+    /// What of the user's own that agents are shown whole tells of what is held back.
+    pub(super) fn tells(&self, about: About<'_>, recorded: &Recorded) -> Vec<&'static str> {
+        let private = HeldBack::of(&about.package.operators);
+        let source = recorded.source.clone().unwrap_or_default();
+        let texts =
+            [("its source", &source), ("its declaration", &recorded.declaration), ("its operator", &recorded.contract)];
+        let tells = |text: &str| self.held_back.is_in(text) || private.is_in(text);
+        texts.into_iter().filter(|(_, text)| tells(text)).map(|(what, _)| what).collect()
+    }
+
+    /// Adds the candidates that are most like what a kernel's rounds are about to what an agent is told.
+    pub(super) fn add(&self, about: About<'_>, recorded: &Recorded, scope: Scope, briefing: &mut Briefing) {
+        let seat = &recorded.seat;
+        let wanted = Wanted {
+            package: &seat.package,
+            kernel: &seat.kernel,
+            types: &seat.types,
+            target: &seat.target,
+            arch: about.target.arch.name(),
+            operator: &about.operator.name,
+            contract: Digest::of(recorded.contract.as_bytes()),
+            kind: Kind::of(about.operator),
+            chain: recorded.chain,
+            scope,
+        };
+        let told = briefing.exemplars.iter().map(|exemplar| &exemplar.source);
+        let room = LONGEST_EXEMPLARS.saturating_sub(told.clone().map(|source| source.chars().count()).sum());
+        let told = told.chain(briefing.parent.iter().map(|parent| &parent.source));
+        let shown: BTreeSet<Digest> = told.map(|source| Digest::of(source.as_bytes())).collect();
+        // An overlay's operators are the package's own here, and no member's.
+        let private = HeldBack::of(&about.package.operators);
+        let mut text = |candidate: &Candidate| {
+            let text = source(self.opened, candidate)?.text;
+            let may = text.chars().count() <= LONGEST_EXEMPLAR && !self.held_back.is_in(&text) && !private.is_in(&text);
+            may.then_some(text)
+        };
+        for (like, candidate, source) in wanted.draw(&self.candidates, (SHOWN, room), &shown, &mut text) {
+            let note = note(like, candidate);
+            briefing.exemplars.push(Exemplar { source, declaration: None, score: candidate.speedup, note });
+        }
+    }
+}
+
+/// What a candidate is, in a line. Tunables and methods of its own are words of whoever wrote it: they stay out.
+fn note(like: Likeness, candidate: &Candidate) -> String {
+    let mut note = format!("kernel `{}` of operator `{}`, ", candidate.kernel, candidate.operator);
+    note += like.words();
+    note += &format!(", on {}", candidate.arch);
+    let known = |id: &&String| registry().get(id).is_some();
+    let methods: Vec<&str> = candidate.methods.iter().filter(known).map(String::as_str).collect();
+    if !methods.is_empty() {
+        note += &format!(", with {}", methods.join(", "));
+    }
+    note
+}

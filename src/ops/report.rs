@@ -1,0 +1,132 @@
+//! What the last build found, or how its kernels score.
+
+use crate::build::report::{is_interrupted, last};
+use crate::event::Warning;
+use crate::{Error, Session};
+use kforge_numerics::measure::score::Form;
+use kforge_pipeline::report::Report;
+use kforge_pipeline::report::score::{NoScores, Scores, scores};
+use kforge_project::workspace::Workspace;
+use kforge_project::workspace::select::Words;
+
+/// What is asked of the last build.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ReportRequest {
+    /// What of it to show: without words the package at hand.
+    pub words: Words,
+    /// Scores of it; none if only the report is wanted.
+    pub score: Option<ScoreRequest>,
+}
+
+/// How kernels are scored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoreRequest {
+    /// The score.
+    pub form: Form,
+    /// What is compared with: a kernel of the same operator, a variant, or `declared`, the variant declared first.
+    pub baseline: String,
+    /// Speed-ups: for each, the share of correct kernels that are faster than that is given.
+    pub fast_p: Vec<f64>,
+}
+
+/// What the last build found.
+#[derive(Debug)]
+pub struct Shown {
+    /// What of its report is selected.
+    pub report: Report,
+    /// Its scores, if they were asked for.
+    pub scores: Option<Scores>,
+}
+
+/// Why a report, or its scores, cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum NotShown {
+    /// There is no report, and the last build, which would have written one, was interrupted.
+    #[error(transparent)]
+    Interrupted(Box<Error>),
+    /// The last build did not build what is selected.
+    #[error("{}: the last build was {}", not_built(.asked), named(.built))]
+    NotBuilt {
+        /// The packages that are selected.
+        asked: Vec<String>,
+        /// The packages that were built.
+        built: Vec<String>,
+    },
+    /// The last build had nothing of what is selected in its packages.
+    #[error("the last build has no results for this selection")]
+    Nothing,
+    /// A number that is no speed-up.
+    #[error("`--fast-p {0}` is not a speedup: expected a number of 0 or more, such as 1.2")]
+    Share(f64),
+    /// There is nothing to score, or nothing to compare with.
+    #[error(transparent)]
+    NoScores(#[from] NoScores),
+}
+
+/// What the last build of the workspace at hand found.
+///
+/// # Errors
+/// There is no report, or [`NotShown`].
+pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error> {
+    let workspace = session.workspace()?;
+    let interrupted = is_interrupted(session, &workspace);
+    let mut report = match last(session, &workspace) {
+        Err(error) if interrupted => return Err(NotShown::Interrupted(Box::new(error)).into()),
+        found => found?,
+    };
+    if interrupted {
+        session.reporter.warn(Warning::LastInterrupted);
+    }
+    narrow(session, &workspace, &mut report, &request.words)?;
+    let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
+    Ok(Shown { report, scores })
+}
+
+/// Leaves what is selected.
+fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: &Words) -> Result<(), Error> {
+    let selected = session.select(workspace, words)?;
+    let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
+    let built: Vec<String> = report.packages.iter().map(|p| p.name.clone()).collect();
+    report.packages.retain(|package| members.contains(&package.name.as_str()));
+    if report.packages.is_empty() {
+        return Err(NotShown::NotBuilt { asked: members.into_iter().map(String::from).collect(), built }.into());
+    }
+    // What is said of a package's operators stays where nothing within packages is asked for.
+    if [&words.kernels, &words.operators, &words.shapes, &words.targets].iter().all(|words| words.is_empty()) {
+        return Ok(());
+    }
+    let takes = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
+    report.retain(&|_, kernel, operator, target| {
+        takes(&selected.kernels, kernel) && takes(&selected.operators, operator) && takes(&selected.targets, target)
+    });
+    for target in report.packages.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets) {
+        target.shapes.retain(|s| takes(&selected.shapes, &s.shape));
+        target.times.retain(|t| takes(&selected.shapes, &t.shape));
+    }
+    if report.packages.is_empty() { Err(NotShown::Nothing.into()) } else { Ok(()) }
+}
+
+fn score(report: &Report, request: &ScoreRequest) -> Result<Scores, NotShown> {
+    if let Some(p) = request.fast_p.iter().find(|p| !p.is_finite() || **p < 0.0) {
+        return Err(NotShown::Share(*p));
+    }
+    let found = scores(report, request.form, &request.baseline, &request.fast_p);
+    Ok(found?)
+}
+
+fn not_built(packages: &[String]) -> String {
+    match packages {
+        [one] => format!("`{one}` was not built"),
+        several => format!("none of {} was built", names(several)),
+    }
+}
+
+fn named(packages: &[String]) -> String {
+    if packages.is_empty() { "of nothing".into() } else { format!("of {}", names(packages)) }
+}
+
+/// Names for a message: `a`, `b` and 7 more.
+fn names(all: &[String]) -> String {
+    let shown = all.iter().take(6).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    if all.len() > 6 { format!("{shown} and {} more", all.len() - 6) } else { shown }
+}

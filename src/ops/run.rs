@@ -1,0 +1,242 @@
+//! Runs one variant of a kernel on one shape, on `cpu`, or any one step with what it needs.
+
+mod choose;
+mod result;
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+pub use self::result::{Judged, Output, RunResult, StepEnd};
+use crate::build::steps::execute;
+use crate::event::Purpose;
+use crate::session::Opened;
+use crate::session::build::{Asked, Packages, Ready};
+use crate::{Error, Session, explain};
+use kforge_engine::{Graph, Node, Source};
+use kforge_pipeline::plan::Goal;
+use kforge_project::workspace::select::{Selected, Words};
+use kforge_types::record::StepKind;
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRequest {
+    /// What to run.
+    pub what: What,
+    /// The package that has it; every package is searched if none is named.
+    pub package: Option<String>,
+    /// A manifest whose operators and shapes are added to the packages.
+    pub overlay: Option<PathBuf>,
+}
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A step, by its id or a part that it alone has.
+    Step(String),
+    /// One variant of a kernel.
+    Kernel {
+        /// The kernel.
+        name: String,
+        /// The shape; the only one if none is named.
+        shape: Option<String>,
+        /// The variant, its tunables in any order; the first in declared order if none is named.
+        variant: Option<String>,
+    },
+}
+
+/// Why nothing was run, or what was run gave nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// There is no such kernel.
+    #[error("there is no kernel `{0}`")]
+    NoKernel(String),
+    /// Several packages have the kernel.
+    #[error("several packages have a kernel `{kernel}`")]
+    SeveralPackages {
+        /// The kernel.
+        kernel: String,
+        /// The packages.
+        packages: Vec<String>,
+    },
+    /// The package has no target to run on.
+    #[error("package `{0}` has no `cpu` target, and this version runs kernels only there")]
+    NoCpu(String),
+    /// The kernel has no such shape.
+    #[error("`{kernel}` has no shape `{shape}`")]
+    NoShape {
+        /// The kernel.
+        kernel: String,
+        /// The shape.
+        shape: String,
+        /// The shapes that it has.
+        known: Vec<String>,
+    },
+    /// The kernel has several shapes, or none, and none was named.
+    #[error("`{kernel}` has {} shapes: select one", known.len())]
+    ShapeNeeded {
+        /// The kernel.
+        kernel: String,
+        /// The shapes that it has.
+        known: Vec<String>,
+    },
+    /// No such variant serves the shape.
+    #[error("no variant `{variant}` of `{kernel}` serves shape `{shape}`")]
+    NoVariant {
+        /// The kernel.
+        kernel: String,
+        /// The variant.
+        variant: String,
+        /// The shape.
+        shape: String,
+        /// The variants that serve it.
+        known: Vec<String>,
+    },
+    /// No variant serves the shape.
+    #[error("kernel `{kernel}` has nothing for shape `{shape}` on `cpu`")]
+    NotServed {
+        /// The kernel.
+        kernel: String,
+        /// The shape.
+        shape: String,
+    },
+    /// A step that it needs failed, which was reported.
+    #[error("a step failed")]
+    Failed,
+    /// There is no verdict.
+    #[error("`{step}` gave nothing: {why}")]
+    Nothing {
+        /// The step.
+        step: String,
+        /// Why, for people.
+        why: String,
+    },
+    /// The step has no result: a bug.
+    #[error("BUG: `{0}` was planned and did not end")]
+    Lost(String),
+}
+
+/// Builds the step that is meant, with what it needs and nothing else.
+///
+/// # Errors
+/// [`RunError`], no step or several are meant, the build could not be started, or it was interrupted.
+pub fn run(session: &Session, request: &RunRequest) -> Result<RunResult, Error> {
+    match &request.what {
+        What::Step(text) => step(session, request, text),
+        What::Kernel { name, shape, variant } => kernel(session, request, name, (shape.as_deref(), variant.as_deref())),
+    }
+}
+
+/// One variant of a kernel on one shape.
+fn kernel(
+    session: &Session,
+    request: &RunRequest,
+    name: &str,
+    (shape, variant): (Option<&str>, Option<&str>),
+) -> Result<RunResult, Error> {
+    let opened = session.open()?;
+    let words = Words {
+        packages: request.package.iter().cloned().collect(),
+        // A kernel is looked for everywhere unless a package is named.
+        workspace: request.package.is_none(),
+        kernels: vec![name.into()],
+        ..Words::default()
+    };
+    let mut selected = session.select(&opened.workspace, &words)?;
+    selected.members.retain(|i| opened.workspace.members[*i].package.kernel(name).is_some());
+    let packages = selected.members.iter().map(|i| &opened.workspace.members[*i].package).collect::<Vec<_>>();
+    selected.targets = vec![choose::cpu(name, &packages)?];
+    let asked = asked(selected, request, Goal::Verify);
+    let packages = session.packages(&opened, &asked)?;
+    let shape = choose::shape(name, shape, &packages)?;
+    let asked = Asked { selected: Selected { shapes: vec![shape.clone()], ..asked.selected }, ..asked };
+    build(session, opened, &packages, &asked, |_, ready| {
+        let judge = choose::variant(name, variant, &shape, &ready.graph)?;
+        Ok((ready.graph.clone(), judge))
+    })
+}
+
+/// One step, whatever its kind and target, with what it needs.
+fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult, Error> {
+    let opened = session.open()?;
+    let first = text.split('/').next().unwrap_or_default();
+    let named = opened.workspace.members.iter().any(|m| m.package.name == first);
+    let words = Words {
+        packages: request.package.clone().or(named.then(|| first.to_string())).into_iter().collect(),
+        workspace: !named && request.package.is_none(),
+        ..Words::default()
+    };
+    let selected = session.select(&opened.workspace, &words)?;
+    let asked = asked(selected, request, Goal::Build);
+    let packages = session.packages(&opened, &asked)?;
+    build(session, opened, &packages, &asked, |opened, ready| {
+        let graph = ready.with_services(session, opened, |services| {
+            kforge_engine::expanded(ready.graph.clone(), &ready.options, services)
+        });
+        let id = explain::find(text, graph.nodes().map(|n| n.id.as_str()))?;
+        let node = graph.find(&id).map(|i| graph.node(i).clone()).ok_or(RunError::Lost(id))?;
+        // What a verification saw is shown with what was judged of it.
+        let judge = graph.nodes().find(|judge| node.kind == StepKind::Verify && judges(judge, &node)).cloned();
+        Ok((graph, judge.unwrap_or(node)))
+    })
+}
+
+/// Whether a step judges what a verification saw.
+fn judges(judge: &Node, verify: &Node) -> bool {
+    judge.kind == StepKind::Judge && verification(judge) == Some(&verify.id)
+}
+
+/// The verification that a judge step judges.
+fn verification(judge: &Node) -> Option<&String> {
+    match &judge.inputs.get("observation")?.source {
+        Source::Output { node, .. } => Some(node),
+        Source::Blob(_) => None,
+    }
+}
+
+fn asked(selected: Selected, request: &RunRequest, goal: Goal) -> Asked {
+    let overlay = request.overlay.clone();
+    Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true, looks: false }
+}
+
+/// Builds the step that `choose` finds, with what it needs and nothing else.
+fn build(
+    session: &Session,
+    mut opened: Opened,
+    packages: &Packages,
+    asked: &Asked,
+    choose: impl FnOnce(&Opened, &Ready<'_>) -> Result<(Graph, Node), Error>,
+) -> Result<RunResult, Error> {
+    let mut ready = session.ready(&mut opened, packages, asked)?;
+    let (graph, wanted) = choose(&opened, &ready)?;
+    ready.graph = alone(&graph, &wanted.id)?;
+    let outcome = execute(session, &opened, &mut ready, packages, Purpose::Step, None);
+    ready.journal.flush()?;
+    if outcome.interrupted {
+        return Err(Error::Interrupted);
+    }
+    Ok(match wanted.kind {
+        StepKind::Judge | StepKind::Verify => RunResult::Judged(Box::new(result::judged(&ready, &outcome, &wanted)?)),
+        _ => RunResult::Step(Box::new(result::ended(&ready, &outcome, &wanted)?)),
+    })
+}
+
+/// The graph of one node and what it needs.
+fn alone(graph: &Graph, id: &str) -> Result<Graph, Error> {
+    let mut open: Vec<u32> = graph.find(id).into_iter().collect();
+    let mut needed: HashSet<u32> = HashSet::new();
+    while let Some(at) = open.pop() {
+        if needed.insert(at) {
+            // No verification reads another: it only waits for those that tell more.
+            let verifies = graph.node(at).kind == StepKind::Verify;
+            open.extend(graph.dependencies(at).filter(|d| !(verifies && graph.node(*d).kind == StepKind::Verify)));
+        }
+    }
+    let is_needed = |id: &String| graph.find(id).is_some_and(|i| needed.contains(&i));
+    // What its result would add was not asked for.
+    let bare = |n: &Node| {
+        let after = n.after.iter().filter(|id| is_needed(id)).cloned().collect();
+        Node { expands: false, after, ..n.clone() }
+    };
+    let nodes = (0u32..).zip(graph.nodes()).filter(|(i, _)| needed.contains(i)).map(|(_, n)| bare(n)).collect();
+    Ok(Graph::new(nodes)?)
+}

@@ -1,0 +1,169 @@
+//! From an open workspace to a build made ready, stage by stage: locks, journal, toolchains, sources, host tools, plan, evidence, engine. Each stage is a file;
+//! packages below do the work.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::devices::{Asking, Devices};
+use super::leaves::Leaves;
+use super::open::{Opened, Session};
+use super::rounds::Recorded;
+use super::tools::Tools;
+use crate::Error;
+use crate::implementation::implementations;
+use kforge_engine::action::ActionCache;
+use kforge_engine::evidence;
+use kforge_engine::journal::{Journal, JournalMemory};
+use kforge_engine::lock::Lock;
+use kforge_engine::{Blobs, BuildOptions, Graph};
+use kforge_foundation::base::{Digest, Witness};
+use kforge_harness::pool::Pool;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::plan::expand::Expander;
+use kforge_pipeline::release::bundle::Step;
+use kforge_project::workspace::select::Selected;
+use kforge_types::record::{Implementations, StepKind};
+
+mod committed;
+mod engine;
+mod gathered;
+mod host;
+mod journal;
+mod locks;
+mod names;
+mod packages;
+mod planned;
+mod resolve;
+mod services;
+mod toolchains;
+
+pub use packages::Packages;
+
+/// What a build is asked.
+pub struct Asked {
+    /// What was selected.
+    pub selected: Selected,
+    /// How far to go.
+    pub goal: Goal,
+    /// Steps at once.
+    pub jobs: Option<i64>,
+    /// Go on after failures.
+    pub keep_going: bool,
+    /// Measure again.
+    pub remeasure: bool,
+    /// A private manifest.
+    pub overlay: Option<PathBuf>,
+    /// Whether to write: the lock, the journal, the output folder. A dry run does not.
+    pub write: bool,
+    /// Whether the plan is only looked at: nothing is compiled, so nothing is said of toolchains that cannot be had.
+    pub looks: bool,
+}
+
+/// Everything a build needs, made ready.
+pub struct Ready<'a> {
+    /// The plan's nodes, as a graph.
+    pub graph: Graph,
+    /// Adds nodes when champions are known.
+    pub expander: Expander<'a>,
+    /// The store with leaves before it.
+    pub leaves: Arc<Leaves>,
+    /// How to build.
+    pub options: BuildOptions,
+    /// The toolchains.
+    pub tools: Tools,
+    /// This workspace's journal.
+    pub journal: Arc<Journal>,
+    /// The code that does steps.
+    pub implementations: Implementations,
+    /// The shared action cache.
+    pub actions: ActionCache,
+    /// The engine's memory.
+    pub memory: JournalMemory,
+    /// The worker processes.
+    pub pool: Pool,
+    /// The devices of this machine.
+    pub devices: Devices,
+    /// Records of bundles in the repository.
+    pub committed: Arc<evidence::Beside>,
+    /// How many of those are about each binary that they bring.
+    pub about: Arc<evidence::About>,
+    /// What asked the questions of those records where they come from.
+    pub known_as: BTreeMap<Digest, (StepKind, Vec<Step>)>,
+    /// The recorded rounds of the kernels.
+    pub recorded: Vec<Recorded>,
+    /// What planning asked of the file system; none where that does not decide the plan.
+    pub witness: Option<Witness>,
+    /// Whether a toolchain could not be resolved though the network may be used.
+    pub unresolved: bool,
+    /// Held while the build runs.
+    _locks: Vec<Lock>,
+}
+
+impl Session {
+    /// Makes a build ready: locks, reads sources, resolves toolchains, plans. A session that looks only takes no lock and writes nothing.
+    ///
+    /// # Errors
+    /// Whatever keeps a build from starting.
+    pub fn ready<'p>(&self, opened: &mut Opened, packages: &'p Packages, asked: &Asked) -> Result<Ready<'p>, Error> {
+        let locks = self.locks(opened, asked)?;
+        let journal = self.journal(opened, asked)?;
+        let asking = Asking::begin(&self.environment, self.worker.program());
+        let toolchains = self.toolchains(opened, packages, asked)?;
+        let mut gathered = self.gathered(opened, packages, &journal.journal, &toolchains.libraries)?;
+        if asked.write {
+            gathered.show(&opened.target, packages)?;
+        }
+        let mut witness = std::mem::take(&mut gathered.witness);
+        toolchains.libraries.values().for_each(|folder| witness.listed(folder));
+        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas);
+        let devices = asking.end(&self.settings)?;
+        // An installed CUDA is listed anew each time; one that could not be had may be had next time. A device that is there may be gone next time.
+        let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
+        let inputs = hosted.inputs(opened, packages, &mut gathered);
+        let planned = self.planned(packages, asked, inputs, &devices)?;
+        witness.add(hosted.witness);
+        let committed = self.committed(opened, packages, &mut witness);
+        let mut documents = hosted.tools.documents().clone();
+        documents.extend(committed.contents);
+        documents.extend(gathered.texts);
+        documents.extend(planned.documents);
+        let leaves = Arc::new(Leaves::new(opened.store.clone(), gathered.files, documents));
+        let blobs: Arc<dyn Blobs> = leaves.clone();
+        Ok(Ready {
+            options: self.build_options(asked, &locks)?,
+            pool: self.pool(opened)?,
+            graph: planned.graph,
+            expander: planned.expander,
+            memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),
+            actions: ActionCache::new(&opened.home, blobs),
+            leaves,
+            tools: hosted.tools,
+            journal: journal.journal,
+            implementations: implementations(),
+            devices,
+            committed: Arc::new(committed.records),
+            about: Arc::new(committed.about),
+            known_as: committed.names,
+            recorded: gathered.recorded.into_iter().flatten().collect(),
+            witness: decided.then_some(witness),
+            unresolved: toolchains.unresolved,
+            _locks: locks,
+        })
+    }
+}
+
+impl Ready<'_> {
+    /// Ends what has to be ended: locks and worker processes. The rest is left to the end of this process, which comes next: to take a plan of a hundred
+    /// thousand nodes apart again, one by one, takes longer than to make a certificate of it.
+    pub fn end(self) {
+        let Ready { graph, expander, leaves, memory, pool, _locks, .. } = self;
+        drop((pool, _locks));
+        std::mem::forget((graph, expander, leaves, memory));
+    }
+
+    /// Whether a toolchain could not be had though the network may be used: then the build has failed, whatever it could do without.
+    pub fn lacks_toolchain(&self) -> bool {
+        self.unresolved || self.tools.is_refused()
+    }
+}

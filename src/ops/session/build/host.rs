@@ -1,0 +1,112 @@
+//! The tools of this machine, and what each package is built with.
+
+use crate::session::tools::NoCuda;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use super::super::machine::Machine;
+use super::super::open::{Opened, Session};
+use super::super::tools::{Host, Tools};
+use super::gathered::Gathered;
+use super::{Asked, Packages};
+use kforge_engine::journal::Journal;
+use kforge_engine::stat::StatCache;
+use kforge_foundation::base::{Digest, Witness};
+use kforge_pipeline::plan::{PackageInput, Toolchains};
+use kforge_project::toolchain::Cuda;
+use kforge_types::model::{self, Package, Reference};
+
+/// The toolchains of a build.
+pub(super) struct Hosted {
+    pub(super) tools: Tools,
+    /// What each member is built with.
+    of_members: Vec<Toolchains>,
+    /// What was asked of the file system to know that.
+    pub(super) witness: Witness,
+    /// Whether that tells whether the same would be found again.
+    pub(super) decided: bool,
+}
+
+impl Session {
+    pub(super) fn hosted(
+        &self,
+        opened: &Opened,
+        packages: &Packages,
+        asked: &Asked,
+        journal: &Journal,
+        cudas: &BTreeMap<String, Result<Cuda, NoCuda>>,
+    ) -> Hosted {
+        let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
+        let machine = Machine::open(&opened.home, asked.write);
+        let memo = machine.as_ref().map_or(journal, Machine::journal);
+        let stats = StatCache::new(memo, &opened.workspace.root, true);
+        let seen = RefCell::new(Witness::default());
+        let digest_of = |path: &Path| -> io::Result<Digest> {
+            seen.borrow_mut().saw(path, true);
+            let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
+            stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
+        };
+        let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
+        let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
+        let path = self.environment.path();
+        let host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
+        let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
+        let members = packages.members.iter();
+        let of_members = members.map(|m| tools.of_package(&m.package, &host, &cuda_of, &digest_of)).collect();
+        let decided = host.witness.is_some();
+        let mut witness = seen.take();
+        host.witness.into_iter().for_each(|of_host| witness.add(of_host));
+        if let Some(machine) = machine {
+            machine.close();
+        }
+        Hosted { tools, of_members, witness, decided }
+    }
+}
+
+impl Hosted {
+    /// What planning takes, a package at each place. Takes the sources out of what was gathered.
+    pub(super) fn inputs<'p>(
+        &mut self,
+        opened: &Opened,
+        packages: &'p Packages,
+        gathered: &mut Gathered,
+    ) -> Vec<PackageInput<'p>> {
+        let found = std::mem::take(&mut gathered.sources);
+        let of_members = std::mem::take(&mut self.of_members);
+        let members = packages.members.iter().zip(found).zip(&gathered.recorded).zip(of_members);
+        let lock = &opened.workspace.lock;
+        let input = |(((member, sources), rounds), toolchains)| -> PackageInput<'p> {
+            let member: &'p kforge_project::workspace::Member = member;
+            let rounds: &Vec<super::Recorded> = rounds;
+            let pins = lock.pins(&member.package.name);
+            let pins = pins.map(|(s, pin)| {
+                ((s.kernel.clone(), s.types.clone(), s.target.clone(), s.class.clone()), pin.identity())
+            });
+            let sources: super::super::sources::Sources = sources;
+            PackageInput {
+                package: &member.package,
+                sources: sources.sources,
+                references: sources.references,
+                include: sources.include,
+                toolchains,
+                tried: rounds
+                    .iter()
+                    .map(|r| ((r.seat.kernel.clone(), r.seat.types.clone(), r.seat.target.clone()), r.attempts.clone()))
+                    .collect(),
+                pins: pins.collect(),
+                accepted: lock.accepted(&member.package.name),
+            }
+        };
+        members.map(input).collect()
+    }
+}
+
+fn uses_python(package: &Package) -> bool {
+    let compares = |o: &model::Operator| o.compare().values().any(|c| matches!(c, model::Compare::Python(..)));
+    let uses = |o: &model::Operator| {
+        matches!(o.reference, Reference::Python { .. }) || o.generate_inputs.is_some() || compares(o)
+    };
+    package.operators.iter().any(uses)
+}

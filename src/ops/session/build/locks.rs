@@ -1,0 +1,37 @@
+//! The first stage: locks. Whoever builds in a workspace holds it, and shares the cache with other builds.
+
+use super::super::open::{Opened, Session, make_target};
+use super::Asked;
+use crate::Error;
+use crate::event::{Blocked, Event};
+use kforge_engine::lock::{Lock, Mode, Wait};
+
+impl Session {
+    /// The locks of a build, and what they guard read anew; none for what only looks.
+    pub(super) fn locks(&self, opened: &mut Opened, asked: &Asked) -> Result<Vec<Lock>, Error> {
+        if !asked.write {
+            return Ok(vec![]);
+        }
+        make_target(&opened.target)?;
+        let locks = self.lock(opened)?;
+        // Whoever was waited for may have resolved what this build would.
+        opened.workspace.read_lock()?;
+        Ok(locks)
+    }
+
+    /// Locks the workspace, and the shared cache against its collection; reports it if it must wait.
+    pub fn lock(&self, opened: &Opened) -> Result<Vec<Lock>, Error> {
+        let path = opened.target.join(".lock");
+        let mut blocked = || self.reporter.event(&Event::Blocked(Blocked::Workspace));
+        let own = Lock::acquire(&path, Mode::Exclusive, self.wait(&mut blocked));
+        let own = own.map_err(Error::lock(Blocked::Workspace))?;
+        let mut blocked = || self.reporter.event(&Event::Blocked(Blocked::Cache));
+        let cache = opened.home.lock_cache(Mode::Shared, self.wait(&mut blocked));
+        Ok(vec![own, cache.map_err(Error::lock(Blocked::Cache))?])
+    }
+
+    /// How a lock is waited for.
+    pub(crate) fn wait<'w>(&'w self, blocked: &'w mut dyn FnMut()) -> Wait<'w> {
+        if self.options.no_wait { Wait::No } else { Wait::Unless(&self.interrupted, blocked) }
+    }
+}

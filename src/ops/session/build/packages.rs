@@ -1,0 +1,85 @@
+//! The packages of a build: the selected members, with a private manifest laid over them. Knows manifests; plans nothing.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::open::{Opened, Session};
+use super::Asked;
+use crate::Error;
+use kforge_foundation::base::{Diagnostic, SourceFile};
+use kforge_project::workspace::select::{Selected, Words};
+use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::{self, Package};
+
+/// The packages of a build, kept while the plan borrows them.
+pub struct Packages {
+    pub(super) members: Vec<Member>,
+}
+
+impl Packages {
+    /// The packages, in order.
+    pub fn all(&self) -> impl Iterator<Item = &Package> {
+        self.members.iter().map(|m| &m.package)
+    }
+
+    /// The packages themselves, in order.
+    pub(crate) fn into_packages(self) -> Vec<Package> {
+        self.members.into_iter().map(|m| m.package).collect()
+    }
+
+    /// The member of that name.
+    pub fn member(&self, package: &str) -> Option<&Member> {
+        self.members.iter().find(|m| m.package.name == package)
+    }
+
+    /// Has so many rounds planned of every kernel that has rounds; none leaves what the manifests say.
+    pub fn with_rounds(&mut self, rounds: Option<u32>) {
+        let all = self.members.iter_mut().flat_map(|m| &mut m.package.kernels).filter_map(|k| k.rounds.as_mut());
+        if let Some(rounds) = rounds {
+            all.for_each(|of| of.rounds = rounds);
+        }
+    }
+}
+
+impl Session {
+    /// The selected members, with a private manifest laid over them.
+    pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Error> {
+        let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
+        if let Some(path) = &asked.overlay {
+            let (manifest, diagnostics) = self.overlay(path)?;
+            self.check(diagnostics)?;
+            for member in &mut members {
+                let diagnostics = model::overlay(&mut member.package, &manifest);
+                self.check(diagnostics)?;
+            }
+        }
+        Ok(Packages { members })
+    }
+
+    /// What words select where a private manifest is laid over the packages: its operators and shapes can be named too. What is wrong with it is
+    /// said where it is laid over them to be built.
+    pub fn select_over(&self, workspace: &Workspace, words: &Words, overlay: Option<&Path>) -> Result<Selected, Error> {
+        let Some(path) = overlay else { return self.select(workspace, words) };
+        let (manifest, _) = self.overlay(path)?;
+        let mut laid = workspace.clone();
+        for member in &mut laid.members {
+            drop(model::overlay(&mut member.package, &manifest));
+        }
+        self.select(&laid, words)
+    }
+
+    /// Reads a private manifest.
+    fn overlay(&self, path: &Path) -> Result<(model::Manifest, Vec<Diagnostic>), Error> {
+        let path = self.cwd.join(path);
+        let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {
+            what: "the overlay ",
+            path: path.clone(),
+            source,
+        })?;
+        let file = Arc::new(SourceFile { name: path.display().to_string(), text });
+        match model::parse(&file) {
+            (Some(manifest), diagnostics) => Ok((manifest, diagnostics)),
+            (None, diagnostics) => Err(Error::Wrong(diagnostics)),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Toolchains and header libraries as `kforge.lock` names them; what it lacks is resolved, where that is allowed, and written there. Says what cannot be had.
+
+use crate::session::tools::NoCuda;
+use std::collections::BTreeMap;
+
+use super::super::libraries;
+use super::super::open::{Opened, Session};
+use super::super::sources::Libraries;
+use super::super::tools::{self, Wanted};
+use super::{Asked, Packages};
+use crate::Error;
+use crate::error::Locked;
+use crate::event::{Event, Resolving, Warning};
+use kforge_pipeline::plan::Selection;
+use kforge_project::toolchain::{Cuda, Pip, cuda};
+use kforge_types::model;
+
+impl Session {
+    /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed. Sets `refused` where it is and fails.
+    pub fn cudas(
+        &self,
+        opened: &mut Opened,
+        packages: &Packages,
+        asked: &Asked,
+        refused: &mut bool,
+    ) -> Result<BTreeMap<String, Result<Cuda, NoCuda>>, Error> {
+        let mut out = BTreeMap::new();
+        let mut lock = opened.workspace.lock.clone();
+        for member in &packages.members {
+            // Nothing is resolved for targets that nobody asked for.
+            let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
+            if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
+                continue;
+            }
+            let base = if member.package.from_root.contains("toolchain.cuda") {
+                &opened.workspace.root
+            } else {
+                &member.folder
+            };
+            let wanted = tools::wanted(&member.package, base, self.environment.all());
+            let wheels = matches!(wanted, Wanted::Release(_));
+            let cuda = match wanted {
+                Wanted::Local(cuda) => cuda,
+                Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
+                    Some(cuda) => Ok(cuda),
+                    None if self.offline() || !asked.write => Err(NoCuda::NotLocked(release)),
+                    None if self.options.locked => return Err(Error::LockfileLacks(Locked::Cuda(release))),
+                    None => {
+                        self.reporter.event(&Event::Resolving(Resolving::Cuda(&release)));
+                        let resolved =
+                            Pip::find(None, self.environment.all()).and_then(|pip| cuda::resolve(&release, &pip));
+                        resolved.map_err(NoCuda::from).map(|wheels| {
+                            lock.wheels.insert(tools::lock_name(&release), wheels.clone());
+                            Cuda::Wheels(wheels)
+                        })
+                    }
+                },
+            };
+            let is_refused = wheels && !self.offline() && asked.write;
+            if let Err(why) = &cuda
+                && is_refused
+            {
+                self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
+            } else if let Err(why) = &cuda
+                && !asked.looks
+            {
+                self.reporter.warn(Warning::NoCuda { package: member.package.name.clone(), why: why.clone() });
+            }
+            *refused |= is_refused && cuda.is_err();
+            out.insert(member.package.name.clone(), cuda);
+        }
+        if lock != opened.workspace.lock {
+            lock.write(&opened.workspace.root, self.options.locked)?;
+            self.reporter.event(&Event::LockfileWritten);
+            opened.workspace.lock = lock;
+        }
+        Ok(out)
+    }
+
+    /// Header libraries from wheels: locked, and installed now, because their headers are part of what is planned.
+    pub fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Error> {
+        let mut lock = opened.workspace.lock.clone();
+        let mut out = Libraries::new();
+        for member in &packages.members {
+            for (name, dependency) in &member.package.dependencies {
+                let model::Dependency::Pypi { requirement, .. } = dependency else { continue };
+                let seat = (member.package.name.clone(), name.clone());
+                let folder = libraries::install(self, opened, &mut lock, &seat, requirement, asked.write)?;
+                out.insert(seat, folder);
+            }
+        }
+        if lock != opened.workspace.lock {
+            lock.write(&opened.workspace.root, self.options.locked)?;
+            opened.workspace.lock = lock;
+        }
+        Ok(out)
+    }
+}

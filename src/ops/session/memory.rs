@@ -1,0 +1,38 @@
+//! How much memory this machine has for steps. Knows the system's files; does not know what steps need.
+
+use kforge_foundation::config::Settings;
+
+/// Of the memory that is there, what is left to the system, its caches and kforge itself: one part in so many.
+const LEFT: u64 = 8;
+
+/// MiB that steps may expect to need together: the setting `build.memory`, else seven eighths of what is available, within the limit of this process's control
+/// group. What cannot be told limits nothing.
+pub(crate) fn capacity_mib(settings: &Settings) -> u64 {
+    let bytes = match settings.number("build.memory") {
+        0 => {
+            let read = |path: &str| std::fs::read_to_string(path).ok();
+            let there = read("/proc/meminfo").as_deref().and_then(available);
+            let group = read("/sys/fs/cgroup/memory.max").and_then(|text| text.trim().parse().ok());
+            there.into_iter().chain(group).min().map_or(u64::MAX, |least: u64| least - least / LEFT)
+        }
+        set => set,
+    };
+    (bytes >> 20).max(1)
+}
+
+/// `MemAvailable` in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_available_is_read_from_the_system_s_own_words() {
+        assert_eq!(available("MemTotal:       24576000 kB\nMemAvailable:   1024 kB\n"), Some(1 << 20));
+        assert_eq!(available("MemTotal: 1 kB\n"), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! What operations share: settings, workspace, stores, toolchains, plan, engine. Opens things and hands them to packages that know them.
+
+mod agreement;
+pub mod build;
+pub(crate) mod candidates;
+pub mod certificate;
+pub(crate) mod champions;
+pub mod devices;
+mod entries;
+mod generated;
+pub(crate) mod leaves;
+pub(crate) mod libraries;
+mod lost;
+pub mod machine;
+pub(crate) mod memory;
+mod methods;
+pub(crate) mod open;
+pub mod outdated;
+pub(crate) mod places;
+pub(crate) mod plan;
+pub mod rounds;
+pub(crate) mod sources;
+pub(crate) mod standing;
+pub mod tools;
+pub(crate) mod workers;
+mod written;
+
+pub use open::{Opened, Options, Session, Worker};

@@ -1,0 +1,81 @@
+//! Places in messages as file and line. What a verification saw names places of the binary, because lines are no part of what it depends on: a comment that
+//! moves them changes no result. They are looked up when shown, in the line table of the compile step that made the binary.
+
+use std::collections::HashMap;
+
+use kforge_emulator::lines::{Lines, has_marks};
+use kforge_engine::journal::Journal;
+use kforge_engine::{Blobs, Graph, Source};
+use kforge_types::record::event::{Event, StepFinished};
+use kforge_types::record::{Outcome, StepKind, Verdict};
+
+/// Looks places up.
+pub(crate) struct Places<'a> {
+    /// By id of a verify or judge step: the compile step of its binary.
+    compiled: HashMap<String, String>,
+    journal: &'a Journal,
+    blobs: &'a dyn Blobs,
+}
+
+impl<'a> Places<'a> {
+    /// For the steps of a graph.
+    pub(crate) fn new(graph: &Graph, journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
+        let mut compiled = HashMap::new();
+        let from = |node: &kforge_engine::Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
+            Some(Source::Output { node, .. }) => Some(node.clone()),
+            _ => None,
+        };
+        for node in graph.nodes() {
+            if let (StepKind::Verify, Some(compile)) = (node.kind, from(node, "binary")) {
+                compiled.insert(node.id.clone(), compile);
+            }
+        }
+        for node in graph.nodes().filter(|n| n.kind == StepKind::Judge) {
+            if let Some(compile) = from(node, "observation").and_then(|verify| compiled.get(&verify).cloned()) {
+                compiled.insert(node.id.clone(), compile);
+            }
+        }
+        Places { compiled, journal, blobs }
+    }
+
+    /// A text of a step with places as file and line.
+    pub(crate) fn text(&self, id: &str, text: &str) -> String {
+        if !has_marks(text) {
+            return text.to_string();
+        }
+        let row = self.compiled.get(id).and_then(|compile| self.journal.last(compile));
+        let digest = row.and_then(|r| r.result).and_then(|r| r.outputs.get("lines").copied());
+        let bytes = digest.and_then(|d| self.blobs.get(&d).ok().flatten()).unwrap_or_default();
+        Lines::parse(&bytes).resolve_text(text)
+    }
+
+    /// An event with places as file and line.
+    pub(crate) fn event(&self, event: Event) -> Event {
+        match event {
+            Event::StepFinished(step) => Event::StepFinished(Box::new(self.step(*step))),
+            other => other,
+        }
+    }
+
+    fn step(&self, mut step: StepFinished) -> StepFinished {
+        step.verdict = step.verdict.map(|v| self.verdict(&step.id, v));
+        if let Outcome::Failed(why) = &mut step.outcome {
+            *why = self.text(&step.id, why);
+        }
+        for note in &mut step.notes {
+            note.message = self.text(&step.id, &note.message);
+        }
+        step
+    }
+
+    /// A verdict with places as file and line.
+    pub(crate) fn verdict(&self, id: &str, verdict: Verdict) -> Verdict {
+        match verdict {
+            Verdict::Fail(why) => Verdict::Fail(self.text(id, &why)),
+            Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(what)) => {
+                Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(self.text(id, &what)))
+            }
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What each kernel's source and each own reference can reach, by content. Knows packages and files; the search is `workspace::closure`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kforge_engine::journal::Journal;
+use kforge_engine::stat::StatCache;
+use kforge_foundation::base::{Diagnostic, Digest, Witness};
+use kforge_pipeline::plan::input::Reach;
+use kforge_project::workspace::closure::{self, ClosureError, Mount, Reader};
+use kforge_project::workspace::includes::{Scan, scan};
+use kforge_project::workspace::load::no_source;
+use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::{Compare, Dependency, Kernel, Reference};
+use kforge_types::record::spec::Tree;
+
+/// What planning needs of a member's files.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// By source file.
+    pub sources: BTreeMap<String, Reach>,
+    /// By file of an own reference, generator of inputs or check.
+    pub references: BTreeMap<String, Tree>,
+    /// Include folders by their names in the tree.
+    pub include: Vec<String>,
+    /// Sources that agents wrote and that cannot be compiled as they are, and why.
+    pub refused: BTreeMap<String, Vec<Diagnostic>>,
+    /// Where files are looked for.
+    pub mounts: Vec<Mount>,
+    /// The files that the package's own kernels reach.
+    pub own: BTreeSet<String>,
+}
+
+/// Where a header library was installed: (package, dependency) to folder.
+pub(crate) type Libraries = BTreeMap<(String, String), PathBuf>;
+
+/// Reads leaves once each, through the stat cache and the journal's memo of scans.
+pub(crate) struct Leaf<'a> {
+    /// Digests by stat.
+    pub stats: &'a StatCache<'a>,
+    /// The workspace's root: rows of files below it stay valid when it moves.
+    pub root: &'a Path,
+    /// The memo of scans.
+    pub journal: &'a Journal,
+    /// Files by digest, for the store.
+    pub files: HashMap<Digest, PathBuf>,
+    /// What was asked of the file system.
+    pub witness: Witness,
+    /// Generated sources by content: they are no files.
+    pub texts: BTreeMap<Digest, Vec<u8>>,
+    seen: HashMap<PathBuf, Option<(Digest, Arc<Scan>)>>,
+}
+
+impl<'a> Leaf<'a> {
+    /// A reader.
+    pub(crate) fn new(stats: &'a StatCache<'a>, root: &'a Path, journal: &'a Journal) -> Self {
+        let (witness, texts) = (Witness::default(), BTreeMap::new());
+        Leaf { stats, root, journal, files: HashMap::new(), witness, texts, seen: HashMap::new() }
+    }
+
+    /// Takes a generated source for the file at `path`, where none is.
+    pub(crate) fn generated(&mut self, path: PathBuf, text: &str) {
+        let digest = Digest::of(text.as_bytes());
+        self.texts.insert(digest, text.as_bytes().to_vec());
+        self.seen.insert(path, Some((digest, Arc::new(scan(text)))));
+    }
+
+    /// The digest of a file; none if it is not there.
+    pub(crate) fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
+        let asked = path.strip_prefix(self.root).unwrap_or(path).to_path_buf();
+        let digest = self.stats.digests(&[asked]).pop().unwrap_or(Ok(None))?;
+        self.witness.saw(path, digest.is_some());
+        if let Some(d) = digest {
+            self.files.entry(d).or_insert_with(|| path.to_path_buf());
+        }
+        Ok(digest)
+    }
+}
+
+impl Reader for Leaf<'_> {
+    fn read(&mut self, path: &Path) -> io::Result<Option<(Digest, Arc<Scan>)>> {
+        if let Some(known) = self.seen.get(path) {
+            return Ok(known.clone());
+        }
+        let Some(digest) = self.digest(path)? else {
+            self.seen.insert(path.to_path_buf(), None);
+            return Ok(None);
+        };
+        let memo = self.journal.scan(&digest).and_then(|bytes| serde_json::from_slice::<Scan>(&bytes).ok());
+        let found = match memo {
+            Some(scan) => scan,
+            None => {
+                // Sources may hold bytes of other encodings in comments; what matters to a scan is ASCII.
+                let found = scan(&String::from_utf8_lossy(&std::fs::read(path)?));
+                self.journal.record_scan(&digest, &serde_json::to_vec(&found).map_err(io::Error::other)?)?;
+                found
+            }
+        };
+        let entry = Some((digest, Arc::new(found)));
+        self.seen.insert(path.to_path_buf(), entry.clone());
+        Ok(entry)
+    }
+
+    fn is_file(&mut self, path: &Path) -> bool {
+        self.witness.is_file(path)
+    }
+
+    fn listed(&mut self, folder: &Path) {
+        self.witness.listed(folder);
+    }
+}
+
+/// Finds everything a member's kernels and references can reach.
+pub(crate) fn find(
+    workspace: &Workspace,
+    member: &Member,
+    libraries: &Libraries,
+    leaf: &mut Leaf<'_>,
+) -> Result<Sources, Vec<Diagnostic>> {
+    let mut out = Sources::default();
+    let mut wrong = Vec::new();
+    let mut mounts = vec![Mount { name: String::new(), folder: member.folder.clone() }];
+    for (name, dependency) in &member.package.dependencies {
+        let base = if member.package.from_root.contains(name) { &workspace.root } else { &member.folder };
+        let (folder, include) = match dependency {
+            Dependency::Path { path, include } => (base.join(path), include),
+            Dependency::Pypi { include, .. } => match libraries.get(&(member.package.name.clone(), name.clone())) {
+                Some(folder) => (folder.clone(), include),
+                None => continue,
+            },
+        };
+        let mount = format!("@{name}");
+        let include = include.trim_start_matches("./").trim_matches('/');
+        out.include.push(if include.is_empty() || include == "." {
+            mount.clone()
+        } else {
+            format!("{mount}/{include}")
+        });
+        mounts.push(Mount { name: mount, folder });
+    }
+    for kernel in member.package.kernels.iter().filter(|kernel| !kernel.is_unstarted()) {
+        reach(member, kernel, &mounts, leaf, &mut out).unwrap_or_else(|found| wrong.extend(found));
+    }
+    out.own = out.sources.values().flat_map(|reach| reach.files.keys().cloned()).collect();
+    for operator in &member.package.operators {
+        let own = match &operator.reference {
+            Reference::Python { file, .. } | Reference::Cpp { file, .. } => Some(("the reference", file)),
+            Reference::Builtin { .. } => None,
+        };
+        let inputs = operator.generate_inputs.as_ref().map(|(file, _)| ("the generator of inputs", file));
+        let compare = operator.compare();
+        let checks = compare.values().filter_map(|compare| match compare {
+            Compare::Python(file, _) => Some(("the check", file)),
+            Compare::Elements | Compare::ArgmaxOf(_) | Compare::Unordered => None,
+        });
+        for (what, file) in own.into_iter().chain(inputs).chain(checks) {
+            if out.references.contains_key(file) {
+                continue;
+            }
+            match kin(&member.folder, file, leaf) {
+                Ok(Some(tree)) => {
+                    out.references.insert(file.clone(), tree);
+                }
+                Ok(None) => wrong.push(
+                    operator
+                        .place
+                        .error(
+                            "package.no-reference",
+                            format!("{what} `{file}` of operator `{}` does not exist", operator.name),
+                        )
+                        .expected("a file of the package"),
+                ),
+                Err(e) => wrong.push(
+                    operator.place.error("package.unreadable", format!("cannot read the files beside `{file}`: {e}")),
+                ),
+            }
+        }
+    }
+    out.mounts = mounts;
+    if wrong.is_empty() { Ok(out) } else { Err(wrong) }
+}
+
+/// Finds what kernels can reach that agents wrote, in files that were found for the member's own.
+pub(crate) fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, found: &mut Sources) {
+    let mounts = std::mem::take(&mut found.mounts);
+    for kernel in written {
+        if let Err(wrong) = reach(member, kernel, &mounts, leaf, found) {
+            found.refused.insert(kernel.source.clone(), wrong);
+        }
+    }
+    found.mounts = mounts;
+}
+
+/// Finds what the sources of one kernel can reach. What is wrong is all there is where anything is.
+fn reach(
+    member: &Member,
+    kernel: &Kernel,
+    mounts: &[Mount],
+    leaf: &mut Leaf<'_>,
+    out: &mut Sources,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut wrong = Vec::new();
+    let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
+    if let Some(made) = kernel.made() {
+        leaf.generated(member.folder.join(&kernel.source), &made.source);
+    }
+    let others = kernel.methods.iter().filter_map(|m| m.other_source());
+    for source in std::iter::once(kernel.source.as_str()).chain(others) {
+        match closure::closure(source, &include, mounts, leaf) {
+            Ok(found) => {
+                if source == kernel.source {
+                    wrong.extend(super::entries::check(kernel, member.package.operator(&kernel.operator), &found));
+                }
+                let seen =
+                    kernel.tune.iter().map(|(n, _)| n.value.clone()).filter(|n| found.sees(n)).collect::<BTreeSet<_>>();
+                let reach = out.sources.entry(source.to_string()).or_default();
+                for name in &seen {
+                    if let Some(file) = found.asks(name) {
+                        reach.in_directives.insert(name.clone(), file.into());
+                    }
+                }
+                reach.files.extend(found.files);
+                reach.seen.extend(seen);
+            }
+            Err(error) => wrong.push(explain(kernel.source_place.clone(), source, &error)),
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+fn explain(place: kforge_types::model::Place, source: &str, error: &ClosureError) -> Diagnostic {
+    let diagnostic = place.error("package.source", error.to_string());
+    match error {
+        ClosureError::Missing(name) if name == source => no_source(&place, source),
+        ClosureError::Outside { .. } => diagnostic.hint("declare the folder it is in as a dependency: `[dependencies] common = { path = \"../common\", include = \".\" }`"),
+        _ => diagnostic,
+    }
+}
+
+/// A reference's file and every file of its language in its folder and below: what it may import.
+fn kin(package: &Path, file: &str, leaf: &mut Leaf<'_>) -> io::Result<Option<Tree>> {
+    let path = package.join(file);
+    if !leaf.witness.is_file(&path) {
+        return Ok(None);
+    }
+    let python = path.extension().is_some_and(|e| e == "py");
+    let ours = |p: &Path| {
+        p.extension()
+            .and_then(|e| e.to_str())
+            .is_some_and(|e| if python { e == "py" } else { matches!(e, "h" | "hpp" | "hh" | "hxx" | "inl" | "inc") })
+    };
+    let mut tree = Tree::default();
+    let folder = path.parent().unwrap_or(package);
+    let skip = |e: &walkdir::DirEntry| {
+        e.depth() > 0
+            && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target" || n == "__pycache__")
+    };
+    for entry in walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|e| !skip(e)) {
+        let entry = entry.map_err(io::Error::from)?;
+        if entry.file_type().is_dir() {
+            leaf.witness.listed(entry.path());
+        }
+        if entry.file_type().is_file()
+            && (entry.path() == path || ours(entry.path()))
+            && let Some(name) = entry.path().strip_prefix(package).ok().and_then(Path::to_str)
+            && let Some(digest) = leaf.digest(entry.path())?
+        {
+            tree.files.insert(name.to_string(), digest);
+        }
+    }
+    Ok(Some(tree))
+}

@@ -1,0 +1,167 @@
+//! Who stands for each class of shapes by what is known, how that was found out, and where its source comes from. Knows how select steps name what they read; runs
+//! nothing.
+
+use std::collections::HashMap;
+
+use serde::de::DeserializeOwned;
+
+use super::build::Ready;
+use super::rounds::Seat;
+use kforge_engine::{Blobs, Done, Known, Node, Source};
+use kforge_numerics::measure::stats::median;
+use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::report::document::stands_for;
+use kforge_types::record::params::{Judgement, Selection};
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{StepKind, Verdict};
+
+/// Who stands for a class of shapes.
+#[derive(Clone)]
+pub struct Stands {
+    /// The kernel, target and types.
+    pub seat: Seat,
+    /// The class, for people.
+    pub class: String,
+    /// For whom it stands, in words: nothing where that is all shapes, else ` for SHAPE` or ` for r = 2`.
+    pub stands_for: String,
+    /// The variant.
+    pub build: Build,
+    /// Whether it stands for want of evidence.
+    pub provisional: bool,
+    /// At how many shapes it is verified, or why it is not.
+    pub verified: Result<usize, NotVerified>,
+    /// On what it is verified: `the emulator`, or device classes.
+    pub on: Vec<String>,
+    /// Its longest median time in nanoseconds, and at which shape; none where it was not timed.
+    pub time: Option<(String, f64)>,
+}
+
+/// Why a champion is not verified.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("shape `{shape}`{}", .verdict.as_ref().map_or_else(|| " has no verdict".into(), |verdict| format!(": {verdict}")))]
+pub struct NotVerified {
+    /// A shape at which it does not pass.
+    pub shape: String,
+    /// Its verdict there, if there is one.
+    pub verdict: Option<Verdict>,
+}
+
+/// A class that has no champion.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("there is no champion{stands_for}: {because}")]
+pub struct Vacant {
+    /// The kernel, target and types.
+    pub seat: Seat,
+    /// The class, as in [`Stands::stands_for`].
+    pub stands_for: String,
+    /// Why, for people.
+    pub because: String,
+}
+
+impl Ready<'_> {
+    /// Who stands for the classes of every seat that results decide, in the order of the plan. A class that nobody stands for is told of with its seat.
+    pub fn standing(&self, known: &Known) -> Vec<Result<Stands, Vacant>> {
+        let by_id: HashMap<&str, &Done> =
+            known.steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect();
+        let nodes: HashMap<&str, &Node> = known.steps.iter().map(|(node, _)| (node.id.as_str(), node)).collect();
+        let all = Steps { ready: self, done: by_id, nodes };
+        let mut out = vec![];
+        for (node, done) in known.steps.iter().filter(|(node, _)| node.kind == StepKind::Select) {
+            let Some(selected) = self.expander.selected(&node.id).filter(|s| s.stage.is_last) else { continue };
+            let Some(selection) = all.output::<Selection>(done.as_ref(), "selection") else { continue };
+            let seat = Seat {
+                package: node.labels.package.clone(),
+                kernel: selected.kernel.clone(),
+                types: selected.choice.label.clone(),
+                target: selected.target.clone(),
+            };
+            let about = self.expander.about(&selected);
+            let per = about.as_ref().and_then(|about| about.per.clone());
+            let shapes: Vec<String> = about.into_iter().flat_map(|about| about.shapes).map(|(name, _)| name).collect();
+            for champion in selection.champions {
+                let class = selected.classes.get(&champion.class).cloned().unwrap_or(champion.class.clone());
+                let stands_for = stands_for(per.as_deref(), &class);
+                let build = selected.builds.iter().find(|b| Some(b.variant.order) == champion.variant);
+                let Some(build) = build else {
+                    out.push(Err(Vacant { seat: seat.clone(), stands_for, because: champion.because }));
+                    continue;
+                };
+                let of_class = shapes.iter().enumerate().filter(|(at, _)| selected.shapes[*at] == champion.class);
+                let of_class: Vec<(usize, &String)> = of_class.collect();
+                let (verified, on) = all.verified(node, build, &of_class);
+                out.push(Ok(Stands {
+                    seat: seat.clone(),
+                    class,
+                    stands_for,
+                    build: build.clone(),
+                    provisional: champion.provisional,
+                    verified,
+                    on,
+                    time: all.time(node, build, &of_class),
+                }));
+            }
+        }
+        out
+    }
+}
+
+struct Steps<'a, 'p> {
+    ready: &'a Ready<'p>,
+    done: HashMap<&'a str, &'a Done>,
+    nodes: HashMap<&'a str, &'a Node>,
+}
+
+impl<'a> Steps<'a, '_> {
+    fn output<T: DeserializeOwned>(&self, done: Option<&Done>, output: &str) -> Option<T> {
+        let digest = done?.result.as_ref()?.outputs.get(output).copied()?;
+        serde_json::from_slice(&self.ready.leaves.get(&digest).ok()??).ok()
+    }
+
+    /// The step that a node has an input of.
+    fn from<'n>(node: &'n Node, input: &str) -> Option<&'n str> {
+        match &node.inputs.get(input)?.source {
+            Source::Output { node, .. } => Some(node),
+            Source::Blob(_) => None,
+        }
+    }
+
+    fn verified(
+        &self,
+        select: &Node,
+        build: &Build,
+        shapes: &[(usize, &String)],
+    ) -> (Result<usize, NotVerified>, Vec<String>) {
+        let mut on: Vec<String> = vec![];
+        for (at, shape) in shapes {
+            let judge = Self::from(select, &format!("judgement:{}:{at}", build.variant.order));
+            let done = judge.and_then(|id| self.done.get(id).copied());
+            let Some(found) = self.output::<Judgement>(done, "judgement") else {
+                return (Err(NotVerified { shape: shape.to_string(), verdict: None }), on);
+            };
+            if found.verdict != Verdict::Pass {
+                return (Err(NotVerified { shape: shape.to_string(), verdict: Some(found.verdict) }), on);
+            }
+            let verify = judge.and_then(|id| self.nodes.get(id)).and_then(|node| Self::from(node, "observation"));
+            let seen = verify.and_then(|id| self.done.get(id)).and_then(|done| done.evidence.as_ref());
+            let place = match seen {
+                Some(seen) if !found.emulated => seen.device_class.clone(),
+                _ => "the emulator".into(),
+            };
+            if !on.contains(&place) {
+                on.push(place);
+            }
+        }
+        (Ok(shapes.len()), on)
+    }
+
+    fn time(&self, select: &Node, build: &Build, shapes: &[(usize, &String)]) -> Option<(String, f64)> {
+        let hot = select.params.get("hot").and_then(serde_json::Value::as_bool).unwrap_or(false);
+        let of = |(at, shape): &(usize, &String)| {
+            let bench = Self::from(select, &format!("bench:{}:{at}", build.variant.order))?;
+            let seen: BenchObserved = self.output(self.done.get(bench).copied(), "observation")?;
+            let samples = if hot { seen.hot } else { seen.cold }?.samples_ns;
+            (!samples.is_empty()).then(|| ((*shape).clone(), median(&samples)))
+        };
+        shapes.iter().filter_map(of).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}

@@ -1,0 +1,460 @@
+//! The toolchains of this machine and of the lockfile, by content and by place. Knows how to ask for them; finding and installing is `toolchain`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use crate::event::{Blocked, Event, Reporter};
+use kforge_cuda::shim_headers;
+use kforge_engine::journal::Journal;
+use kforge_foundation::base::{Diagnostic, Digest, Witness};
+use kforge_pipeline::plan::{Tool, Toolchains};
+use kforge_project::toolchain::cuda::{Progress, Source};
+use kforge_project::toolchain::{Cuda, Group, Pip, Python, cxx, processor, python};
+use kforge_project::workspace::lockfile::LockedWheel;
+use kforge_types::model::{Arch, CudaSpec as Asked, Package};
+use kforge_types::record::params::{Compiler, Toolchain};
+use kforge_types::record::spec::Tree;
+
+/// System headers that sources may reach, surveyed with the compiler.
+const PRELUDE: &str = include_str!("prelude.h");
+
+/// CUDA that a package without `[toolchain]` is compiled with.
+pub const DEFAULT_CUDA: &str = "13.0";
+
+/// Where the tools behind a toolchain's digest are, or what would install them.
+#[derive(Clone)]
+enum Behind {
+    /// Here.
+    Here(BTreeMap<String, PathBuf>),
+    /// In a group of a CUDA, installed or not, and what is here beside it.
+    Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
+}
+
+/// Why the tools of a toolchain cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MissingTools {
+    /// They are not installed, and cannot be.
+    #[error("{why}")]
+    NotInstalled {
+        /// Which part of the toolchain.
+        group: Group,
+        /// What pip, or the installation, said.
+        why: String,
+    },
+    /// No plan of this build names the toolchain: a bug.
+    #[error("BUG: a toolchain that nobody knows")]
+    Unknown,
+    /// Whoever installed before panicked: a bug.
+    #[error("BUG: installing panicked before")]
+    Panicked,
+}
+
+/// All toolchains of a build.
+pub struct Tools {
+    documents: BTreeMap<Digest, Vec<u8>>,
+    behind: HashMap<Digest, Behind>,
+    /// The trees of the emulator's and the shim's headers.
+    headers: Option<(Digest, Digest)>,
+    /// What the C++ compiler reads.
+    read: Vec<PathBuf>,
+    toolchains: PathBuf,
+    offline: bool,
+    environment: BTreeMap<String, String>,
+    /// What could not be installed though the network may be used, and why; held by whoever installs.
+    refused: Mutex<Vec<(Cuda, Group, MissingTools)>>,
+}
+
+/// Why a package has no CUDA.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoCuda {
+    /// It has no target that needs one.
+    #[error("the package has no device target")]
+    NoTarget,
+    /// kforge.lock does not name its wheels, and the network may not be used or nothing may be written.
+    #[error("kforge.lock names no wheels for CUDA {0}: run `kforge build` with a network")]
+    NotLocked(String),
+    /// It cannot be found or resolved.
+    #[error(transparent)]
+    Toolchain(Arc<kforge_project::toolchain::Error>),
+}
+
+impl From<kforge_project::toolchain::Error> for NoCuda {
+    fn from(why: kforge_project::toolchain::Error) -> Self {
+        NoCuda::Toolchain(Arc::new(why))
+    }
+}
+
+impl NoCuda {
+    /// The first line of what happened, as a step reports it.
+    fn cause(&self) -> String {
+        self.to_string().lines().next().unwrap_or_default().to_string()
+    }
+}
+
+/// The path of the CUDA a package asks for, or its locked wheels, or why there are none.
+pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, NoCuda>;
+
+impl Tools {
+    /// No toolchains yet; they install below `toolchains`.
+    pub fn new(toolchains: &Path, offline: bool, environment: &BTreeMap<String, String>) -> Self {
+        Tools {
+            documents: BTreeMap::new(),
+            behind: HashMap::new(),
+            headers: None,
+            read: vec![],
+            toolchains: toolchains.to_path_buf(),
+            offline,
+            environment: environment.clone(),
+            refused: Mutex::default(),
+        }
+    }
+
+    /// Files and folders that the tools of this machine read.
+    pub fn read(&self) -> &[PathBuf] {
+        &self.read
+    }
+
+    /// The documents that specs name: toolchains, trees of headers and the headers.
+    pub fn documents(&self) -> &BTreeMap<Digest, Vec<u8>> {
+        &self.documents
+    }
+
+    fn keep(&mut self, bytes: Vec<u8>) -> Digest {
+        let digest = Digest::of(&bytes);
+        self.documents.insert(digest, bytes);
+        digest
+    }
+
+    fn tree(&mut self, files: impl Iterator<Item = (&'static str, &'static [u8])>) -> Digest {
+        let files = files.map(|(name, bytes)| (name.to_string(), self.keep(bytes.to_vec()))).collect();
+        let bytes = serde_json::to_vec(&Tree { files }).unwrap_or_default();
+        self.keep(bytes)
+    }
+
+    fn toolchain(&mut self, toolchain: &Toolchain, behind: Behind) -> Digest {
+        let digest = self.keep(serde_json::to_vec(toolchain).unwrap_or_default());
+        self.behind.insert(digest, behind);
+        digest
+    }
+
+    /// What a package is built with. `digest` gives the digest of a file.
+    pub fn of_package(
+        &mut self,
+        package: &Package,
+        host: &Host,
+        cuda: CudaOf<'_>,
+        digest: &dyn Fn(&Path) -> io::Result<Digest>,
+    ) -> Toolchains {
+        // The same for every package, of which there may be thousands.
+        let (emulator, shim) = match self.headers {
+            Some(known) => known,
+            None => {
+                let emulator = self.tree(kforge_emulator::headers().into_iter());
+                (emulator, self.tree(shim_headers().iter().map(|(n, t)| (*n, t.as_bytes()))))
+            }
+        };
+        self.headers = Some((emulator, shim));
+        self.read.clone_from(&host.read);
+        let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
+        let none = || Err(NoCuda::NoTarget);
+        let cuda = if wants_cuda { cuda(package) } else { none() };
+        let cxx_of_host = host.cxx.as_ref().ok();
+        let mut compiler = |compiler: Compiler| -> Result<Digest, String> {
+            let cuda = cuda.clone().map_err(|why| why.cause())?;
+            let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest).map_err(|e| e.to_string())?;
+            let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
+            // nvcc's preprocessor is the host's compiler.
+            let beside = cxx_of_host.map(|(_, places)| places.clone()).unwrap_or_default();
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
+        };
+        let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
+        let disassembler = cuda.clone().map_err(|why| why.cause()).and_then(|cuda| {
+            let found = cuda.fingerprint(Group::Disassemble, digest).map_err(|e| e.to_string())?;
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Disassemble, BTreeMap::new())))
+        });
+        let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
+            let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
+            found.into()
+        };
+        Toolchains {
+            cxx: of_host(&host.cxx),
+            auto: auto.into(),
+            nvrtc: nvrtc.into(),
+            nvcc: nvcc.into(),
+            disassembler: disassembler.into(),
+            python: of_host(&host.python),
+            runtime: Tool::from(
+                host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),
+            ),
+            processor: self.keep(serde_json::to_vec(&processor::fingerprint()).unwrap_or_default()),
+            emulator,
+            shim,
+        }
+    }
+
+    /// Where the tools behind a toolchain's digest are; installs them if they are not there and that is allowed.
+    pub fn places(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
+        match self.behind.get(toolchain) {
+            Some(Behind::Here(places)) => Ok(places.clone()),
+            Some(Behind::Cuda(cuda, group, beside)) => {
+                let mut places = self.installed(cuda, *group, reporter)?;
+                places.extend(beside.clone());
+                Ok(places)
+            }
+            None => Err(MissingTools::Unknown),
+        }
+    }
+
+    /// The same for nvcc, beside NVRTC, which found that it is needed.
+    pub fn nvcc(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
+        let mut places = self.places(toolchain, reporter)?;
+        if let Some(Behind::Cuda(cuda, ..)) = self.behind.get(toolchain) {
+            places.extend(self.installed(cuda, Group::Nvcc, reporter)?);
+        }
+        Ok(places)
+    }
+
+    fn installed(
+        &self,
+        cuda: &Cuda,
+        group: Group,
+        reporter: &Reporter,
+    ) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
+        if let Some(installed) = cuda.installed(group, &self.toolchains).map_err(not_installed(group))? {
+            return Ok(installed.tools);
+        }
+        // One thread installs; the others find it installed, or that it cannot be: nobody waits for the same network twice.
+        let mut refused = self.refused.lock().map_err(|_| MissingTools::Panicked)?;
+        if let Some((.., why)) = refused.iter().find(|(c, g, _)| c == cuda && *g == group) {
+            return Err(why.clone());
+        }
+        let installed = install(cuda, group, &self.toolchains, self.offline, &self.environment, reporter);
+        if self.offline {
+            return installed.map(|i| i.tools);
+        }
+        installed.map(|i| i.tools).map_err(|error| {
+            let why = error.to_string();
+            reporter.event(&Event::Diagnostic(&refusal(&why)));
+            let first = not_installed(group)(why.lines().next().unwrap_or_default());
+            refused.push((cuda.clone(), group, first.clone()));
+            first
+        })
+    }
+
+    /// Whether a toolchain could not be installed though the network may be used: then the build has failed, whatever it could do without.
+    pub fn is_refused(&self) -> bool {
+        self.refused.lock().is_ok_and(|refused| !refused.is_empty())
+    }
+}
+
+/// A toolchain that cannot be had: the cause, and below it the words of the tool that said it.
+pub fn refusal(why: &str) -> Diagnostic {
+    let (first, rest) = why.split_once('\n').unwrap_or((why, ""));
+    let error = Diagnostic::error("toolchain.refused", first);
+    let error = rest.lines().fold(error, |error, line| error.note(line.trim()));
+    error.hint("`--offline` builds without what is not installed")
+}
+
+/// Installs a group, and reports it.
+pub fn install(
+    cuda: &Cuda,
+    group: Group,
+    toolchains: &Path,
+    offline: bool,
+    environment: &BTreeMap<String, String>,
+    reporter: &Reporter,
+) -> Result<kforge_project::toolchain::cuda::Installed, MissingTools> {
+    let mut said = false;
+    let mut progress = |p: Progress| match p {
+        Progress::Waiting => reporter.event(&Event::Blocked(Blocked::Toolchain)),
+        Progress::Downloading { names, .. } if !said => {
+            said = true;
+            reporter.event(&Event::Downloading(&names));
+        }
+        Progress::Downloading { .. } => {}
+        Progress::Unpacking { name } => reporter.event(&Event::Installing(&name)),
+    };
+    if offline {
+        return cuda.install(group, toolchains, Source::Offline, &mut progress).map_err(not_installed(group));
+    }
+    let pip = Pip::find(None, environment).map_err(not_installed(group))?;
+    cuda.install(group, toolchains, Source::Pip(&pip), &mut progress).map_err(not_installed(group))
+}
+
+fn not_installed<E: std::fmt::Display>(group: Group) -> impl FnOnce(E) -> MissingTools {
+    move |why| MissingTools::NotInstalled { group, why: why.to_string() }
+}
+
+/// A tool of this machine, by content and by place.
+type Found = Result<(Toolchain, BTreeMap<String, PathBuf>), String>;
+
+/// What this machine has by itself.
+pub struct Host {
+    /// The C++ compiler.
+    cxx: Found,
+    /// Python with numpy.
+    python: Found,
+    /// What the C++ compiler reads: [`cxx::Survey::folders`].
+    pub read: Vec<PathBuf>,
+    /// What a program that is compiled here runs with.
+    runtime: Result<Toolchain, String>,
+    /// Where they were looked for in vain; none where that does not tell whether they would be found the same again: one is missing, or a script that may
+    /// choose another tool tomorrow.
+    pub witness: Option<Witness>,
+}
+
+impl Host {
+    /// Looks for tools. What they consist of is remembered in the journal. Python is looked for only where a package
+    /// has a reference in it.
+    pub fn find(
+        cxx_named: Option<&Path>,
+        python_named: Option<&Path>,
+        path_var: &str,
+        wants_python: bool,
+        journal: &Journal,
+        digest: &dyn Fn(&Path) -> io::Result<Digest>,
+    ) -> Self {
+        let mut witness = Witness::default();
+        let (cxx, read, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
+            Ok((mut found, steady)) => {
+                witness.absent = std::mem::take(&mut found.survey.absent).into_iter().collect();
+                // What the loader finds libraries by.
+                Self::LOADER.iter().map(Path::new).for_each(|p| witness.saw(p, p.exists()));
+                let runtime = found.survey.loaded(digest).map_err(|e| format!("could not read the C library: {e}"));
+                let runtime = runtime.map(|mut runtime| {
+                    runtime.tools.extend(processor::fingerprint().tools);
+                    runtime
+                });
+                let read = found.survey.folders();
+                let places = [("c++".to_string(), found.survey.compiler.path)].into();
+                (Ok((found.fingerprint, places)), read, runtime, steady)
+            }
+            Err(why) => (Err(why.clone()), vec![], Err(why), false),
+        };
+        let mut witnessed = steady;
+        cxx::passed_over(cxx_named, path_var).iter().for_each(|p| witness.saw(p, false));
+        let python = if wants_python {
+            python::passed_over(python_named, path_var).iter().for_each(|p| witness.saw(p, false));
+            match host_python(python_named, path_var, journal, digest) {
+                Ok((toolchain, python)) => {
+                    witnessed &= python.steady();
+                    match python.folders() {
+                        Ok(folders) => folders.iter().for_each(|folder| witness.listed(folder)),
+                        Err(_) => witnessed = false,
+                    }
+                    witness.saw(&python.asked, true);
+                    Ok((toolchain, [("python".to_string(), python.path)].into()))
+                }
+                Err(why) => {
+                    witnessed = false;
+                    Err(why)
+                }
+            }
+        } else {
+            Err("no reference of this build is written in Python".into())
+        };
+        Host { cxx, python, read, runtime, witness: witnessed.then_some(witness) }
+    }
+
+    /// Files of the loader's: which library a name means is decided there.
+    const LOADER: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
+}
+
+/// Python, asked only where what it said last time may not hold any more.
+fn host_python(
+    named: Option<&Path>,
+    path_var: &str,
+    journal: &Journal,
+    digest: &dyn Fn(&Path) -> io::Result<Digest>,
+) -> Result<(Toolchain, Python), String> {
+    let name = memo_name("python", named, path_var);
+    let kept = journal.meta(&name);
+    let known = kept.as_deref().and_then(|b| serde_json::from_slice::<(Python, Toolchain)>(b).ok());
+    let found = python::recall(known, named, path_var, digest).map_err(|e| e.to_string())?;
+    remember(journal, &name, kept, &found);
+    Ok((found.1, found.0))
+}
+
+/// The name of the memo of a tool that is looked for so: workspaces that share a home may use different ones by turns.
+fn memo_name(tool: &str, named: Option<&Path>, path_var: &str) -> String {
+    let asked = format!("{}\0{path_var}", named.unwrap_or(Path::new("")).display());
+    format!("{tool}/{}", Digest::of(asked.as_bytes()).short())
+}
+
+/// Keeps a memo, if it is another one. One that cannot be written costs time, nothing else.
+fn remember(journal: &Journal, name: &str, before: Option<Vec<u8>>, now: &impl serde::Serialize) {
+    if let Ok(bytes) = serde_json::to_vec(now)
+        && before.as_ref() != Some(&bytes)
+    {
+        let _ = journal.record_meta(name, &bytes);
+    }
+}
+
+/// Whether a tool is a script, which may choose another tool tomorrow.
+fn is_script(path: &Path) -> bool {
+    let mut head = [0; 2];
+    let read = std::fs::File::open(path).and_then(|mut f| io::Read::read_exact(&mut f, &mut head));
+    read.is_err() || head == *b"#!"
+}
+
+/// The C++ compiler, and whether it is the same as long as its files are. A script is asked for its version every time.
+fn host_cxx(
+    named: Option<&Path>,
+    path_var: &str,
+    journal: &Journal,
+    digest: &dyn Fn(&Path) -> io::Result<Digest>,
+) -> Result<(cxx::Kept, bool), String> {
+    let name = memo_name("c++", named, path_var);
+    let kept = journal.meta(&name);
+    let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::Kept>(b).ok());
+    if let Some(old) = known.as_ref().filter(|k| is_script(&k.survey.compiler.path))
+        && cxx::find(named, path_var).ok().as_ref() != Some(&old.survey.compiler)
+    {
+        known = None;
+    }
+    let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest).map_err(|e| e.to_string())?;
+    // It names thousands of files: to encode it takes as long as much of a small build.
+    if anew {
+        remember(journal, &name, kept, &found);
+    }
+    let steady = !is_script(&found.survey.compiler.path);
+    Ok((found, steady))
+}
+
+/// What the C++ compiler of that name reads, asked anew: [`cxx::Survey::folders`].
+pub fn read_by(cxx: &cxx::Cxx) -> Vec<PathBuf> {
+    cxx.survey(PRELUDE).map(|survey| survey.folders()).unwrap_or_default()
+}
+
+/// The name under which the lockfile holds the wheels of a release.
+pub fn lock_name(release: &str) -> String {
+    format!("cuda {release}")
+}
+
+/// The CUDA a package asks for: locked wheels (which may still be missing), or a folder.
+pub enum Wanted {
+    /// Wheels of a release.
+    Release(String),
+    /// A folder.
+    Local(Result<Cuda, NoCuda>),
+}
+
+/// What a package asks for.
+pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, String>) -> Wanted {
+    match &package.toolchain.cuda {
+        None => Wanted::Release(DEFAULT_CUDA.into()),
+        Some(Asked::Version(version)) => Wanted::Release(version.clone()),
+        Some(Asked::Path(path)) => Wanted::Local(Ok(Cuda::Local(folder.join(path)))),
+        Some(Asked::System) => {
+            let root = kforge_project::toolchain::cuda::find_root(environment);
+            Wanted::Local(root.map(Cuda::Local).map_err(NoCuda::from))
+        }
+    }
+}
+
+/// Wheels of a release from the lockfile.
+pub fn locked(lock: &BTreeMap<String, Vec<LockedWheel>>, release: &str) -> Option<Cuda> {
+    lock.get(&lock_name(release)).map(|wheels| Cuda::Wheels(wheels.clone()))
+}

@@ -1,0 +1,74 @@
+//! Hands steps to worker processes, with the tools that their toolchain's digest stands for. Installs a toolchain when the first step needs it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::tools::Tools;
+use crate::event::Reporter;
+use kforge_engine::{Job, Ran, RunError};
+use kforge_harness::execute::Executor;
+use kforge_harness::message::Places;
+use kforge_harness::pool::Pool;
+use kforge_pipeline::step::Remote;
+use kforge_worker::compiled::NVCC;
+
+/// The workers of a build.
+pub(crate) struct Workers<'a> {
+    /// The processes.
+    pub pool: &'a Pool,
+    /// What toolchains stand for.
+    pub tools: &'a Tools,
+    /// What workers are told beside the tools of a step.
+    pub beside: &'a BTreeMap<String, PathBuf>,
+    /// Is told what is installed.
+    pub reporter: &'a Reporter,
+    /// Folders of steps.
+    pub scratch: PathBuf,
+    /// Expected outputs by digest, and how many bytes of them to keep.
+    pub expected: (PathBuf, u64),
+    /// Seconds that one run of candidate code may take.
+    pub run_limit_s: u64,
+    /// Bytes of memory that candidate code may take.
+    pub memory_limit: u64,
+    /// Bytes of memory that compilers may take.
+    pub compiler_memory: u64,
+    /// Whether candidate code and compilers may run where the system cannot confine them.
+    pub allow_unconfined: bool,
+}
+
+impl Workers<'_> {
+    fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
+        tools.extend(self.beside.clone());
+        let places = Places { tools, read: self.tools.read().to_vec(), scratch: Some(self.expected.clone()) };
+        Executor {
+            pool: self.pool,
+            places,
+            scratch,
+            run_limit_s: self.run_limit_s,
+            memory_limit: self.memory_limit,
+            compiler_memory: self.compiler_memory,
+            allow_unconfined: self.allow_unconfined,
+        }
+    }
+}
+
+impl Remote for Workers<'_> {
+    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+        let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
+        let mut places = BTreeMap::new();
+        // A step may run more than one: `toolchain:python` beside `toolchain:c++`.
+        let named = job.spec.inputs.iter().filter(|(name, _)| name.split(':').next() == Some("toolchain"));
+        for digest in named.filter_map(|(_, input)| input.digest) {
+            let tools = self.tools.places(&digest, self.reporter);
+            places.extend(tools.map_err(|missing| RunError::Unavailable(missing.to_string()))?);
+        }
+        match (self.executor(places, &self.scratch).execute(job), toolchain) {
+            (Err(needs @ RunError::NeedsTool { .. }), Some(digest)) if needs.needs(NVCC) => {
+                let places = self.tools.nvcc(&digest, self.reporter);
+                let places = places.map_err(|e| RunError::Unavailable(format!("{needs}; {e}")))?;
+                self.executor(places, &self.scratch).execute(job)
+            }
+            (result, _) => result,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! What the plan makes of an answer: the kernel that it holds, if it may be one, and the variants that can be tried. Knows what a declaration from elsewhere may say;
+//! plans nothing.
+//!
+//! Whoever answered is not to be trusted. A declaration may name flags that change code and none that name files or programs; its source includes what the
+//! package's own kernels include and nothing else; what machine code shows a method of the registry is for the registry to say. What is refused is told to whoever
+//! wrote it, and nothing of it tells of shapes that are held back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use regex::Regex;
+
+use super::sources::Sources;
+use kforge_foundation::base::{Diagnostic, Digest, Severity, SourceFile};
+use kforge_pipeline::optimize::methods::registry;
+use kforge_pipeline::plan::input::Attempt;
+use kforge_pipeline::plan::variants::torn;
+use kforge_types::model::generate::GENERATED;
+use kforge_types::model::{
+    Kernel, Made, Operator, Package, ShapeRole, Signature, Target, Text, TuneValue, TypeChoice, Variant, check_written,
+    parse_template,
+};
+use kforge_types::record::answer::{Answer, Proposal};
+
+/// Most methods that a declaration from elsewhere may name: each is compiled without, verified and timed. A champion keeps those of earlier rounds, three each.
+const MOST_METHODS: usize = 24;
+
+/// Most characters of a source, and of a declaration, from elsewhere: they go into prompts of repairs.
+const LONGEST: usize = 200_000;
+
+/// The flags that a declaration from elsewhere may name: macros, and how arithmetic is done.
+static FLAGS: LazyLock<Regex> = LazyLock::new(|| {
+    let own = r"^(-[DU]\w+(=[\w.+-]*)?|-O[0-3]|--?use_fast_math|--?(fmad|ftz|prec-div|prec-sqrt|extra-device-vectorization|restrict)(=(true|false))?|--?maxrregcount=\d+)$";
+    Regex::new(own).expect("BUG: an expression that is always the same")
+});
+
+/// What an answer, and a question, is about.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// The package.
+    pub package: &'a Package,
+    /// The kernel, as declared.
+    pub kernel: &'a Kernel,
+    /// Its operator.
+    pub operator: &'a Operator,
+    /// The choice of types.
+    pub choice: &'a TypeChoice,
+    /// The target.
+    pub target: &'a Target,
+}
+
+/// What the plan makes of an answer, and why it can make nothing of it.
+pub(super) fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<String>) {
+    let question = &answer.question;
+    let empty = Attempt {
+        round: question.round,
+        attempt: question.attempt,
+        methods: question.methods.clone(),
+        written: None,
+        branches: vec![],
+    };
+    let Some(proposal) = &answer.proposal else {
+        return (empty, Some(answer.refused.clone().unwrap_or_else(|| "no answer was usable".into())));
+    };
+    let written = match written(about, proposal) {
+        Ok(written) => written,
+        Err(why) => return (empty, Some(why)),
+    };
+    // An answer without branches is one variant: the first values.
+    let branches = if proposal.branches.is_empty() { vec![BTreeMap::new()] } else { proposal.branches.clone() };
+    let (mut good, mut refused) = (vec![], None);
+    for values in branches {
+        let flagged = written.as_ref().map_or(Ok(()), |kernel| flagged(about, kernel, &values));
+        match flagged.and_then(|()| launched(about, written.as_ref().unwrap_or(about.kernel), &values)) {
+            Ok(()) => good.push(values),
+            Err(why) => drop(refused.get_or_insert(why)),
+        }
+    }
+    // What some variants cannot do is told only where none can be tried.
+    let refused = refused.filter(|_| good.is_empty());
+    (Attempt { written: written.filter(|_| !good.is_empty()), branches: good, ..empty }, refused)
+}
+
+/// Whether a variant's flags are still those that a declaration may name once its tunables are filled in.
+fn flagged(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValue>) -> Result<(), String> {
+    let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
+    let flags = variant.map(|variant| kernel.flags(&variant, about.choice)).unwrap_or_default();
+    match flags.iter().find(|flag| !FLAGS.is_match(flag)) {
+        Some(flag) => Err(format!("with its tunables filled in, `{flag}` is no flag that can be had")),
+        None => Ok(()),
+    }
+}
+
+/// Whether a variant can be launched at every shape that it serves: a plan takes no launch that cannot be bound.
+///
+/// # Errors
+/// Why it cannot, as it is told to whoever wrote it.
+fn launched(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValue>) -> Result<(), String> {
+    let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
+    let Some(variant) = variant else { return Err("`tune` has no such variant, or `where` leaves it out".into()) };
+    binds(about, kernel, &variant)?;
+    // It is looked at without each of its methods, too.
+    for method in &kernel.methods {
+        if let Some(off) = kernel.without(&variant, method) {
+            binds(about, kernel, &off.variant).map_err(|why| format!("without `{}`: {why}", method.id))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a variant's launches can be bound at every shape that it serves.
+fn binds(about: About<'_>, kernel: &Kernel, variant: &Variant) -> Result<(), String> {
+    for shape in &about.operator.shapes {
+        let bound = || {
+            if kernel.serves(variant, about.operator, about.choice, shape)? {
+                kernel.launches(variant, about.choice, &about.operator.bind(about.choice, shape)?)?;
+            }
+            Ok(())
+        };
+        match bound() {
+            Ok(()) => {}
+            Err(_) if shape.role == ShapeRole::Holdout => {
+                return Err("its launches cannot be bound for a holdout shape: it must serve every shape that `requires` allows".into());
+            }
+            Err(wrong) => return Err(told(&[wrong])),
+        }
+    }
+    Ok(())
+}
+
+/// The kernel that a proposal wrote; none where it proposes variants of the kernel's own.
+///
+/// # Errors
+/// What is wrong with its declaration, as it is told to whoever wrote it: shapes that are held back are not named.
+fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, String> {
+    let About { package, kernel, operator, target, .. } = about;
+    let (Some(source), Some(declaration)) = (&proposal.source, &proposal.declaration) else {
+        return match (&proposal.source, &proposal.declaration) {
+            (None, None) if !kernel.is_unstarted() => Ok(None),
+            _ => Err("a source and its declaration come together".into()),
+        };
+    };
+    if source.chars().count() > LONGEST || declaration.chars().count() > LONGEST {
+        return Err(format!("source and declaration may have {LONGEST} characters each"));
+    }
+    let file = Arc::new(SourceFile {
+        name: format!("the declaration of kernel `{}`", kernel.name),
+        text: declaration.clone(),
+    });
+    let name = Text { value: kernel.name.clone(), place: kernel.place.clone() };
+    let (made, mut wrong) = parse_template(&file, &name);
+    let Some(mut made) = made.filter(|_| !is_wrong(&wrong)) else { return Err(told(&wrong)) };
+    if made.methods.len() > MOST_METHODS {
+        return Err(format!("it declares {} methods: expected at most {MOST_METHODS}", made.methods.len()));
+    }
+    if let Some(flag) = made.every_flag().find(|flag| !FLAGS.is_match(flag)) {
+        return Err(format!(
+            "`{flag}` is not an allowed flag: expected macros (`-DX=1`), `-O0` to `-O3`, `--use_fast_math`, `--fmad=false`, `--maxrregcount=64` and the like"
+        ));
+    }
+    if let Some(line) = included(source) {
+        return Err(format!("`{line}`: headers are named in quotes or angle brackets, without `..`"));
+    }
+    for method in made.methods.iter_mut().filter(|method| registry().get(&method.id).is_some()) {
+        method.signature = Signature::default();
+    }
+    let texts = Made { source: source.as_str().into(), declaration: declaration.as_str().into() };
+    let digest = Digest::of([source.as_bytes(), b"\0", declaration.as_bytes()].concat().as_slice());
+    let written = kernel.written(made, texts, format!("{GENERATED}/{}-{}.cu", kernel.name, digest.short()));
+    let mut shown = operator.clone();
+    shown.shapes.retain(|shape| shape.role != ShapeRole::Holdout);
+    let mut alone = written.clone();
+    alone.targets = vec![target.name.clone()];
+    wrong = check_written(package, &shown, &alone);
+    if is_wrong(&wrong) { Err(told(&wrong)) } else { Ok(Some(written)) }
+}
+
+/// Why a source may not be compiled, where it reaches what it must not: anything but headers of the package's own kernels and of libraries, or what they cannot name.
+pub(super) fn strays(kernel: &Kernel, found: &Sources) -> Option<String> {
+    if let Some(wrong) = found.refused.get(&kernel.source) {
+        return Some(told(wrong));
+    }
+    let reach = found.sources.get(&kernel.source)?;
+    let library = |file: &str| file.starts_with('@');
+    let own = |file: &str| file == kernel.source || found.own.contains(file);
+    if let Some(file) = reach.files.keys().find(|file| !library(file) && !own(file)) {
+        return Some(format!(
+            "it includes `{file}`, which no kernel of the package includes: only those headers and the toolchain's are available"
+        ));
+    }
+    torn(kernel, reach).map(|wrong| told(&[wrong]))
+}
+
+/// A line that includes what a source from elsewhere cannot name: a file by a way out of its folder, or by a macro.
+fn included(source: &str) -> Option<&str> {
+    static DIRECTIVE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?m)^[ \t]*#[ \t]*(include|include_next|embed|import)\b.*$")
+            .expect("BUG: an expression that is always the same")
+    });
+    let named = |line: &str| {
+        let rest =
+            line.trim_start_matches([' ', '\t', '#']).trim_start_matches(char::is_alphabetic).trim_start_matches('_');
+        let rest = rest.trim_start_matches("next").trim();
+        rest.starts_with(['"', '<']) && !rest.contains("..") && !rest.starts_with("\"/") && !rest.starts_with("</")
+    };
+    DIRECTIVE.find_iter(source).map(|found| found.as_str()).find(|line| !named(line) || line.contains("embed"))
+}
+
+fn is_wrong(found: &[Diagnostic]) -> bool {
+    found.iter().any(|d| d.severity == Severity::Error)
+}
+
+/// What is wrong, as text.
+fn told(found: &[Diagnostic]) -> String {
+    let look = kforge_foundation::base::render::Look::default();
+    found.iter().map(|d| kforge_foundation::base::render::render(d, look)).collect::<Vec<_>>().join("\n")
+}

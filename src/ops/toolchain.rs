@@ -1,0 +1,115 @@
+//! Installs what kforge.lock names, and lists what is installed.
+
+use std::path::{Path, PathBuf};
+
+use crate::session::build::Asked;
+use crate::session::tools::install;
+use crate::{Error, Session};
+use kforge_pipeline::plan::Goal;
+use kforge_project::toolchain::{Cuda, Group};
+use kforge_project::workspace::select::Words;
+
+/// What is installed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FetchRequest {
+    /// Install nvcc, too.
+    pub nvcc: bool,
+}
+
+/// What was installed, or was there already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fetched {
+    /// The number of toolchains.
+    pub toolchains: usize,
+    /// The number of libraries.
+    pub libraries: usize,
+    /// The folder that holds them.
+    pub folder: PathBuf,
+}
+
+/// A toolchain that is installed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledToolchain {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// The size of its files.
+    pub bytes: u64,
+    /// Its wheels: project and version.
+    pub wheels: Vec<(String, String)>,
+}
+
+/// The file in a toolchain's folder that lists its wheels.
+const WHEELS: &str = "wheels.txt";
+
+/// Installs the toolchains and libraries of all packages of the workspace; what kforge.lock lacks of them is resolved.
+///
+/// # Errors
+/// Something cannot be resolved or installed. Why a toolchain cannot be resolved was reported as a diagnostic: then the error is [`Error::Refused`].
+pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error> {
+    let mut opened = session.open()?;
+    let selected = session.select(&opened.workspace, &Words { workspace: true, ..Words::default() })?;
+    let asked = Asked {
+        selected,
+        goal: Goal::Check,
+        jobs: None,
+        keep_going: true,
+        remeasure: false,
+        overlay: None,
+        write: true,
+        looks: false,
+    };
+    let packages = session.packages(&opened, &asked)?;
+    // kforge.lock may change: a build may not run meanwhile.
+    let _lock = session.lock(&opened)?;
+    let mut cudas: Vec<Cuda> = Vec::new();
+    let mut refused = false;
+    let found = session.cudas(&mut opened, &packages, &asked, &mut refused)?;
+    for cuda in found.into_values() {
+        let cuda = cuda.map_err(|why| if refused { Error::Refused } else { Error::Cuda(why) })?;
+        if !cudas.contains(&cuda) {
+            cudas.push(cuda);
+        }
+    }
+    let libraries = session.libraries(&mut opened, &packages, &asked)?;
+    let folder = opened.home.toolchains();
+    let mut groups = vec![Group::Compile, Group::Disassemble];
+    if request.nvcc {
+        groups.push(Group::Nvcc);
+    }
+    let (offline, environment) = (session.offline(), session.environment.all());
+    for cuda in &cudas {
+        for group in &groups {
+            install(cuda, *group, &folder, offline, environment, &session.reporter)?;
+        }
+    }
+    Ok(Fetched { toolchains: cudas.len(), libraries: libraries.len(), folder })
+}
+
+/// The toolchains that are installed, sorted by folder.
+///
+/// # Errors
+/// The folder that holds them cannot be read.
+pub fn list(session: &Session) -> Result<Vec<InstalledToolchain>, Error> {
+    let toolchains = session.home()?.toolchains();
+    let entries = std::fs::read_dir(&toolchains).map_err(Error::read(&toolchains))?;
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
+    folders.retain(|f| f.join(WHEELS).is_file());
+    folders.sort();
+    let installed = |folder: PathBuf| {
+        let text = std::fs::read_to_string(folder.join(WHEELS)).map_err(Error::read(&toolchains))?;
+        let wheels = text.lines().filter_map(wheel).collect();
+        Ok(InstalledToolchain { bytes: size_of(&folder), wheels, folder })
+    };
+    folders.into_iter().map(installed).collect()
+}
+
+/// Project and version of a line.
+fn wheel(line: &str) -> Option<(String, String)> {
+    let mut words = line.split(' ');
+    Some((words.next()?.into(), words.next()?.into()))
+}
+
+fn size_of(folder: &Path) -> u64 {
+    let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|e| e.file_type().is_file());
+    files.filter_map(|e| e.metadata().ok()).map(|m| m.len()).sum()
+}

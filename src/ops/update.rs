@@ -1,0 +1,144 @@
+//! Resolves toolchains and libraries anew, and pins champions.
+
+use std::collections::BTreeSet;
+
+use crate::event::{Event, Resolving};
+use crate::session::Opened;
+use crate::session::tools::{Wanted, lock_name, wanted};
+use crate::{Error, Session};
+use kforge_pipeline::report::Report;
+use kforge_project::toolchain::{Pip, cuda};
+use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
+use kforge_types::model::{Arch, Dependency};
+
+/// What an update is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UpdateRequest {
+    /// What to change in kforge.lock.
+    pub what: What,
+    /// Whether kforge.lock is left as it is.
+    pub dry_run: bool,
+}
+
+/// What an update changes in kforge.lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Toolchains and libraries.
+    Toolchains,
+    /// The champions of the last build, which win among equals from now on.
+    Champions,
+}
+
+/// To resolve anew takes a network, which may not be used.
+#[derive(Debug, thiserror::Error)]
+#[error("to resolve anew takes a network, and --offline was given")]
+pub struct Offline;
+
+/// Updates kforge.lock, and gives the number of its changes. Each is reported before it is written.
+///
+/// # Errors
+/// [`Offline`], something cannot be resolved, there is no report to take champions of, or kforge.lock cannot be written.
+pub fn update(session: &Session, request: UpdateRequest) -> Result<usize, Error> {
+    let opened = session.open()?;
+    let _lock = if request.dry_run { vec![] } else { session.lock(&opened)? };
+    let mut lock = opened.workspace.lock.clone();
+    match request.what {
+        What::Champions => pin(&opened, &crate::build::report::last(session, &opened.workspace)?, &mut lock),
+        What::Toolchains if session.offline() => return Err(Offline.into()),
+        What::Toolchains => resolve(session, &opened, &mut lock)?,
+    }
+    let changes = opened.workspace.lock.changes(&lock);
+    for change in &changes {
+        session.reporter.event(&Event::LockfileChange { change, planned: request.dry_run });
+    }
+    if !changes.is_empty() && !request.dry_run {
+        lock.write(&opened.workspace.root, session.options.locked)?;
+    }
+    Ok(changes.len())
+}
+
+/// What packages ask for, as the indexes have it today; what none asks for any more goes.
+fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<(), Error> {
+    let mut releases = BTreeSet::new();
+    let mut libraries = Vec::new();
+    for member in &opened.workspace.members {
+        let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
+        if let (true, Wanted::Release(release)) =
+            (on_device, wanted(&member.package, &member.folder, session.environment.all()))
+        {
+            releases.insert(release);
+        }
+        for (name, dependency) in &member.package.dependencies {
+            if let Dependency::Pypi { requirement, .. } = dependency {
+                libraries.push(((member.package.name.clone(), name.clone()), requirement.clone()));
+            }
+        }
+    }
+    lock.wheels.retain(|name, _| releases.iter().any(|r| lock_name(r) == *name));
+    let kept: BTreeSet<(String, String)> = libraries.iter().map(|(seat, _)| seat.clone()).collect();
+    lock.dependencies.retain(|seat, d| matches!(d, LockedDependency::Path { .. }) || kept.contains(seat));
+    if releases.is_empty() && libraries.is_empty() {
+        return Ok(());
+    }
+    let pip = Pip::find(None, session.environment.all()).map_err(Error::Toolchain)?;
+    for release in releases {
+        session.reporter.event(&Event::Resolving(Resolving::Cuda(&release)));
+        let wheels = cuda::resolve(&release, &pip).map_err(Error::Toolchain)?;
+        lock.wheels.insert(lock_name(&release), wheels);
+    }
+    for (seat, requirement) in libraries {
+        session.reporter.event(&Event::Resolving(Resolving::Requirement(&requirement)));
+        let failed = |why| Error::Library { requirement: requirement.clone(), why };
+        let wheels = pip.resolve(std::slice::from_ref(&requirement)).map_err(failed)?;
+        let wheel =
+            wheels.into_iter().next().ok_or_else(|| Error::NothingResolved { requirement: requirement.clone() })?;
+        lock.dependencies.insert(seat, LockedDependency::Wheel(wheel));
+    }
+    Ok(())
+}
+
+/// Pins the champions that the report names: a seat for each kernel, choice of types, target and class of shapes.
+fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
+    let known: BTreeSet<&str> = opened.workspace.members.iter().map(|m| m.package.name.as_str()).collect();
+    lock.champions.retain(|seat, _| known.contains(seat.package.as_str()));
+    for package in report.packages.iter().filter(|p| known.contains(p.name.as_str())) {
+        for (kernel, target) in package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t))) {
+            for champion in &target.champions {
+                let Some(label) = &champion.variant else { continue };
+                let seat = Seat {
+                    package: package.name.clone(),
+                    kernel: kernel.name.clone(),
+                    types: target.types.clone(),
+                    target: target.target.clone(),
+                    class: champion.class.clone(),
+                };
+                // What was accepted stays until it is freed.
+                if matches!(lock.champions.get(&seat), Some(Pin::Accepted(_))) {
+                    continue;
+                }
+                // A pin for every choice of types has done its service once each has its own.
+                lock.champions.remove(&Seat { types: String::new(), ..seat.clone() });
+                lock.champions.insert(seat, Pin::Variant(tunables(label, &target.types).into()));
+            }
+        }
+    }
+}
+
+/// The part of a variant's label in a report that tells it from others of the same types, which stand in front.
+fn tunables<'l>(label: &'l str, types: &str) -> &'l str {
+    label.strip_prefix(types).map_or(label, |rest| rest.trim_start_matches(','))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reports_label_gives_the_plans_identity() {
+        let planned = |name: &str| kforge_pipeline::plan::kernels::identity(name);
+        let pinned = |label: &str, types: &str| Pin::Variant(tunables(label, types).into()).identity();
+        assert_eq!(pinned("BLOCK=1,VEC=2", ""), planned("BLOCK=1,VEC=2"));
+        assert_eq!(pinned("T=f16,BLOCK=1", "T=f16"), planned("BLOCK=1"));
+        assert_eq!(pinned("T=f16", "T=f16"), planned(""));
+    }
+}
