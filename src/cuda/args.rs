@@ -10,7 +10,7 @@ use kforge_types::model::target::capability;
 use kforge_types::model::tensor_map;
 use kforge_types::record::{Finding, FindingKind, FunctionFacts, Inspection, LaunchPart};
 
-/// What is wrong with the launches' arguments, one finding an entry at most; empty where every count and size is the binary's. A kernel that misses an
+/// What is wrong with the launches' arguments, one finding an entry at most; empty if every count and size is the binary's. A kernel that misses an
 /// argument would read what lies behind it.
 pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
     let (mut findings, mut told): (Vec<Finding>, BTreeSet<(&String, String)>) = Default::default();
@@ -33,7 +33,7 @@ pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
     findings
 }
 
-/// What of the arguments or the block does not fit the entry: the argument's position from 1, where it is one, and why.
+/// Which argument does not fit the entry, or that the block does not fit: the argument's position from 1, where it is one, and why.
 fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u32>, String)> {
     let takes: Vec<u32> = function.params.iter().map(|(_, size)| *size).collect();
     if launch.args.len() != takes.len() {

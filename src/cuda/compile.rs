@@ -1,4 +1,4 @@
-//! Compiles a staged source to a cubin with the compiler that was asked for. Knows when to go from NVRTC to nvcc; does not know where either came from.
+//! Compiles a staged source to a cubin with the requested compiler. Knows when to fall back from NVRTC to nvcc; does not know where either came from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ pub fn compile_within(
             finish(params, by_nvcc, "nvcc", vec![note])
         }
         Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
-            Err(CudaCompileError::failed(format!("`{}` is not compiled by the emulator's compiler", params.arch)))
+            Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
         }
     }
 }
@@ -157,7 +157,7 @@ fn by_nvcc(
     nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile()
 }
 
-/// Checks that the launcher is there and puts together what is told of the kernels beside it.
+/// Checks that the launcher is there and collects the facts about the kernels beside it.
 fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<CudaCompiled, CudaCompileError> {
     let messages = log::messages(&made.log);
     let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None };
@@ -179,7 +179,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<
     Ok(CudaCompiled { cubin: library, facts, log, notes })
 }
 
-/// Checks that every entry has machine code and puts together what is told of it.
+/// Checks that every entry has machine code and collects the facts about it.
 fn finish(
     params: &CompileParams,
     made: Made,

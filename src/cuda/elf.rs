@@ -1,4 +1,4 @@
-//! What a cubin's ELF sections say: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and takes nothing on trust, for the bytes
+//! What a cubin's ELF sections say: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and trusts nothing, because the bytes
 //! may be anything.
 //!
 //! An attribute is a format byte, an attribute byte, and two bytes of value (formats 1 to 3) or a length and that many bytes (format 4). Those read here:
@@ -33,7 +33,7 @@ pub(super) struct Function {
 /// Why bytes cannot be read as a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
-    /// They are no ELF.
+    /// They are not an ELF file.
     #[error("the binary is not a cubin: {0}")]
     NotElf(object::Error),
     /// They are for another machine than a GPU.

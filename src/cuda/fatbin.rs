@@ -18,7 +18,7 @@ const ELF: &[u8] = b"\x7fELF";
 /// Why machine code cannot be found in a library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
-    /// It is no shared library.
+    /// It is not a shared library.
     #[error("the binary is not a shared library: {0}")]
     NotShared(object::Error),
     /// The section of machine code lies outside.
@@ -51,7 +51,7 @@ pub(super) fn cubins(library: &[u8]) -> Result<Vec<&[u8]>, LibraryError> {
     contained(data).ok_or(LibraryError::Form)
 }
 
-/// The machine code in the containers of a section; none where its form is unknown.
+/// The machine code in the containers of a section; none if its form is unknown.
 fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = vec![];
     loop {
@@ -75,7 +75,7 @@ fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
             if kind == CODE {
                 found.push(Some(payload).filter(|code| code.starts_with(ELF))?);
             }
-            // What says that it takes no room would be read for ever.
+            // What says that it takes no room would be read forever.
             rest = rest.get(end.max(1)..)?;
         }
         // As above: a header too short for its own fields takes no room either.

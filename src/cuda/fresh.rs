@@ -8,7 +8,7 @@ use kforge_foundation::process::{Command, Talker};
 use kforge_harness::message::{Request, Response};
 use kforge_harness::task::{Task, failed};
 
-/// Has a worker of its own do the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
+/// Starts a separate worker for the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
 pub fn in_fresh_process(task: &Task, why: &str) -> Response {
     let request = Request {
         spec: task.spec.clone(),
@@ -22,7 +22,8 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         compiler_memory: task.compiler_memory,
         allow_unconfined: task.allow_unconfined,
     };
-    ask(&request, task.left()).unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could do it: {e}")))
+    ask(&request, task.left())
+        .unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could execute the step: {e}")))
 }
 
 fn ask(request: &Request, limit: Duration) -> Result<Response, String> {

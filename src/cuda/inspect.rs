@@ -1,4 +1,4 @@
-//! What a cubin says of itself. Knows how facts are put together from ELF sections, the compiler's log and the disassembler; does not judge them.
+//! What a cubin says about itself. Knows how to derive facts from ELF sections, the compiler's log and the disassembler; does not judge them.
 //!
 //! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
 
@@ -22,13 +22,13 @@ const LONGEST: Duration = Duration::from_secs(600);
 /// Why machine code cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// There is no folder to work in.
+    /// There is no working folder.
     #[error("could not make a working folder: {0}")]
     Folder(io::Error),
-    /// It is no cubin.
+    /// It is not a cubin.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// It is no library with machine code.
+    /// It is not a library with machine code.
     #[error(transparent)]
     Library(#[from] LibraryError),
     /// What the compile step recorded is not about these entries.
@@ -72,11 +72,11 @@ pub enum DisassemblyError {
     Ended {
         /// How.
         end: End,
-        /// Its own words.
+        /// Its message.
         said: String,
     },
     /// It wrote too much.
-    #[error("its output is longer than any may be")]
+    #[error("its output is too long")]
     TooLong,
     /// It wrote something else.
     #[error("its output has an unknown form: {0}")]
@@ -104,7 +104,7 @@ pub fn inspect(
 /// one, and are taken off. Opcodes are those of the entry's section, with the functions it calls that were not inlined.
 ///
 /// # Errors
-/// The binary is no cubin, lacks an entry, or cannot be disassembled.
+/// The binary is not a cubin, lacks an entry, or cannot be disassembled.
 pub fn inspect_within(
     params: &InspectParams,
     cubin: &[u8],
@@ -142,7 +142,7 @@ pub fn inspect_within(
     })
 }
 
-/// Inspects the machine code of every kernel in a library with a launcher of its own, each by its symbol. Where there is none, nothing was disassembled: what such a
+/// Inspects the machine code of every kernel in a library with its own launcher, each by its symbol. Where there is none, nothing was disassembled: what such a
 /// launcher runs comes from elsewhere.
 fn inspect_library(
     params: &InspectParams,
@@ -172,7 +172,7 @@ fn inspect_library(
     Ok(found)
 }
 
-/// The facts of one function of a cubin, called by its symbol; none where it has no code.
+/// The facts of one function of a cubin, called by its symbol; none if it has no code.
 fn function(
     read: &elf::Cubin,
     symbol: &str,

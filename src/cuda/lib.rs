@@ -26,5 +26,5 @@ pub use lined::compile_lined;
 pub use nvcc::HOST_HEADER;
 pub use shim::shim_headers;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -26,7 +26,7 @@ const SECTIONS: [&str; 2] = [".debug_line", ".nv_debug_line_sass"];
 /// What the name of a compiler's folder begins with, and how many letters come after.
 const STAGE: (&str, usize) = ("/.compile-", 6);
 
-/// The machine code with line tables; none where the path of `within` is too long to be made as long as any.
+/// The machine code with line tables; none if the path of `within` is too long to be made as long as any.
 ///
 /// # Errors
 /// As [`compile_within`].
@@ -100,7 +100,7 @@ fn timeless(mut tables: &mut [u8]) {
     }
 }
 
-/// The same of one table; none where it ends before it should.
+/// The same of one table; none if it ends before it should.
 fn times(table: &mut [u8]) -> Option<()> {
     // Lengths and version, four numbers of a byte each, then how many opcodes there are, the first of which is 1, and a byte for each.
     let mut at = 15 + usize::from(*table.get(14)?).checked_sub(1)?;

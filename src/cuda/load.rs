@@ -3,8 +3,8 @@
 //! It is not loaded through cudarc: that looks for `libnvrtc.so` on the loader's path first, where a system's own CUDA would win over the pinned one
 //! whose digest is in the key, and it panics where there is none. Driver calls do go through cudarc.
 //!
-//! `libnvrtc-builtins` must be loaded before: NVRTC asks for it by name only, and the loader then gives it the one that is there. Both stay loaded for
-//! ever, and a process has one of each; asked for another, it says so, and a fresh process is needed.
+//! `libnvrtc-builtins` must be loaded before: NVRTC asks for it by name only, and the loader then gives it the loaded one. Both stay loaded
+//! forever, and a process has one of each; a request for another is an error, and needs a fresh process.
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -75,7 +75,7 @@ fn open(nvrtc: &Path, builtins: &Path) -> Result<Nvrtc, String> {
     macro_rules! function {
         ($name:literal) => {{
             // SAFETY: the field that takes it has the type that NVRTC's header gives this function, and the library is never unloaded.
-            *unsafe { library.get($name) }.map_err(|e| format!("`{}` is no NVRTC: {e}", nvrtc.display()))?
+            *unsafe { library.get($name) }.map_err(|e| format!("`{}` is not an NVRTC library: {e}", nvrtc.display()))?
         }};
     }
     let loaded = Nvrtc {

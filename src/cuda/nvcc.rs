@@ -1,11 +1,11 @@
-//! Compiles with nvcc, as a child process. Knows its options; does not know when it is asked for.
+//! Compiles with nvcc, as a child process. Knows its options; does not know when it is used.
 //!
 //! Two runs of one unit, the source with a table of the entries' addresses on the host's side behind it, which instantiates templates and leaves nothing
 //! in device code. The first run makes PTX with the same table on the device's side too, which spells the symbol of each entry exactly, whatever its
 //! templates and namespaces. The second makes the cubin. Both see the source by relative names in a folder of their own and an environment of two
 //! variables.
 //!
-//! A kernel with a launcher of its own is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
+//! A kernel with its own launcher is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
 //!
 //! Kernels in anonymous namespaces have a hash of the folder's absolute path in their symbols, whatever seed nvcc is given; it is overwritten with zeros,
 //! which is what NVRTC has there.
@@ -29,7 +29,7 @@ const UNIT: &str = "./@unit/kforge.cu";
 /// Where the header of launchers is seen.
 const OWN: &str = "@kforge";
 
-/// What a launcher of a kernel's own is handed: a header for C and C++, by the name it is included by.
+/// What a kernel's own launcher is handed: a header for C and C++, by the name it is included by.
 pub const HOST_HEADER: (&str, &str) = ("kforge_host.h", include_str!("kforge_host.h"));
 
 /// What the tables' lines are called in messages.
@@ -128,7 +128,7 @@ impl<'a> Unit<'a> {
         let ptx = String::from_utf8_lossy(&self.made("@names.ptx")?).into_owned();
         let symbols: Option<Vec<String>> = (0..self.params.entries.len()).map(|i| symbol(&ptx, i)).collect();
         let symbols = symbols.ok_or_else(|| CudaCompileError::Failed {
-            message: format!("nvcc does not say the symbols of the entries of `{}`", self.params.main),
+            message: format!("nvcc does not report the symbols of the entries of `{}`", self.params.main),
             log: log.clone(),
             ended: None,
         })?;
@@ -138,7 +138,7 @@ impl<'a> Unit<'a> {
         Ok(Made { log: blame(&made.log, self.params), ..made })
     }
 
-    /// Compiles a launcher of a kernel's own, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
+    /// Compiles a kernel's own launcher, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
     /// it is, for one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none
     /// where it runs.
     pub(super) fn compile_library(&self) -> Result<Made, CudaCompileError> {
@@ -149,7 +149,7 @@ impl<'a> Unit<'a> {
         let virtual_arch = self.params.arch.replacen("sm_", "compute_", 1);
         let (arch, own) =
             (format!("-gencode=arch={virtual_arch},code={}", self.params.arch), format!("-isystem={OWN}"));
-        // Wheels have one folder for libraries, of which their nvcc does not know.
+        // Wheels have one folder for libraries that their nvcc does not know.
         let libraries = format!("-L{}", root(self.nvcc)?.join("lib").display());
         let args = ["-shared", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
         let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
@@ -179,7 +179,9 @@ fn unavailable(e: std::io::Error) -> CudaCompileError {
 /// The folder of the CUDA that an nvcc is part of.
 fn root(nvcc: &Path) -> Result<&Path, CudaCompileError> {
     let root = nvcc.parent().and_then(Path::parent);
-    root.ok_or_else(|| CudaCompileError::Unavailable { why: format!("`{}` is not in a CUDA", nvcc.display()) })
+    root.ok_or_else(|| CudaCompileError::Unavailable {
+        why: format!("`{}` is not in a CUDA installation", nvcc.display()),
+    })
 }
 
 fn forgotten(text: String) -> String {

@@ -28,7 +28,7 @@ pub(super) fn compile(
 ) -> Result<Made, CudaCompileError> {
     let library = load(nvrtc.0, nvrtc.1).map_err(|e| match e {
         LoadError::Another(place) => CudaCompileError::NeedsFreshProcess {
-            why: format!("this process has loaded `{}`, and `{}` is wanted", place.display(), nvrtc.0.display()),
+            why: format!("this process has loaded `{}`, but the step needs `{}`", place.display(), nvrtc.0.display()),
         },
         LoadError::Broken(why) => CudaCompileError::Unavailable { why },
     })?;

@@ -1,4 +1,4 @@
-//! The folder a compiler works in, and the names it sees there. Knows how trees are laid out for a compiler; runs none.
+//! The folder a compiler works in, and the names it sees there. Knows how to lay out trees for a compiler; does not run one.
 //!
 //! A compiler puts names of files into what it makes (`assert`, `__FILE__`), so it must see the same names on every machine: the source tree's files by
 //! their package-relative names, CUDA's headers below `@cuda`, the stand-ins below `@shim`. The folder holds a link for each entry of the tree's root and
@@ -101,7 +101,7 @@ pub(super) fn flags(params: &CompileParams) -> Result<&[String], String> {
         })
     });
     match owned {
-        Some(flag) => Err(format!("flag `{flag}` is kforge's to set: use `include`, `std` or the target instead")),
+        Some(flag) => Err(format!("kforge sets the flag `{flag}` itself: use `include`, `std` or the target instead")),
         None => Ok(&params.flags),
     }
 }

@@ -1,5 +1,5 @@
-//! The binary interface between compiled kernels and the runtime: the context that `kf_runtime.h` lays out too, the table of calls, the generated stub.
-//! Knows symbols, offsets and registers; not what the calls do (`hooks`).
+//! The binary interface between compiled kernels and the runtime: the context (also declared in `kf_runtime.h`), the table of calls, the generated stub.
+//! Knows symbols, offsets and registers; does not know what the calls do (`hooks`).
 
 use std::ffi::c_void;
 use std::fmt::Write as _;

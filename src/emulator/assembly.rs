@@ -1,5 +1,4 @@
-//! What is read from the assembly of an emulated source, and what is made otherwise in it before it is assembled. Knows the texts that g++ and clang++ write;
-//! does not know how either is run.
+//! Reads the assembly of an emulated source and rewrites parts of it before it is assembled. Knows the output of g++ and clang++; does not know how to run them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

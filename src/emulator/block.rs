@@ -149,12 +149,12 @@ impl Block {
         }
     }
 
-    /// Lets every thread that waits at the barrier go on, but `running`, which already does. False if they came to different barriers.
+    /// Lets every thread that waits at the barrier continue, except `running`, which already does. False if they wait at different barriers.
     pub(super) fn release_barrier(&mut self, job: &Job, exited: u32, running: Option<u32>) -> bool {
         let b = self.barrier;
         if let Some((thread, pc)) = b.other {
             let message = format!(
-                "thread {} waits at the barrier at {}, thread {thread} at another at {}",
+                "thread {} waits at the barrier at {}, thread {thread} at another barrier at {}",
                 b.thread,
                 job.at(b.pc),
                 job.at(pc)
@@ -348,7 +348,7 @@ impl Block {
                 let why = if missing.is_empty() {
                     "lanes wait at different operations or with different masks".to_owned()
                 } else {
-                    format!("lanes {} never come", missing.join(", "))
+                    format!("lanes {} never arrive", missing.join(", "))
                 };
                 let message =
                     format!("the warp operation at {} with mask {:#010x}: {why}", job.at(at.pc), pending.mask);
@@ -356,12 +356,12 @@ impl Block {
             }
             (Some((t, at)), None) => {
                 let other = waits(State::Grid);
-                let message = format!("the barrier at {} is never reached by all threads of the block", job.at(at.pc));
+                let message = format!("the threads of the block never all reach the barrier at {}", job.at(at.pc));
                 (FindingKind::DivergentBarrier, message, (t, at.pc), other)
             }
             (None, None) => {
                 let (t, at) = waits(State::Grid).unwrap_or(place(0));
-                (FindingKind::NoProgress, format!("threads wait for ever at {}", job.at(at.pc)), (t, at.pc), None)
+                (FindingKind::NoProgress, format!("threads wait forever at {}", job.at(at.pc)), (t, at.pc), None)
             }
         };
         let mut found = finding(job, kind, message, thread.1, self.linear, thread.0 as u32);

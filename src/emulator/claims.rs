@@ -1,16 +1,16 @@
-//! Whether what a runner says is not emulated may be true of its binary. Reads the binary's bytes and the launches; loads and runs nothing, and knows nothing
-//! of what the runner saw.
+//! Decides whether a runner's claim that something is not emulated can be true of its binary. Reads the binary's bytes and the launches; loads and runs nothing, and
+//! does not know what the runner saw.
 //!
-//! "Not emulated" turns a failure into unknown, so a candidate would gain by saying it. It is believed only where the binary could have brought it about:
+//! "Not emulated" turns a failure into unknown, so a candidate would gain by claiming it. The claim counts only if the binary could have caused it:
 //!
 //! | claim | evidence |
 //! |---|---|
 //! | a construct | the binary calls the hook that such constructs compile to, and holds the construct's text, which they pass |
-//! | a stack beyond [`STACK_BYTES`] | the frames of all functions together come near it, or one has no fixed size, or a function can come to itself by direct calls |
-//! | more threads waiting, or stacks, than there is room for | a launch has so many threads |
+//! | a stack beyond [`STACK_BYTES`] | the frames of all functions together come near it, or one has no fixed size, or a function can reach itself by direct calls |
+//! | more threads waiting, or stacks, than there is room for | a launch has that many threads |
 //!
-//! A kernel that contains the construct can still claim to have come to it: it is then not known whether the kernel is right, and unknown is what is said.
-//! Recursion through pointers alone is not seen, and then called a forgery.
+//! A kernel that contains the construct can still claim to have reached it: its verdict is then unknown, which is true. Recursion that goes only through pointers is
+//! not detected, and then treated as a forgery.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,13 +50,13 @@ pub enum Claim {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Incredible {
     /// A stack beyond [`STACK_BYTES`].
-    #[error("its functions do not take so much stack")]
+    #[error("its functions do not need that much stack")]
     Stack,
     /// More threads at once than there is room for.
     #[error("no launch has more than {0} threads")]
     Threads(u64),
     /// A construct.
-    #[error("its binary holds no such construct")]
+    #[error("its binary contains no such construct")]
     Construct,
 }
 
@@ -153,7 +153,7 @@ impl Code {
         Some(code)
     }
 
-    /// Whether some thread may need more than `bytes` of stack, some of which our own functions take.
+    /// Whether some thread may need more than `bytes` of stack, including what the emulator's own functions need.
     fn may_need(&self, bytes: u64) -> bool {
         self.variable || self.frames > bytes / 2 || self.calls.keys().any(|start| self.comes_to(*start))
     }

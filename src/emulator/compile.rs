@@ -6,11 +6,11 @@
 //! | assembly first, then assembling and linking | the text tells which thread-local names are only declared (dynamic shared memory), and lets the lines that bounds checks carry be blanked |
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may hold host code, which is never run |
-//! | a refusal that names what only CUDA has makes a binary whose entries say so | unknown is the answer, where CUDA would compile |
+//! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
 //! | of our headers, what a source can name (`prelude`) | each compilation parses what stands in front |
 //! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
 //!
-//! What still bakes in its lines: `__LINE__` and `__FILE__` in the source. `assert` does not.
+//! `__LINE__` and `__FILE__` in a source still put line numbers into the binary. `assert` does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -156,7 +156,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let (system, elsewhere) = reads(&read("reads", "read the list of headers")?);
     if let Some(file) = elsewhere.or_else(|| assembler_reads(&assembly)) {
         let log = format!(
-            "`{}` reads `{file}`, of which kforge would not know that it changed: only headers of the package and of its dependencies can be read, and an include \
+            "`{}` reads `{file}`, which kforge does not track: only headers of the package and of its dependencies can be read, and an include \
              that a macro computes must name one of these too",
             what.main
         );
@@ -304,7 +304,7 @@ fn is_clang(cxx: &Path) -> bool {
     named(cxx) || cxx.canonicalize().is_ok_and(|path| named(&path))
 }
 
-/// What was read that is none of the files laid out here: files of the system by absolute path, and the first other one.
+/// Files that were read and are not among the files laid out here: files of the system by absolute path, and the first other one.
 fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let ours = |file: &str| {
         let steps = Path::new(file).components();

@@ -144,7 +144,7 @@ impl Core {
         (at.state == State::Running && !exited).then_some(thread)
     }
 
-    /// The thread that a fault is told of: who runs, or is about to, in a trampoline that has the kernel's frame in its own.
+    /// The thread that a fault is reported for: the one that runs, or is about to, in a trampoline that has the kernel's frame in its own.
     pub(super) fn faulting(&self) -> u32 {
         if self.ctx.linear < self.ctx.count { self.ctx.linear } else { 0 }
     }

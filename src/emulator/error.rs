@@ -10,11 +10,11 @@ use super::abi::MAX_DYNAMIC_SHARED;
 /// Why the bytes of a binary cannot be read as one that was compiled here.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// They are no shared object.
-    #[error("the binary is no shared object: {0}")]
+    /// They are not a shared object.
+    #[error("the binary is not a shared object: {0}")]
     NotShared(object::Error),
     /// A symbol that states an entry's parameters has no bytes.
-    #[error("`{0}` lies in no section")]
+    #[error("`{0}` is not in any section")]
     NoSection(String),
     /// It has fewer entries.
     #[error("the binary has no entry {0}: it was compiled with fewer")]
@@ -45,7 +45,7 @@ pub enum MapError {
         source: io::Error,
     },
     /// More arrays of addresses than room was kept for.
-    #[error("no room was kept for `{0}`")]
+    #[error("no space was reserved for `{0}`")]
     NoRoom(String),
     /// An array of addresses cannot be mapped.
     #[error("cannot place `{name}`: {source}")]
@@ -98,7 +98,7 @@ pub enum LaunchError {
     #[error(transparent)]
     Map(#[from] MapError),
     /// It fills a buffer that may not be written.
-    #[error("`{0}` is filled by a launch, but may not be written")]
+    #[error("a launch fills `{0}`, which is read-only")]
     ReadOnly(String),
     /// It names a buffer that is not there.
     #[error("no buffer is named `{0}`")]
@@ -110,7 +110,7 @@ pub enum LaunchError {
     #[error("the binary has no `__constant__` symbol `{0}`")]
     NoConstant(String),
     /// A buffer is larger than the symbol that it fills.
-    #[error("`{buffer}` has {bytes} bytes, the `__constant__` symbol `{symbol}` only {room}")]
+    #[error("`{buffer}` has {bytes} bytes, but the `__constant__` symbol `{symbol}` has only {room}")]
     ConstantTooSmall {
         /// The buffer.
         buffer: String,

@@ -23,7 +23,7 @@ impl Fiber {
         let stack = ThreadStack::map(number)?;
         // As if `body` had been called: the stack is one word off a multiple of sixteen, and that word is a return address, of nowhere.
         let top = (stack.base() & !15) - 16;
-        // SAFETY: the two highest words of a stack that was just mapped and is nobody else's.
+        // SAFETY: the two highest words of a stack that was just mapped and that nothing else uses.
         unsafe {
             (top as *mut usize).write(body as *const () as usize);
             (top as *mut usize).add(1).write(0);

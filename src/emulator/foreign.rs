@@ -1,5 +1,5 @@
-//! What of CUDA a compiler's refusal names that the emulator does not have: a header of the toolkit, a function, a member of one of CUDA's namespaces.
-//! Such a source compiles elsewhere, so that its kernels are unknown here, not wrong. Pure: reads the words of g++ and clang++, knows no files.
+//! Finds the part of CUDA that a compiler error names and the emulator lacks: a header of the toolkit, a function, a member of one of CUDA's namespaces.
+//! Such a source compiles elsewhere, so its kernels are unknown here, not wrong. Pure: reads the messages of g++ and clang++, knows no files.
 
 /// What is missing, and where the source asks for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What threads of one block hand over to each other by fence and atomic access, between two barriers. Pure: knows clocks and addresses, not accesses.
 //!
-//! A fence takes down what its thread has done and knows; the thread's next atomic writes leave that at their addresses; an atomic read or write of such an
-//! address takes it over. Between threads whose reads carry no fence CUDA promises less: taking over is granted without one, so that no false race is told.
+//! A fence records what its thread has done and knows; the thread's next atomic writes leave that record at their addresses; an atomic read or write of such an
+//! address takes it over. CUDA promises less if the reading thread has no fence: the emulator does not require one, so that it reports no false race.
 
 use std::collections::HashMap;
 

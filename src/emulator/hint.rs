@@ -1,22 +1,22 @@
-//! What would order two accesses of one block to its shared memory that race, in words. Knows warps and places; does not find races.
+//! Says in words what would order two racing accesses of one block to its shared memory. Knows warps and places; does not find races.
 //!
-//! The first pair that is found need not show which barrier is missing: the neighbours of a block that lacks `__syncthreads` race within a warp, too, before they do
-//! so across warps. So a race is told by a pair from two warps as soon as there is one at the same two places ([`shows_more`]), and only what nobody saw across warps
-//! is left with a word on `__syncwarp`. One statement may have become several instructions: where one of the two places races across warps with a third, nothing is
-//! said of the pair within a warp ([`settle`]).
+//! The first pair that is found need not show which barrier is missing: if a block lacks `__syncthreads`, neighbours also race within a warp, and do so before they
+//! race across warps. So a pair from two warps replaces a pair from one warp at the same two places ([`shows_more`]), and only a race that was never seen across warps
+//! gets a hint about `__syncwarp`. One statement may have become several instructions: if one of the two places races across warps with a third, the pair within a
+//! warp gets no hint ([`settle`]).
 
 use kforge_types::record::{Finding, FindingKind};
 
 /// Threads of a warp.
 const WARP: u32 = 32;
 /// How a message ends whose threads are of different warps.
-const ACROSS: &str = "; the two are of different warps: `__syncthreads` between the two places orders them";
+const ACROSS: &str = "; the two threads are in different warps: `__syncthreads` between the two places orders them";
 /// How it ends where they are of one warp, which is the whole block ...
-const ALONE: &str = "; lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
+const ALONE: &str = "; the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
 /// ... or one of several.
-const WITHIN: &str = "; `__syncthreads` orders the whole block, and threads of different warps were not seen to race here: lanes of one warp may happen to run in step on hardware, which `__syncwarp` makes sure of";
+const WITHIN: &str = "; `__syncthreads` orders the whole block, and no race between different warps was seen here: the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
 
-/// What is said of the order of two accesses that race.
+/// The hint about the order of two racing accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hint {
     /// Their threads are of different warps.
@@ -55,7 +55,7 @@ impl Noted {
     }
 }
 
-/// What is said of a race of two threads of a block of so many; nothing where one instruction races with itself,
+/// The hint for a race of two threads of a block of this many; nothing if one instruction races with itself,
 /// for which a wrong index may be to blame as well as a barrier that a loop lacks.
 pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> Option<Hint> {
     match (one / WARP == other / WARP, threads <= WARP) {

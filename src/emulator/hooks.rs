@@ -1,5 +1,5 @@
-//! What kernels call: each function stands behind one name of the stub, and finds the running thread through the core of its OS thread.
-//! Every one takes its return address as sixth argument. They run on coroutines: those that wait give way to the scheduler.
+//! What kernels call: each function implements one name of the stub, and finds the running thread through the core of its OS thread.
+//! Each takes its return address as the sixth argument. They run on coroutines: those that wait yield to the scheduler.
 #![expect(unsafe_code, reason = "called by compiled kernels through a table of addresses")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -90,7 +90,7 @@ unsafe extern "C" fn warp(kind: u32, mask: u32, value: u64, arg: u32, _: u64, pc
         let (w, lane) = (thread as usize / 32, thread as usize % 32);
         if mask >> lane & 1 == 0 {
             let message = format!(
-                "lane {lane} calls the warp operation at {} with mask {mask:#010x}, which leaves it out",
+                "lane {lane} calls the warp operation at {} with mask {mask:#010x}, which excludes it",
                 job.at(pc)
             );
             job.notebook.add(finding(job, FindingKind::WarpMask, message, pc, block.linear, thread));
@@ -149,7 +149,7 @@ unsafe extern "C" fn converge(site: u32, _: u64, _: u64, _: u64, _: u64, pc: usi
     }
 }
 
-/// Waits until no other lane of the running thread's warp can come to the same place: those that are there go on in step.
+/// Waits until no other lane of the running thread's warp can reach the same place: those that are there continue in step.
 ///
 /// # Safety
 /// Called on a coroutine of `core`.
@@ -238,7 +238,7 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
     0
 }
 
-/// Whether a statement of inline PTX is one instruction that computes nothing: a word to the caches, or a wait for an earlier launch, all of which are over.
+/// Whether a statement of inline PTX is one instruction that computes nothing: a hint to the caches, or a wait for an earlier launch, all of which are over.
 fn is_hint(ptx: &str) -> bool {
     let hint =
         ["prefetch", "discard", "applypriority", "griddepcontrol"].iter().any(|name| operation(ptx).starts_with(name));

@@ -228,7 +228,7 @@ pub(super) fn spelled(symbol: &str) -> String {
     if parts.is_empty() { symbol.to_owned() } else { parts.join("::") }
 }
 
-/// What of a local variable's symbol names its function: `_ZZ6kernelPf` of `_ZZ6kernelPfE4tile`; nothing for variables outside functions.
+/// The part of a local variable's symbol that names its function: `_ZZ6kernelPf` of `_ZZ6kernelPfE4tile`; nothing for variables outside functions.
 fn function_of(symbol: &str) -> &str {
     if !symbol.starts_with("_ZZ") {
         return "";

@@ -1,5 +1,5 @@
-//! One kernel launch as all OS threads of the runner see it, and what is written down while it runs.
-//! Knows grids, orders and findings; not coroutines.
+//! One kernel launch as all OS threads of the runner see it, and what is recorded while it runs.
+//! Knows grids, orders and findings; does not know coroutines.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

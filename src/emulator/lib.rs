@@ -1,16 +1,16 @@
 //! The SIMT emulator: CUDA C++ compiled by the host's compiler and run thread by thread on coroutines (docs/design.md, section 8).
-//! Knows CUDA's semantics and who waits for whom; not operators, expectations or tolerances.
+//! Knows CUDA's semantics and which thread waits for which; does not know operators, expected values or tolerances.
 //!
-//! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] takes what a judge asks of a runner and reports what it saw; places in its
-//! reports are offsets until [`lines`] resolves them. [`inspect`] reads what a binary says of its entries.
+//! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] takes the verifier's request to a runner and reports what it saw; places in its
+//! reports are offsets until [`lines`] resolves them. [`inspect`] reads what a binary says about its entries.
 //!
 //! # How a launch runs
 //!
 //! Blocks are handed to OS threads in ascending order, one at a time each. Within a block a coroutine runs threads one after another in a loop and is kept by a thread
-//! only when that thread waits. The last to come to a barrier or warp operation goes on without switching. A block in which all threads wait for the grid, or
+//! only when that thread waits. The last thread to reach a barrier or warp operation continues without switching. A block in which all threads wait for the grid, or
 //! poll memory, stays resident (its shared memory saved) while others run; so grid barriers, look-back and flags between blocks make progress.
 //!
-//! # What was decided, and why
+//! # Decisions and reasons
 //!
 //! | question | answer | reason |
 //! |---|---|---|
@@ -26,13 +26,13 @@
 //! | `cuda::std` | the host's standard library by another name | the same specification |
 //! | shared memory's size | 48 KiB static in one function, else it does not compile; 227 KiB dynamic, else the launch is refused | what CUDA has everywhere; the most that any target has. A smaller target refuses by itself |
 //! | dependent launches | begin when the kernel before them has ended | one of the orders CUDA allows; a kernel that does not wait for what it needs is not found |
-//! | grids of the device's size | 8 multiprocessors that hold 2 blocks each ([`kforge_types::model::grid::EMULATED`]) | few blocks, so that each takes several turns |
-//! | tensor maps | not emulated, whatever the kernel does with them: it is not run | the driver encodes them |
+//! | grids sized for the device | 8 multiprocessors that hold 2 blocks each ([`kforge_types::model::grid::EMULATED`]) | few blocks, so that each takes several turns |
+//! | tensor maps | not emulated: a kernel that takes one does not run, no matter what it does with it | the driver encodes them |
 //! | host code, kernel launches | compile, are never run, and say so if a kernel executes them | a source may hold its launcher |
-//! | what does not compile here but does with CUDA | a binary whose entries say what is missing, and where (`foreign`) | unknown, not an error; a source's own mistakes stay errors |
-//! | threads that spin | give way after some polls, or when a time slice ends inside the binary's own code | plain builds see no loads; nothing is called stuck for having run long |
-//! | stuck for ever | thousands of rounds of polling on all OS threads in which nothing was written, met or left | `no-progress`; endless loops without polling end by the caller's time limit |
-//! | a bad address in a plain build | reported from a landing on a stack of its own; nothing more is run | the process is not to be trusted afterwards, but can say what happened |
+//! | a source that compiles with CUDA but not here | a binary whose entries say what is missing, and where (`foreign`) | unknown, not an error; a source's own mistakes stay errors |
+//! | threads that spin | give way after some polls, or when a time slice ends inside the binary's own code | plain builds see no loads; a long run alone is not reported as stuck |
+//! | stuck forever | thousands of rounds of polling on all OS threads in which nothing was written, met or left | `no-progress`; endless loops without polling end by the caller's time limit |
+//! | a bad address in a plain build | reported from a handler on a separate stack; nothing more runs | the process is not to be trusted afterwards, but can say what happened |
 //! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory a thread |
 //!
 //! Check builds keep shared variables apart by unused bytes; an access that runs further, into another variable, is not seen unless the array's bounds tell. Parts of an
@@ -75,5 +75,5 @@ pub use inspect::inspect;
 pub use memory::{Placement, gaps, placement};
 pub use stack::STACK_BYTES;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

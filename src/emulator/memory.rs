@@ -1,5 +1,5 @@
-//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart and each hard against a page that nobody may touch.
-//! Knows addresses and names; not what is in them, nor who may have written it.
+//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart and each next to a page that nothing may access.
+//! Knows addresses and names; does not know their contents, or what wrote them.
 #![expect(unsafe_code, reason = "maps memory files at fixed addresses inside a range it reserved")]
 
 use std::io;
@@ -12,11 +12,11 @@ const PAGE: u64 = 4096;
 /// What the start of a buffer is aligned to even where its end is hard against a guard page: the widest vector access.
 const ALIGN: u64 = 16;
 
-/// What lies on either side of every buffer, and nobody may touch. Of an address nothing tells which buffer it was meant for: buffers are so far apart that one with
+/// The inaccessible range on either side of every buffer. An address does not show which buffer it was meant for: buffers are so far apart that one with
 /// a wrong index goes to none rather than to another, where it would look like a race, or like nothing. Only room among addresses, no memory.
 const GAP: u64 = 16 << 20;
 
-/// Room among addresses that lies between so many buffers of a trial, and around them.
+/// Address space between and around this many buffers of a trial.
 pub fn gaps(buffers: usize) -> u64 {
     (buffers as u64 + 1) * GAP
 }
@@ -30,7 +30,7 @@ pub struct Placement {
     pub offset: u64,
 }
 
-/// How the judge lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
+/// How the verifier lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
 /// keep vector accesses aligned) or at the start. All other bytes of the file are canaries.
 pub fn placement(bytes: u64, guard_after: bool) -> Placement {
     let file = bytes.div_ceil(PAGE).max(1) * PAGE;
@@ -45,7 +45,7 @@ pub(super) struct Region {
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) element: usize,
-    /// Extent and stride of each axis, in elements; empty for what is no tensor.
+    /// Extent and stride of each axis, in elements; empty for what is not a tensor.
     pub(super) axes: Vec<(u64, u64)>,
     pub(super) writable: bool,
     pub(super) poisoned: bool,

@@ -1,7 +1,7 @@
-//! What of the prelude (`kforge_cuda.h`) a source can name, by its words: every compilation parses what stands in front, and the most of it is for few sources.
+//! Finds the parts of the prelude (`kforge_cuda.h`) that a source can name, by its words: every compilation parses the prelude, and few sources need most of it.
 //!
-//! Leaving a part out saves time and changes nothing else: what no source names is not in the binary. So a doubt costs time alone. A source that pastes tokens or
-//! computes an include gets everything; and what is refused with a part left out is compiled again with all of it, whose answer counts (`build`).
+//! Leaving a part out saves time and changes nothing else: what no source names is not in the binary. So including too much costs only time. A source that pastes
+//! tokens or computes an include gets everything; and a source that does not compile with a part left out is compiled again with all of it (`build`).
 
 use kforge_project::workspace::includes::scan;
 

@@ -1,5 +1,5 @@
 //! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and hands each launch to the cores.
-//! Knows requests and reports; not seeds or expectations, which the judge keeps.
+//! Knows requests and reports; does not know seeds or expected values, which the verifier keeps.
 #![expect(unsafe_code, reason = "loads a compiled kernel and writes its globals")]
 
 use std::ffi::{CStr, CString, c_void};
@@ -128,7 +128,7 @@ fn serve(
     let mut core = match Core::new() {
         Ok(core) => core,
         Err(e) => {
-            // If nobody listens any more, nobody waits.
+            // If no process listens any longer, none waits.
             let _ = done.send(Err(RunError::Stack(e)));
             return;
         }

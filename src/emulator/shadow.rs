@@ -1,8 +1,8 @@
-//! What is remembered of accesses to a few bytes, and when two accesses are a race. Pure: knows epochs, clocks and byte ranges, not addresses or names.
+//! Remembers accesses to a few bytes, and decides when two accesses are a race. Pure: knows epochs, clocks and byte ranges, not addresses or names.
 //!
 //! Two accesses are ordered when they are of one thread, when a barrier of their block stands between (epochs), when lanes of one warp synchronised between
 //! (a clock for each lane, and what each lane knows of the others' clocks), when a launch or grid barrier stands between (phases), when a thread handed over to
-//! another of its block by fence and atomic (the same clocks), or when their blocks did (releases and what a block knows of them). All else that overlaps and writes, and is not atomic on both sides, is a race.
+//! another of its block by fence and atomic (the same clocks), or when their blocks did (releases and what a block knows of them). All other accesses that overlap, of which at least one writes and not both are atomic, race.
 
 use std::collections::HashMap;
 

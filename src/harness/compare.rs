@@ -18,8 +18,8 @@ pub enum CompareError {
     /// The reference does not say along which axis.
     #[error(transparent)]
     NotExtreme(#[from] reference::Error),
-    /// What it indexes is no input.
-    #[error("`{output}` is compared by `{input}`, which is no input")]
+    /// What it indexes is not an input.
+    #[error("`{output}` is compared by `{input}`, which is not an input")]
     NotInput {
         /// The output.
         output: String,
@@ -27,7 +27,7 @@ pub enum CompareError {
         input: String,
     },
     /// It has another number of values than expected.
-    #[error("`{output}` has {found} values, {expected} are expected")]
+    #[error("`{output}` has {found} values, expected {expected}")]
     Length {
         /// The output.
         output: String,
@@ -37,13 +37,13 @@ pub enum CompareError {
         expected: usize,
     },
     /// Floats against integers.
-    #[error("`{0}` is compared across kinds of numbers")]
+    #[error("`{0}` and its expected values are different kinds of numbers")]
     Kinds(String),
     /// What should hold indices holds floats.
-    #[error("an output that indexes a maximum must be of integers")]
+    #[error("an output that holds the index of a maximum must hold integers")]
     NotIndices,
     /// There are more or fewer indices than rows of that input.
-    #[error("there is not one index for each row of `{0}`")]
+    #[error("expected one index for each row of `{0}`")]
     Rows(String),
 }
 
@@ -69,7 +69,7 @@ pub enum Leniency<'a> {
     ArgmaxOf(&'a Tensor, &'a Values, Extreme),
     /// Rows of the last axis as multisets.
     Unordered,
-    /// What the package's own function says, which alone decides: its name, and its word.
+    /// The answer of the package's own function, which decides by itself: its name and its answer.
     Said(String, Said),
 }
 
@@ -78,7 +78,7 @@ pub enum Leniency<'a> {
 pub struct Said {
     /// What it accepts.
     pub accepted: Accepted,
-    /// Why it rejects the rest, in its own words.
+    /// Why it rejects the rest, in its message.
     pub message: Option<String>,
 }
 
@@ -92,7 +92,7 @@ pub enum Accepted {
 }
 
 impl<'a> Leniency<'a> {
-    /// What an output's declared comparison takes for right; none where only a function of the package can say. Errors: an `argmax_of` that says not along
+    /// What an output's declared comparison accepts as correct; none if only a function of the package can say. Errors: an `argmax_of` that says not along
     /// which axis.
     pub fn declared(
         compare: &Compare,
@@ -260,7 +260,7 @@ fn sorted(values: Values, row: usize) -> Values {
 
 /// Largest absolute difference between two sets of values, and whether any pair differs by more than a hundredth of its magnitude plus that of the
 /// whole, or sixteen steps of a type that is coarser: more than another order of the same additions explains, also where their sum is kept in the output
-/// itself. A pair of which one is not finite counts as infinitely far apart unless equal.
+/// itself. A pair with a value that is not finite counts as infinitely far apart unless equal.
 pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
     let (a, b) = (a.as_f64(dtype), b.as_f64(dtype));
     let whole = rms(&a);

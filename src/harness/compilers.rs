@@ -1,16 +1,16 @@
-//! How a compiler is confined: whatever reads a source that others wrote. Knows what a step may touch and take; does not know what is compiled, or how.
+//! Confines compilers and other tools that read untrusted sources. Knows what a step may access and use; does not know what is compiled, or how.
 //!
-//! A source can ask a compiler for any file by name, flags of a manifest have it run and write what they name, and templates without end take memory and time. So
-//! one rule holds for all sources, whoever wrote them:
+//! A source can ask a compiler for any file by name, flags of a manifest can make it run and write other things, and endless templates take memory and time. So
+//! one rule holds for all sources, no matter who wrote them:
 //!
-//! | who | is kept to |
+//! | process or thread | may only |
 //! |---|---|
-//! | the thread that does the step: lays out sources, reads what was made | reading the step's inputs and the toolchain, writing the step's outputs, so that no link that a compiler left leads it elsewhere |
+//! | the thread that executes the step: lays out sources, reads outputs | reading the step's inputs and the toolchain, writing the step's outputs, so that no link that a compiler left leads it elsewhere |
 //! | NVRTC, in a thread of its own | the same, writing its working folder only; no sockets, no processes, no signals |
 //! | the worker, whose other threads NVRTC could reach if a source made it run code of its own | reading toolchains, writing the folders of steps |
 //! | g++, nvcc, nvdisasm and what they start | the same, in processes of their own under limits on memory and file sizes, with a [`Room`] for all of them together |
 //!
-//! Time ends a step's programs as a group, which they cannot leave.
+//! A time limit ends a step's programs as a group, which they cannot leave.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ const NICE: i32 = 10;
 const OWN: u64 = 1 << 30;
 
 /// The setting that says how much memory compilers may take.
-const RAISE: &str = "setting `build.compiler-memory-limit` says how much memory compilers may take";
+const RAISE: &str = "setting `build.compiler-memory-limit` limits the memory of compilers";
 
 /// What the compilers of a step may read and take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
 /// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain, and that lets others go first.
 ///
 /// # Errors
-/// The system cannot confine and nobody permits that it does not, or refuses to.
+/// The system cannot confine, or refuses to, and the user has not permitted to run unconfined.
 pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Response> + Send) -> Result<T, Response> {
     permitted(task, "compilers")?;
     let bounds = Bounds::of(task);
@@ -130,7 +130,7 @@ pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Re
     let cannot = |e: io::Error| super::task::failed(format!("cannot confine the compilers of this step: {e}"));
     std::thread::scope(|scope| {
         let inside = || {
-            // Of this thread alone, and of the threads and processes that it starts. Where it is refused they are merely less polite.
+            // Only for this thread, and the threads and processes that it starts. If it is refused, they only run at a higher priority.
             let _ = rustix::process::getpriority_process(None)
                 .and_then(|now| rustix::process::setpriority_process(None, now + NICE));
             confine::confine_thread(&keep).map_err(cannot)?;
@@ -207,7 +207,7 @@ pub fn ended(name: &str, end: End) -> String {
 pub fn advice(said: &str) -> &'static str {
     match said.contains("Permission denied") {
         true => {
-            "compilers read the package, its dependencies and the headers of the system and the toolchain, and write their working folder: copy what else is read into \
+            "compilers read the package, its dependencies and the headers of the system and the toolchain, and write their working folder: copy any other file into \
              the package, or declare the folder it is in as a dependency: `[dependencies] NAME = { path = \"...\", include = \".\" }`\n"
         }
         false => "",

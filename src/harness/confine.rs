@@ -1,21 +1,21 @@
-//! What a process that is about to run untrusted code gives up, for good. Knows the system's means (closed descriptors, resource limits, Landlock, seccomp);
+//! Confines a process that is about to run untrusted code, irrevocably. Knows the system's mechanisms (closed descriptors, resource limits, Landlock, seccomp);
 //! does not know what the code is.
 //!
-//! | means | what it takes away |
+//! | mechanism | what it takes away |
 //! |---|---|
-//! | descriptors closed | whatever the parent left open: nothing to write to but the report and the buffers that were handed over |
+//! | descriptors closed | everything that the parent left open: only the report and the buffers remain to write to |
 //! | resource limits | address space, processor time, file sizes, descriptors, core dumps |
 //! | no new privileges | set-user-id programs |
-//! | Landlock | reading but system libraries and what is named, writing outside the scratch folder, signals to other processes |
+//! | Landlock | reading anything except system libraries and named files, writing outside the scratch folder, signals to other processes |
 //! | seccomp | sockets, other processes' memory, new processes and programs, mounts, metadata of files, memory outside the limits, kernel interfaces that a kernel never needs |
 //!
-//! Everything holds for the calling thread and those it starts later, so [`confine`] comes before any thread. What the running system cannot do is in
-//! the [`Report`] rather than an error, and `doctor` says it: the judge refuses to run candidates without it unless it was told to. A means that is there and
-//! fails is an error.
+//! Everything holds for the calling thread and those it starts later, so [`confine`] comes before any thread. A mechanism that the
+//! system lacks is listed in the [`Report`] and is not an error, and `doctor` shows it: the verifier refuses to run candidates without it unless the user permits that. A
+//! mechanism that exists and fails is an error.
 //!
-//! A candidate's attempt at what is refused by seccomp ends its process and is told ([`watch`]); what Landlock refuses (reading a file) fails quietly.
+//! A system call that seccomp refuses to a candidate ends its process and is reported ([`watch`]); what Landlock refuses (reading a file) fails quietly.
 //!
-//! An old Landlock is not a missing one: rights that later versions added (cutting files off, moving them, the network, devices, signals) are refused to
+//! An old Landlock does not count as missing: rights that later versions added (truncating files, moving them, the network, devices, signals) are refused to
 //! a candidate by seccomp too.
 
 use std::io;
@@ -54,7 +54,7 @@ pub struct Confinement {
     pub limits: Limits,
 }
 
-/// What the system could not do, a sentence each; empty where it did everything.
+/// What the system could not do, a sentence each; empty if it did everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// Without which a candidate is not confined.
@@ -78,8 +78,8 @@ pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
     files::restrict(keep)
 }
 
-/// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Gives what the system could not do. What such a process
-/// writes to files is Landlock's alone to refuse: a driver opens its devices for writing, and writes to descriptors.
+/// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Returns what the system could not do. Only
+/// Landlock refuses such a process to write files: a driver opens its devices for writing, and writes to descriptors.
 pub fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<Vec<String>> {
     attempts::watch_all(keep, report)?;
     Ok(calls::missing_here())
@@ -105,7 +105,7 @@ pub fn confine_worker(keep: &Confinement) -> io::Result<()> {
 pub fn refusal(what: &str, missing: &[String]) -> String {
     let missing = missing.join("; ");
     format!(
-        "{what} are not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
+        "{what} do not run unconfined, and {missing} (--allow-unconfined, or the setting `sandbox.required`, permits it)"
     )
 }
 

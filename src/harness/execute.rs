@@ -28,7 +28,7 @@ pub struct Executor<'a> {
 }
 
 impl Executor<'_> {
-    /// Has a worker do the job: lays out its inputs, waits, keeps its outputs.
+    /// Has a worker execute the job: lays out its inputs, waits, keeps its outputs.
     pub fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
         std::fs::create_dir_all(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
         let dir = tempfile::Builder::new().prefix("step-").tempdir_in(self.scratch);
@@ -77,7 +77,7 @@ fn of_death(job: &Job<'_>, died: &WorkerDied) -> RunError {
     let stderr = died.stderr.trim();
     let note = |text: &str| Note::new(Severity::Error, "worker.died", text);
     RunError::Failed {
-        message: format!("{died} while doing a `{}` step", job.spec.kind),
+        message: format!("{died} while executing a `{}` step", job.spec.kind),
         notes: (!stderr.is_empty()).then(|| note(stderr)).into_iter().collect(),
         trouble: None,
     }

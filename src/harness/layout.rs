@@ -1,5 +1,5 @@
-//! A buffer with what lies around it: what it held before a run, and what must be true of it after whatever its values. Knows roles, poison and canaries; not
-//! where the bytes lie, or what values are right.
+//! A buffer with its surroundings: what it held before a run, and what must be true of it afterwards regardless of its values. Knows roles, poison and canaries; does
+//! not know where the bytes are, or which values are correct.
 
 use kforge_foundation::base::count;
 use kforge_types::model::bound::{Buffer, Fill};
@@ -24,7 +24,7 @@ pub enum Use<'a> {
 pub enum Filled<B> {
     /// These bytes.
     Bytes(B),
-    /// One byte so many times.
+    /// One byte this many times.
     Byte(u8, usize),
 }
 
@@ -115,7 +115,7 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
                     let index = (at as u64 / self.element.max(1)) as i64;
                     let bytes = count(dirty, "byte");
                     let message =
-                        format!("the workspace `{name}` is not zero again: {bytes}, first in element {index}");
+                        format!("the workspace `{name}` was not reset to zero: {bytes}, first in element {index}");
                     findings.push(about(FindingKind::WorkspaceDirty, message, name, Some(index), dirty));
                 }
             }
@@ -159,9 +159,9 @@ fn about(kind: FindingKind, message: String, buffer: &str, index: Option<i64>, c
     Finding { buffer: Some(buffer.to_string()), index, count: count as u64, ..Finding::new(kind, message) }
 }
 
-/// Elements of an output that hold one run's poison after it and the other's after that: nobody wrote them. `after` pairs each run's poison with its bytes.
+/// Elements of an output that hold one run's poison after it and the other's after that: they were not written. `after` pairs each run's poison with its bytes.
 pub fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
-    // One pattern alone may be a right answer: -1 is one in many an integer output.
+    // A single pattern may be a correct answer: -1 is one in many integer outputs.
     if tensor.role != Role::Output || !after.iter().any(|(poison, _)| *poison != after[0].0) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! How untrusted code is run and how its results are compared, whatever runs it: messages, tasks, confinement, the pool of worker processes, references,
+//! Runs untrusted code and compares its results, independent of what executes it: messages, tasks, confinement, the pool of worker processes, references,
 //! buffers and comparison. Does not know packages, plans or caches, nor what a device or the emulator does.
 
 pub mod arguments;
@@ -25,5 +25,5 @@ pub use pool::{FOR_A_DEVICE, Pool, WorkerDied};
 pub use reports::{Heard, hear};
 pub use task::Task;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

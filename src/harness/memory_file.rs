@@ -16,12 +16,12 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// One that nobody can write, not even this process.
+    /// One that no process can write, not even this process.
     pub fn sealed(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::WRITE, MemfdFlags::NOEXEC_SEAL)
     }
 
-    /// One that nobody can write and that may be loaded as a program.
+    /// One that no process can write and that may be loaded as a program.
     pub fn program(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::WRITE, MemfdFlags::EXEC)
     }
@@ -61,7 +61,7 @@ impl MemoryFile {
         self.file.as_raw_fd()
     }
 
-    /// A copy of what it holds now: what is compared cannot change any more.
+    /// A copy of what it holds now: what is compared can no longer change.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes as usize];
         File::from(self.file.try_clone()?).read_exact_at(&mut bytes, 0)?;

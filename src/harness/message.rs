@@ -1,10 +1,10 @@
-//! Messages between the coordinator and a worker, and between a judge and its runner.
+//! Messages between the coordinator and a worker, and between a verifier and its runner.
 //!
 //! A worker is a `kforge worker` process. It reads a [`Request`] a line from its standard input and answers each with a [`Response`] line on its standard
 //! output; `kforge worker --once SPEC IN OUT` does the same for one spec, with `IN` holding inputs by name and `OUT` receiving outputs by name. This is the one
 //! seam for sandboxing, for "run just this again" and for remote execution.
 //!
-//! A judge (a worker doing a verify step) starts a runner, `kforge worker --runner`, gives it a [`RunnerRequest`] and buffers as inherited file
+//! A verifier (a worker doing a verify step) starts a runner, `kforge worker --runner`, gives it a [`RunnerRequest`] and buffers as inherited file
 //! descriptors, and believes nothing of the [`RunnerReport`] that would improve a result.
 
 use std::collections::BTreeMap;
@@ -74,7 +74,7 @@ pub enum Response {
         /// What is missing.
         why: String,
     },
-    /// It needs a tool for which no place was given: whoever can get it may ask again.
+    /// It needs a tool for which no path was given: a caller that can get the tool may ask again.
     NeedsTool {
         /// The tool, by the name in [`Places::tools`].
         tool: String,
@@ -85,7 +85,7 @@ pub enum Response {
     Failed {
         /// One line.
         message: String,
-        /// The tool's own words.
+        /// The tool's message.
         notes: Vec<Note>,
     },
 }
@@ -141,7 +141,7 @@ pub struct SharedBuffer {
     pub bytes: u64,
     /// Bytes of one element, for indices in findings.
     pub element: u64,
-    /// Extent and stride of each axis, in elements, for the words of findings; empty where it is no tensor.
+    /// Extent and stride of each axis, in elements, for the words of findings; empty if it is not a tensor.
     pub axes: Vec<(u64, u64)>,
     /// Whether the kernel may write: otherwise the memory file is sealed against writing.
     pub writable: bool,
@@ -190,7 +190,7 @@ pub struct RunnerRequest {
     pub launches: Vec<Launch>,
     /// `__constant__` symbols to fill.
     pub constants: Vec<Constant>,
-    /// What to run, in order. A judge asks for one only, so that no run can reach another's buffers.
+    /// What to run, in order. A verifier asks for one only, so that no run can reach another's buffers.
     pub trials: Vec<RunnerTrial>,
     /// Threads of the host to use.
     pub threads: u32,

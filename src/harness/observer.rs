@@ -97,7 +97,7 @@ pub struct Observer<'a> {
     params: &'a VerifyParams,
     /// What was seen so far.
     pub seen: VerifyObservation,
-    /// What runs on the same inputs hang on where they differ: `the order of threads`.
+    /// What runs on the same inputs depend on where they differ: `the order of threads`.
     pub hangs_on: &'static str,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Observer<'a> {
         for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
             let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1.of)).collect();
             let unwritten = layout::unwritten(tensor, &of_runs);
-            // Elements that nobody wrote hold the poison, of which runs have different kinds: that says nothing of what runs differ by.
+            // Unwritten elements hold the poison, which differs between runs: that says nothing about how runs differ.
             let whole = unwritten.is_none();
             if let Some(finding) = unwritten {
                 self.find(finding);
@@ -149,7 +149,7 @@ impl<'a> Observer<'a> {
             let first = ended[0].outputs[at].1;
             for (run, left) in ended.iter().enumerate() {
                 let bytes = left.outputs[at].1;
-                // A run that gave the very bytes of the first is as right or wrong as that.
+                // A run that gave the very bytes of the first is as correct or wrong as that.
                 if run > 0 && bytes.same(&first) {
                     continue;
                 }
@@ -198,7 +198,7 @@ impl<'a> Observer<'a> {
         Ok(seen)
     }
 
-    /// A digest of all that enters an observation; none where a function of the package says what may stand, whose file may be another next time.
+    /// A digest of all that enters an observation; none if a function of the package says what may stand, whose file may be another next time.
     fn name(
         &self,
         trial: &Trial,
@@ -238,7 +238,8 @@ impl<'a> Observer<'a> {
             }
             other => Leniency::declared(other, problem, name, inputs).map_err(failed)?,
         };
-        let leniency = leniency.ok_or_else(|| failed(format!("nothing says what of `{name}` may stand")))?;
+        let leniency =
+            leniency.ok_or_else(|| failed(format!("nothing says which elements of `{name}` are acceptable")))?;
         let scaled = self.params.scaled.contains(name);
         let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
         let beyond = self.params.count_beyond.get(name);

@@ -20,7 +20,7 @@ const GRACE: Duration = Duration::from_secs(15);
 /// A lane, and the UUID of the device that its workers observe, if they do.
 type Seat = (Lane, Option<String>);
 
-/// A warm worker, and what it keeps; none where it is not confined as a whole.
+/// A warm worker, and what it keeps; none if it is not confined as a whole.
 type Warm = (Option<Confinement>, Talker);
 
 /// Steps that are at work for a device at once. On it they take turns; two of them have the next one ready by the time that one leaves it, and each more would make
@@ -36,7 +36,7 @@ fn lane(request: &Request) -> Lane {
     request.spec.kind.lane().unwrap_or(Lane::Reference)
 }
 
-/// After how long a worker is given up that does a step of so many seconds: a step for a device waits for its turn there, which is not its time.
+/// After how long a worker is given up that does a step of this many seconds: a step for a device waits for its turn there, which is not its time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
     let own = Duration::from_secs(time_limit_s);
     // So many may take all of their time before the last has its turn.
@@ -89,7 +89,7 @@ impl Pool {
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
-    /// Waits for a place among those at work for a device, by its UUID; none where it is interrupted.
+    /// Waits for a place among those at work for a device, by its UUID; none if it is interrupted.
     pub fn turn(&self, device: &str, interrupted: &AtomicBool) -> Option<Turn<'_>> {
         self.turns.take(device, AT_A_DEVICE, interrupted)
     }
@@ -113,7 +113,7 @@ impl Pool {
         };
         // A worker that answers nonsense is dropped, and so killed.
         let response = serde_json::from_str(&answer).map_err(|e| WorkerDied {
-            end: format!("answered what is no response: {e}"),
+            end: format!("gave a malformed response: {e}"),
             stderr: String::new(),
             interrupted: false,
         })?;

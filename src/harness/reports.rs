@@ -1,4 +1,4 @@
-//! What a runner said of its one run, heard so that it can only worsen a result. Knows reports; does not know buffers, expectations or binaries.
+//! What a runner reports about its one run, evaluated so that it can only worsen a result. Knows reports; does not know buffers, expectations or binaries.
 //!
 //! Up to [`RunnerReport::Loading`] a runner's report is its own. Everything after may come from the candidate, which shares its process. What each claim could gain it:
 //!
@@ -7,14 +7,14 @@
 //! | the run ended (`trial-done`) | its outputs are then compared whole; without it, or twice, it is a failure |
 //! | a finding that fails | it fails |
 //! | a finding of what hardware allows | it fails nothing, excuses no early end, keeps no output from being compared, and takes no failure's place |
-//! | not emulated | one that the judge does not believe (`kforge_emulator::credible`) is a failure; one that it does makes the verdict unknown, unless another run or the judge itself found something |
+//! | not emulated | a claim that is not credible (`kforge_emulator::credible`) is a failure; a credible one makes the verdict unknown, unless another run or the verifier itself found something |
 //! | printed text | shown as a note, without control characters |
-//! | an attempt at what is refused | it fails |
+//! | an attempt at a refused call | it fails |
 //! | confined, or loading, once more | breaks the protocol, which fails |
-//! | what is no report, or of another run, or after its end | breaks the protocol |
-//! | more than is kept | what was left out is a failure of its own, whatever it said |
+//! | what is not a report, or of another run, or after its end | breaks the protocol |
+//! | more than is kept | leaving something out is itself a failure, no matter what it was |
 //! | an exit status | any but 0 fails, ours too; 0 before the end of the run fails unless a failure said why |
-//! | a status by which our own code says that it could not go on | fails, and is not remembered |
+//! | a status by which kforge's own code says that it could not continue | fails, and is not remembered |
 //! | nothing | no end of the run is a failure |
 
 use crate::confine;
@@ -32,12 +32,12 @@ const MOST: usize = 64;
 const MOST_ALLOWED: usize = 8;
 /// Characters kept of a text that a runner gave.
 const LONGEST: usize = 2000;
-/// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that says so.
+/// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that pretends to have panicked.
 const PANICKED: i32 = 101;
 /// What the runner's own allocator says when memory is refused to it.
 const OURS_FAILED: &str = "memory allocation of ";
 /// What to do where memory ran out.
-const RAISE: &str = "setting `build.memory-limit` says how much it may take";
+const RAISE: &str = "setting `build.memory-limit` limits its memory";
 
 /// What was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -76,11 +76,11 @@ pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Hear
             Ok(report) => heard.take(report),
             // Where the middle was left out, the lines at its edges are torn.
             Err(_) if stdout.left_out() > 0 => {}
-            Err(_) => heard.broken("a report that is none"),
+            Err(_) => heard.broken("a malformed report"),
         }
     }
     if stdout.left_out() > 0 {
-        heard.broken(&format!("{} bytes more than any report has", stdout.left_out()));
+        heard.broken(&format!("{} bytes more than a report can have", stdout.left_out()));
     }
     heard.end(end, stderr);
     heard
@@ -97,15 +97,15 @@ impl Heard {
             RunnerReport::Confined { missing } if !self.confined => {
                 (self.confined, self.unconfined) = (true, missing);
             }
-            RunnerReport::Confined { .. } => self.broken("a report of another confinement"),
+            RunnerReport::Confined { .. } => self.broken("a report from another confinement"),
             RunnerReport::Loading if self.confined && !self.loading => self.loading = true,
-            RunnerReport::Loading => self.broken("a report of another start"),
+            RunnerReport::Loading => self.broken("a report from another start"),
             RunnerReport::Attempted { call } => {
                 let message = format!("the kernel tried to {}", confine::attempt(call));
                 self.conclude(Finding::new(FindingKind::Forbidden, message));
             }
             RunnerReport::Finding { trial, .. } | RunnerReport::TrialDone { trial } if trial >= self.trials => {
-                self.broken("a report of a run that there is not");
+                self.broken("a report of a run that does not exist");
             }
             RunnerReport::Finding { trial, .. } if trial < self.ended => {
                 self.broken("a report of a run that had ended")
@@ -162,7 +162,7 @@ impl Heard {
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
-    /// What the judge does not believe of what it says is not emulated.
+    /// Its claims that something is not emulated, if they are not credible.
     pub fn forged(&mut self, what: &str, why: &dyn Display) {
         let message = format!("the kernel's process claims that `{what}` is not emulated, but {why}");
         self.conclude(Finding::new(FindingKind::Protocol, message));
@@ -170,7 +170,7 @@ impl Heard {
 
     /// That it ended before its run did, by itself.
     pub fn ended_early(&mut self, because: &str) {
-        let message = format!("the kernel ended the process before it was done{because}");
+        let message = format!("the kernel ended the process before it finished{because}");
         self.conclude(Finding::new(FindingKind::Exited, message));
     }
 
@@ -186,7 +186,7 @@ impl Heard {
             return;
         }
         match end {
-            // What stopped it was said, or it went as it should. Whether what is not emulated excuses an early end, the judge decides.
+            // It reported what stopped it, or it ended normally. Whether what is not emulated excuses an early end, the verifier decides.
             End::Exited(0) => {
                 self.orderly = self.done;
                 if !self.done && !failed && self.not_emulated.is_empty() {

@@ -1,8 +1,8 @@
-//! `kforge worker --runner`: confines itself, then hands the candidate to the emulator. Knows the judge's request and how to report; what it reports the
-//! judge does not believe. It has a pipe and buffers, and nothing else.
+//! `kforge worker --runner`: confines itself, then hands the candidate to the emulator. Knows the verifier's request and how to report; the
+//! verifier does not trust its reports. It has a pipe and buffers, and nothing else.
 //!
-//! Its exit status is its own only until the report says that the candidate's code is about to run: [`REFUSED`] is then an error of ours or of the system, told
-//! on standard error. From there on a candidate can end with any status, and the judge takes each for the candidate's.
+//! Its exit status is its own only until the report says that the candidate's code is about to run: [`REFUSED`] is then an error of kforge or of the system, reported
+//! on standard error. After that a candidate can end with any status, and the verifier attributes each to the candidate.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::ffi::OsString;
@@ -31,13 +31,14 @@ pub fn runner_main<E: Display>(args: &[OsString], run: RunTrials<E>) -> ExitCode
 /// The whole life of a process of kforge's own whose only argument, JSON, says how it starts.
 pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl FnOnce(T) -> Result<(), E>) -> ExitCode {
     let start = match args {
-        [text] => serde_json::from_str(&text.to_string_lossy()).map_err(|e| format!("not a start: {e}")),
-        _ => Err("expected how to start".to_string()),
+        [text] => serde_json::from_str(&text.to_string_lossy())
+            .map_err(|e| format!("the argument does not say how to start: {e}")),
+        _ => Err("expected one argument".to_string()),
     };
     match start.and_then(|start| serve(start).map_err(|e| e.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // Nobody else is left to tell.
+            // There is nobody else to report to.
             let _ = writeln!(io::stderr(), "{message}");
             ExitCode::from(REFUSED)
         }
@@ -54,7 +55,7 @@ fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Resu
     watch(&confinement, reports.as_raw_fd()).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut broken = None;
     let mut report = |report| {
-        // A line at a time and at once: what was seen before a crash is told.
+        // A line at a time and at once: what was seen before a crash is reported.
         let written = serde_json::to_vec(&report).map_err(io::Error::other).and_then(|mut line| {
             line.push(b'\n');
             reports.write_all(&line)

@@ -1,4 +1,4 @@
-//! Lays a step's inputs out in a folder and takes its outputs from another. Knows the store and files; does not know what is in them.
+//! Lays a step's inputs out in a folder and takes its outputs from another. Knows the store and files; does not know their contents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +19,7 @@ pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
         let Some(digest) = &input.digest else { continue };
         let to = dir.join(file_name(name));
         if Path::new(&file_name(name)).components().count() != 1 {
-            return Err(io::Error::other(format!("`{name}` is no name for an input")));
+            return Err(io::Error::other(format!("`{name}` is not a valid name for an input")));
         }
         match input.form {
             Form::Blob => place(blobs, digest, &to)?,
@@ -44,7 +44,7 @@ pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
 }
 
 fn missing(digest: &Digest) -> io::Error {
-    io::Error::new(io::ErrorKind::NotFound, format!("the store has lost {digest}: run the command again"))
+    io::Error::new(io::ErrorKind::NotFound, format!("the store no longer has {digest}: run the command again"))
 }
 
 /// Where a tree's file goes; refuses names that would leave the tree.
@@ -69,7 +69,7 @@ fn place(blobs: &dyn Blobs, digest: &Digest, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps every file of `dir` in the store, by name. Links and folders are refused: what a link points to is no output.
+/// Keeps every file of `dir` in the store, by name. Links and folders are refused: what a link points to is not an output.
 pub fn collect(dir: &Path, blobs: &dyn Blobs) -> io::Result<BTreeMap<String, Digest>> {
     let mut outputs = BTreeMap::new();
     for entry in fs::read_dir(dir)? {
@@ -77,9 +77,9 @@ pub fn collect(dir: &Path, blobs: &dyn Blobs) -> io::Result<BTreeMap<String, Dig
         let name = entry
             .file_name()
             .into_string()
-            .map_err(|name| io::Error::other(format!("{name:?} is no name for an output")))?;
+            .map_err(|name| io::Error::other(format!("{name:?} is not a valid name for an output")))?;
         if !entry.file_type()?.is_file() {
-            return Err(io::Error::other(format!("the output `{name}` is no plain file")));
+            return Err(io::Error::other(format!("the output `{name}` is not a regular file")));
         }
         outputs.insert(name, blobs.put_file(&entry.path())?);
     }
@@ -164,7 +164,7 @@ mod tests {
         let store = Folder(tempfile::tempdir().unwrap());
         let dir = tempfile::tempdir().unwrap();
         symlink("/etc/passwd", dir.path().join("binary")).unwrap();
-        assert!(collect(dir.path(), &store).unwrap_err().to_string().contains("`binary` is no plain file"));
+        assert!(collect(dir.path(), &store).unwrap_err().to_string().contains("`binary` is not a regular file"));
     }
 
     #[test]
@@ -173,6 +173,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let lost = spec(&[("a", Some(Digest::of(b"gone")), Form::Blob)]);
         let error = prepare(&lost, &store, dir.path()).unwrap_err();
-        assert!(error.to_string().starts_with("the store has lost blake3:"), "{error}");
+        assert!(error.to_string().starts_with("the store no longer has blake3:"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! Whether all that a compiler read is an input of its step. Knows the lists that compilers write and what a toolchain may bring; does not know what is compiled.
+//! Checks that everything a compiler read is an input of its step. Knows the lists that compilers write and the files of a toolchain; does not know what is compiled.
 //!
-//! A file beside the sources counts if its content is one of those that the toolchain's fingerprint holds: not where it lies, but what it is, decides, so a header
+//! A file outside the sources is allowed if the toolchain's fingerprint holds its content: its content decides, not its path, so a header
 //! that changed after the fingerprint was taken is refused too.
 
 use std::collections::{BTreeSet, HashMap};
@@ -19,7 +19,7 @@ pub fn files_read(list: &str) -> Vec<String> {
     list.split_whitespace().map(|file| file.replace('\u{1f}', " ")).collect()
 }
 
-/// The first line of an assembly that has the assembler read a file, of which no list tells.
+/// The first line of an assembly that makes the assembler read a file, because no list names such a file.
 pub fn assembler_reads(assembly: &str) -> Option<String> {
     let text = |line: &&str| [".string", ".ascii"].iter().any(|word| line.trim_start().starts_with(word));
     let mut code = assembly.lines().filter(|line| !text(line));
@@ -36,7 +36,7 @@ pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf
     match read.iter().find(|file| !known(file, &toolchain.headers)) {
         None => Ok(()),
         Some(file) => Err(failed(format!(
-            "`{source}` reads `{}`, of which kforge would not know that it changed: it lies neither in the package nor among the C++ compiler's own headers; copy it \
+            "`{source}` reads `{}`, which kforge does not track: it lies neither in the package nor among the C++ compiler's own headers; copy it \
              into the package, or declare the folder it is in as a dependency: `[dependencies] NAME = {{ path = \"...\", include = \".\" }}`",
             file.display()
         ))),

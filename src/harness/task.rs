@@ -72,7 +72,7 @@ pub fn failed(message: impl ToString) -> Response {
     Response::Failed { message: worded(message.to_string()), notes: vec![] }
 }
 
-/// A [`Response`] for a source that a compiler refused: `log` is the compiler's own words. Of a candidate that is a finding.
+/// A [`Response`] for a source that a compiler refused: `log` is the compiler's message. Of a candidate that is a finding.
 pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
     let (message, log) = (worded(message), log.trim());
     let note = |log: &str| Note::new(Severity::Error, "compile.refused", log);
@@ -104,12 +104,12 @@ impl Task {
         Some(self.input.join(file_name(name)))
     }
 
-    /// The file or folder of an input that has to be there.
+    /// The file or folder of a required input.
     pub fn required(&self, name: &str) -> Result<PathBuf, Response> {
         self.path(name).ok_or_else(|| failed(format!("a `{}` step needs the input `{name}`", self.spec.kind)))
     }
 
-    /// The bytes of an input that has to be there.
+    /// The bytes of a required input.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, Response> {
         fs::read(self.required(name)?).map_err(|e| failed(format!("cannot read the input `{name}`: {e}")))
     }

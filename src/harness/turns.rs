@@ -1,4 +1,4 @@
-//! Who is at work for devices: so many at once for each, the others wait with all that they need laid out. Knows devices by UUID; does not know what is done there.
+//! Which steps work for a device: a limited number at once, while the others wait with their inputs laid out. Knows devices by UUID; does not know what the steps do.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ pub(super) struct Turns {
     moved: Condvar,
 }
 
-/// Those at one device: whoever draws a number is at work once fewer than a limit of those before it are.
+/// The steps at one device: a step that draws a number works once fewer than a limit of the steps before it do.
 #[derive(Debug, Default)]
 struct Line {
     drawn: u64,

@@ -1,5 +1,5 @@
 //! What kforge decides: which steps there are ([`plan`]), what a round tries next ([`optimize`]), what pure steps conclude ([`step`]), what people read
-//! ([`report`]), and what leaves a workspace or comes to it ([`release`]).
+//! ([`report`]), and what leaves or enters a workspace ([`release`]).
 //!
 //! The rooms stand in their order of import: a room uses only rooms above its own.
 
@@ -9,5 +9,5 @@ pub mod step;
 pub mod report;
 pub mod release;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -1,4 +1,4 @@
-//! The hidden command `kforge worker`: what this program does when it starts itself. Knows the words of that command line; everything else is elsewhere.
+//! The hidden command `kforge worker`: what this program does when it starts itself. Knows only that command line.
 //!
 //! | arguments | does |
 //! |---|---|
@@ -6,12 +6,12 @@
 //! | `--within CONFINEMENT` | the same, confined for all its life ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
-//! | `--device-runner START` | holds a device's context for a judge ([`kforge_cuda::device`]) |
+//! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
 //! | `--product-runner START` | multiplies for the oracle on a device ([`kforge_cuda::device`]) |
-//! | `--check-products` | says whether products on a device have the bits of those here |
-//! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`kforge_cuda::device`]) |
-//! | `--probe-devices` | says what devices there are |
-//! | `--implementation` | says what of its code does steps; answered where all parts are known, above this package |
+//! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
+//! | `--host-runner START` | runs a kernel's own launcher on a device ([`kforge_cuda::device`]) |
+//! | `--probe-devices` | prints which devices there are |
+//! | `--implementation` | prints the digests of its code that does steps; answered above this package, where all parts are known |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
 
@@ -39,8 +39,8 @@ pub struct Parts {
     pub run: RunTrials<RunError>,
 }
 
-/// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a worker that serves is told with each request. The exit code of
-/// `--once` is 0 if the step gave outputs, else 101; 2 for words that are none of the above.
+/// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a serving worker receives them with each request. The exit code of
+/// `--once` is 0 if the step gave outputs, else 101; 2 for unknown arguments.
 pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
     match (word.as_deref(), args.get(1..).unwrap_or_default()) {

@@ -1,4 +1,4 @@
-// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+// The code of this package that executes steps, for `build.rs` and for `tests/layering`. Plain values.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[

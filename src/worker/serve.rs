@@ -1,9 +1,9 @@
-//! The worker's loop: a request a line in, a response a line out. Knows messages; [`steps`](super::steps) knows who does what.
+//! The worker's loop: a request a line in, a response a line out. Knows messages; [`steps`](super::steps) knows which code executes which step.
 //!
-//! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being done it kills whatever the
+//! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being executed it kills everything that the
 //! step started, then the worker. What a step left running is killed after every step, but
-//! for the runner of a device, which waits for the next. Libraries that print do so to the standard error: the descriptor of
-//! the standard output is moved away, so that nothing but responses can reach it.
+//! for the runner of a device, which waits for the next. Libraries that print write to standard error: the descriptor of
+//! standard output is moved away, so that only responses can reach it.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::fs::File;
@@ -102,7 +102,9 @@ pub fn perform(task: &Task, steps: Dispatch) -> Response {
     let Some(run) = steps(task) else {
         let on =
             task.spec.params.get("arch").and_then(|a| a.as_str()).map(|a| format!(" for `{a}`")).unwrap_or_default();
-        return Response::Unavailable { why: format!("no worker of this version does `{}` steps{on}", task.spec.kind) };
+        return Response::Unavailable {
+            why: format!("no worker of this version executes `{}` steps{on}", task.spec.kind),
+        };
     };
     catch_unwind(AssertUnwindSafe(|| run(task))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

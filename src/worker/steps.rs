@@ -17,7 +17,7 @@ use crate::virtual_device;
 /// What does a step.
 pub type Handler = fn(&Task) -> Response;
 
-/// Finds what does a task; none where the worker cannot do it.
+/// Finds what does a task; none if the worker cannot do it.
 pub type Dispatch = fn(&Task) -> Option<Handler>;
 
 /// Registered code.

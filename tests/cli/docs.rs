@@ -123,7 +123,7 @@ fn methods() -> String {
         for entry in registry().of_axis(axis) {
             let _ = writeln!(out, "\n### {}\n\n{}. {}\n", entry.id, entry.title, entry.advice);
             let _ = writeln!(out, "* Priority {}; {}.", entry.priority, explain::architectures(entry));
-            let trigger = entry.trigger.as_ref().map_or_else(|| "no metric speaks for it".into(), explain::trigger);
+            let trigger = entry.trigger.as_ref().map_or_else(|| "no metric supports it".into(), explain::trigger);
             let _ = writeln!(out, "* Trigger: {trigger}. Where: {}.", explain::preconditions(entry));
             let _ = writeln!(out, "* Without it: {}", entry.off);
             let _ = match &entry.signature {
@@ -286,7 +286,7 @@ fn the_guides_worked_example_goes_as_it_says() {
     said.says("of `part`: ")
         .says("at row_sum.cu:6 by thread ")
         .says("at row_sum.cu:8 by thread ")
-        .says("with nothing between that orders them");
+        .says("with no synchronisation between them");
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn ablate_says_what_each_method_buys_or_why_that_cannot_be_told() {
     place.edit("kernel.toml", "[[kernel.twice.launch]]", methods);
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [64, 32]");
     let said =
-        place.run("ablate").expect(0).says("twice on cpu").says("unknown compute.half: the emulator does not time");
+        place.run("ablate").expect(0).says("twice on cpu").says("unknown compute.half: the emulator measures no times");
     assert!(!said.err.contains("largest error"), "{}", said.err);
     // A certificate of one does not answer the other.
     place.run("build").expect(0);

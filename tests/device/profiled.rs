@@ -101,9 +101,9 @@ pub(crate) fn unseen() {
     let why = absent(&lab("\"$@\"\nkill -9 $$\n").profile("honest"));
     assert_eq!(why, "missing: `ncu`: it profiled 0 of 1 launches (killed by signal 9 (SIGKILL))");
     let why = absent(&lab("echo '==ERROR== Failed to parse options'\nexit 1\n").profile("honest"));
-    assert!(why.contains("answered what is no answer: ==ERROR== Failed to parse options"), "{why}");
+    assert!(why.contains("gave a malformed answer: ==ERROR== Failed to parse options"), "{why}");
     let why = absent(&lab("\"$@\"\nprintf '\"ID\",\"Ker' > \"$log\"\n").profile("honest"));
-    assert!(why.contains("wrote what is not understood: a cell does not end"), "{why}");
+    assert!(why.contains("its output cannot be parsed: a cell does not end"), "{why}");
     let why = absent(&lab("\"$@\"\nrows x 2 > \"$log\"\n").profile("honest"));
     assert!(why.contains("it profiled 2 of 1 launches"), "{why}");
     // The kernel faults under it.
@@ -128,5 +128,5 @@ pub(crate) fn without() {
     let params = ProfileParams { arch: "sm_90a".into(), of: params, metrics: vec!["duration".into()], protocol: 1 };
     let seen = lab.run(StepKind::Profile, serde_json::to_value(&params).unwrap(), lab.candidate("honest", ""));
     let observed: ProfileObserved = seen.read("observation");
-    assert_eq!(observed.absent, Some(Unknown::Missing("it launches no kernel of its own".into())));
+    assert_eq!(observed.absent, Some(Unknown::Missing("it launches no kernel".into())));
 }

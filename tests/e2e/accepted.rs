@@ -66,7 +66,11 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
     assert_eq!(project.built(&[]).count("executed"), 0);
     assert_eq!(asked(&project), 1);
     let report = project.command(&["report"]).output().unwrap();
-    assert!(String::from_utf8(report.stdout).unwrap().contains("accepted: only what kforge.lock pins is built"));
+    assert!(
+        String::from_utf8(report.stdout)
+            .unwrap()
+            .contains("accepted: kforge builds only the variant that kforge.lock pins")
+    );
 
     // Again: nothing changes.
     let before = files(&project);

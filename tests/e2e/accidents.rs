@@ -56,7 +56,7 @@ fn repaired(project: &Project) -> State {
         let built = built.expect(101);
         for failed in built.finished().filter_map(|s| s["outcome"]["failed"].as_str()) {
             let lost =
-                failed.contains("is no longer in the store; build again") || failed.contains("the store has lost");
+                failed.contains("is no longer in the store; build again") || failed.contains("the store no longer has");
             assert!(lost && failed.contains("again"), "{failed}");
         }
     }
@@ -165,7 +165,7 @@ fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
     let built = Built::of(&building.wait_with_output().unwrap());
     if built.code() != 100 {
         let built = built.expect(101);
-        let told = ["was removed while kforge was at work", "not in the store any more", "the store has lost"];
+        let told = ["was removed while kforge was at work", "no longer in the store", "the store no longer has"];
         assert!(told.iter().any(|words| built.stderr().contains(words)), "{}", built.stderr());
     }
     assert_eq!(state(&project).0, expected);

@@ -188,7 +188,7 @@ fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
             assert_eq!(tells(&text), None, "{name}: {text}");
         }
     }
-    assert!(prompt(&project, 4).contains("not right at every shape") && prompt(&project, 2).contains("small"));
+    assert!(prompt(&project, 4).contains("not correct at every shape") && prompt(&project, 2).contains("small"));
     // What goes out for those who train on it tells no more, and the records that are kept of prompts are these.
     let exported = project.command(&["export", "trajectories", "--offline"]).output().unwrap();
     let exported = String::from_utf8(exported.stdout).unwrap();

@@ -97,7 +97,7 @@ fn an_operator_of_which_nothing_is_computed_is_unknown_and_says_why() {
     };
     let large = with(&[]).var("KFORGE_EMULATOR_MAX_WORK", "5");
     let why = unknown(&large, &[], "too-large");
-    assert!(why.contains("the smallest of its shapes takes 2.0e1") && why.contains("`emulator.max-work`"), "{why}");
+    assert!(why.contains("its smallest shape needs 2.0e1") && why.contains("`emulator.max-work`"), "{why}");
     let report = large.report_value();
     let operator = &report["packages"][0]["operators"][0];
     assert_eq!((&operator["name"], operator["verdict"]["unknown"].is_object()), (&"twice".into(), true), "{operator}");
@@ -106,7 +106,7 @@ fn an_operator_of_which_nothing_is_computed_is_unknown_and_says_why() {
     let text = std::fs::read_to_string(alone.root().join("kernel.toml")).unwrap();
     let kernel = text.find("[kernel.k]").unwrap();
     alone.write("kernel.toml", &text[..kernel]);
-    assert_eq!(unknown(&alone, &[], "missing"), "no kernel implements it, so that nothing of it is computed");
+    assert_eq!(unknown(&alone, &[], "missing"), "no kernel implements it, so kforge computes nothing for it");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said()
     fs::write(system.join("other_library.h"), "#define MORE 1\n").unwrap();
     project.write("twice.cu", &format!("#include <other_library.h>\n{}", TWICE.replace("+ 1", "+ MORE")));
     let built = project.build(&[]).expect(101);
-    let built = built.says("of which kforge would not know that it changed").says("other_library.h");
+    let built = built.says("which kforge does not track").says("other_library.h");
     built.says("declare the folder it is in as a dependency");
     project.edit("twice.cu", "<other_library.h>", "<vector>");
     project.edit("twice.cu", "+ MORE", "+ 1");

@@ -103,7 +103,7 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
     // A reply that is none is asked for again, with what was wrong; a wrong kernel comes back with how it is wrong; what is held back is not told.
     assert!(prompt(&project, 2).contains("JSON"), "{}", prompt(&project, 2));
     assert!(prompt(&project, 3).contains("shape `small`") && prompt(&project, 3).contains("y[i] = 2.0f * x[i];"));
-    assert!(prompt(&project, 4).contains("not right at every shape"), "{}", prompt(&project, 4));
+    assert!(prompt(&project, 4).contains("not correct at every shape"), "{}", prompt(&project, 4));
     for n in 1..=4 {
         let told = prompt(&project, n);
         assert!(!told.contains("quiet") && !told.contains("7919") && told.contains("small: n = 70"), "{told}");
@@ -213,7 +213,7 @@ fn what_is_told_does_not_depend_on_which_held_back_shapes_a_variant_serves() {
             .to_string()
     };
     assert_eq!(of("1000:"), of("10000:"), "{told}");
-    assert!(told.contains("not right at every shape"), "{told}");
+    assert!(told.contains("not correct at every shape"), "{told}");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_budget_is_that_of_all_questions_of_a_run_and_the_next_run_goes_on() {
     let command = "command = [\"./agent.sh\"]";
     let manifest = MANIFEST.replace(command, &format!("{command}\nbudget = {{ requests = 1 }}"));
     let project = project(&manifest, &[answer("y[i] = 0.0f;"), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
-    optimize(&project, &[]).expect(101).says("agent `a` has spent its budget of this run: 1 requests of 1");
+    optimize(&project, &[]).expect(101).says("agent `a` has spent its budget of this run: 1 of 1 requests");
     assert_eq!(asked(&project), 1);
     optimize(&project, &[]).expect(0);
     assert_eq!(asked(&project), 2);

@@ -19,7 +19,7 @@ fn where_nothing_is_timed_a_sample_of_the_budgets_size_stands_for_the_space() {
     project.edit("kernel.toml", "source = \"k.cu\"", &format!("source = \"k.cu\"\n{search}"));
     let built = project.built(&[]);
     let report = String::from_utf8(project.command(&["report"]).output().unwrap().stdout).unwrap();
-    let line = "model search: a sample of 2 of 12 variants stands for all: this target is not timed";
+    let line = "model search: a sample of 2 of 12 variants represents all: this target is not timed";
     assert_eq!(report.matches(line).count(), 1, "{report}");
     let sample = variants(&built, "compile");
     assert_eq!((sample.len(), variants(&built, "verify")), (2, sample.clone()));

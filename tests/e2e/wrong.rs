@@ -30,7 +30,7 @@ fn a_missing_syncthreads_is_a_race_that_is_named() {
     project.write("inc/sum.h", &SUM.replacen("    __syncthreads();\n  }", "  }", 1));
     let built = project.build(&["--kernel", "direct"]).expect(100);
     let why = failure(&built, "sample/direct/BLOCK=64/cpu/small/judge");
-    assert!(why.contains("of `part`") && why.contains("with nothing between that orders them"), "{why}");
+    assert!(why.contains("of `part`") && why.contains("with no synchronisation between them"), "{why}");
     assert!(why.contains("inc/sum.h:7"), "the line of the sum: {why}");
 }
 
@@ -80,7 +80,7 @@ fn elements_of_two_axes_are_told_by_coordinates() {
     wrong.says("1 of 10 elements is far off (by more than 1 % of ").says("square), at [1, 4]: got ");
     let early = matrix("if (i == 7) y[i] = y[i] + 1; else if (i < n) y[i] = 2 * x[i] + 1;");
     let why = failure(&early, JUDGE);
-    assert!(why.starts_with("element [1, 2] of `y` is read before anything wrote it"), "{why}");
+    assert!(why.starts_with("element [1, 2] of `y` is read before it is written"), "{why}");
     let race = failure(&matrix("if (i < n) y[i] = 2 * x[i] + 1; if (i == 12) y[6] = 0;"), JUDGE);
     assert!(race.starts_with("race on element [1, 1] of `y`"), "{race}");
 }
@@ -185,7 +185,7 @@ fn what_is_not_emulated_is_unknown_and_no_failure() {
     assert!(!built.stderr().contains("nothing is verified"), "JSON lines say it already");
     let told = project.command(&["build", "--offline"]).output().unwrap();
     assert!(
-        String::from_utf8_lossy(&told.stderr).contains("nothing is verified: what every kernel comes to is unknown")
+        String::from_utf8_lossy(&told.stderr).contains("nothing is verified: the verdict of every kernel is unknown")
     );
     let champion = &project.report_value()["packages"][0]["kernels"][0]["targets"][0]["champions"][0];
     assert_eq!(
@@ -248,7 +248,7 @@ fn threads_that_never_come_to_a_barrier_are_a_warning_that_every_build_shows() {
         let built =
             project.build(&[]).expect(0).says("warning: one/k/cpu/tiny/judge: 6 of 16 threads left the kernel before");
         assert_eq!(built.stderr().matches("left the kernel").count(), 1, "{}", built.stderr());
-        built.says("a mistake where those that left had to write what the others read");
+        built.says("a mistake if the threads that left had to write what the others read");
     }
 }
 

@@ -164,9 +164,9 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         assert!(message.ends_with("different warps: `__syncthreads` between the two places orders them"), "{message}");
         assert!(!message.contains("__syncwarp") && count > 1, "{count} {message}");
         let (message, _) = hint("neighbour_race", 32);
-        assert!(message.contains("`__syncwarp` makes sure of") && !message.contains("__syncthreads"), "{message}");
+        assert!(message.contains("only `__syncwarp` guarantees it") && !message.contains("__syncthreads"), "{message}");
         let (message, _) = hint("twin_race", 64);
-        assert!(message.contains("different warps were not seen to race here: lanes of one warp"), "{message}");
+        assert!(message.contains("no race between different warps was seen here: the lanes of one warp"), "{message}");
         let (message, _) = hint("self_race", 64);
         assert!(message.contains("race on element 0 of `s`") && !message.contains("__sync"), "{message}");
 

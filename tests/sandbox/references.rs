@@ -80,7 +80,7 @@ fn cpp_failure() {
     assert!(said.contains(&format!("{}: Permission denied", header.display())), "{said}");
     assert!(said.contains("[dependencies]"), "{said}");
     let (message, _) = failure(&format!("asm(\".incbin \\\"{}\\\"\");\n{REFERENCE}", header.display()));
-    assert!(message.contains("would not know that it changed") && message.contains(".incbin"), "{message}");
+    assert!(message.contains("kforge does not track") && message.contains(".incbin"), "{message}");
     // A name that is put together, which no look at the assembly finds.
     fs::write(&header, "secret_of_the_user").unwrap();
     let hidden = format!("asm(\".irp part, bin\\n.inc\\\\part \\\"{}\\\"\\n.endr\");\n{REFERENCE}", header.display());

@@ -165,8 +165,8 @@ fn two_revisions_are_compared_wherever_the_working_tree_stands() {
     compare(&lab, &["HEAD", "HEAD~1"]).expect(102);
     let same = row(&lab, &["HEAD", "HEAD"]);
     assert_eq!((change(&same), because(&same)), ("same", "the same machine code under the same launches"));
-    compare(&lab, &["nowhere"]).expect(101).says("`nowhere` is no commit of the repository");
-    compare(&lab, &["--", "--help"]).expect(101).says("no revision");
+    compare(&lab, &["nowhere"]).expect(101).says("`nowhere` is neither a commit of the repository");
+    compare(&lab, &["--", "--help"]).expect(101).says("not a revision");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn what_is_in_one_only_is_listed_and_nothing_in_both_is_an_error() {
     lab.project.write("kernel.toml", &manifest.replace("2 * x + 1", "3 * x"));
     let told = row(&lab, &["HEAD"]);
     assert_eq!(change(&told), "unknown");
-    assert!(because(&told).starts_with("the operator or the shape is not what it was"), "{told}");
+    assert!(because(&told).starts_with("the operator or the shape changed"), "{told}");
     compare(&lab, &["HEAD", "--require-evidence"]).expect(103);
 }
 

@@ -180,7 +180,7 @@ fn a_report_shows_the_bottleneck_the_candidates_and_what_became_of_each_method()
         assert!(text.contains(part), "{part} in {text}");
     }
     let markdown = say(&["report", "--format", "markdown"]);
-    assert!(markdown.contains("| round | before it | tried | candidates | champion after it |"), "{markdown}");
+    assert!(markdown.contains("| round | gaps before | tried | candidates | champion after |"), "{markdown}");
     // A build tells of them in a line.
     let told = lab.project.command(&["build", "--offline"]).output().unwrap();
     let told = String::from_utf8(told.stderr).unwrap();

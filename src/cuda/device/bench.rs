@@ -1,21 +1,21 @@
-//! The bench step: samples, cold and hot, of launches whose outputs are then found to be right. Knows runners, sets and states; when enough is enough and which
-//! samples count says [`sampling`].
+//! The bench step: samples, cold and hot, of launches whose outputs are then found to be correct. Knows runners, sets and states; [`sampling`]
+//! decides how many samples are enough and which of them count.
 //!
-//! | what a kernel might do | what stands against it |
+//! | what a kernel might do | what prevents it |
 //! |---|---|
 //! | leave an answer for the next sample to find | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
-//! | work only where its outputs will be read | batches have lengths, and are followed by a look at outputs, that nobody outside this process knows |
-//! | keep answers by address, by how often it ran or by content | sets of buffers take turns and swap inputs; the first sample on inputs that never were on the device must take no longer |
-//! | answer otherwise when it is timed | outputs are those of a launch that nobody timed, of a module loaded anew |
-//! | answer sooner than bytes can move | a floor; below it the judge's own clock measures again |
+//! | work only where its outputs will be read | only this process knows how long batches are, and after which of them it looks at outputs |
+//! | keep answers by address, by how often it ran or by content | sets of buffers take turns and swap inputs; the first sample on inputs that were never on the device must take no longer |
+//! | answer otherwise when it is timed | outputs must equal those of an untimed launch of a freshly loaded module |
+//! | answer sooner than bytes can move | a floor; below it the worker measures again with its own clock |
 //!
-//! A bench of few samples (`samples`) says who is worth a full one, and nobody wins by it: it is looked at once, at its end, and its outputs may be those that a launch
-//! of any variant left when it was verified. Of a variant whose first two launches are each slower by four tenths than the best whose few samples stand the second of them
-//! is enough.
+//! A bench of few samples (`samples`) decides which variants are timed in full; no variant wins by it. Its outputs are checked once, at its end, and may equal those that a
+//! launch of any variant left when it was verified. If each of the first two launches of a variant is slower by four tenths than the best variant with few samples, the
+//! second launch is enough.
 //!
-//! No tolerance is read here: outputs of timed and untimed launches may differ by what another order of the same additions explains. What is right, verify says.
+//! This step reads no tolerance: outputs of timed and untimed launches may differ as far as another order of the same additions explains. Verify decides what is correct.
 //!
-//! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. Where two kernels are compared, pairs does it in a runner of its own.
+//! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. The pairs step, which compares two kernels, uses its own runner.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -131,7 +131,7 @@ pub(super) fn inputs(task: &Task, params: &VerifyParams, most: usize) -> Result<
     if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
 }
 
-/// A trial that no other step has: the first one's distribution, from a seed that nobody outside this process knows.
+/// A trial that no other step has: the first one's distribution, from a seed that only this process knows.
 fn unseen(params: &VerifyParams) -> Trial {
     let distribution = params.trials.first().map_or("uniform", |trial| &trial.distribution).to_string();
     Trial { trial: params.trials.len() as u32, seed: made::secret(), distribution }
@@ -149,7 +149,7 @@ pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
     provenance.throttle = sampling::names(states.iter().filter_map(|s| s.reasons).fold(0, |all, bits| all | bits));
 }
 
-/// What launches that nobody timed left, on one of the inputs.
+/// What untimed launches left, on one of the inputs.
 #[derive(Default)]
 struct Untimed<'a> {
     /// None where there were none yet.
@@ -167,12 +167,12 @@ struct Bench<'a> {
     /// How often inputs were swapped.
     turn: u32,
     inputs: &'a [Arc<Inputs>],
-    /// What each of the inputs comes to when nobody times it.
+    /// The outputs of each of the inputs in untimed launches.
     untimed: Vec<Untimed<'a>>,
     states: Vec<State>,
     /// What decides when outputs are looked at.
     luck: u64,
-    /// Whether the last that ran was a hot sample on buffers that nobody touched since.
+    /// Whether the last run was a hot sample on buffers that are unchanged since.
     is_warm: bool,
     /// The least median of few samples that this process has seen of another variant at the same work.
     best: Option<f64>,
@@ -185,7 +185,7 @@ impl<'a> Bench<'a> {
             self.rig.allocate(set, &images);
         }
         self.rig.load(SLOT, self.candidate)?;
-        // After few samples nobody wins: that they left what a launch of some variant left when it was verified is enough then.
+        // No variant wins by few samples: it is enough that their outputs equal those of some verified launch of a variant.
         if fresh.is_some() {
             for trial in 0..self.inputs.len() {
                 self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], 0)?;
@@ -193,7 +193,7 @@ impl<'a> Bench<'a> {
             self.reload()?;
         }
         let said = self.series_and_looks(fresh, seen)?;
-        // What is implausible is unknown, and nobody wins by it.
+        // An implausible time is unknown, and no variant wins by it.
         seen.verified = said.is_none();
         self.rig.unload(SLOT);
         Ok(said)
@@ -222,7 +222,7 @@ impl<'a> Bench<'a> {
         self.plausible(seen)
     }
 
-    /// A number below `below` that nobody outside this process can know.
+    /// A number below `below` that only this process knows.
     fn chance(&mut self, below: u64) -> u64 {
         self.luck = made::another(self.luck);
         self.luck % below
@@ -234,7 +234,7 @@ impl<'a> Bench<'a> {
         self.rig.load(SLOT, self.candidate)
     }
 
-    /// Sums of what launches that nobody times leave in a set.
+    /// Sums of what untimed launches leave in a set.
     fn launch_untimed(&mut self, inputs: &Inputs, set: u32) -> Result<Vec<u64>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[0]);
         self.rig.lay(set, &images, CANARY)?;

@@ -1,4 +1,4 @@
-//! Buffers on a device as a judge lays them out: the kernel's part between canaries, poisoned or filled. Knows tensors and workspaces; asks no device.
+//! Buffers on a device as the verifier lays them out: the kernel's part between canaries, poisoned or filled. Knows tensors and workspaces; asks no device.
 
 use std::sync::Arc;
 

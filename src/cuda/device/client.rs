@@ -1,9 +1,9 @@
-//! The judge's side of a device's runner: starts it, asks it, kills it when its time is over, and keeps it warm for the next step. Knows processes and messages;
-//! not what is asked for.
+//! The worker's side of a device's runner: starts it, sends it requests, kills it when its time is over, and keeps it warm for the next step. Knows processes and
+//! messages; does not know what the requests are for.
 //!
-//! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no
+//! The worker keeps a runner that answered everything, because a context costs a third of a second. Between steps it holds no module and no
 //! buffer, only inputs that the next step may want again, and memory that holds nothing. One that met an error of
-//! the driver other than a launch that was refused, ran out of time or died is gone with its group, and the next step gets another.
+//! the driver (other than a refused launch), ran out of time or died is ended with its process group, and the next step gets another.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,12 +33,12 @@ pub(super) const WRITING: Duration = Duration::from_secs(30);
 /// Bytes of device memory that a runner keeps between steps at most, of contents and of what buffers lay in; where the step at hand needs no more.
 const KEPT: u64 = 2 << 30;
 
-/// The same on a device of which so many bytes were free. There may be several runners.
+/// The same on a device with this many bytes free. There may be several runners.
 pub(super) fn at_most(free: u64) -> u64 {
     KEPT.min(free / 16)
 }
 
-/// A runner that nobody uses.
+/// An idle runner.
 struct Idle {
     uuid: String,
     talker: Talker,
@@ -61,7 +61,7 @@ pub fn warm() -> Option<u32> {
 pub(super) enum Lost {
     /// The driver's error.
     Fault(Fault),
-    /// The judge's clock ran out.
+    /// The worker's time limit passed.
     TimedOut(Duration),
     /// The runner ended: how, and what it said last.
     Died(String),
@@ -105,7 +105,7 @@ impl Lost {
 pub(super) struct Under {
     /// The tool.
     pub(super) program: PathBuf,
-    /// What it is told, up to the runner's own command.
+    /// Its arguments, up to the runner's own command.
     pub(super) args: Vec<OsString>,
     /// Where it keeps what it keeps.
     pub(super) folder: PathBuf,
@@ -139,22 +139,22 @@ pub(super) struct Client {
     rested: bool,
     /// Whether it could not do something: what it holds is then not what it was asked to.
     has_refused: bool,
-    /// What is asked together with what is asked next.
+    /// Requests that are sent together with the next one.
     queued: Vec<Ask>,
     /// Whether one of those takes bytes from the exchange.
     is_handed: bool,
-    /// Whether it was ever told what sums are salted with: then that may be in its memory still.
+    /// Whether it ever received the salt of the sums: the salt may then still be in its memory.
     pub(super) is_salted: bool,
 }
 
-/// The UUID of the device on which a step for that architecture runs that was given none, as one that is run by hand is; none where no device fits.
+/// The UUID of the device on which a step for that architecture runs that was given none, as one that is run by hand is; none if no device fits.
 pub fn resolve(places: &Places, arch: &str) -> Option<String> {
     let bytes = std::fs::read(places.tools.get(TOOL)?).ok()?;
     let probed: Probed = serde_json::from_slice(&bytes).ok()?;
     probed.present().resolve(arch, None).and_then(|resolved| resolved.uuids.first().cloned())
 }
 
-/// The devices that the task was told of.
+/// The devices that the task names.
 pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
     let none = |why: String| Response::Unavailable { why };
     let place = task.tool(TOOL)?;
@@ -182,7 +182,7 @@ fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> 
 pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) -> Command {
     let command = command
         .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
-        // The order in which ordinals count does not matter then, but it is one thing less that hangs on the machine.
+        // The order in which ordinals count does not matter then, but it is one thing less that depends on the machine.
         .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
         .env("CUDA_CACHE_DISABLE", "1")
@@ -194,13 +194,13 @@ pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) 
 }
 
 impl Client {
-    /// The device of the task, among those that it was told of.
+    /// The device of the task, among those that it names.
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
         let none = |why: String| Response::Unavailable { why };
         let uuid = task.device.as_ref().ok_or_else(|| none(format!("no device here runs `{arch}`")))?;
         let facts = probed.devices.iter().find(|device| device.uuid == *uuid).cloned();
-        Ok((probed, facts.ok_or_else(|| none(format!("the device `{uuid}` is not here any more")))?))
+        Ok((probed, facts.ok_or_else(|| none(format!("the device `{uuid}` is no longer on this machine")))?))
     }
 
     /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
@@ -245,7 +245,7 @@ impl Client {
         let mut client = Self::new(talker, exchange, facts, under.is_some());
         match client.line("", STARTING.min(left))? {
             Answer::Ready { free } => client.free = free,
-            other => return Err(Lost::Died(format!("answered `{other:?}` when it was started"))),
+            other => return Err(Lost::Died(format!("answered `{other:?}` when kforge started it"))),
         }
         Ok(client)
     }
@@ -272,7 +272,7 @@ impl Client {
         lock_file(task, &self.facts)
     }
 
-    /// Asks for what has no answer but that it is done together with what is asked next: each turn of asking and answering costs more than most of what is asked.
+    /// Asks for what has no answer but that it is done together with the next request: each turn of asking and answering costs more than most of what is asked.
     pub(super) fn later(&mut self, ask: Ask) {
         self.rested = false;
         self.queued.push(ask);
@@ -294,7 +294,7 @@ impl Client {
         answer
     }
 
-    /// Puts bytes into the exchange, and asks together with what is asked next; what was handed before is taken first, within `limit`.
+    /// Puts bytes into the exchange, and asks together with the next request; what was handed before is taken first, within `limit`.
     pub(super) fn hand(&mut self, bytes: &[u8], ask: Ask, limit: Duration) -> Result<(), Lost> {
         if self.is_handed
             && let Some(last) = self.queued.pop()
@@ -313,7 +313,7 @@ impl Client {
         self.exchange.make_room(bytes).map_err(system)?;
         match self.ask(ask, limit)? {
             Answer::Bytes { bytes: got } if got == bytes => self.exchange.take(bytes).map_err(system),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {bytes} bytes"))),
+            other => Err(Lost::Died(format!("answered `{other:?}` when asked for {bytes} bytes"))),
         }
     }
 
@@ -331,11 +331,11 @@ impl Client {
             }
         };
         let unknown =
-            |_| Lost::Died(format!("answered what is no answer: {}", text.chars().take(200).collect::<String>()));
+            |_| Lost::Died(format!("gave a malformed answer: {}", text.chars().take(200).collect::<String>()));
         let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
             // It ends itself; dropping it makes sure. A tool around it has something to write first. After a launch that was refused it goes on; should it not, it is
-            // found to have ended by whoever asks it next.
+            // found to have ended by the next request.
             Answer::Fault(fault) => {
                 if self.is_under {
                     drop(talker.dismiss(WRITING));

@@ -1,6 +1,6 @@
 //! What a context holds, each freed when it goes: memory, modules, streams, events, graphs. Knows the driver's calls; not what is in them.
 //!
-//! A context is of one thread: the runner has one, and nothing here may leave it. Calls that free are not checked: after a fault that ends the context they all
+//! A context belongs to one thread: the runner has only one, and nothing here may leave it. Calls that free are not checked: after a fault that ends the context they all
 //! fail, and the process ends with it.
 #![expect(unsafe_code, reason = "the driver's C interface is called")]
 
@@ -75,7 +75,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// So many bytes, one at least.
+    /// This many bytes, at least one.
     pub(super) fn new(context: &Rc<Context>, bytes: u64) -> Result<Self, Fault> {
         let mut at = 0;
         // SAFETY: `at` lives across the call.
@@ -194,7 +194,7 @@ impl Drop for Module {
 pub(super) struct Function(pub(super) CUfunction);
 
 impl Function {
-    /// Permits so many bytes of dynamic shared memory: beyond 48 KiB a kernel has to be told.
+    /// Permits this many bytes of dynamic shared memory: above 48 KiB a kernel needs that permission.
     pub(super) fn permit_shared(self, bytes: u64) -> Result<(), Fault> {
         let what = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let value = i32::try_from(bytes).unwrap_or(i32::MAX);
@@ -215,7 +215,7 @@ impl Function {
         )
     }
 
-    /// How many blocks of so many threads and bytes of dynamic shared memory a multiprocessor holds at once.
+    /// How many blocks of this many threads and bytes of dynamic shared memory a multiprocessor holds at once.
     pub(super) fn resident(self, threads: u64, shared: u64) -> Result<u32, Fault> {
         let (mut blocks, threads) = (0, i32::try_from(threads).unwrap_or(i32::MAX));
         // SAFETY: the function's module is loaded, `blocks` lives across the call.

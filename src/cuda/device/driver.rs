@@ -1,8 +1,8 @@
 //! The driver's library, loaded when first asked for, and its errors by name. Knows cudarc; does not know what is launched.
 //!
-//! cudarc looks the library up by names on the loader's path and panics where there is none, so it is opened here first: by the place that the probe found, or by
-//! those names. Once it is loaded the loader gives cudarc the same by its own name (`libcuda.so.1` is among the names it tries; that it is not a file of another
-//! name that wins was seen on an H200).
+//! cudarc looks the library up by names on the loader's path and panics where there is none, so it is opened here first: by the path that the probe found, or by
+//! those names. Once it is loaded, the loader gives cudarc the same library by its own name (`libcuda.so.1` is among the names that cudarc tries; on an H200 no file
+//! of another name took precedence).
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::CStr;
@@ -19,7 +19,7 @@ const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 /// Loads the library for good, from `place` or from the loader's path, and initialises the driver.
 ///
 /// # Errors
-/// There is none, or it refuses; in words.
+/// There is none, or it refuses, with the reason.
 pub(super) fn load(place: Option<&Path>) -> Result<(), String> {
     let open = |name: &Path| {
         // SAFETY: loading runs the library's initialisers; it is the driver's own, found where the system keeps it or named by the probe.
@@ -30,7 +30,7 @@ pub(super) fn load(place: Option<&Path>) -> Result<(), String> {
         None => open(Path::new(NAMES[0])).or_else(|_| open(Path::new(NAMES[1]))),
     };
     let library = opened.map_err(|e| {
-        // The loader's own words are behind the library's.
+        // The source of the error holds the loader's own message.
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
         let place = place.unwrap_or(Path::new(NAMES[0])).display();
         format!("the driver's library `{place}` cannot be loaded: {why}")

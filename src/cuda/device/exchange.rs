@@ -15,7 +15,7 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 use super::wire::At;
 use kforge_foundation::base::pieces::PIECE;
 
-/// The judge's end.
+/// The worker's end.
 pub(super) struct Exchange {
     file: Arc<OwnedFd>,
     bytes: u64,
@@ -53,7 +53,7 @@ impl Exchange {
         put(&self.file()?, bytes)
     }
 
-    /// Has it hold so many bytes at least.
+    /// Has it hold this many bytes at least.
     pub(super) fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         if bytes > self.bytes {
             self.file()?.set_len(bytes)?;
@@ -62,7 +62,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes so many bytes from its beginning.
+    /// Takes this many bytes from its beginning.
     pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
         take(&self.file()?, bytes)
     }
@@ -101,7 +101,7 @@ impl Exchange {
 /// Bytes that one processor moves at a time.
 const SHARE: usize = 1 << 20;
 
-/// Takes so many bytes from a file's beginning. All processors take part: memory that is new costs more than what is written to it.
+/// Takes this many bytes from a file's beginning. All processors take part: new memory costs more than writing to it.
 fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     let mut taken = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
     if taken.len() <= SHARE {
@@ -126,20 +126,20 @@ fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
 pub(super) struct Handed(File);
 
 impl Handed {
-    /// Where the judge says it is.
+    /// The place that the verifier names.
     ///
     /// # Errors
     /// There is no such file, or it is not this process's to open.
     #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet")]
     pub(super) fn open(at: &At) -> io::Result<Self> {
         Ok(Handed(match at {
-            // SAFETY: the judge names a descriptor that it handed over and that nothing else here uses.
+            // SAFETY: the verifier names a descriptor that it handed over and that nothing else here uses.
             At::Descriptor(number) => unsafe { File::from_raw_fd(*number) },
             At::Path(path) => File::options().read(true).write(true).open(path)?,
         }))
     }
 
-    /// Takes so many bytes from its beginning.
+    /// Takes this many bytes from its beginning.
     pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
         take(&self.0, bytes)
     }

@@ -64,7 +64,7 @@ impl DeviceFacts {
         }
     }
 
-    /// The same as records state them; none where the driver does not say how fast its memory is.
+    /// The same as records state them; none if the driver does not say how fast its memory is.
     pub fn stated(&self) -> Option<profile::Peaks> {
         let Peaks { memory_bytes_ns, ops_s, .. } = self.peaks();
         (memory_bytes_ns > 0.0).then_some(profile::Peaks { dram_bytes_per_s: memory_bytes_ns * 1e9, ops_per_s: ops_s })
@@ -80,7 +80,7 @@ pub struct Probed {
     pub library_path: Option<String>,
     /// The devices.
     pub devices: Vec<DeviceFacts>,
-    /// Why there are none, if there are none.
+    /// Why there are none, if so.
     pub why: Option<String>,
 }
 

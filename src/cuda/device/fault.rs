@@ -14,7 +14,7 @@ pub struct Fault {
     pub code: u32,
     /// Its name: `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub name: String,
-    /// The driver's own words.
+    /// The driver's message.
     pub text: String,
     /// What was being done: `while the launches ran`.
     pub during: During,
@@ -25,7 +25,7 @@ pub struct Fault {
 pub struct During {
     /// Whether it was a launch that was made.
     pub launching: bool,
-    /// All of it, in words: `while launching a graph`.
+    /// The whole of it, as text: `while launching a graph`.
     pub words: String,
 }
 
@@ -124,7 +124,7 @@ impl Fault {
         matches!(self.meaning(), Meaning::Candidate(FindingKind::LaunchRefused))
     }
 
-    /// Whether it passes: another time it may not be so, whatever the candidate is.
+    /// Whether it is temporary: it may not happen again with the same candidate.
     pub fn passes(&self) -> bool {
         self.name == "CUDA_ERROR_LAUNCH_TIMEOUT"
     }

@@ -1,4 +1,4 @@
-//! A variant's launches with every address filled in, ready to be queued again and again. Knows arguments as C lays them out; not buffers' contents.
+//! A variant's launches with every address filled in, ready to be queued again and again. Knows arguments as C lays them out; does not know the contents of buffers.
 #![expect(unsafe_code, reason = "kernels take addresses")]
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(super) struct Place {
 pub(super) enum Unready {
     /// The driver's error.
     Fault(Fault),
-    /// They name what there is not.
+    /// They name something that does not exist.
     Unknown(String),
 }
 
@@ -133,7 +133,7 @@ fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result
     }
     let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
     let room = Room { processors: context.processors()?, occupancy: function.resident(threads, kernel.shared)? };
-    // No driver takes a grid without blocks or of broken clusters, and that is how it says so.
+    // No driver takes a grid without blocks or of broken clusters, and that is how it reports this.
     let grid = kernel.grid_in(room).map_err(|why| Fault {
         code: 1,
         name: "CUDA_ERROR_INVALID_VALUE".into(),

@@ -1,5 +1,5 @@
-//! What launches left behind: by sums, and by bytes where sums do not suffice. Bytes that were read back once are known by their sum from then on: variants of a kernel
-//! often leave the very same. Knows buffers of written tensors; not who launched, or what is right.
+//! What launches left behind: by sums, and by bytes where sums do not suffice. Once bytes were read back, their sum identifies them: variants of a kernel
+//! often leave the same bytes. Knows buffers of written tensors; does not know what launched them, or what is correct.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,18 +75,18 @@ pub(super) fn damage(images: &[Image<'_>], shown: &[Shown]) -> Option<String> {
     images.iter().zip(shown).find_map(|(image, shown)| {
         let name = image.name;
         if image.kept_sum().is_some_and(|sum| sum != shown.sum) {
-            return Some(format!("the input `{name}` was changed by timed launches"));
+            return Some(format!("timed launches changed the input `{name}`"));
         }
         let spoilt = shown.spoilt;
-        (spoilt > 0).then(|| format!("{spoilt} bytes around `{name}` were written by timed launches"))
+        (spoilt > 0).then(|| format!("timed launches wrote {spoilt} bytes around `{name}`"))
     })
 }
 
-/// What launches that nobody times leave on the same inputs.
+/// What untimed launches leave on the same inputs.
 pub(super) struct Usual<'a> {
     /// Of the first.
     outputs: Outputs<'a>,
-    /// By how much others differed from it, at most, by output; none where all left the same bytes.
+    /// By how much others differed from it, at most, by output; none if all left the same bytes.
     apart: Option<Vec<f64>>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Usual<'a> {
 const WOBBLE: f64 = 8.0;
 
 impl<'a> Usual<'a> {
-    /// Of the outputs of several launches, one at least.
+    /// Of the outputs of several launches, at least one.
     pub(super) fn new(mut all: Vec<Outputs<'a>>) -> Option<Self> {
         let rest = all.split_off(1.min(all.len()));
         let outputs = all.pop()?;

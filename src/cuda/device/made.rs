@@ -41,7 +41,7 @@ pub(super) fn salt() -> u64 {
     *SALT.get_or_init(secret)
 }
 
-/// A number that nobody outside this process knows.
+/// A number that only this process knows.
 pub(super) fn secret() -> u64 {
     RandomState::new().build_hasher().finish()
 }

@@ -1,21 +1,21 @@
-//! NVIDIA devices: found, verified on, and timed. Judges are here, and the runner that holds a device's context; no plans or caches.
+//! NVIDIA devices: found, verified on, and timed. Holds the worker's side and the runner that holds a device's context; no plans or caches.
 //!
 //! | file | side | does |
 //! |---|---|---|
 //! | `probe`, `facts` | a child | what devices there are |
 //! | `driver`, `context`, `call`, `launch`, `tensor`, `own`, `timing` | runner | the driver's calls |
-//! | `session`, `runner` | runner | meets asks with a context that stays |
-//! | `wire`, `exchange`, `fault` | both | what is said, how bytes pass, what errors mean |
-//! | `client` | judge | starts a runner, asks, kills it when its time is over |
-//! | `rig` | judge | what the steps do alike with a runner |
-//! | `made` | judge | inputs as bytes, made once for all variants |
-//! | `buffers` | judge | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | judge | the steps |
-//! | `left` | judge | what launches left, by sums and by bytes |
-//! | `hosted` | both | what verify does with a launcher of a kernel's own, in a process of its own that is trusted with nothing |
-//! | `sanitize` | judge | what verify does under Compute Sanitizer |
-//! | `products` | both | large products for the oracle, in a process of its own that no candidate enters |
-//! | `monitor` | judge | clocks, temperature, power |
+//! | `session`, `runner` | runner | answers requests with a context that stays |
+//! | `wire`, `exchange`, `fault` | both | the messages, how bytes are exchanged, what errors mean |
+//! | `client` | worker | starts a runner, sends requests, kills it when its time is over |
+//! | `rig` | worker | what the steps have in common |
+//! | `made` | worker | inputs as bytes, made once for all variants |
+//! | `buffers` | worker | what buffers hold before, what must be true of them after |
+//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | worker | the steps |
+//! | `left` | worker | what launches left, by sums and by bytes |
+//! | `hosted` | both | what verify does with a kernel's own launcher, in a separate process that is trusted with nothing |
+//! | `sanitize` | worker | what verify does under Compute Sanitizer |
+//! | `products` | both | large products for the oracle, in a separate process that no candidate enters |
+//! | `monitor` | worker | clocks, temperature, power |
 
 mod bench;
 mod buffers;
@@ -60,7 +60,7 @@ pub use profile::{CountersError, ValueError, counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;
 
-/// The name under which a worker is told where it is written what devices there are: a file that holds a [`facts::Probed`].
+/// The name under which a worker learns where the list of devices is: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
 
 /// How long judge and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.

@@ -1,4 +1,4 @@
-//! Clocks, temperature, power and what limits them, as NVML says. Knows its library; decides nothing, and lacks nothing but what it says where there is none.
+//! Clocks, temperature, power and what limits them, as NVML says. Knows its library; decides nothing. Without NVML only these values are missing.
 
 use std::ffi::OsStr;
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
-//! The pairs step: two binaries on the same buffers, sample against sample. Knows runners and blocks; the order of samples and what a block comes to says
-//! [`sampling`].
+//! The pairs step: two binaries on the same buffers, sample against sample. Knows runners and blocks; [`sampling`]
+//! decides the order of samples and the result of a block.
 //!
-//! A block has buffers of its own, at other addresses than the last, and modules loaded in turned order; its samples come in ABBA order. Workspaces of one name are
+//! A block has its own buffers, at other addresses than the last, and loads the modules in reversed order; its samples come in ABBA order. Workspaces of one name are
 //! one buffer, as large as the larger, and zero before each sample whatever their declaration says: poison is for verify.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const WARMING: usize = 5;
 const PADDING: Set = 99;
 /// The byte around buffers.
 const CANARY: u8 = 0xc5;
-/// Launches that nobody times, where timed ones left something else.
+/// Untimed launches, where timed ones left something else.
 const REPEATS: usize = 6;
 
 /// Does a pairs step.
@@ -218,7 +218,7 @@ impl<'a> Pairs<'a> {
         }
         let wrong = self.first[at].2.as_ref().and_then(|usual| usual.differing(&now));
         let side = ["A", "B"][side];
-        Ok(wrong.map(|output| format!("`{output}` of {side} is not what it was before it was timed")))
+        Ok(wrong.map(|output| format!("`{output}` of {side} differs from its value before the timing")))
     }
 
     /// A sample of each of these sides, in order.
@@ -229,7 +229,7 @@ impl<'a> Pairs<'a> {
             (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
             (many, bare) => {
                 let ns = self.rig.time(sides.iter().flat_map(|side| [shot(*side, 1), shot(*side, many)]).collect())?;
-                // What cannot be told from nothing is no sample.
+                // A time that cannot be distinguished from zero is not a sample.
                 let of = |pair: &[f64]| sampling::slope(pair[0], pair[1], many).map_or(0.0, |ns| (ns - bare).max(0.0));
                 Ok(ns.chunks(2).map(of).collect())
             }
@@ -250,7 +250,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The log-ratios of a block, without those under limits or at unlike clocks; or what was wrong with the outputs of a timed launch. After which samples they are
-    /// looked at nobody outside this process knows.
+    /// looked at, only this process knows.
     fn block(
         &mut self,
         candidates: &[Candidate<'_>; 2],
@@ -294,7 +294,7 @@ impl<'a> Pairs<'a> {
         Ok(Ok(ratios))
     }
 
-    /// A number below `below` that nobody outside this process can know.
+    /// A number below `below` that only this process knows.
     fn chance(&mut self, below: u64) -> u64 {
         self.luck = made::another(self.luck);
         self.luck % below

@@ -1,5 +1,5 @@
-//! `kforge worker --probe-devices`: asks the driver what devices there are, in a process of its own, because a driver's library can crash, hang or leave threads in
-//! whoever loads it. Knows attributes; keeps nothing.
+//! `kforge worker --probe-devices`: asks the driver which devices there are, in a separate process, because a driver's library can crash, hang or leave threads in
+//! the process that loads it. Knows attributes; keeps nothing.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,13 +16,13 @@ use super::fault::Fault;
 use super::monitor;
 use kforge_foundation::process::{Command, End, run};
 
-/// How long a driver may take to say what there is. A machine of eight that wakes its devices from sleep takes some seconds.
+/// How long a driver may take to list its devices. A machine of eight that wakes its devices from sleep takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the child prints before its answer: a driver may print too.
 const MARK: &str = "kforge-devices:";
 
-/// Asks a child, `program worker`, which is ended once `interrupted` is set. `environment` is what of it matters to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
+/// Asks a child, `program worker`, which is ended once `interrupted` is set. `environment` holds the variables that matter to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
 pub fn probe(program: &Path, environment: &[(&str, &str)], interrupted: &AtomicBool) -> Probed {
     let mut command = Command::new(program).args(["worker", "--probe-devices"]);
     for (name, value) in environment {

@@ -1,30 +1,30 @@
 //! The profile step: the candidate runs on a device in a fresh process that Nsight Compute (`ncu`) has started, and what `ncu` writes becomes metrics by their
-//! canonical names. Knows how `ncu` is asked and what its silence means; how far a kernel is from its device's peaks is for others.
+//! canonical names. Knows how to call `ncu` and what missing output means; does not know how far a kernel is from its device's peaks.
 //!
 //! # How
 //!
-//! `ncu` starts the runner of [`super::runner`], which answers on the same pipes as ever; the exchange is reached by path, because a tool need not hand descriptors
+//! `ncu` starts the runner of [`super::runner`], which answers on the usual pipes; the exchange is reached by path, because a tool need not hand descriptors
 //! on. The launches run twice on the inputs of the first trial: once unseen, so that code is loaded and clocks are up, then profiled. `ncu` replays each kernel as
 //! often as its counters need, with caches emptied before each pass, as in cold timing, and restores what the kernel wrote in between.
 //!
 //! | option | because |
 //! |---|---|
 //! | `--kernel-name`, `--launch-skip`, `--launch-count` | the candidate's own launches, of the second run, and nothing else, however often anything is launched |
-//! | `--clock-control none` | clocks are the machine's, not ours to set; they would not be those of the timings |
+//! | `--clock-control none` | kforge must not set the machine's clocks, and the timings would not have run at these clocks |
 //! | `--cache-control all` | caches are empty before each pass |
 //! | `--replay-mode kernel` | a pass is a kernel, not a process: it is run with its inputs as they were |
 //! | `--print-units base` | counts in ones, bytes and nanoseconds |
 //!
-//! # What is not there
+//! # What may be missing
 //!
-//! | what | becomes |
+//! | what | result |
 //! |---|---|
 //! | no `ncu` | unavailable: this machine cannot |
-//! | no permission for counters (`ERR_NVGPUCTRPERM`) | absent, with the reason; not remembered, because whoever runs the machine may give it |
-//! | `ncu` crashed, hung or wrote what is not understood; the launches did not end under it | absent, with the reason; not remembered |
-//! | a metric that this `ncu` has not on this device, or whose value is no number | missing, by name |
+//! | no permission for counters (`ERR_NVGPUCTRPERM`) | absent, with the reason; not remembered, because the machine's administrator may grant it |
+//! | `ncu` crashed, hung or wrote output that cannot be parsed; the launches did not end under it | absent, with the reason; not remembered |
+//! | a metric that this `ncu` does not have on this device, or whose value is not a number | missing, by name |
 //!
-//! None of it is a verdict: what is wrong with a kernel, verify says.
+//! None of this is a verdict: only verify decides whether a kernel is wrong.
 
 mod combine;
 mod counters;
@@ -53,7 +53,7 @@ use kforge_types::record::metric::metric;
 use kforge_types::record::params::VerifyParams;
 use kforge_types::record::profile::{ProfileObserved, ProfileParams};
 
-/// The name of the tool, by which a worker is told where it is.
+/// The name of the tool, under which a worker learns where it is.
 const NCU: &str = "ncu";
 const SLOT: u8 = 0;
 /// How long a profile may take. Each kernel runs about ten to twenty times; a start costs two seconds.
@@ -71,16 +71,16 @@ pub fn profile(task: &Task) -> Response {
 fn profiled(task: &Task) -> Result<Response, Response> {
     let params: ProfileParams = task.params()?;
     let ncu = task.places.tools.get(NCU).ok_or_else(|| Response::Unavailable {
-        why: format!("no `{NCU}` on this machine: `kforge doctor` says where it was looked for"),
+        why: format!("no `{NCU}` on this machine: `kforge doctor` shows where kforge searched for it"),
     })?;
     let (probed, facts) = Client::find(task, &params.of.arch)?;
     let capability = facts.capability();
     let provenance = provenance(&facts, params.protocol);
     let mut seen = ProfileObserved::default();
     match launches(&params.of) {
-        0 => seen.absent = Some(Unknown::Missing("it launches no kernel of its own".into())),
+        0 => seen.absent = Some(Unknown::Missing("it launches no kernel".into())),
         many if many > MOST_LAUNCHES => {
-            let why = format!("its {many} launches are more than are replayed ({MOST_LAUNCHES})");
+            let why = format!("it has {many} launches, and at most {MOST_LAUNCHES} can be profiled");
             seen.absent = Some(Unknown::TooLarge(why));
         }
         count => {
@@ -121,7 +121,7 @@ fn launches(params: &VerifyParams) -> usize {
 /// A folder beside the step's, for what a tool keeps.
 pub(super) fn folder(task: &Task) -> Result<tempfile::TempDir, Response> {
     let beside = task.output.parent().unwrap_or(&task.output);
-    tempfile::tempdir_in(beside).map_err(|e| failed(format!("a folder cannot be made beside the step's: {e}")))
+    tempfile::tempdir_in(beside).map_err(|e| failed(format!("cannot make a folder beside that of the step: {e}")))
 }
 
 /// One profile being taken.
@@ -195,7 +195,7 @@ fn judged(text: &str, wanted: usize, ran: Result<String, Lost>) -> Result<Log, U
             return Err(missing(if errors.is_empty() { why } else { format!("{why} ({errors})") }));
         }
     };
-    let log = log.map_err(|why| missing(format!("it wrote what is not understood: {why}")))?;
+    let log = log.map_err(|why| missing(format!("its output cannot be parsed: {why}")))?;
     match log.launches.len() {
         found if found == wanted => Ok(log),
         found => {
@@ -221,7 +221,7 @@ fn symbols(candidate: &Candidate<'_>) -> BTreeSet<String> {
     entries.map(|(_, symbol)| symbol.clone()).collect()
 }
 
-/// What `ncu` is told before the program it starts.
+/// The arguments of `ncu` before the program that it starts.
 fn args(file: &Path, metrics: &BTreeSet<&str>, symbols: &BTreeSet<String>, count: usize) -> Vec<OsString> {
     let symbols: Vec<String> = symbols.iter().map(|symbol| regex::escape(symbol)).collect();
     let metrics: Vec<&str> = metrics.iter().copied().collect();
@@ -293,7 +293,7 @@ mod tests {
             "missing: `ncu`: the device's runner exited with 9 (An error was reported by the driver:; LaunchFailed; The application returned an error code (9).)"
         );
         assert!(why("", 1, Err(Lost::TimedOut(Duration::from_secs(3)))).contains("no answer within 3s"));
-        assert!(why("\"ID\",\"x\n", 1, ended()).contains("what is not understood"));
+        assert!(why("\"ID\",\"x\n", 1, ended()).contains("cannot be parsed"));
     }
 
     #[test]

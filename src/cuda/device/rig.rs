@@ -29,7 +29,7 @@ impl<'a> Candidate<'a> {
     pub(super) fn new(task: &Task, params: &'a VerifyParams, suffix: &str) -> Result<Self, Response> {
         let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
         if facts.symbols.len() != params.entries.len() {
-            return Err(failed("the compiler's facts name another number of entries than the step"));
+            return Err(failed("the compiler reports another number of entries than the step"));
         }
         let entries = params.entries.iter().cloned().zip(facts.symbols).collect();
         Ok(Candidate { params, binary: task.read(&format!("binary{suffix}"))?, entries })
@@ -40,7 +40,7 @@ impl<'a> Candidate<'a> {
 pub(super) struct Rig<'a> {
     pub(super) client: Client,
     task: &'a Task,
-    /// Held while anything runs on the device: nobody measures beside it, or beside whom it measures.
+    /// Held while anything runs on the device: no other step measures meanwhile.
     held: Option<Lock>,
     /// What each laid buffer was laid with.
     laid: BTreeMap<(Set, String), String>,
@@ -48,7 +48,7 @@ pub(super) struct Rig<'a> {
     trusted: Vec<String>,
     /// The longest that one run of launches has taken.
     took: Duration,
-    /// How many runs are asked for with what is asked next.
+    /// How many runs are asked for with the next request.
     runs: usize,
     /// How long it waited for its turn at the device.
     waited: Duration,
@@ -58,7 +58,7 @@ pub(super) struct Rig<'a> {
     on_device: Duration,
 }
 
-/// A little of a step's time is kept for comparing, so that a time-out is told rather than suffered.
+/// A little of a step's time is kept for comparing, so that a time-out is reported rather than suffered.
 fn share(left: Duration) -> Duration {
     (left / 10 * 9).max(Duration::from_millis(10))
 }
@@ -68,7 +68,7 @@ pub(super) fn turn(task: &Task, path: &Path, mode: Mode) -> Result<Lock, Respons
     let began = Instant::now();
     let take =
         |path: &Path, mode| Lock::acquire(path, mode, Wait::Forever(&mut || {})).map_err(|e| failed(e.to_string()));
-    // Who comes waits behind who waits: else those that share the device would keep out whoever wants it alone for as long as one of them is there.
+    // A newcomer waits behind earlier waiters: otherwise steps that share the device would lock out a step that needs it exclusively.
     let next = take(&path.with_extension("next"), Mode::Exclusive)?;
     let held = take(path, mode);
     drop(next);
@@ -159,12 +159,12 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Unloads, with what is asked next.
+    /// Unloads, with the next request.
     pub(super) fn unload(&mut self, slot: Slot) {
         self.client.later(Ask::Unload { slot });
     }
 
-    /// Has buffers like these in a set, instead of those it had, with what is asked next.
+    /// Has buffers like these in a set, instead of those it had, with the next request.
     pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) {
         for image in images {
             let (name, bytes) = (image.name.to_string(), image.whole());
@@ -172,7 +172,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Lays every buffer of a set, with what is asked next.
+    /// Lays every buffer of a set, with the next request.
     pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
         self.laid.retain(|(of, _), _| *of != set);
         let contents = |image: &Image<'_>| match &image.holds {
@@ -262,11 +262,11 @@ impl<'a> Rig<'a> {
         self.client.is_salted = true;
         match shown? {
             Answer::Shown { shown } if shown.len() == asked => Ok(shown),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked what {asked} buffers show"))),
+            other => Err(Lost::Died(format!("answered `{other:?}` when asked about {asked} buffers"))),
         }
     }
 
-    /// Fills the candidate's constants from a set, with what is asked next.
+    /// Fills the candidate's constants from a set, with the next request.
     pub(super) fn constants(&mut self, slot: Slot, candidate: &Candidate<'_>, set: Set) {
         for constant in &candidate.params.constants {
             let bytes = candidate.params.problem.tensor(&constant.buffer).map_or(0, |t| t.bytes());
@@ -289,13 +289,13 @@ impl<'a> Rig<'a> {
         Ok(outputs)
     }
 
-    /// Frees all buffers and modules, with what is asked next.
+    /// Frees all buffers and modules, with the next request.
     pub(super) fn clear(&mut self) {
         self.laid.clear();
         self.client.later(Ask::Clear);
     }
 
-    /// Takes memory that nobody uses, with what is asked next.
+    /// Takes unused memory, with the next request.
     pub(super) fn pad(&mut self, set: Set, bytes: u64) {
         self.client.later(Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes });
     }
@@ -336,7 +336,7 @@ impl<'a> Rig<'a> {
         answer
     }
 
-    /// What launches that nobody times leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
+    /// What untimed launches leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
     /// loaded anew once more after them. Of outputs with the sums of `like` these bytes are taken.
     pub(super) fn usual<'p>(
         &mut self,
@@ -383,7 +383,7 @@ impl<'a> Rig<'a> {
         let patience = self.patience(runs);
         match self.client.ask(Ask::Time { shots }, patience)? {
             Answer::Times { ns } if ns.len() == asked => Ok(ns),
-            other => Err(Lost::Died(format!("answered `{other:?}` when it was asked for {asked} samples"))),
+            other => Err(Lost::Died(format!("answered `{other:?}` when asked for {asked} samples"))),
         }
     }
 
@@ -405,12 +405,12 @@ impl<'a> Rig<'a> {
         if fitting(free) < most
             && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
         {
-            // What the runner itself keeps is no part of that, and was none of what was free before.
+            // This excludes what the runner itself keeps, which was not free before either.
             free = free.max(now);
         }
         match fitting(free) {
             0 if fits(each + contents, free) => Ok(1),
-            0 => Err(too_much(each + contents, &format!("of which {free} are free"))),
+            0 => Err(too_much(each + contents, &format!("and {free} are free"))),
             sets => Ok(sets),
         }
     }
@@ -431,13 +431,13 @@ fn needed(params: &VerifyParams) -> (u64, u64) {
     (buffers::bytes(&params.problem, &params.workspaces).max(1), buffers::contents(&params.problem))
 }
 
-/// Whether so many bytes fit into so much memory, with a little left.
+/// Whether this many bytes fit into so much memory, with a little left.
 fn fits(bytes: u64, memory: u64) -> bool {
     bytes < memory / 10 * 9
 }
 
 fn too_much(bytes: u64, memory: &str) -> Response {
-    Response::Unavailable { why: format!("its buffers take {bytes} bytes of the device's memory, {memory}") }
+    Response::Unavailable { why: format!("its buffers need {bytes} bytes of the device's memory, {memory}") }
 }
 
 /// Where what is observed on a device comes from, without the state of the device.

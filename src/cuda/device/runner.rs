@@ -1,4 +1,4 @@
-//! `kforge worker --device-runner START`: holds a device's context and meets what the judge asks, a line each, until its input ends or the driver reports an
+//! `kforge worker --device-runner START`: holds a device's context and answers requests, a line each, until its input ends or the driver reports an
 //! error. Knows lines; [`super::session`] does the work.
 
 use std::ffi::OsString;
@@ -47,13 +47,13 @@ fn serve(start: Start) -> Result<(), String> {
         // What comes before it is looked for is read with it: then there is nothing to wait for.
         look_for(io::stdin().as_fd(), AWAKE);
         let Some(line) = lines.next() else { return Ok(()) };
-        let line = line.map_err(|e| format!("cannot read what is asked: {e}"))?;
+        let line = line.map_err(|e| format!("cannot read the request: {e}"))?;
         let met = match (&mut session, line.as_str()) {
             // The first line asks whether it has started; then a context is made.
             (None, _) => begin(&start, &mut session),
             (Some(session), line) => match serde_json::from_str::<Ask>(line) {
                 Ok(ask) => session.meet(ask),
-                Err(e) => Err(Trouble::Refused(format!("not an ask: {e}"))),
+                Err(e) => Err(Trouble::Refused(format!("not a request: {e}"))),
             },
         };
         match met {

@@ -1,16 +1,16 @@
-//! `verify.sanitize`: the candidate's launches once more, on the inputs of the first trial, under each tool of Compute Sanitizer that is asked for. Knows how the tool
-//! is asked and how buffers have to lie for it; [`report`] reads what it writes.
+//! `verify.sanitize`: the candidate's launches once more, on the inputs of the first trial, under each tool of Compute Sanitizer that is asked for. Knows how to call the
+//! tool and how to place buffers for it; [`report`] reads its output.
 //!
 //! | what | because |
 //! |---|---|
-//! | each buffer is an allocation of its own bytes, without canaries | the tool knows allocations: an access into a canary would be one within bounds |
-//! | outputs and workspaces that hold poison are not written before | a read of them is then one of memory that nothing wrote |
-//! | the binary is the one with line tables, of the same code | findings have lines; a source that is moved about is verified again, for kernels that ask for this only |
-//! | one process a tool | a tool watches for one thing at a time |
+//! | each buffer is an allocation of its own bytes, without canaries | the tool knows allocations: an access to a canary would be within bounds |
+//! | outputs and workspaces that hold poison are not written before | the tool then sees a read of them as a read of uninitialised memory |
+//! | the binary is the one with line tables, of the same code | findings have lines; a source whose lines move is verified again, but only for kernels that ask for this |
+//! | one process a tool | a tool checks one thing at a time |
 //!
-//! What the tool lists is a finding like any other. A launch that faults under it adds nothing to what is listed; where nothing is, the driver's error stands. That the
-//! tool is missing makes the step unavailable, because the verification that was asked for cannot be done; that it crashed, hung or wrote what is not understood ends
-//! the step without a result.
+//! Everything that the tool lists is a finding like any other. A launch that faults under it adds nothing to the list; if the list is empty, the driver's error is the
+//! finding. If the tool is missing, the step is unavailable, because the requested verification is impossible. If it crashed, hung or wrote output that cannot be
+//! parsed, the step ends without a result.
 
 mod report;
 
@@ -29,24 +29,24 @@ use kforge_types::model::Sanitizer;
 use kforge_types::record::Finding;
 use kforge_types::record::params::VerifyParams;
 
-/// The name of the tool, by which a worker is told where it is.
+/// The name of the tool, under which a worker learns where it is.
 const TOOL: &str = "compute-sanitizer";
 const SLOT: u8 = 0;
 /// The input that is the binary with line tables.
 const LINED: &str = "lined";
 
-/// Whether the tool is there, where it is asked for.
+/// Whether the tool exists, if it is requested.
 pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Response> {
     if params.sanitize.is_empty() || task.places.tools.contains_key(TOOL) {
         return Ok(());
     }
     let why = format!(
-        "no `{TOOL}` on this machine, which `verify.sanitize` asks for: `kforge doctor` says where it was looked for"
+        "no `{TOOL}` on this machine, which `verify.sanitize` asks for: `kforge doctor` shows where kforge searched for it"
     );
     Err(Response::Unavailable { why })
 }
 
-/// What each tool that is asked for finds, in their order.
+/// The findings of each requested tool, in order.
 pub(super) fn sanitize(task: &Task, params: &VerifyParams) -> Result<Vec<Finding>, Response> {
     let mut found = vec![];
     if let Some(first) = params.trials.first().filter(|_| !params.sanitize.is_empty()) {
@@ -82,7 +82,7 @@ fn under(task: &Task, params: &VerifyParams, inputs: &Inputs, tool: Sanitizer) -
     judged(tool, &text, &said(), ran.map(drop))
 }
 
-/// What a tool's file comes to, given how the runner under it ended.
+/// The result of a tool's file, given how the runner under it ended.
 fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Result<Vec<Finding>, Response> {
     let found = report::findings(tool, text);
     match (found, ran) {
@@ -96,7 +96,7 @@ fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Resu
             other => other,
         }),
         (Err(why), Ok(())) => {
-            Err(failed(format!("`{TOOL} --tool {}` wrote what is not understood: {why}{}", tool.name(), last(log))))
+            Err(failed(format!("the output of `{TOOL} --tool {}` cannot be parsed: {why}{}", tool.name(), last(log))))
         }
     }
 }
@@ -107,7 +107,7 @@ fn last(log: &str) -> String {
     lines.rfind(|line| !line.is_empty()).map_or(String::new(), |line| format!(" ({line})"))
 }
 
-/// What the tool is told before the program it starts.
+/// The arguments of the tool before the program that it starts.
 fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> =
         ["--tool", tool.name(), "--target-processes", "all", "--report-api-errors", "no", "--xml"]
@@ -117,7 +117,7 @@ fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
         // Else what lies past one allocation may be the next.
         args.extend(["--padding", "65536"].map(OsString::from));
     }
-    // Of what it would print, nothing may stand among the runner's answers.
+    // Its output must not mix with the runner's answers.
     args.extend(["--save".into(), file.into(), "--log-file".into(), log.into()]);
     args
 }
@@ -163,7 +163,7 @@ mod tests {
             told,
             "racecheck: the device's runner exited with 1 (Error: Target application terminated before first instrumented API call)"
         );
-        assert!(why("", Ok(())).starts_with("`compute-sanitizer --tool racecheck` wrote what is not understood"));
+        assert!(why("", Ok(())).starts_with("the output of `compute-sanitizer --tool racecheck` cannot be parsed"));
         assert!(why("<a>", Err(Lost::TimedOut(Duration::from_secs(2)))).contains("no answer within 2s"));
     }
 

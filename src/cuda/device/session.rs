@@ -1,4 +1,4 @@
-//! The runner of a device: one context, kept warm; modules, contents, buffers and launches as the judge asks. Knows the driver through its neighbours; judges nothing, and
+//! The runner of a device: one context, kept warm; modules, contents, buffers and launches as the verifier asks. Knows the driver through its neighbours; judges nothing, and
 //! holds no expectation.
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ use kforge_types::model::bound::Launch;
 pub(super) enum Trouble {
     /// The driver's error: the context is lost or may be.
     Fault(Fault),
-    /// What was asked for makes no sense, or a system call failed.
+    /// The request makes no sense, or a system call failed.
     Refused(String),
 }
 
@@ -43,7 +43,7 @@ struct Held {
     whole: Memory,
     offset: u64,
     own: u64,
-    /// What it is laid with, once it is.
+    /// Its contents, once it has some.
     with: Option<(With, Before)>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Session {
     ready: BTreeMap<(Slot, Set), Rc<Ready>>,
     modules: BTreeMap<Slot, Loaded>,
     buffers: BTreeMap<(Set, String), Held>,
-    /// What buffers are laid with, by name.
+    /// The contents of buffers, by name.
     contents: BTreeMap<String, Memory>,
     /// Memory of buffers of earlier steps, poisoned, the oldest first.
     spare: VecDeque<Memory>,
@@ -209,7 +209,7 @@ impl Session {
         Ok(Answer::Done)
     }
 
-    /// Memory of so many bytes: that of an earlier step's buffer where there is such, because to have it from the driver takes longer than many a launch.
+    /// Memory of this many bytes: that of an earlier step's buffer where there is such, because to have it from the driver takes longer than many a launch.
     fn memory(&mut self, bytes: u64) -> Result<Memory, Fault> {
         match self.spare.iter().position(|spare| spare.bytes() == bytes).and_then(|at| self.spare.remove(at)) {
             Some(spare) => Ok(spare),

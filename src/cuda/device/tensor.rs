@@ -1,4 +1,4 @@
-//! Tensor maps as the driver encodes them. Knows the driver's words for dtypes and swizzles; what a map may be was checked when the manifest was read.
+//! Tensor maps as the driver encodes them. Knows the driver's names for dtypes and swizzles; maps were checked when the manifest was read.
 #![expect(unsafe_code, reason = "the driver's C interface is called")]
 
 use cudarc::driver::sys::{

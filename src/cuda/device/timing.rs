@@ -1,13 +1,13 @@
-//! One sample: a stream held by the gate until all is queued, two events around the launches. Knows streams and events; decides nothing.
+//! One sample: a stream that the gate holds until everything is queued, two events around the launches. Knows streams and events; decides nothing.
 //!
 //! | | before the first event | between the events |
 //! |---|---|---|
 //! | cold | buffers as they were, persisting lines reset, twice the L2 cache read and written | the launches |
 //! | hot | the launches once, so that caches hold what they can, unless they ran just before; buffers as they were | the launches |
-//! | copies | as hot | a graph of so many sequences, each of what happens to buffers before a sample and the launches |
-//! | bare copies | as hot | a graph of so many times what happens to buffers before a sample, which is to be taken off |
+//! | copies | as hot | a graph of this many sequences, each of what happens to buffers before a sample and the launches |
+//! | bare copies | as hot | a graph of this many times what happens to buffers before a sample, which is to be taken off |
 //!
-//! Buffers are laid anew before each copy in a graph, or a kernel would find the answer of the copy before.
+//! Buffers are prepared again before each copy in a graph; otherwise a kernel would find the answer of the previous copy.
 //!
 //! The gate waits on a word of device memory, which a copy of one byte on another stream sets: no memory of the host is mapped while a candidate can run.
 #![expect(unsafe_code, reason = "device memory is written by address")]

@@ -1,17 +1,17 @@
-//! The verify step on a device: the candidate runs in another process, on a device; here inputs are made, expectations are held, and what came back is compared once
-//! the module is unloaded. Knows trials and runs; reads no tolerance but those to count elements beyond.
+//! The verify step on a device: the candidate runs in another process, on a device; this side makes inputs, holds expected values, and compares what came back once
+//! the module is unloaded. Knows trials and runs; reads only the tolerances that it needs to count the elements beyond them.
 //!
 //! | run | inputs | what it finds |
 //! |---|---|---|
 //! | first | the trial's, other buffers poisoned | wrong answers |
-//! | other poison, other buffers | the same | elements nobody wrote, what hangs on addresses |
+//! | other poison, other buffers | the same | unwritten elements, what depends on addresses |
 //! | again | the same | what is not the same twice |
 //! | again after other inputs | those of the first trial, once all others have run | what is kept in the module's globals |
 //!
-//! All run in one loaded module, whose globals nobody resets: an answer that was kept from an earlier trial is a wrong one now.
+//! All runs use one loaded module, and nothing resets its globals: an answer that was kept from an earlier trial is now wrong.
 //!
-//! Buffers are read back where something is to be seen in them: outputs whose sum on the device is none that this process met before, in the same step or in one of
-//! another variant, and whatever a sum shows to be otherwise than it was.
+//! Buffers are read back only where that shows something: outputs whose sum on the device is new to this process (in this step and in those of other variants), and
+//! everything that has changed according to its sum.
 //! Sums are salted with a number that the candidate cannot know.
 
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
     if most > task.memory_limit {
         let limit = task.memory_limit;
         let why =
-            format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
+            format!("its buffers need {most} bytes of memory, but the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
     // What an earlier step left in the runner may have taken the memory that it needs: then it is done once more, in a fresh one.

@@ -1,7 +1,7 @@
-//! What a judge asks of a runner that holds a device, and what that answers: a line each, bytes through the exchange. Values only.
+//! The requests to a runner that holds a device, and its answers: a line each, bytes through the exchange. Values only.
 //!
-//! The runner's host side is kforge's own and loads device code only, so its answers are taken as they are; a candidate reaches them only by reaching the memory of
-//! its process from the device, which the probe tells of ([`super::facts::DeviceFacts::reaches_host`]).
+//! The runner's host side is kforge's own and loads device code only, so its answers are trusted; a candidate reaches them only if the device can reach the memory of
+//! the runner's process, which the probe reports ([`super::facts::DeviceFacts::reaches_host`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub(super) struct Start {
     pub(super) libcuda: Option<std::path::PathBuf>,
     /// Where the exchange is.
     pub(super) exchange: At,
-    /// The process that starts it, with which it dies; none where a tool stands between.
+    /// The process that starts it, with which it dies; none if a tool stands between.
     pub(super) parent: Option<u32>,
 }
 
@@ -86,17 +86,17 @@ pub(super) struct Shot {
     pub(super) cold: bool,
     /// Sequences of launches in one graph, each after what happens before a sample; 0 for none: launched one by one.
     pub(super) copies: u32,
-    /// Whether a graph holds what happens before a sample alone, without launches: what is to be taken off.
+    /// Whether a graph holds only what happens before a sample, without launches: its time is subtracted.
     pub(super) bare: bool,
     /// Whether the same launches ran on the same buffers just before, so that caches hold what they can and a hot sample needs no other run first.
     pub(super) warm: bool,
 }
 
-/// What is asked.
+/// The request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Ask {
-    /// Load a binary of so many bytes, and look up its entries by symbol.
+    /// Load a binary of this many bytes, and look up its entries by symbol.
     Load {
         /// Under which name.
         slot: Slot,
@@ -198,7 +198,7 @@ pub(super) enum Ask {
     Free,
     /// Free all buffers, and all modules; kept contents stay.
     Clear,
-    /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to so many bytes.
+    /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to this many bytes.
     Rest {
         /// How many.
         keep: u64,

@@ -1,4 +1,4 @@
-//! Which block runs next on an OS thread, until its share of a launch is done or nothing can change any more. A block that can only wait (for the grid, or polling)
+//! Decides which block runs next on an OS thread, until the thread's share of a launch is done or nothing can change any longer. A block that can only wait (for the grid, or polling)
 //! stays resident, its shared memory saved, while others run.
 #![expect(unsafe_code, reason = "blocks run on coroutines, which hold raw pointers to the core")]
 
@@ -166,7 +166,7 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
     }
 }
 
-/// Whether nothing can change any more: this core has seen no progress for long, and neither has any other.
+/// Whether nothing can change any longer: this core has seen no progress for long, and neither has any other.
 fn fruitless(job: &Job, starving: &mut bool, rounds: u32) -> bool {
     if rounds >= FRUITLESS_ROUNDS && !std::mem::replace(starving, true) {
         job.starved.fetch_add(1, Ordering::AcqRel);
@@ -178,7 +178,7 @@ fn report_stuck(job: &Job, block: &Block) {
     let waiting = block.threads.iter().position(|t| matches!(t.state, State::Poll | State::Grid)).unwrap_or(0);
     let thread = &block.threads[waiting];
     let message = match thread.state {
-        State::Grid => format!("the grid barrier at {} is never reached by all blocks", job.at(thread.pc)),
+        State::Grid => format!("the blocks never all reach the grid barrier at {}", job.at(thread.pc)),
         _ => format!("threads spin at {} on memory that nothing changes", job.at(thread.pc)),
     };
     job.notebook.add(finding(job, FindingKind::NoProgress, message, thread.pc, block.linear, waiting as u32));
@@ -191,7 +191,7 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
     unsafe {
         (*core).block = block;
         loop {
-            // Those that may go on first: so a kernel with warp operations alone needs few coroutines.
+            // Threads that can continue come first, so a kernel with only warp operations needs few coroutines.
             while let Some(fiber) = next_ready(core) {
                 switch_to(core, fiber);
                 if job.stopped() {
@@ -206,7 +206,7 @@ unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn 
                     None => match new_fiber(core) {
                         Ok(fiber) => fiber,
                         Err(e) => {
-                            let what = format!("so many threads at once that no stack is left for one: {e}");
+                            let what = format!("too many threads at once to allocate a stack for each: {e}");
                             job.notebook.not_emulated(Unemulated::Threads, what);
                             job.end();
                             return Turn::Stopped;

@@ -17,7 +17,7 @@ pub(crate) unsafe fn array_type(data: *const c_void) -> String {
     }
 }
 
-/// The shared variable that an array type can only mean, if one alone has its size.
+/// The shared variable that an array type must mean, if only one has its size.
 pub(crate) fn shared_of_type<'a>(job: &'a Job, array: &str) -> Option<&'a str> {
     let (element, extents) = array.split_once(" [")?;
     let size = match element {

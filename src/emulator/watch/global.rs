@@ -58,8 +58,7 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
             return stop(core, job, a, found(core, job, a, FindingKind::Misaligned, message, &at));
         }
         if a.kind & WRITE != 0 && !region.writable {
-            let message =
-                format!("{} to `{}`, which may not be written, at {}", verb(a.kind), region.name, job.at(a.pc));
+            let message = format!("{} to `{}`, which is read-only, at {}", verb(a.kind), region.name, job.at(a.pc));
             return stop(core, job, a, found(core, job, a, FindingKind::InputModified, message, &at));
         }
         let shadow = &watch.shadows[which];
@@ -67,7 +66,7 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
             let bytes = &written[offset..offset + a.size];
             if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
                 let message = format!(
-                    "element {} of `{}` is read before anything wrote it, at {} by {}",
+                    "element {} of `{}` is read before it is written, at {} by {}",
                     at.element(),
                     at.name,
                     job.at(a.pc),

@@ -88,7 +88,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         }
         if unwritten {
             let message = format!(
-                "element {} of `{name}` in shared memory is read before anything wrote it, at {} by {}",
+                "element {} of `{name}` in shared memory is read before it is written, at {} by {}",
                 at.index,
                 job.at(a.pc),
                 by(core, job, a)

@@ -1,4 +1,4 @@
-//! What is said of an access: where it went, whose it was, and the finding. Decides nothing.
+//! Describes an access: its target, its thread, and the finding. Decides nothing.
 #![expect(unsafe_code, reason = "the block that runs is found through the core")]
 
 use super::super::abi::{ATOMIC, WRITE};
@@ -84,7 +84,7 @@ pub(super) unsafe fn race_found(
             format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
         };
         let message = format!(
-            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with nothing between that orders them",
+            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with no synchronisation between them",
             at.element(),
             at.name,
             verb(a.kind),

@@ -1,9 +1,9 @@
-//! What a candidate may not do although its runner had to before: write files or foreign descriptors. And how an attempt is told. Knows calls and one
+//! Refuses what a candidate may not do although its runner had to do it before: write files or foreign descriptors. Reports attempts. Knows calls and one
 //! signal; does not know who reads the report.
 //!
 //! A call that is refused to a candidate raises SIGSYS instead of being made. The handler here writes its number to the report and ends the process by a call
-//! for which the filter kills, so that the end itself says what happened whatever becomes of the report. A candidate cannot put another handler in its
-//! place; one that blocks or ignores the signal is killed by the system. One that overwrites this very code gets its calls refused untold.
+//! for which the filter kills, so that the end itself shows what happened even if the report is lost. A candidate cannot put another handler in its
+//! place; one that blocks or ignores the signal is killed by the system. If it overwrites this code, its calls are refused without a report.
 #![expect(unsafe_code, reason = "installs a signal handler, which makes system calls")]
 
 use std::io;
@@ -27,7 +27,7 @@ const F_SETOWN_EX: i32 = 15;
 /// A call that nothing makes; the filter kills for it.
 const LAST: c::c_long = c::SYS_uselib;
 
-/// Refuses writes to files and to descriptors other than the standard output and error and `report`, and has every refused call told there before it ends
+/// Refuses writes to files and to descriptors other than the standard output and error and `report`, and has every refused call reported there before it ends
 /// the process. Comes once, when nothing of ours but reporting is left to do. Does nothing where the system has no filters.
 pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
     if keep.programs || !calls::missing_here().is_empty() {
@@ -47,10 +47,10 @@ pub(super) fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<()> {
     tell(Threads::All, report, refused)
 }
 
-/// Has every refused call told to `report`, and refuses these too.
+/// Has every refused call reported to `report`, and refuses these too.
 fn tell(threads: Threads, report: RawFd, refused: calls::Rules) -> io::Result<()> {
     REPORT.store(report, Ordering::Relaxed);
-    // SAFETY: `told` makes system calls only, on memory of its own.
+    // SAFETY: `told` makes only system calls, on its own memory.
     let installed = unsafe {
         let mut action: c::sigaction = mem::zeroed();
         action.sa_sigaction = told as *const () as usize;

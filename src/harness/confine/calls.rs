@@ -1,8 +1,8 @@
 //! Which system calls a confined process may not make, by seccomp. Knows how calls are refused; `table` knows which, `files` knows paths.
 //!
-//! A list of what is refused rather than of what is allowed: what a C library calls for memory, threads and time differs from system to system, and what
+//! This is a list of refused calls rather than of allowed ones: what a C library calls for memory, threads and time differs from system to system, and what
 //! is refused here is what could reach other processes, the network, files' metadata, or memory beyond the limits. To a program (an interpreter, a
-//! compiler) refused calls fail with EPERM, so that a library that merely asks goes on. To a candidate they raise SIGSYS, which ends it: see `attempts`.
+//! compiler) refused calls fail with EPERM, so that a library that only tries continues. To a candidate they raise SIGSYS, which ends it: see `attempts`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -36,7 +36,7 @@ pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
     Ok(missing)
 }
 
-/// A refused call gives an error, so that a library that merely asks goes on.
+/// A refused call gives an error, so that a library that only tries continues.
 pub(super) fn fails() -> SeccompAction {
     SeccompAction::Errno(c::EPERM.unsigned_abs())
 }
@@ -66,10 +66,10 @@ fn refused(keep: &Confinement) -> io::Result<Rules> {
     let options = [c::PR_SET_PDEATHSIG, c::PR_SET_CHILD_SUBREAPER, c::PR_SET_MM, c::PR_SET_PTRACER];
     let options = options.iter().map(|option| when(0, SeccompCmpOp::Eq, option.unsigned_abs().into()));
     rules.insert(c::SYS_prctl, options.collect::<Result<_, _>>()?);
-    // Limits of others; 0 is oneself. Input typed into a terminal by whoever holds it.
+    // Limits of other processes; 0 is this process. Input that the holder of a terminal writes into it.
     rules.insert(c::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     rules.insert(c::SYS_ioctl, vec![when(1, SeccompCmpOp::Eq, c::TIOCSTI)?]);
-    // The processors that others may use: the judge counts its own by it, and every kernel crowded onto one would run out of time.
+    // The processors that others may use: the verifier counts its own by it, and every kernel crowded onto one would run out of time.
     rules.insert(c::SYS_sched_setaffinity, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     if !keep.programs {
         rules.extend(table::numbers(table::ALONE).chain(table::numbers(table::MODES)).map(|call| (call, vec![])));

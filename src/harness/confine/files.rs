@@ -122,7 +122,7 @@ fn missing(status: &RestrictionStatus) -> Report {
     }
 }
 
-const NONE: &str = "the kernel has no Landlock (Linux 5.13, with `landlock` among its security modules): candidate code and compilers could read and write files of yours";
+const NONE: &str = "the kernel has no Landlock (Linux 5.13, with `landlock` among its security modules): candidate code and compilers could read and write your files";
 
 fn none() -> Report {
     Report { missing: vec![NONE.to_string()], ..Report::default() }
@@ -131,7 +131,7 @@ fn none() -> Report {
 fn partial(abi: ABI) -> Report {
     let (here, wanted) = (abi as i32, WANTED as i32);
     let weaker = format!(
-        "the kernel's Landlock is of version {here} of {wanted}: references and compilers are kept from fewer things"
+        "the kernel has version {here} of Landlock, but full confinement needs version {wanted}: references and compilers are confined less"
     );
     Report { weaker: vec![weaker], ..Report::default() }
 }

@@ -20,20 +20,20 @@ macro_rules! group {
 #[rustfmt::skip]
 pub(super) const NEVER: &[Group] = &[
     group!("open a socket": SYS_socket SYS_socketpair),
-    // These come with sockets alone; and pipes that could be mistaken for them.
+    // Calls only for sockets, and pipes that could be mistaken for sockets.
     group!("use the network": SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvmsg SYS_recvmmsg),
     // Their memory, their descriptors, their scheduling.
-    group!("reach into another process": SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_process_mrelease SYS_kcmp
+    group!("access another process": SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_process_mrelease SYS_kcmp
         SYS_pidfd_open SYS_pidfd_getfd SYS_migrate_pages SYS_move_pages SYS_setpriority SYS_ioprio_set SYS_sched_setscheduler SYS_sched_setattr
         SYS_sched_setparam),
     group!("send a signal to another process": SYS_pidfd_send_signal SYS_tkill SYS_rt_sigqueueinfo SYS_rt_tgsigqueueinfo),
-    group!("leave the group that is ended as one": SYS_setpgid SYS_setsid),
-    group!("use an interface of the system that no kernel needs": SYS_bpf SYS_keyctl SYS_add_key SYS_request_key SYS_perf_event_open
+    group!("leave its process group": SYS_setpgid SYS_setsid),
+    group!("use a system interface that no kernel needs": SYS_bpf SYS_keyctl SYS_add_key SYS_request_key SYS_perf_event_open
         SYS_io_uring_setup SYS_io_uring_enter SYS_io_uring_register SYS_userfaultfd SYS_init_module SYS_finit_module SYS_delete_module
         SYS_kexec_load SYS_kexec_file_load SYS_reboot SYS_swapon SYS_swapoff SYS_syslog SYS_acct SYS_quotactl SYS_personality SYS_settimeofday
         SYS_clock_settime SYS_adjtimex SYS_clock_adjtime SYS_sethostname SYS_setdomainname SYS_iopl SYS_ioperm SYS_modify_ldt SYS_vhangup
         SYS_fanotify_init SYS_lookup_dcookie),
-    group!("change mounts or name spaces": SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_move_mount SYS_fsopen SYS_fsconfig SYS_fsmount
+    group!("change mounts or namespaces": SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_move_mount SYS_fsopen SYS_fsconfig SYS_fsmount
         SYS_fspick SYS_open_tree SYS_mount_setattr SYS_setns SYS_unshare SYS_name_to_handle_at SYS_open_by_handle_at),
     // Memory that no limit on address space counts, and ways to other processes.
     group!("share memory or messages beyond its limits": SYS_memfd_create SYS_memfd_secret SYS_shmget SYS_shmat SYS_shmctl SYS_msgget SYS_msgsnd
@@ -50,7 +50,7 @@ const FCHMODAT2: c_long = 452;
 #[rustfmt::skip]
 pub(super) const ALONE: &[Group] = &[
     group!("start a process": SYS_execve SYS_execveat SYS_fork SYS_vfork),
-    group!("cut a file off": SYS_truncate),
+    group!("truncate a file": SYS_truncate),
 ];
 
 /// Refused to a process that may not start programs. To one that may, they do nothing: compilers and linkers set times and modes of what they write, which nobody
@@ -74,7 +74,7 @@ pub(super) const FILES: &[Group] = &[
 #[rustfmt::skip]
 pub(super) const DESCRIPTORS: &[Group] = &[
     group!("write to a descriptor that is not its own": SYS_sendfile SYS_splice SYS_tee SYS_vmsplice SYS_copy_file_range SYS_ftruncate SYS_fallocate),
-    group!("put a descriptor in the place of another": SYS_dup SYS_dup2 SYS_dup3),
+    group!("replace a descriptor with another": SYS_dup SYS_dup2 SYS_dup3),
     group!("change which calls are refused": SYS_seccomp),
 ];
 
@@ -91,9 +91,9 @@ const BY_ARGUMENT: &[Group] = &[
     group!("start a process": SYS_clone),
     group!("send a signal to another process": SYS_kill SYS_tgkill),
     group!("change limits": SYS_prlimit64 SYS_setrlimit),
-    group!("choose the processors of another process": SYS_sched_setaffinity),
+    group!("set the CPU affinity of another process": SYS_sched_setaffinity),
     group!("leave its confinement": SYS_prctl),
-    group!("type into a terminal": SYS_ioctl),
+    group!("write input to a terminal": SYS_ioctl),
     group!("duplicate a descriptor, or have signals sent by one": SYS_fcntl),
     group!("hide a call that is refused": SYS_rt_sigaction),
 ];

@@ -82,12 +82,12 @@ impl Call {
     /// The values in a file that the reference wrote.
     pub(super) fn take(&self, tensor: &Tensor, file: &str) -> Result<Values, Response> {
         let bytes = fs::read(self.path(file))
-            .map_err(|_| failed(format!("the reference gave no values for `{}`", tensor.name)))?;
+            .map_err(|_| failed(format!("the reference returned no values for `{}`", tensor.name)))?;
         let want = logical_len(tensor);
         if bytes.len() != want * 8 {
             let got = bytes.len() / 8;
             return Err(failed(format!(
-                "the reference gave {} for `{}`, {want} expected",
+                "the reference returned {} for `{}`, expected {want}",
                 count(got, "value"),
                 tensor.name
             )));

@@ -31,13 +31,13 @@ pub(super) fn expected(
     scale: bool,
 ) -> Result<OracleOutput, Response> {
     if !function.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(failed(format!("`{function}` is no name of an `extern \"C\"` function")));
+        return Err(failed(format!("`{function}` is not a valid name of an `extern \"C\"` function")));
     }
     let call = Call::new(task)?;
     let compiled = program(task, file, function)?;
     call.write("reference", &compiled)?;
     std::fs::set_permissions(call.path("reference"), std::fs::Permissions::from_mode(0o700))
-        .map_err(|e| failed(format!("cannot make the reference a program: {e}")))?;
+        .map_err(|e| failed(format!("cannot make the reference executable: {e}")))?;
     let mut lines = String::new();
     for (name, value) in &problem.dims {
         let _ = writeln!(lines, "dim {name} {value}");
@@ -137,13 +137,14 @@ fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<V
     compile(&[&[source.as_path()], assembly.as_slice()].concat())?;
     let text = |name: &str| {
         let bytes = std::fs::read(call.path(name));
-        let bytes = bytes.map_err(|e| failed(format!("cannot read what the reference reads: {e}")))?;
+        let bytes =
+            bytes.map_err(|e| failed(format!("cannot read the list of files that the reference includes: {e}")))?;
         Ok::<_, Response>(String::from_utf8_lossy(&bytes).into_owned())
     };
     only_of_toolchain(task, "toolchain:c++", file, &elsewhere(&text("reads")?, &root, call.dir.path()))?;
     if let Some(line) = assembler_reads(&text("reference.s")?) {
         return Err(failed(format!(
-            "the reference `{file}` has the assembler read a file, of which kforge would not know that it changed: `{line}`"
+            "the reference `{file}` makes the assembler read a file that kforge does not track: `{line}`"
         )));
     }
     compile(&["reference.s", "-x", "c++", "main.cpp", "-o", "reference"].map(Path::new))?;

@@ -73,7 +73,8 @@ fn compared(
             let leniency = match Leniency::declared(compare, problem, name, inputs).map_err(failed)? {
                 Some(leniency) => leniency,
                 None => {
-                    let silent = || failed(format!("`{by}` did not say whether `{candidate}` may stand for `{name}`"));
+                    let silent =
+                        || failed(format!("`{by}` did not say whether `{candidate}` is acceptable for `{name}`"));
                     Leniency::Said(by.clone(), said.next().ok_or_else(silent)?)
                 }
             };

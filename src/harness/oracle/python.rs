@@ -116,7 +116,7 @@ pub(super) fn inputs(
         values.insert(name.clone(), float::round_values(tensor.dtype, &call.take(tensor, &place.file)?));
     }
     let drawn = Problem { generate_inputs: None, ..problem.clone() };
-    let drawn = generate::inputs(&drawn, trial).map_err(|e| failed(format!("cannot make inputs: {e}")))?;
+    let drawn = generate::inputs(&drawn, trial).map_err(|e| failed(format!("cannot generate inputs: {e}")))?;
     for (name, drawn) in drawn {
         values.entry(name).or_insert(drawn);
     }
@@ -164,7 +164,9 @@ pub fn checked(
     let outputs = vec![(tensor.name.clone(), InFile::of(tensor, String::new()))];
     let described = Described { checks: asked, ..Described::new(("check", file, function), problem, given, outputs) };
     invoke(task, &call, described)?;
-    let nothing = || failed(format!("the check `{file}::{function}` did not say what of `{}` may stand", tensor.name));
+    let nothing = || {
+        failed(format!("the check `{file}::{function}` did not say which elements of `{}` are acceptable", tensor.name))
+    };
     let said = std::fs::read(call.path("said.json")).map_err(|_| nothing())?;
     let said: Vec<Answered> = serde_json::from_slice(&said).map_err(|_| nothing())?;
     if said.len() != answers.len() {
@@ -281,11 +283,11 @@ impl Interpreter {
         }
         let ask = Command::new(path).args(["-s", "-P", "-c", ASK]).env("PATH", "/usr/bin:/bin");
         let finished = run(&ask, Some(Duration::from_secs(60)), &AtomicBool::new(false))
-            .map_err(|e| failed(format!("cannot ask Python where it is: {e}")))?;
+            .map_err(|e| failed(format!("cannot ask Python for its paths: {e}")))?;
         let answer: Option<Interpreter> = serde_json::from_str(&finished.stdout.text()).ok();
         let Some(mut found) = answer else {
             return Err(said(
-                format!("cannot ask Python where it is: `{}` {}", path.display(), finished.end),
+                format!("cannot ask Python for its paths: `{}` {}", path.display(), finished.end),
                 &finished,
             ));
         };

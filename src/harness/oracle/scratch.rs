@@ -33,7 +33,7 @@ impl Scratch {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The order of removal is all that hangs on it.
+        // The order of removal is all that depends on it.
         let _ = fs::File::options().append(true).open(&path).and_then(|f| f.set_modified(SystemTime::now()));
         Some(bytes)
     }

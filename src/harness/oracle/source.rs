@@ -45,7 +45,7 @@ impl<'a> Source<'a> {
     /// Every tensor that is read, with values that its type can hold.
     pub fn inputs(&self, trial: &Trial) -> Result<Named, Response> {
         let Some((file, function)) = &self.problem.generate_inputs else {
-            return generate::inputs(self.problem, trial).map_err(|e| failed(format!("cannot make inputs: {e}")));
+            return generate::inputs(self.problem, trial).map_err(|e| failed(format!("cannot generate inputs: {e}")));
         };
         python::inputs(self.task, self.problem, trial, file, function)
     }
@@ -78,7 +78,7 @@ impl<'a> Source<'a> {
         let put = |bytes: Vec<u8>| match &self.scratch {
             Some(scratch) => scratch
                 .put(&bytes)
-                .map_err(|e| failed(format!("cannot keep expected values in the scratch folder: {e}"))),
+                .map_err(|e| failed(format!("cannot write expected values to the scratch folder: {e}"))),
             None => Ok(kforge_foundation::base::Digest::of_long(&bytes)),
         };
         let mut expected = Expected::default();
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
             again.outputs == expected.outputs && expected.scales.iter().all(|(k, v)| again.scales.get(k) == Some(v));
         if !same {
             return Err(failed(
-                "the reference gave other values than when they were first computed: it must give the same for the same inputs",
+                "the reference computed other values than the first time: it must compute the same values for the same inputs",
             ));
         }
         Ok(output)

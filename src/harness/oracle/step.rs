@@ -43,17 +43,15 @@ fn scale_given(problem: &Problem, output: &str, expected: &OracleOutput) -> Resu
         Reference::Builtin { name, .. } => {
             return Err(failed(format!("BUG: the built-in `{name}` gave no scale for `{output}`")));
         }
-        Reference::Python { file, function } => (
-            file,
-            function,
-            format!("return a dict that holds, as `\"{output}.scale\"`, the operator on absolute values"),
-        ),
+        Reference::Python { file, function } => {
+            (file, function, format!("return a dict whose `\"{output}.scale\"` is the operator on absolute values"))
+        }
         Reference::Cpp { file, function } => {
             (file, function, format!("fill `call.scale(\"{output}\")` with the operator on absolute values"))
         }
     };
     Err(failed(format!(
-        "the tolerance of `{output}` declares `scaled`, and `{file}::{function}` gives no scale of it: {how}, or declare `atol` and `rtol` instead"
+        "the tolerance of `{output}` declares `scaled`, but `{file}::{function}` gives no scale for it: {how}, or declare `atol` and `rtol` instead"
     )))
 }
 

@@ -90,7 +90,7 @@ fn no_flood_before_or_after_hides_a_failure() {
             for (honest, flood) in honest.iter().flat_map(|honest| floods.iter().map(move |flood| (honest, flood))) {
                 let alone = heard(honest, more, end);
                 let both = heard(&[flood.as_slice(), *honest].concat(), more, end);
-                // What the judge itself saw stays, but that a process ended early is no news where a failure said why.
+                // What the verifier itself saw stays, but a failure that was reported already explains an early end.
                 let told = |kind: &&FindingKind| end != End::Exited(0) || **kind != FindingKind::Exited;
                 for kind in failing(&alone).iter().filter(told) {
                     assert!(kinds(&both).contains(kind), "{end:?}: a flood took {kind:?} away");
@@ -113,7 +113,7 @@ fn a_report_longer_than_what_is_kept_fails_whatever_is_left_of_it() {
     long.push((serde_json::to_string(&done()).unwrap() + "\n").as_bytes());
     let heard = hear(&long, &Captured::new(10), End::Exited(0), 1);
     assert_eq!((kinds(&heard), heard.done), (vec![FindingKind::Protocol], true));
-    let why = "bytes more than any report has";
+    let why = "bytes more than a report can have";
     assert!(heard.findings[0].message.ends_with(why), "{}", heard.findings[0].message);
 }
 

@@ -123,7 +123,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
     let settled = results.decision(round + 1).map(|d| d.settled).unwrap_or_default();
     for method in &methods {
         became.push(match settled.get(method) {
-            None => format!("{method}: no champion has had it"),
+            None => format!("{method}: no champion has used it"),
             Some(settled) => {
                 let fate = match settled.fate {
                     Fate::Effective => "effective",

@@ -1,4 +1,4 @@
-//! An operator's contract as text: what an agent is told to compute, and by whose digest its answers are kept. Shapes, seeds and tolerances are no part of it.
+//! An operator's contract as text: what an agent is told to compute, and by whose digest its answers are kept. Shapes, seeds and tolerances are not part of it.
 
 use kforge_foundation::base::Digest;
 use kforge_types::model::operator::{InitDecl, TensorDecl, TypeRef};

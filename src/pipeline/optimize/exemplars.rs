@@ -1,9 +1,9 @@
-//! Which earlier kernels a prompt shows: two that did differently well, because contrast teaches more than the best alone. Knows scores; does not know what was
+//! Which earlier kernels a prompt shows: two with different scores, because contrast teaches more than only the best. Knows scores; does not know what was
 //! scored. A pure function of scores, temperature and seed, so that a prompt can be made again word for word.
 //!
 //! After CUDA-L1 (arXiv 2507.14111, section 3): kernels are put into buckets by score, distinct buckets are drawn with a probability proportional to
-//! exp((s - mean) / tau) of a bucket's score s, and one kernel of each, all alike. There is no saying there how wide a bucket is. Here it spans a fifth of a
-//! doubling, about 15 %, which is beyond noise and less than what a method brings.
+//! exp((s - mean) / tau) of a bucket's score s, and one kernel of each, all alike. The paper does not say how wide a bucket is. Here it spans a fifth of a
+//! doubling, about 15 %, which is more than noise and less than the gain of a method.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub const TAU: f64 = 1.0;
 /// Separates these draws from all others of the same seed.
 const ORDINAL: u32 = 0x6578_656d;
 
-/// At most [`SHOWN`] positions in `scores`, of distinct buckets, higher scores first. What is not above zero, because it is not right, is never drawn.
+/// At most [`SHOWN`] positions in `scores`, of distinct buckets, higher scores first. What is not above zero, because it is not correct, is never drawn.
 /// `tau` must be above zero: the higher, the more alike buckets are.
 pub fn exemplars(scores: &[f64], tau: f64, seed: u64) -> Vec<usize> {
     let mut buckets: BTreeMap<i64, Vec<usize>> = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! What no text for an agent may hold: the names of shapes that are held back, and the numbers that would tell them. Knows operators; does not know where texts come from.
+//! What no text for an agent may contain: the names of holdout shapes, and the numbers that would reveal them. Knows operators; does not know where texts come from.
 //!
-//! Not every number tells: small ones and powers of two stand in any kernel, and what a shape that is shown has is known anyway.
+//! Not every number reveals something: small ones and powers of two occur in any kernel, and the numbers of shown shapes are known anyway.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
 //! What kind of work an operator is: its pattern and its level. Knows contracts; does not know kernels or what was tried.
 //!
-//! What the manifest states goes before what is found here. A built-in reference says what it is; of references of a package's own the extents tell what they can: an
-//! extent that no output has was summed over, or the like, and where two inputs have it they were multiplied. Where every extent is still there a contract does not tell
-//! a map from a normalisation, and nothing is claimed.
+//! What the manifest states takes precedence over what is found here. A built-in reference is known; for a package's own references the extents decide: an extent that
+//! no output has was reduced, and if two inputs have it, they were multiplied. If every extent remains, a contract does not distinguish a map from a normalisation,
+//! and nothing is claimed.
 //!
 //! Levels are those of Makora's curation (arXiv 2602.11000): 0 and 1 are elementwise, 2 reductions, 3 products and convolutions, 4 attention and normalisation,
 //! 5 what fuses several passes. Where it draws no line, the line is ours: 0 is one value moved or mapped, 1 more than one input, or indices.
@@ -16,9 +16,9 @@ use kforge_types::model::{Operator, Pattern};
 /// What kind of work an operator is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// Its pattern; none where neither manifest nor contract shows it.
+    /// Its pattern; none if neither manifest nor contract shows it.
     pub pattern: Option<Pattern>,
-    /// Its level, 0 to 5; none where neither shows it.
+    /// Its level, 0 to 5; none if neither shows it.
     pub level: Option<u8>,
 }
 

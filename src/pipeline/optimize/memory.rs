@@ -1,12 +1,11 @@
-//! What was tried before: how what is remembered takes in what was found now, and which earlier candidates a prompt shows. Knows records of candidates; does not know
-//! where they or their sources are kept, and calls no clock: the same records give the same prompt.
+//! What was tried before: merges new results into the recorded candidates, and selects the earlier candidates that a prompt shows. Knows records of candidates; does not
+//! know where they or their sources are stored, and calls no clock: the same records give the same prompt.
 //!
 //! # What is shown
 //!
-//! Only what was found right. First what is of the same contract, then of the same operator under other types, then of the same pattern and level, then of the same
-//! pattern; of anything else there is nothing to learn. Among equals what is for the same architecture, then what is faster by its own measure (what was not timed comes
-//! last), then champions. No source is shown twice and no kernel twice, because two of a kind teach no more than one. What is too long for the room that is left makes
-//! place for what comes after it.
+//! Only correct candidates. First those of the same contract, then of the same operator under other types, then of the same pattern and level, then of the same pattern;
+//! others teach nothing. Among equals, those for the same architecture come first, then faster ones by their own measure (untimed ones last), then champions. No source
+//! and no kernel is shown twice, because two of a kind teach no more than one. A candidate that is too long for the remaining room is skipped in favour of the next.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! What a kernel's rounds come to next: another attempt, the next round, or nothing. Pure: a function of what is recorded and what was found of it.
+//! What comes next for a kernel's rounds: another attempt, the next round, or nothing. Pure: a function of the recorded answers and their results.
 
 use std::fmt;
 
@@ -8,9 +8,9 @@ use kforge_types::record::round::Decision;
 /// What was found of the variants of one round, over all its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// One at least is right on every shape that it serves.
+    /// One at least is correct on every shape that it serves.
     Right,
-    /// None is right, and nothing speaks against one at least: what would decide it is not here.
+    /// None is known to be correct, and at least one is undecided because evidence is missing here.
     Undecided,
     /// All are wrong, or there are none.
     Wrong,
@@ -19,7 +19,7 @@ pub enum Found {
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// Somebody is asked: for the first attempt at a round, or for a repair.
+    /// An agent is asked: for the first attempt at a round, or for a repair.
     Ask {
         /// The round.
         round: u32,
@@ -69,7 +69,7 @@ pub struct Allowed {
     pub repairs: u32,
 }
 
-/// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none where that step gave nothing.
+/// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none if that step gave nothing.
 pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option<&Decision>) -> Next {
     let last = answers.last().map(|answer| (answer.question.round, answer.question.attempt));
     if let Some((round, attempt)) = last
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(next(&once, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 1 });
         let twice = [answer(1, 0), answer(1, 1)];
         assert_eq!(next(&twice, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
-        // What nobody could look at is not repaired: there is nothing to correct.
+        // What could not be evaluated is not repaired: there is nothing to correct.
         assert_eq!(next(&once, Found::Undecided, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
     }
 

@@ -1,4 +1,4 @@
-//! In which order the variants of a kernel are compiled where no past durations tell. Knows the values of their tunables; does not know what they mean. Pure.
+//! The order in which the variants of a kernel are compiled if no past durations are known. Knows the values of their tunables; does not know what they mean. Pure.
 
 use kforge_types::model::{TuneValue, Variant};
 

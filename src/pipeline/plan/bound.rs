@@ -24,7 +24,7 @@ pub const PROFILE_PROTOCOL: u32 = 1;
 pub const PEAKS_PROTOCOL: u32 = 2;
 
 impl Planner<'_> {
-    /// The profiles of a variant at these bench shapes, by position, and the roofline that reads them; nothing where it is timed nowhere.
+    /// The profiles of a variant at these bench shapes, by position, and the roofline that reads them; nothing if it is timed nowhere.
     pub(super) fn roofline(
         &mut self,
         scope: Scope<'_>,
@@ -55,7 +55,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The step that measures what the device of a target does at most: one for all that is timed there, as its question is of the device alone. Gives its id.
+    /// The step that measures what the device of a target does at most: one for all that is timed there, as its question is of the device alone. Returns its id.
     fn peaks(&mut self, scope: Scope<'_>) -> String {
         let params = PeaksParams { arch: scope.target.arch.name().into(), protocol: PEAKS_PROTOCOL };
         let package = self.package_input(scope.package).package.name.clone();
@@ -72,7 +72,7 @@ impl Planner<'_> {
         self.add(node)
     }
 
-    /// The profile step of a variant on a bench shape. Gives its id.
+    /// The profile step of a variant on a bench shape. Returns its id.
     fn profile(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<String, Diagnostic> {
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, ABLATION);

@@ -26,7 +26,7 @@ pub const SANITIZE_WORK: f64 = 1e6;
 
 /// The plan in the making, and, once made, what expansion reads.
 pub struct Planner<'a> {
-    /// What it is made of.
+    /// Its inputs.
     pub input: Arc<PlanInput<'a>>,
     /// Nodes so far.
     pub nodes: Vec<Node>,
@@ -46,7 +46,7 @@ pub struct Planner<'a> {
     pub waiting: BTreeMap<String, Waiting>,
     /// By id of a search node: what it is expanded with.
     pub searching: BTreeMap<String, Arc<Searching>>,
-    /// The wave of what is made of the main phase now ([`kforge_engine::Rank::wave`]).
+    /// The wave of the nodes of the main phase that are planned now ([`kforge_engine::Rank::wave`]).
     pub wave: u32,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Planner<'a> {
             for choice in operator.choices() {
                 let taken = kernel.targets.iter().filter(|n| Selection::takes(&self.input.selection.targets, n));
                 let mut targets: Vec<_> = taken.filter_map(|name| package.targets.get(name)).collect();
-                // Where a device has not spoken the emulator's word is asked for, whatever the targets are called.
+                // If there is no observation of a device, the emulator's is used, regardless of the names of targets.
                 targets.sort_by_key(|target| target.arch != Arch::Cpu);
                 for target in targets {
                     reached.insert(&operator.name);
@@ -150,7 +150,7 @@ impl<'a> Planner<'a> {
         for operator in left {
             let why = match package.kernels.iter().any(|k| k.operator == operator.name) {
                 true => "none of its kernels is for a target of the package",
-                false => "no kernel implements it, so that nothing of it is computed",
+                false => "no kernel implements it, so kforge computes nothing for it",
             };
             self.uncalibrated(at, operator, why);
         }
@@ -210,7 +210,7 @@ pub struct Scope<'s> {
     pub choice: &'s TypeChoice,
     /// The target.
     pub target: &'s Target,
-    /// The round that is planned; 0 for what is declared.
+    /// The round that is planned; 0 for declared variants.
     pub round: u32,
 }
 

@@ -73,11 +73,11 @@ pub struct About {
     pub per: Option<String>,
     /// Whether anything is timed on its target.
     pub timed: bool,
-    /// The launcher of its own, where it has one: `launch.cu::run`.
+    /// Its own launcher, if it has one: `launch.cu::run`.
     pub host: Option<String>,
     /// Whether hot times count rather than cold ones.
     pub hot: bool,
-    /// Whether it launches nothing but code of its own.
+    /// Whether it launches only its own code.
     pub whole: bool,
 }
 
@@ -178,7 +178,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, one at least.
+    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, at least one.
     fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
@@ -188,7 +188,7 @@ impl<'a> Planner<'a> {
         }
         let scope = scope.of(build);
         let on = self.disassemble(scope, build);
-        // Who stands for want of evidence is not timed: nothing that is bought could be told from what is not.
+        // A provisional champion is not timed, so nothing could show what a method is worth.
         let timed = of.iter().filter(|c| !c.provisional);
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
@@ -199,7 +199,7 @@ impl<'a> Planner<'a> {
         self.roofline(scope, build, &benched)
     }
 
-    /// The champion without a method: another variant of the space under its own name, or one built for this comparison alone.
+    /// The champion without a method: another variant of the space under its own name, or one built only for this comparison.
     fn without(&self, scope: Scope<'_>, build: &Build, method: &Method) -> Option<Build> {
         let off = scope.kernel.without(&build.variant, method)?;
         let mut other = Build { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };
@@ -290,7 +290,7 @@ impl<'a> Planner<'a> {
                 judged.push((*at, *case));
             }
         }
-        // The kernel without the method must be right wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
+        // The kernel without the method must be correct wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
         if judged.is_empty() {
             let mut served = Vec::new();
             for (at, case) in selected.cases.iter().enumerate() {

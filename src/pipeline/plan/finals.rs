@@ -1,14 +1,14 @@
-//! Timing of many variants: few samples of each first, and all that a full timing takes of those alone that may be the fastest. Knows how what a step names becomes
-//! steps; who is named says [`kforge_numerics::measure::select::finalists`]. Pure.
+//! Timing of many variants: few samples of each first, then a full timing only of those that may be the fastest. Knows how to turn the variants that a step names
+//! into steps; [`kforge_numerics::measure::select::finalists`] names them. Pure.
 //!
 //! | wave | holds |
 //! |---|---|
-//! | 0 | every variant, verified and timed with few samples, and the step that names who is to be timed in full |
-//! | n | full timings of those that were named, and the step that names who else is, now that some of them may have failed, or given no answer |
-//! | the last | selection, by full timings alone |
+//! | 0 | every variant, verified and timed with few samples, and the step that names which variants to time in full |
+//! | n | full timings of the named variants, and the step that names further ones, because some of these may have failed or given no answer |
+//! | the last | selection, only by full timings |
 //!
-//! A full timing holds a kernel against all that is known of kernels that answer otherwise when they are timed; so nobody becomes champion without one, and one that
-//! was fast by cheating is out once it failed there.
+//! A full timing includes all checks against kernels that behave differently when they are timed; so no variant becomes champion without one, and a variant that
+//! was fast by cheating is excluded once it fails there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub struct Contest {
 }
 
 impl Planner<'_> {
-    /// How many samples the variants of a kernel are timed with first; none where all are timed in full at once.
+    /// How many samples the variants of a kernel are timed with first; none if all are timed in full at once.
     pub(super) fn few(&self, scope: Scope<'_>, variants: usize) -> Option<u32> {
         let timed = is_timed(scope) && scope.kernel.rounds.is_none();
         (timed && self.input.goal == Goal::Build && variants > MANY).then_some(FEW)
@@ -106,7 +106,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Full timings of those that were named; where nobody was, the selection.
+    /// Full timings of the named variants; the selection if none was named.
     pub(super) fn named(&mut self, contest: &Contest, nomination: &Nomination) -> Result<(), Diagnostic> {
         let Some(found) = self.find(contest.package, &contest.kernel, &contest.target) else { return Ok(()) };
         let scope = found.scope(&contest.choice, 0);
@@ -138,7 +138,7 @@ impl Planner<'_> {
             }
         }
         if next.full.len() == asked {
-            // All of them were asked for before, and no device has answered: they hide nobody, and are not asked for again.
+            // All of them were requested before, and no device has answered: they exclude no variant, and are not requested again.
             next.field.benched.retain(|(variant, ..)| !named.contains(variant));
         }
         self.contest(scope, next.clone())

@@ -1,4 +1,4 @@
-//! What the plan is made of: packages as values, what their sources can reach, what the toolchains are, what was asked for.
+//! The input of the plan: packages as values, what their sources can reach, the toolchains, and the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -66,9 +66,9 @@ pub struct Toolchains {
     pub cxx: Tool,
     /// NVRTC, and nvcc, to which `auto` may turn.
     pub auto: Tool,
-    /// NVRTC alone.
+    /// Only NVRTC.
     pub nvrtc: Tool,
-    /// nvcc alone.
+    /// Only nvcc.
     pub nvcc: Tool,
     /// The disassembler.
     pub disassembler: Tool,
@@ -114,7 +114,7 @@ pub struct Attempt {
     pub attempt: u32,
     /// The methods that were to be tried.
     pub methods: Vec<String>,
-    /// The kernel that was written; none where other variants of the declared one are tried.
+    /// The kernel that was written; none if other variants of the declared one are tried.
     pub written: Option<Kernel>,
     /// The tunables of each variant to try; those it does not name have their first value.
     pub branches: Vec<BTreeMap<String, TuneValue>>,

@@ -1,4 +1,4 @@
-//! Steps of one kernel on one target: its variants, and which of them stands for each class of shapes.
+//! Steps of one kernel on one target: its variants, and which of them is selected for each class of shapes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub struct Selected {
     pub shapes: Vec<String>,
     /// Which selection it is.
     pub stage: Stage,
-    /// Whether the lockfile's variants alone take part.
+    /// Whether only the lockfile's variants take part.
     pub accepted: bool,
 }
 
@@ -180,7 +180,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether the lockfile's variants alone are built for a kernel on a target.
+    /// Whether only the lockfile's variants are built for a kernel on a target.
     pub(super) fn is_accepted(&self, scope: Scope<'_>) -> bool {
         let seat = (scope.kernel.name.clone(), scope.choice.label.clone(), scope.target.name.clone());
         self.package_input(scope.package).accepted.contains(&seat)
@@ -243,7 +243,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Gives the id of
+    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Returns the id of
     /// the first.
     pub fn select(
         &mut self,
@@ -349,7 +349,7 @@ impl Planner<'_> {
         Ok((classes, params))
     }
 
-    /// A select node that reads which candidates could be built, and which are right.
+    /// A select node that reads which candidates could be built, and which are correct.
     pub(super) fn judged_by(&mut self, scope: Scope<'_>, mut node: Make, field: &Field, cases: &[Case]) -> Make {
         for (build, served) in field.builds.iter().zip(&field.serves) {
             let scope = Scope { round: build.round, ..scope };

@@ -18,7 +18,7 @@ pub const MAIN: u8 = 0;
 pub const PAIRING: u8 = 1;
 /// The phase in which champions are selected.
 pub const DECISION: u8 = 2;
-/// The phase of what is known only once champions are.
+/// The phase of nodes that are known only once champions are.
 pub const ABLATION: u8 = 3;
 
 /// A node in the making.
@@ -71,7 +71,7 @@ impl Make {
         self
     }
 
-    /// Ends after those nodes, of which it reads nothing.
+    /// Ends after those nodes, but reads nothing from them.
     #[must_use]
     pub fn after(mut self, nodes: impl IntoIterator<Item = String>) -> Self {
         self.0.after.extend(nodes);
@@ -157,7 +157,7 @@ impl Make {
         self
     }
 
-    /// Ended after so many seconds.
+    /// Ended after this many seconds.
     #[must_use]
     pub fn limit(mut self, seconds: u64) -> Self {
         self.0.time_limit_s = seconds;

@@ -51,7 +51,7 @@ pub fn oracle(problem: &Problem) -> u64 {
     2 * PROCESS + mib(values.saturating_add(stored(problem)))
 }
 
-/// Of making the large products of a reference on a device, in MiB, beside what the step needs; none where it has none.
+/// Of making the large products of a reference on a device, in MiB, beside what the step needs; none if it has none.
 pub fn products(problem: &Problem) -> u64 {
     match cost::handed_over(problem) {
         0 => 0,

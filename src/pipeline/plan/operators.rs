@@ -1,4 +1,4 @@
-//! Steps of an operator: expected values, and whether its tolerance can tell right from wrong. Knows nothing of kernels.
+//! Steps of an operator: expected values, and whether its tolerance can tell correct from wrong. Does not know kernels.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ pub struct Case {
     pub problem: Problem,
     /// Which inputs.
     pub trials: Vec<Trial>,
-    /// The oracle of each trial; none where the shape is too large to compute here.
+    /// The oracle of each trial; none if the shape is too large to compute here.
     pub oracles: Option<Vec<String>>,
     /// Whether its null candidates are compared with the expectation.
     pub nulls: bool,
@@ -185,7 +185,7 @@ impl Planner<'_> {
         OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
 
-    /// Plans the calibrate step of an operator over its selected shapes. Where none of them is computed here, that is all it says.
+    /// Plans the calibrate step of an operator over its selected shapes. If none of them is computed here, it says only that.
     pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();
         let mut listed = Vec::new();
@@ -207,7 +207,7 @@ impl Planner<'_> {
             cases => {
                 let least = cases.iter().map(|case| case.work).fold(f64::INFINITY, f64::min);
                 Unknown::TooLarge(format!(
-                    "the smallest of its shapes takes {least:.1e} scalar operations, where the limit is {:.1e} (setting `emulator.max-work`)",
+                    "its smallest shape needs {least:.1e} scalar operations, but the limit is {:.1e} (setting `emulator.max-work`)",
                     self.input.emulator_limit
                 ))
             }
@@ -220,7 +220,7 @@ impl Planner<'_> {
         self.add(node.done());
     }
 
-    /// Plans the calibrate steps of an operator of which nothing is computed, to say so.
+    /// Plans the calibrate steps of an operator for which nothing is computed, to report that.
     pub fn uncalibrated(&mut self, package: usize, operator: &Operator, why: &str) {
         let name = self.input.packages[package].package.name.clone();
         let params = CalibrateParams { cases: vec![], absent: Some(Unknown::Missing(why.into())) };
@@ -249,12 +249,12 @@ fn scaleless(
     };
     let place = if shape.tolerance.is_some() { &shape.place } else { operator.tolerance_place() };
     let why = match &problem.reference {
-        Reference::Builtin { name, .. } => format!("the built-in `{name}` gives `{output}` no scale"),
-        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` is of integers, which have no scale"),
+        Reference::Builtin { name, .. } => format!("the built-in `{name}` gives no scale for `{output}`"),
+        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` holds integers, which have no scale"),
     };
     let message = format!("the tolerance of `{output}` of operator `{}` declares `scaled`, but {why}", operator.name);
     let error = place.error("reference.no-scale", message);
-    Err(error.expected("an output of floats, for which every built-in but `argmax` and `argmin` has a scale").hint(
+    Err(error.expected("an output that holds floats: every built-in except `argmax` and `argmin` gives a scale").hint(
         "integers are exact: leave `scaled` out, or state it for the other outputs only, as `tolerance = { y = { scaled = 4 } }`",
     ))
 }
@@ -285,7 +285,7 @@ pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
     tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(output, _)| output.clone()).collect()
 }
 
-/// Tolerances of which only a share of the elements must be within.
+/// Tolerances that only a share of the elements must meet.
 pub fn count_beyond(tolerance: &BTreeMap<String, Tolerance>) -> BTreeMap<String, Tolerance> {
     tolerance.iter().filter(|(_, t)| t.matched < 1.0).map(|(output, t)| (output.clone(), t.clone())).collect()
 }

@@ -13,13 +13,13 @@ use kforge_types::record::{Form, Spec, StepKind};
 #[derive(Debug, thiserror::Error)]
 pub enum NotPaired {
     /// What one of them was timed with cannot be read.
-    #[error("what was timed cannot be read: {0}")]
+    #[error("the parameters of the timed step cannot be read: {0}")]
     Read(serde_json::Error),
     /// They do not compute the same thing.
-    #[error("the operator or the shape is not what it was, so times say nothing of the kernel")]
+    #[error("the operator or the shape changed, so times say nothing about the kernel")]
     Problem,
     /// They are for different architectures.
-    #[error("the target's architecture is `{now}` and was `{before}`")]
+    #[error("the target's architecture changed from `{before}` to `{now}`")]
     Arch {
         /// The architecture of A.
         now: String,
@@ -27,7 +27,7 @@ pub enum NotPaired {
         before: String,
     },
     /// An input of one of them is not known.
-    #[error("what was timed names no {0}")]
+    #[error("the timed step has no {0}")]
     NoInput(&'static str),
     /// The step's parameters cannot be written: an error of kforge.
     #[error("BUG: parameters that do not serialise: {0}")]

@@ -1,15 +1,15 @@
 //! The rounds of a kernel's optimisation as far as they are recorded: the candidates of each, the selection after each, and what the next one would try. Pure:
-//! knows what was answered; asks nobody.
+//! knows the answers; asks no agent.
 //!
 //! # Why rounds are planned from records
 //!
-//! An answer of an agent is no function of anything, so that a plan cannot lead to it; it is recorded, and a plan leads on from it. What was tried in rounds 1 to n
+//! An answer of an agent is not a function of its inputs, so a plan cannot compute it; it is recorded, and a plan continues from it. What was tried in rounds 1 to n
 //! is an input of the plan, as sources are: their candidates are compiled, verified and timed as declared variants are, beside them. After each round one selection
-//! over all candidates so far says who is champion; the last one's is the kernel's. So a build replays what is recorded, whatever was measured since, and asks
-//! nothing; and a champion that is measured anew and loses its place changes no answer.
+//! over all candidates so far says who is champion; the last one's is the kernel's. So a build replays what is recorded, regardless of later measurements, and asks
+//! nothing; and a champion that loses its place in a new measurement changes no answer.
 //!
 //! What a round is to try is decided by a step (`round`) that reads the roofline and the attributions of the champion before it; the plan holds one more such
-//! step than there are rounds on record, and behind it, where it does not say stop, a step that is unavailable until somebody runs `kforge optimize`.
+//! step than there are rounds on record, and behind it, unless it ends the rounds, a step that is unavailable until someone runs `kforge optimize`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Tried {
 /// A round that waits for its decision.
 #[derive(Clone)]
 pub struct Waiting {
-    /// The step that stands for the answer that nobody gave yet.
+    /// The step that represents an answer that was not given yet.
     pub answer: Node,
 }
 
@@ -139,7 +139,7 @@ impl Planner<'_> {
                 false => {
                     let name = &scope.kernel.name;
                     let why = format!(
-                        "no answer of its rounds holds a kernel: `kforge optimize {name} --rounds {}` asks again",
+                        "no answer of its rounds contains a kernel: `kforge optimize {name} --rounds {}` asks again",
                         last + 1
                     );
                     let answer = self.missing(scope, last + 1, &why).done();
@@ -176,7 +176,7 @@ impl Planner<'_> {
             return;
         }
         let build = champion.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
-        // Where nothing is timed there is nothing to go by once a kernel is right.
+        // If nothing is timed, there is nothing to improve once a kernel is correct.
         if scope.target.arch == Arch::Cpu && build.is_some() {
             return;
         }
@@ -235,14 +235,14 @@ impl Planner<'_> {
         self.waiting.insert(id, Waiting { answer: answer.done() });
     }
 
-    /// Says of a kernel that nobody has written yet that it is not there.
+    /// Reports a kernel that is not written yet.
     pub(super) fn unwritten(&mut self, scope: Scope<'_>) {
-        let why = format!("nobody has written it yet: `kforge optimize {}` asks for one", scope.kernel.name);
+        let why = format!("it is not written yet: `kforge optimize {}` asks for one", scope.kernel.name);
         let answer = self.missing(scope, 1, &why).done();
         self.add(answer);
     }
 
-    /// The step that stands for an answer that is not there.
+    /// The step that represents a missing answer.
     fn missing(&self, scope: Scope<'_>, round: u32, why: &str) -> Make {
         let labels = self.labels_of_round(scope, round);
         let (kernel, name) = (&scope.kernel.name, format!("r{round}"));

@@ -1,5 +1,5 @@
-//! Steps of a kernel whose space is searched rather than gone through whole: the search steps, what they ask for, and the selection among those visited. Knows
-//! how what a search step decides becomes steps; decides nothing itself. Pure.
+//! Steps of a kernel whose space is searched rather than built completely: the search steps, what they ask for, and the selection among those visited. Knows
+//! how to turn the decisions of a search step into steps; decides nothing itself. Pure.
 //!
 //! | wave | holds |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | n | what the search step of wave n - 1 asked for, and the search step that reads it |
 //! | the last | selection among those visited |
 //!
-//! No search step remembers anything but through what it gives: a search that was interrupted, or is repeated, takes the same way and finds every step done.
+//! A search step remembers only its own result: a search that was interrupted or is repeated takes the same path and finds every step done.
 //!
-//! Where nothing is timed there is nothing to go by: on `cpu`, for operators without bench shapes, and for goals short of timing a seeded sample of the budget's size
+//! If nothing is timed, a search has nothing to compare: on `cpu`, for operators without bench shapes, and for goals short of timing a seeded sample of the budget's size
 //! is planned as if it were the whole space.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::search::{Block, SearchParams, SearchSpace, Searched};
 
-/// Variants that are compiled side by side: as many as keep the processors of a workstation busy. A larger batch would go by older times.
+/// Variants that are compiled at once: as many as keep the processors of a workstation busy. A larger batch would use older times.
 const BATCH: u32 = 8;
 
 /// The same where no time decides what is visited next.
@@ -81,7 +81,7 @@ impl Searching {
 }
 
 impl Planner<'_> {
-    /// The variants of a kernel to plan now; none where a search plans them as it goes. `all` is its whole space.
+    /// The variants of a kernel to plan now; none if a search plans them as it goes. `all` is its whole space.
     pub(super) fn unsearched(
         &mut self,
         scope: Scope<'_>,
@@ -165,7 +165,7 @@ impl Planner<'_> {
             self.own_functions(scope.package, &case.problem, &scope.operator.compare());
         }
         let serves = self.served(scope, &all)?;
-        // Who serves no shape can stand for none.
+        // A variant that accepts no shape cannot be selected.
         let (all, serves): (Vec<Variant>, Vec<Vec<u32>>) =
             all.into_iter().zip(serves).filter(|(_, s)| !s.is_empty()).unzip();
         let searching = self.searching(scope, all, cases, serves, true)?;

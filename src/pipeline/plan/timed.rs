@@ -20,7 +20,7 @@ pub const BENCH_PROTOCOL: u32 = 3;
 pub const PAIRS_PROTOCOL: u32 = 2;
 
 impl Planner<'_> {
-    /// The bench step of a variant on a bench shape of a device target; none where nothing is timed.
+    /// The bench step of a variant on a bench shape of a device target; none if nothing is timed.
     pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
         self.timing(scope, build, case, None, None)
     }
@@ -61,7 +61,7 @@ impl Planner<'_> {
         Ok(Some(self.add(node)))
     }
 
-    /// The pairs step of two variants on a bench shape: A against B. Gives its id.
+    /// The pairs step of two variants on a bench shape: A against B. Returns its id.
     pub fn pairs(
         &mut self,
         scope: Scope<'_>,

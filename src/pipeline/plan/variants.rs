@@ -24,7 +24,7 @@ use kforge_types::record::{StepKind, Unknown, Uuids};
 /// Version of the verification protocol: raised when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
 
-/// Version of how a launcher of a kernel's own is run: raised when what it is handed or how it is verified changes.
+/// Version of how a kernel's own launcher is run: raised when what it is handed or how it is verified changes.
 pub const HOST_PROTOCOL: u32 = 1;
 
 /// Version of how the tools of Compute Sanitizer are asked and read: raised when what counts of what they list changes. 2: what racecheck calls warnings counts.
@@ -47,7 +47,7 @@ pub struct Build {
     pub method: Option<String>,
     /// The kernel that it is a variant of, where an agent wrote that; none for the kernel as declared.
     pub written: Option<Arc<Written>>,
-    /// The round that tried it first; 0 for what is declared.
+    /// The round that tried it first; 0 for declared variants.
     pub round: u32,
 }
 
@@ -297,7 +297,7 @@ impl Planner<'_> {
         cases.filter(runs).filter_map(|case| self.verification(scope, build, case)).collect()
     }
 
-    /// The same where the verification waits for those steps, of which it reads nothing.
+    /// The same, but the verification waits for those steps, without reading their results.
     pub(super) fn verify_after(
         &mut self,
         scope: Scope<'_>,
@@ -403,12 +403,12 @@ impl Planner<'_> {
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
             Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
-                "{:.1e} scalar operations, where the emulator's limit is {:.1e} (setting `emulator.max-work`)",
+                "{:.1e} scalar operations, but the emulator's limit is {:.1e} (setting `emulator.max-work`)",
                 case.work, self.input.emulator_limit
             ))),
             Arch::Cpu => None,
             Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
-                "{:.1e} scalar operations, where the limit for expected values is {:.1e} (setting `oracle.max-work`)",
+                "{:.1e} scalar operations, but the limit for expected values is {:.1e} (setting `oracle.max-work`)",
                 case.work, self.input.oracle_limit
             ))),
             // The same on every machine: a judgement must not depend on what is plugged in where it is made.
@@ -422,7 +422,7 @@ impl Planner<'_> {
     }
 
     /// The devices on which a target can be observed here, and the product whose observations of it count: that of the devices here, else the one that the
-    /// target names; none where it is the only one there is evidence for.
+    /// target names; none if it is the only one there is evidence for.
     pub(super) fn observed(&self, scope: Scope<'_>) -> (Uuids, Option<String>) {
         match self.devices(scope) {
             Some(Resolved { class, uuids }) => (uuids, Some(class.product.clone())),
@@ -440,7 +440,7 @@ impl Planner<'_> {
             return Some(format!("no {wanted} here"));
         }
         let here: Vec<&str> = self.input.devices.0.iter().map(|d| d.class.product.as_str()).collect();
-        Some(format!("no {wanted} here but {}", here.join(", ")))
+        Some(format!("no {wanted} here, only {}", here.join(", ")))
     }
 }
 

@@ -1,4 +1,4 @@
-//! A bundle as a file. Knows the archive's form and its limits; what must hold of what is in it is [`super::bundle`]'s.
+//! A bundle as a file. Knows the archive's format and its limits; [`super::bundle`] checks its contents.
 //!
 //! A zip archive, so that any tool opens it (`unzip -p FILE evidence.json`), of two members and no other:
 //!
@@ -8,7 +8,7 @@
 //! | `contents` | what its `contents` name, one after the other |
 //!
 //! Nothing in it is a path, so nothing can be written where it should not be. All contents are one member because they are small and alike, and compress well
-//! together. The bytes are a function of what it holds: no times, one order, one compressor. Reading believes no stated size: what is beyond the limits is
+//! together. The bytes are a function of what it holds: no times, one order, one compressor. Reading trusts no stated size: what is beyond the limits is
 //! refused before it takes up memory.
 
 use std::io::{Cursor, Read, Write};
@@ -68,7 +68,7 @@ pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
 /// The bundle in the bytes of a file.
 ///
 /// # Errors
-/// It is no bundle, is damaged, is too large, or does not hold together.
+/// It is not a bundle, is damaged, is too large, or does not hold together.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Bundle, Refused> {
     within("the file", bytes.len() as u64, limits.file)?;
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| Refused::Damaged(e.into()))?;

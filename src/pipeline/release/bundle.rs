@@ -1,4 +1,4 @@
-//! What a bundle says, and everything that must hold before it is believed. Knows values; the form of the file is [`super::archive`]'s.
+//! The contents of a bundle, and everything that must hold before kforge trusts it. Knows values; [`super::archive`] knows the format of the file.
 //!
 //! A bundle holds questions to devices, each with the fields that make its key, the records that answer it, and the contents that these name; and with them the
 //! compilations of the binaries that were asked about, since a compiler may make another binary the next time. It is *unsigned*:
@@ -9,12 +9,12 @@
 //! |---|---|
 //! | the version is known, and no field is unknown | a later kforge says something that this one would drop |
 //! | a key is the hash of its question's fields | a record would answer another question than it was asked |
-//! | a question asks a device, and each key stands once | an emulated result would pass for a device's |
-//! | a compilation made a binary that one of the questions is about | binaries would come that nobody has observed |
+//! | a question asks a device, and each key appears once | an emulated result would pass for a device's |
+//! | a compilation made a binary that one of the questions is about | the bundle would bring binaries that were never observed |
 //! | a record names its question, and its provenance is the one among its outputs | what is shown would not be what was recorded |
 //! | a champion was timed by one of the questions | a comparison would have nothing to measure against |
-//! | every content has its digest, is named by a record, and stands once | damage; contents that nobody asked for |
-//! | observations can be read as what their kind sees | what comes later would fail over them |
+//! | every content has its digest, is named by a record, and appears once | damage; unneeded contents |
+//! | observations can be read as what their kind sees | later steps would fail on them |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ pub struct Document {
 pub struct Question {
     /// The key: the hash of the fields of `spec`.
     pub key: Digest,
-    /// What was asked.
+    /// The question.
     pub spec: Spec,
     /// Which steps asked it where the bundle was made; for people.
     pub steps: Vec<Step>,

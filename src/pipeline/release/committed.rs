@@ -29,7 +29,7 @@ pub struct Committed {
     pub contents: BTreeMap<Digest, Vec<u8>>,
     /// The bundles that were refused: path from the root, and why.
     pub refused: Vec<(String, String)>,
-    /// What was asked of the file system.
+    /// The files and folders that were read.
     pub witness: Witness,
 }
 
@@ -98,7 +98,7 @@ mod tests {
         let found = read(root, [root.join("a"), root.join("b")]);
         let [(name, why)] = &found.refused[..] else { panic!("{:?}", found.refused) };
         assert_eq!(name, "a/evidence/x.kfe");
-        assert!(why.contains("no bundle of evidence"), "{why}");
+        assert!(why.contains("not a bundle of evidence"), "{why}");
         assert!(found.records.is_empty() && found.contents.is_empty());
         let seen = found.witness;
         assert_eq!(seen.folders, [root.join("a/evidence")].into());

@@ -65,7 +65,7 @@ pub enum Change {
     Same,
     /// They were timed, and that does not decide it.
     Undecided,
-    /// They were not timed where that could be compared.
+    /// They were not timed where the times could be compared.
     Unknown,
 }
 
@@ -146,9 +146,9 @@ impl Decision {
             r if r < 1.0 / edge => Change::Faster,
             _ => Change::Undecided,
         };
-        let mut because = format!("timed apart on {on}");
+        let mut because = format!("timed separately on {on}");
         if change == Change::Undecided {
-            because += &format!(", where only pairs tell less than {:.0} %", 100.0 * (edge - 1.0));
+            because += &format!(", and only pairs can show a difference of less than {:.0} %", 100.0 * (edge - 1.0));
         }
         Decision { change, difference: Some((ratio - 1.0, None)), because }
     }
@@ -190,18 +190,18 @@ impl fmt::Display for Unbuilt {
     }
 }
 
-/// A kernel of the head that is wrong on a target, or an operator that cannot tell right from wrong.
+/// A kernel of the head that is wrong on a target, or an operator that cannot tell correct from wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Wrong {
     /// The package.
     pub package: String,
-    /// The kernel; empty where it is the operator that cannot tell.
+    /// The kernel; empty if it is the operator that cannot tell.
     pub kernel: String,
     /// The operator.
     pub operator: String,
-    /// The target; empty where it is the operator that cannot tell.
+    /// The target; empty if it is the operator that cannot tell.
     pub target: String,
-    /// The first step that says so, and its words, in a line.
+    /// The first step that reports it, and its message, in a line.
     pub because: String,
 }
 
@@ -209,7 +209,7 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wrong { package, kernel, operator, target, because } = self;
         match kernel.is_empty() {
-            true => write!(f, "`{package}/{operator}` cannot tell right from wrong: {because}"),
+            true => write!(f, "`{package}/{operator}` cannot tell correct from wrong: {because}"),
             false => write!(f, "`{package}/{kernel}` is wrong on `{target}`: {because}"),
         }
     }
@@ -232,10 +232,10 @@ pub struct Comparison {
     pub added: Vec<Seat>,
     /// What only the base has.
     pub removed: Vec<Seat>,
-    /// What of the head was not built, beside what is compared.
+    /// What of the head was not built, and so is not compared.
     #[serde(default)]
     pub unbuilt: Vec<Unbuilt>,
-    /// What of the head is wrong, on whatever target.
+    /// What of the head is wrong, on any target.
     #[serde(default)]
     pub wrong: Vec<Wrong>,
 }

@@ -24,13 +24,13 @@ pub struct Holding {
     pub record: Digest,
     /// The kind of step, where something at hand asks the question.
     pub kind: Option<StepKind>,
-    /// The steps that ask it: of the plan at hand, or of a bundle where that was made.
+    /// The steps that ask it: those of the current plan, or of the plan from which a bundle was made.
     pub steps: Vec<Step>,
     /// A bundle's name, its path if it lies in the repository, or `here`. What comes from a bundle is unsigned.
     pub origin: String,
     /// Where and how it was observed.
     pub provenance: Provenance,
-    /// What it says, where that is a verdict.
+    /// Its verdict, if it has one.
     pub verdict: Option<Verdict>,
     /// Its one line for people.
     pub summary: String,
@@ -64,7 +64,7 @@ impl Holding {
         };
         let names: BTreeSet<String> = self.steps.iter().map(name).collect();
         match names.is_empty() {
-            true => "not asked by anything at hand".into(),
+            true => "no step here asks for it".into(),
             false => names.into_iter().collect::<Vec<_>>().join(", "),
         }
     }
@@ -76,7 +76,7 @@ pub fn ago(measured_at: &str, now: Timestamp) -> String {
     let seconds = now.as_second() - then.as_second();
     let said = |n: i64, unit: &str| format!("{n} {unit}{} ago", if n == 1 { "" } else { "s" });
     match seconds {
-        i64::MIN..-60 => format!("at {measured_at}, which is yet to come"),
+        i64::MIN..-60 => format!("at {measured_at}, which is in the future"),
         -60..60 => "just now".into(),
         60..3600 => said(seconds / 60, "minute"),
         3600..86_400 => said(seconds / 3600, "hour"),
@@ -123,7 +123,7 @@ pub fn text(holdings: &[Holding], now: Timestamp) -> String {
     out
 }
 
-/// Where an answer comes from, in a few words.
+/// The origin of an answer, in a few words.
 pub fn source(seen: &EvidenceSeen) -> String {
     let EvidenceSeen { origin, measured_at, device_class, .. } = seen;
     let origin = if origin == HERE { String::new() } else { format!(", {}", from(origin)) };
@@ -202,7 +202,7 @@ mod tests {
             ("2026-11-20T11:58:30Z", "1 minute ago"),
             ("2026-11-20T07:00:00Z", "5 hours ago"),
             ("2026-11-17T11:00:00Z", "3 days ago"),
-            ("2027-01-01T00:00:00Z", "at 2027-01-01T00:00:00Z, which is yet to come"),
+            ("2027-01-01T00:00:00Z", "at 2027-01-01T00:00:00Z, which is in the future"),
             ("yesterday", "at `yesterday`"),
         ] {
             assert_eq!(ago(then, now), says);

@@ -1,15 +1,15 @@
-//! What leaves a machine and comes to another, and how one state compares with another. Knows forms and what has to hold of them; prints nothing and plans nothing.
+//! What travels from one machine to another, and how two states compare. Knows formats and their conditions; prints nothing and plans nothing.
 //!
 //! | file | does |
 //! |---|---|
-//! | [`bundle`] | what a bundle says, and everything that must hold before it is believed |
+//! | [`bundle`] | what a bundle says, and everything that must hold before kforge trusts it |
 //! | [`archive`] | its form as a file |
 //! | [`committed`] | finds bundles that lie in the repository |
 //! | [`trajectory`] | a recorded attempt at a round, for those who train on them |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
 //! | [`holdings`] | what is held, for people and programs |
 //! | [`provenance`] | where an accepted source comes from |
-//! | [`revision`] | a revision of the repository in a folder of its own |
+//! | [`revision`] | a revision of the repository in a separate folder |
 //! | [`comparison`] | how champions of two states compare |
 
 pub mod archive;

@@ -1,4 +1,4 @@
-//! Where an accepted source comes from, as a comment on top of it. Knows what is to be said; does not know files.
+//! Where an accepted source comes from, as a comment on top of it. Knows the text; does not know files.
 
 use kforge_foundation::base::Digest;
 use kforge_types::record::answer::Answer;
@@ -8,7 +8,7 @@ use kforge_types::record::answer::Answer;
 pub struct Provenance {
     /// The kernel, the target and the types that it was made for.
     pub of: (String, String, String),
-    /// What an agent was asked and answered; none where a template made it.
+    /// What an agent was asked and answered; none if a template made it.
     pub answer: Option<Answer>,
     /// The template that made it, if one did.
     pub template: Option<String>,

@@ -16,16 +16,16 @@ pub enum Refused {
     #[error("it cannot be read: {0}")]
     Read(std::io::Error),
     /// Its file is a folder or something else.
-    #[error("it is no file")]
+    #[error("it is not a regular file")]
     NotFile,
     /// Its file cannot be made.
     #[error("it cannot be written: {0}")]
     Write(ArchiveError),
-    /// Its file is no archive, or ends too early.
-    #[error("it is damaged, cut off, or no bundle of evidence: {0}")]
+    /// Its file is not an archive, or ends too early.
+    #[error("it is damaged, cut off, or not a bundle of evidence: {0}")]
     Damaged(ArchiveError),
     /// Its archive has other entries.
-    #[error("it holds {}: expected `{DOCUMENT}` and `{CONTENTS}` alone", entries(.0))]
+    #[error("it holds {}: expected only `{DOCUMENT}` and `{CONTENTS}`", entries(.0))]
     Entries(Vec<String>),
     /// Its contents go on behind the last that the document names.
     #[error("`{CONTENTS}` holds more than `{DOCUMENT}` names")]
@@ -38,14 +38,14 @@ pub enum Refused {
         /// The most bytes it may have.
         limit: u64,
     },
-    /// Its document is no JSON.
-    #[error("`evidence.json` is no JSON: {0}")]
+    /// Its document is not JSON.
+    #[error("`evidence.json` is not JSON: {0}")]
     NotJson(serde_json::Error),
     /// Its document has another format.
     #[error("its format is {}: expected {FORMAT_VERSION}, the only one that kforge {} knows", .0.map_or("none".to_string(), |v| v.to_string()), env!("CARGO_PKG_VERSION"))]
     Format(Option<u64>),
     /// Its document has another form.
-    #[error("`evidence.json` is not as its schema says: {0}")]
+    #[error("`evidence.json` does not match its schema: {0}")]
     Schema(serde_json::Error),
     /// Its document has a field that is not known.
     #[error("`evidence.json` has a field that this version does not know: `{0}`")]
@@ -63,7 +63,7 @@ pub enum Refused {
     #[error("content {} does not have its digest: the file is damaged", .0.short())]
     Content(Digest),
     /// A content is there more than once.
-    #[error("content {} stands twice", .0.short())]
+    #[error("content {} appears twice", .0.short())]
     RepeatedContent(Digest),
     /// A content is named by no record.
     #[error("no record names content {}", .0.short())]
@@ -92,7 +92,7 @@ pub enum Refused {
 #[derive(Debug, thiserror::Error)]
 pub enum QuestionFault {
     /// Its fields make another key.
-    #[error("its fields make the key {}", .0.short())]
+    #[error("the key of its fields is {}", .0.short())]
     Key(Digest),
     /// It compiled a binary that nothing asks about.
     #[error("none of the other questions is about the binary that it made")]
@@ -101,7 +101,7 @@ pub enum QuestionFault {
     #[error("a {0} step on `cpu` or of this kind asks no device")]
     NoDevice(StepKind),
     /// It is there more than once.
-    #[error("it stands twice")]
+    #[error("it appears twice")]
     Repeated,
     /// It has no record.
     #[error("nothing answers it")]
@@ -110,7 +110,7 @@ pub enum QuestionFault {
     #[error("a record of it answers question {}", .0.short())]
     OtherRecord(Digest),
     /// A record is there more than once.
-    #[error("a record of it stands twice")]
+    #[error("a record of it appears twice")]
     RepeatedRecord,
     /// An output of a record is not in the bundle.
     #[error("its output `{name}`, content {}, is missing", .content.short())]
@@ -121,7 +121,7 @@ pub enum QuestionFault {
         content: Digest,
     },
     /// A record states no time.
-    #[error("`{0}` is no time: expected one as RFC 3339")]
+    #[error("`{0}` is not a time: expected one in RFC 3339 format")]
     NotTime(String),
     /// A record does not say where it was observed.
     #[error("a record of it does not say where it was observed")]
@@ -130,10 +130,10 @@ pub enum QuestionFault {
     #[error("its provenance cannot be read: {0}")]
     Provenance(serde_json::Error),
     /// A record's provenance is another than was recorded with it.
-    #[error("its provenance is not the one that was recorded with it")]
+    #[error("its provenance differs from the one that was recorded with it")]
     OtherProvenance,
-    /// A record's observation is none of its kind.
-    #[error("its observation is not what a {kind} step sees: {error}")]
+    /// A record's observation is not one of its kind.
+    #[error("its observation is not one of a {kind} step: {error}")]
     Observation {
         /// The kind of its step.
         kind: StepKind,

@@ -14,7 +14,7 @@ const OF_HOOKS: [&str; 5] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_
 pub struct Revision {
     /// The commit, in hexadecimal.
     pub commit: String,
-    /// The counterpart of the folder that was asked for.
+    /// The counterpart of the requested folder.
     pub folder: PathBuf,
     /// Beside it: for what is built there.
     pub outputs: PathBuf,
@@ -37,21 +37,21 @@ pub enum RevisionError {
     Git {
         /// Its arguments.
         words: String,
-        /// Its own words.
+        /// Its message.
         said: String,
     },
     /// No revision has such a name.
-    #[error("`{0}` is no revision")]
+    #[error("`{0}` is not a revision")]
     NotRevision(String),
     /// The repository has no such commit.
-    #[error("`{revision}` is no commit of the repository `{}`, and no file", .repository.display())]
+    #[error("`{revision}` is neither a commit of the repository `{}` nor a file", .repository.display())]
     NotCommit {
         /// The revision.
         revision: String,
         /// The repository.
         repository: PathBuf,
     },
-    /// There is no place for it.
+    /// No folder can be made for it.
     #[error("cannot make a folder in `{}`: {source}", .into.display())]
     Folder {
         /// Where it should be.

@@ -1,4 +1,4 @@
-//! What is written is read again as it was, in the same bytes whatever the order; and whatever is wrong with a bundle is refused.
+//! What is written is read back unchanged, with the same bytes in any order; and every fault of a bundle is refused.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -156,16 +156,16 @@ fn other_archives_are_refused() {
     let good = bundle(&[(1, 1)]);
     let document = good.document();
     let (text, contents) = (serde_json::to_vec(&document).unwrap(), contents(&good, &document));
-    refused(b"", "no bundle of evidence");
-    refused(b"PK\x03\x04", "no bundle of evidence");
-    refused(&zip(&[]), "expected `evidence.json` and `contents` alone");
-    refused(&zip(&[("evidence.json", &text)]), "expected `evidence.json` and `contents` alone");
+    refused(b"", "not a bundle of evidence");
+    refused(b"PK\x03\x04", "not a bundle of evidence");
+    refused(&zip(&[]), "expected only `evidence.json` and `contents`");
+    refused(&zip(&[("evidence.json", &text)]), "expected only `evidence.json` and `contents`");
     for name in ["../evidence.json", "/etc/passwd", "evidence.json/", "x\ny"] {
-        refused(&zip(&[(name, &text), ("contents", &contents)]), "expected `evidence.json` and `contents` alone");
+        refused(&zip(&[(name, &text), ("contents", &contents)]), "expected only `evidence.json` and `contents`");
         let three = zip(&[("evidence.json", &text), ("contents", &contents), (name, b"x")]);
-        refused(&three, "expected `evidence.json` and `contents` alone");
+        refused(&three, "expected only `evidence.json` and `contents`");
     }
-    refused(&zip(&[("evidence.json", b"{"), ("contents", b"")]), "is no JSON");
+    refused(&zip(&[("evidence.json", b"{"), ("contents", b"")]), "is not JSON");
     let more = [&contents[..], b"x"].concat();
     refused(&zip(&[("evidence.json", &text), ("contents", &more)]), "holds more than `evidence.json` names");
     let less = &contents[..contents.len() - 1];
@@ -182,16 +182,16 @@ fn a_document_that_does_not_hold_together_is_refused() {
     refuse("its format is 2: expected 1", |d| d["format_version"] = json!(2));
     refuse("its format is none", |d| drop(d.as_object_mut().unwrap().remove("format_version")));
     refuse("cannot check a signature", |d| d["signed"] = json!(true));
-    refuse("not as its schema says", |d| d["more"] = json!(1));
+    refuse("does not match its schema", |d| d["more"] = json!(1));
     refuse("does not know: `questions.1.records.0.provenance.weather`", |d| {
         d["questions"][1]["records"][0]["provenance"]["weather"] = json!("rain");
     });
-    refuse("its fields make the key", |d| d["questions"][0]["spec"]["params"]["n"] = json!(3));
+    refuse("the key of its fields is", |d| d["questions"][0]["spec"]["params"]["n"] = json!(3));
     refuse("answers question", |d| {
         d["questions"][0]["records"][0]["question"] = d["questions"][1]["key"].clone();
     });
-    refuse("it stands twice", |d| d["questions"][1] = d["questions"][0].clone());
-    refuse("a record of it stands twice", |d| {
+    refuse("it appears twice", |d| d["questions"][1] = d["questions"][0].clone());
+    refuse("a record of it appears twice", |d| {
         let twice = d["questions"][0]["records"][0].clone();
         d["questions"][0]["records"].as_array_mut().unwrap().push(twice);
     });
@@ -205,7 +205,7 @@ fn a_document_that_does_not_hold_together_is_refused() {
         let outputs = &mut d["questions"][0]["records"][0]["result"]["outputs"];
         outputs.as_object_mut().unwrap().remove("provenance");
     });
-    refuse("its provenance is not the one", |d| {
+    refuse("its provenance differs from the one", |d| {
         d["questions"][0]["records"][0]["provenance"]["driver"] = json!("580.1");
     });
     refuse("is missing", |d| {
@@ -241,7 +241,7 @@ fn what_no_device_was_asked_or_could_have_seen_is_refused() {
     });
     assert!(host.contains("asks no device"), "{host}");
     let other = with(|b| asked(b, |spec| spec.kind = StepKind::Pairs));
-    assert!(other.contains("its observation is not what a pairs step sees"), "{other}");
+    assert!(other.contains("its observation is not one of a pairs step"), "{other}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! One recorded attempt at a round, for those who train on them: what was asked and answered, what came of it. Knows records and reports; reads no files. Of shapes
-//! that are held back it says that there are such and what the verdict was, never which.
+//! One recorded attempt at a round, for those who train on them: the question, the answer and the result. Knows records and reports; reads no files. For holdout
+//! shapes it says that there are some and what the verdict was, never which.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use kforge_types::record::answer::Answer;
 /// The version of the form of [`Trajectory`].
 pub const TRAJECTORY_FORMAT: u32 = 1;
 
-/// What stands for the name of a shape that is held back.
+/// The text that replaces the name of a holdout shape.
 const HELD_BACK: &str = "holdout";
 
 /// One recorded attempt at a round.
@@ -26,20 +26,20 @@ pub struct Trajectory {
     pub package: String,
     /// The kernel.
     pub kernel: String,
-    /// The choice of types; empty where the operator leaves none.
+    /// The choice of types; empty if the operator leaves none.
     pub types: String,
     /// The target.
     pub target: String,
-    /// The operator's contract, as agents are told it.
+    /// The operator's contract, as agents see it.
     pub contract: String,
-    /// What was asked and answered: round, attempt, agent, parent, methods, prompts, replies, tokens, money, advice, proposal.
+    /// The question and the answer: round, attempt, agent, parent, methods, prompts, replies, tokens, money, advice, proposal.
     pub answer: Answer,
     /// Why nothing of the answer could be tried, if nothing could.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// What came of each variant that it proposed.
     pub candidates: Vec<Tried>,
-    /// What became of the methods that were to be tried, as far as it is known now.
+    /// The results of the methods that were to be tried, as far as they are known now.
     pub fates: Vec<FateReport>,
 }
 
@@ -48,7 +48,7 @@ pub struct Trajectory {
 pub struct Tried {
     /// The variant.
     pub variant: String,
-    /// What became of it.
+    /// Its result.
     pub became: Became,
     /// What a compiler said, where it refused it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -57,7 +57,7 @@ pub struct Tried {
     pub verdicts: Vec<Judged>,
     /// Its median time in nanoseconds at the shape at which the champion takes longest.
     pub time_ns: Option<f64>,
-    /// How many times as fast as what the rounds started from; none where either was not timed.
+    /// How many times as fast as what the rounds started from; none if either was not timed.
     pub speedup: Option<f64>,
     /// That as a score: 0 if it is wrong.
     pub score: Score,

@@ -13,7 +13,7 @@ use kforge_types::record::{Provenance, StepKind};
 /// Which of the records under a question travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// The one that answers here: whoever imports it decides as this machine does.
+    /// The record that answers here, so that an importing machine decides as this one does.
     Answering,
     /// Every one, those of other devices and of earlier measurements too.
     All,

@@ -33,7 +33,7 @@ pub fn text(report: &Report, declared: &Declared<'_>) -> String {
                 if (declared.emulated)(&package.name, &target.target) {
                     let _ = writeln!(
                         of_package,
-                        "    {OPEN}unknown{OPEN:#} {}: the emulator does not time, and what it runs is no machine code in which a method could show",
+                        "    {OPEN}unknown{OPEN:#} {}: the emulator measures no times, and it runs no machine code that could show a method",
                         methods.join(", ")
                     );
                 } else {
@@ -66,7 +66,7 @@ fn write_target(out: &mut String, target: &TargetReport, methods: &[String]) {
                 None => {
                     let _ = writeln!(
                         out,
-                        "      {method}\n        not compared: the champion is without it, or no variant is"
+                        "      {method}\n        not compared: the champion does not use it, or every variant does"
                     );
                 }
             }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn what_cannot_be_told_says_why() {
         let target = TargetReport { target: "cpu".into(), ..TargetReport::default() };
-        assert!(said(target, &["memory.wide"]).contains("unknown memory.wide: the emulator does not time"));
+        assert!(said(target, &["memory.wide"]).contains("unknown memory.wide: the emulator measures no times"));
         let target = TargetReport { target: "cpu".into(), ..TargetReport::default() };
         assert!(said(target, &[]).starts_with("no selected kernel declares a method"));
     }

@@ -27,7 +27,7 @@ pub struct StepView<'a> {
     pub kind: StepKind,
     /// What it is about.
     pub labels: &'a Labels,
-    /// What became of it.
+    /// Its result.
     pub outcome: &'a Outcome,
     /// What it left, if anything.
     pub result: Option<&'a StepResult>,
@@ -44,15 +44,15 @@ pub struct Names {
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
     pub shapes: Vec<String>,
-    /// How its times are to be compared; none where nothing is timed.
+    /// How its times are to be compared; none if nothing is timed.
     pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,
     /// The expression whose values are the classes, where one is stated.
     pub per: Option<String>,
-    /// Whether the lockfile's variants alone take part.
+    /// Whether only the lockfile's variants take part.
     pub accepted: bool,
-    /// The launcher of its own, where it has one.
+    /// Its own launcher, if it has one.
     pub host: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What a workspace remembers of candidates, as values and as text. Knows records; the caller finds sources and strips colours where there is no terminal.
+//! The recorded candidates of a workspace, as values and as text. Knows records; the caller finds sources and strips colours where there is no terminal.
 
 use std::fmt::Write;
 
@@ -19,12 +19,12 @@ const OPEN: Style = AnsiColor::Yellow.on_default();
 pub struct Remembered {
     /// Version of this format.
     pub format_version: u32,
-    /// What `kforge candidates --source` names it by.
+    /// The name that `kforge candidates --source` takes.
     pub id: String,
-    /// What is remembered of it.
+    /// The record of it.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None where the source is gone: it was edited since.
+    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None if it was edited since.
     pub place: Option<String>,
 }
 
@@ -43,8 +43,8 @@ pub fn text(all: &[Remembered]) -> String {
             let _ = writeln!(out, "    methods: {}", c.methods.join(", "));
         }
         let place = one.place.as_deref().unwrap_or(match c.source {
-            Some(_) => "gone: it was edited since",
-            None => "none: the answer held none",
+            Some(_) => "none: it was edited since",
+            None => "none: the answer had none",
         });
         let _ = writeln!(out, "    {DIM}source: {place}{DIM:#}");
     }
@@ -163,8 +163,8 @@ mod tests {
         let other = Candidate { pattern: None, level: None, target: "sm_90a".into(), round: 0, ..candidate() };
         let text = plain(&[candidate(), refused, other], None);
         assert_eq!(text.matches("operator softmax").count(), 2, "{text}");
-        assert!(text.contains("round 2, repair 1: refused\n    source: none: the answer held none"), "{text}");
+        assert!(text.contains("round 2, repair 1: refused\n    source: none: the answer had none"), "{text}");
         assert!(text.contains("on sm_90a: operator softmax, no pattern known\n  0123456789ab  declared: "), "{text}");
-        assert!(text.contains("source: gone: it was edited since"), "{text}");
+        assert!(text.contains("source: none: it was edited since"), "{text}");
     }
 }

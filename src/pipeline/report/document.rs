@@ -24,13 +24,13 @@ pub struct Report {
 pub struct PackageReport {
     /// Its name.
     pub name: String,
-    /// Operators whose calibration says something worth reading.
+    /// Operators whose calibration reports something noteworthy.
     pub operators: Vec<OperatorReport>,
     /// Kernels, by name and types.
     pub kernels: Vec<KernelReport>,
 }
 
-/// Whether an operator's tolerance can tell right from wrong.
+/// Whether an operator's tolerance can tell correct from wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OperatorReport {
     /// Its name, with types.
@@ -59,27 +59,27 @@ pub struct TargetReport {
     pub target: String,
     /// Types, where the operator has a choice: `T=f16`.
     pub types: String,
-    /// The devices whose observations were judged, each with product, architecture and driver; none where there were none.
+    /// The devices whose observations were judged, each with product, architecture and driver; none if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_on: Vec<String>,
-    /// Whether kforge.lock holds what was accepted, so that no other variant was built.
+    /// Whether kforge.lock pins an accepted variant, so that no other variant was built.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,
-    /// The launcher of its own, where it has one: `launch.cu::run`. What its verdicts are on is then host-launched, and its times are unknown.
+    /// Its own launcher, if it has one: `launch.cu::run`. Its verdicts are then about a host-launched kernel, and its times are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The expression of `select.per` whose values are the classes of shapes; none where classes are no values.
+    /// The expression of `select.per` whose values are the classes of shapes; none if classes are not values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
-    /// The search over its tunables; none where every variant was built.
+    /// The search over its tunables; none if every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
-    /// What its rounds came to; none where there are none on record.
+    /// The results of its rounds; none if none is on record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<RoundsReport>,
-    /// Who stands for each class of shapes.
+    /// The champion of each class of shapes.
     pub champions: Vec<ChampionReport>,
-    /// How its times are to be compared; none where nothing is timed, and where no variant was selected.
+    /// How to compare its times; none if nothing is timed or no variant was selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<BasisReport>,
     /// Median times of its variants at bench shapes.
@@ -87,7 +87,7 @@ pub struct TargetReport {
     pub times: Vec<TimeReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.
     pub shapes: Vec<ShapeReport>,
-    /// Counts of variants: all, right, wrong.
+    /// Counts of variants: all, correct, wrong.
     pub variants: (u64, u64, u64),
     /// Machine code of champions.
     pub machine: Vec<MachineReport>,
@@ -96,22 +96,22 @@ pub struct TargetReport {
     /// How far champions are from what the device can do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rooflines: Vec<RooflineReport>,
-    /// What could not be done here: kind of step, how many, why.
+    /// Steps that could not be executed here: kind, how many, why.
     pub unavailable: Vec<(String, u64, String)>,
-    /// What failed without a result: step, message.
+    /// Steps that failed without a result: step, message.
     pub failed: Vec<(String, String)>,
 }
 
-/// Who stands for a class of shapes.
+/// The champion of a class of shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChampionReport {
     /// The class.
     pub class: String,
-    /// The variant; none if none serves and is right. A kernel without tunables has one variant, with an empty label.
+    /// The variant; none if no correct variant accepts the class. A kernel without tunables has one variant, with an empty label.
     pub variant: Option<String>,
-    /// Whether it stands for want of evidence.
+    /// Whether it is provisional: selected without measurements.
     pub provisional: bool,
-    /// Why it.
+    /// Why it was selected.
     pub because: String,
 }
 
@@ -124,14 +124,14 @@ pub struct ShapeReport {
     pub variant: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the emulator was the witness.
+    /// Whether the verdict comes from the emulator.
     pub emulated: bool,
-    /// What the system could not do to confine the kernel; empty where it was confined.
+    /// What the system could not do to confine the kernel; empty if it was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
     /// Largest error over what is allowed.
     pub worst: Option<f64>,
-    /// For failures: all there is to say.
+    /// For failures: the full explanation.
     pub explanation: String,
 }
 
@@ -142,7 +142,7 @@ pub struct MachineReport {
     pub variant: String,
     /// Architectures covered.
     pub architectures: Vec<String>,
-    /// Its functions; opcodes left out.
+    /// Its functions, without opcodes.
     pub functions: Vec<FunctionFacts>,
 }
 
@@ -153,9 +153,9 @@ pub struct MethodReport {
     pub method: String,
     /// The variant that uses it.
     pub variant: String,
-    /// Whether machine code shows it; none if that step gave nothing.
+    /// Whether machine code shows it; none if that step gave no result.
     pub matched: Option<Matched>,
-    /// What it buys; none if that step gave nothing.
+    /// What it is worth; none if that step gave no result.
     pub attribution: Option<Attribution>,
 }
 
@@ -164,23 +164,23 @@ pub struct MethodReport {
 pub struct RooflineReport {
     /// The variant.
     pub variant: String,
-    /// The shape it is about: the one that takes longest; none where nothing was timed.
+    /// The shape it is about: the one that takes longest; none if nothing was timed.
     pub shape: Option<String>,
-    /// Gaps, what bounds it, and the metrics by which that is told. Its own `shape` is the position of the shape.
+    /// Gaps, what bounds it, and the metrics that show it. Its own `shape` is the position of the shape.
     pub roofline: Roofline,
     /// What it reaches at each bench shape that was timed, by the shape's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub achieved: BTreeMap<String, Achieved>,
 }
 
-/// How the times of a kernel on a target are to be compared.
+/// How to compare the times of a kernel on a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BasisReport {
     /// Whether hot times count rather than cold ones.
     pub hot: bool,
-    /// The variant that is declared first, or with which its rounds start.
+    /// The variant that is declared first, or from which its rounds start.
     pub declared: String,
-    /// Whether all that is timed is code of its own, and no fill of the driver's.
+    /// Whether everything that is timed is its own code, without fills by the driver.
     pub whole: bool,
     /// The class of each shape.
     pub classes: BTreeMap<String, String>,
@@ -193,12 +193,12 @@ pub struct TimeReport {
     pub shape: String,
     /// The variant.
     pub variant: String,
-    /// The median of cold times, where there are any.
+    /// The median of cold times, if there are any.
     pub cold_ns: Option<f64>,
     /// The median of hot times.
     pub hot_ns: Option<f64>,
-    /// Whether these are the medians of few samples, which said that it is too slow to be worth more: nothing was done against kernels that know when they are
-    /// timed beyond looking at their outputs.
+    /// Whether these are the medians of few samples, which showed that it is too slow for a full timing: against kernels that know when they are timed, only their
+    /// outputs were checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few: bool,
 }
@@ -219,7 +219,7 @@ impl Report {
 }
 
 impl Report {
-    /// What a build came to that did not get to its end: without the kernels of which it found out nothing.
+    /// The report of a build that was not completed: without the kernels about which it found nothing.
     pub fn begun(mut self) -> Report {
         for package in &mut self.packages {
             package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
@@ -253,13 +253,13 @@ impl TargetReport {
             && search.is_none())
     }
 
-    /// For whom a champion of a class stands, as [`stands_for`] says it.
+    /// The shapes for which a champion is selected, as [`stands_for`] says it.
     pub fn stands_for(&self, class: &str) -> String {
         stands_for(self.per.as_deref(), class)
     }
 }
 
-/// For whom a champion of a class stands, after its standing: nothing where that is all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
+/// The shapes for which a champion is selected, for a line of text: empty if these are all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
 /// expression `r`, which is `per`.
 pub fn stands_for(per: Option<&str>, class: &str) -> String {
     match per {

@@ -18,7 +18,7 @@ const NEW: Style = AnsiColor::Green.on_default();
 pub struct Link {
     /// The step, or the file of an input.
     pub what: String,
-    /// Why it ran or runs.
+    /// Why it ran or will run.
     pub why: Why,
 }
 
@@ -31,18 +31,18 @@ pub struct Document {
     pub id: String,
     /// `fresh`, `will-run`, `may-run`, `unavailable` or `skipped`.
     pub standing: &'static str,
-    /// What is missing, or where what it needs failed.
+    /// What is missing, or which step that it needs failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The product whose observation counts, for a step that asks a device; none where any may answer.
+    /// The product whose observation counts, for a step that observes a device; none if any may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// Where the observation comes from that answers it.
+    /// The origin of the observation that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceSeen>,
-    /// From the step to the root cause: why it runs, or else why it last ran, or has the result that was found earlier.
+    /// From the step to the root cause: why it runs, why it last ran, or why it has the result that was found earlier.
     pub because: Vec<Link>,
-    /// Where the step did not run because its result had been found earlier: whether its key is the last build's (`last-build`), or came after it (`now`).
+    /// If the step did not run because its result had been found earlier: whether its key is that of the last build (`last-build`) or a later one (`now`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<&'static str>,
     /// Every field that is hashed into the key, in canonical order.
@@ -88,7 +88,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     // The first answer to a step needs no other reason than that it came.
     let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
     if only {
-        let _ = writeln!(out, "  it has not run here: its result came with evidence");
+        let _ = writeln!(out, "  it has not run here: its result came from evidence");
     }
     let earlier = explanation.earlier.filter(|_| !explanation.brought);
     let found = match earlier {
@@ -99,7 +99,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     out.push_str(found);
     for (depth, because) in explanation.because.iter().enumerate().filter(|_| !only) {
         let lead = match (depth, past) {
-            (0, true) if explanation.brought => "it has not run here, and another result came with evidence because ",
+            (0, true) if explanation.brought => "it has not run here, and another result came from evidence because ",
             (0, true) if earlier == Some(Earlier::Now) => "since the last build ",
             (0, true) if earlier.is_some() => "it was looked for because ",
             (0, true) => "it last ran because ",
@@ -108,7 +108,10 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
         link(&mut out, because, depth, lead, &explanation.id, full);
     }
     if explanation.because.is_empty() && past && !only {
-        let _ = writeln!(out, "  {DIM}why it last ran is not remembered here: its result came from a cache{DIM:#}");
+        let _ = writeln!(
+            out,
+            "  {DIM}the reason for its last run is not recorded here: its result came from a cache{DIM:#}"
+        );
     }
     if fields {
         let _ = writeln!(out, "  hashed into its key:");
@@ -132,8 +135,8 @@ fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str,
         ("remeasure", _) => format!("{what} was requested again"),
         ("input-pending", Some(field)) => format!("{what} reads `{field}`, which does not exist yet"),
         ("changed", Some(name)) if file => format!("file `{name}` changed"),
-        ("added", Some(name)) if file => format!("file `{name}` is new"),
-        ("removed", Some(name)) if file => format!("file `{name}` is gone"),
+        ("added", Some(name)) if file => format!("file `{name}` was added"),
+        ("removed", Some(name)) if file => format!("file `{name}` was removed"),
         ("changed", Some(field)) => format!("{owner} `{field}` changed"),
         (code, _) => format!("{what} was {code}"),
     };
@@ -195,15 +198,15 @@ mod tests {
         let json = serde_json::to_value(document(&explanation)).unwrap();
         assert_eq!(json["standing"], "will-run");
         assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
-        // What a bundle answers has not run here, whatever it asks.
+        // A step that a bundle answers has not run here.
         let first = vec![because("p/k/cpu/compile", "new", None, None)];
         let brought = Explanation { standing: Standing::Fresh, brought: true, because: first, ..explanation.clone() };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
-        assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came with evidence\n");
+        assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came from evidence\n");
         let brought = Explanation { standing: Standing::Fresh, brought: true, ..explanation };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
         let says =
-            "it has not run here, and another result came with evidence because its `inputs.tree:source` changed";
+            "it has not run here, and another result came from evidence because its `inputs.tree:source` changed";
         assert!(plain.contains(says), "{plain}");
     }
 }

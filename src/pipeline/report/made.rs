@@ -7,7 +7,7 @@ use kforge_foundation::base::count;
 use kforge_types::record::Inspection;
 use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
 
-/// What was compiled: the compiler, and of each entry its symbol and, for a device, the spills that the compiler's log tells of.
+/// What was compiled: the compiler, and for each entry its symbol and, for a device, the spills in the compiler's log.
 pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
     let by = match params.compiler {
         Compiler::EmulatorPlain => "the host's C++ compiler, for the emulator",
@@ -30,10 +30,10 @@ pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
     out
 }
 
-/// What a binary says of itself: of each function what [`facts`] tells, its parameters, and its instructions where they were counted, the most frequent first.
+/// What a binary says about itself: for each function the text of [`facts`], its parameters, and its instructions where they were counted, the most frequent first.
 pub fn inspected(found: &Inspection) -> String {
     let mut out = format!("  holds code for {}\n", found.architectures.join(", "));
-    // What host code spills is nobody's affair.
+    // Spills of host code do not matter.
     let on_device = found.architectures.iter().any(|arch| arch != "cpu");
     for function in &found.functions {
         let _ = writeln!(out, "  {}: symbol {}", function.entry, function.symbol);

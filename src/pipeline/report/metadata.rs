@@ -116,9 +116,9 @@ pub struct OperatorEntry {
     pub name: String,
     /// Its reference: `builtin:rms_norm`, or a file and function.
     pub reference: String,
-    /// What kind of work it is; none where neither manifest nor contract shows it.
+    /// What kind of work it is; none if neither manifest nor contract shows it.
     pub pattern: Option<Pattern>,
-    /// How hard it is, from 0 to 5; none where neither shows it.
+    /// How hard it is, from 0 to 5; none if neither shows it.
     pub level: Option<u8>,
     /// The dims that shapes bind.
     pub dims: Vec<String>,
@@ -171,7 +171,7 @@ pub struct KernelEntry {
     pub source: String,
     /// Its targets.
     pub targets: Vec<String>,
-    /// How many variants it has, by target and choice of types (`h200`, or `h200 [T=f16]`); none where `where` cannot be evaluated.
+    /// How many variants it has, by target and choice of types (`h200`, or `h200 [T=f16]`); none if `where` cannot be evaluated.
     pub variants: BTreeMap<String, Option<usize>>,
     /// Its tunables and their values in declared order.
     pub tunables: Vec<(String, Vec<TuneValue>)>,

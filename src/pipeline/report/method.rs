@@ -21,27 +21,27 @@ pub struct MethodDocument {
     pub axis: Axis,
     /// Its place within its axis, from 1; lower is tried first.
     pub priority: u32,
-    /// The least architecture it makes sense for: `sm_80`.
+    /// The oldest architecture it makes sense for: `sm_80`.
     pub least: String,
     /// What the hardware must have.
     pub features: Vec<&'static str>,
-    /// When metrics speak for it; none where no metric does.
+    /// When metrics support it; none if no metric does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
-    /// What must hold of operator and kernel.
+    /// Facts about operator and kernel that must hold.
     pub requires: Vec<&'static str>,
-    /// What must not.
+    /// Facts that must not hold.
     pub unless: Vec<&'static str>,
     /// Methods that are not applied together with it.
     pub conflicts: Vec<String>,
-    /// What machine code shows it, by architecture; `""` where no architecture says otherwise. Empty where none does.
+    /// What machine code shows it, by architecture; `""` where no architecture says otherwise. Empty if none does.
     pub signature: BTreeMap<String, SassPatterns>,
     /// Why machine code does not show it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
     /// What turning it off means.
     pub off: String,
-    /// A paragraph for whoever writes the kernel.
+    /// A paragraph for the author of the kernel.
     pub advice: String,
 }
 

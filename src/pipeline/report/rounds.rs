@@ -1,4 +1,4 @@
-//! What a kernel's rounds came to: the bottleneck from round to round, the candidates as a tree, what became of each method, and what was spent. Knows answers,
+//! The results of a kernel's rounds: the bottleneck from round to round, the candidates as a tree, the result of each method, and what was spent. Knows answers,
 //! documents and labels of steps; decides nothing.
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,38 +18,38 @@ use kforge_types::record::{Outcome, StepKind, Verdict};
 /// The rounds of a kernel on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoundsReport {
-    /// The bench shape whose times are told: that at which the champion takes longest; none where nothing was timed.
+    /// The bench shape whose times are shown: the one at which the champion takes longest; none if nothing was timed.
     pub shape: Option<String>,
-    /// The rounds; the first is 0, what they start from.
+    /// The rounds; the first is 0, the start.
     pub rounds: Vec<RoundReport>,
     /// Every candidate, in the order in which they were tried.
     pub candidates: Vec<CandidateReport>,
-    /// What became of every method that was tried or that a champion had.
+    /// The result of every method that was tried or that a champion had.
     pub methods: Vec<FateReport>,
-    /// What each agent was asked, and what it cost.
+    /// The requests to each agent, and their cost.
     pub spent: Vec<SpentReport>,
-    /// Why no round comes next, if that was decided.
+    /// Why there is no further round, if that was decided.
     pub over: Option<String>,
 }
 
 /// One round.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoundReport {
-    /// Its number; 0 for what the rounds start from.
+    /// Its number; 0 for the start.
     pub round: u32,
     /// The methods that were tried.
     pub methods: Vec<String>,
-    /// The gaps that it was decided by: those of the champion before it. None where no decision is known.
+    /// The gaps that decided it: those of the champion before it. None if no decision is known.
     pub gaps: Option<Gaps>,
     /// What bounded the champion before it.
     pub bound: Option<Axis>,
-    /// The champion after it; none where none is right.
+    /// The champion after it; none if none is correct.
     pub champion: Option<String>,
     /// Its median time in nanoseconds.
     pub time_ns: Option<f64>,
-    /// How many times as fast as the champion before it that is.
+    /// How many times as fast it is as the champion before it.
     pub gain: Option<f64>,
-    /// How many of its candidates are right, wrong, and refused by a compiler or a launch's limits.
+    /// How many of its candidates are correct, wrong, and refused by a compiler or a launch's limits.
     pub counts: (u32, u32, u32),
     /// How often its candidates were repaired.
     pub repairs: u32,
@@ -58,17 +58,17 @@ pub struct RoundReport {
 /// One candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CandidateReport {
-    /// The round that tried it; 0 for what is declared.
+    /// The round that tried it; 0 for declared variants.
     pub round: u32,
     /// 0, or the number of the repair.
     pub attempt: u32,
-    /// The variant; none where nothing of an answer could be tried.
+    /// The variant; none if no part of an answer could be tried.
     pub variant: Option<String>,
-    /// The champion that it descends from; none for a start, and where there was none.
+    /// The champion that it descends from; none for a start, or if there was none.
     pub parent: Option<String>,
-    /// What became of it.
+    /// Its result.
     pub became: Became,
-    /// Why, where it is not right.
+    /// Why it is not correct, if so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub because: String,
     /// Its median time in nanoseconds.
@@ -77,29 +77,29 @@ pub struct CandidateReport {
     pub champion_after: Vec<u32>,
 }
 
-/// What became of a method.
+/// The result of a method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FateReport {
     /// Its id.
     pub method: String,
     /// The rounds that tried it.
     pub tried: Vec<u32>,
-    /// What became of it; none where no champion has had it.
+    /// Its result; none if no champion has used it.
     pub fate: Option<Fate>,
     /// Why.
     pub because: String,
 }
 
-/// What an agent was asked, and what it cost.
+/// The requests to an agent, and their cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SpentReport {
-    /// The agent: what tells it from others, its key not.
+    /// The agent: what distinguishes it from others, without its key.
     pub agent: String,
     /// Requests.
     pub requests: u32,
-    /// Tokens of prompts and replies; none where the agent tells none.
+    /// Tokens of prompts and replies; none if the agent reports none.
     pub tokens: Option<(u64, u64)>,
-    /// Money by its stated prices; none where it states none.
+    /// Money at its stated prices; none if it states none.
     pub money: Option<f64>,
     /// Seconds that it took to answer.
     pub seconds: f64,
@@ -118,7 +118,7 @@ pub struct Recorded {
     pub candidates: Vec<(String, u32, u32)>,
 }
 
-/// Adds what rounds came to.
+/// Adds the results of rounds.
 pub fn add(report: &mut Report, steps: &[StepView<'_>], all: &[Recorded], reader: &Reader<'_>) {
     for recorded in all {
         let [package, kernel, types, target] = &recorded.seat;
@@ -252,7 +252,7 @@ impl Seat<'_> {
         found.filter_map(|s| self.reader.document::<Roofline>(s.result, "roofline")).find_map(|r| r.bound)
     }
 
-    /// What became of a candidate, and why where it is not right.
+    /// The result of a candidate, and why it is not correct, if so.
     fn became(&self, label: &str) -> (Became, String) {
         let of = |kinds: &'static [StepKind]| {
             self.steps.iter().filter(|s| s.labels.variant.as_deref() == Some(label) && kinds.contains(&s.kind))
@@ -284,18 +284,18 @@ impl Seat<'_> {
         match (judged, unknown) {
             (true, None) => (Became::Right, String::new()),
             (true, Some(why)) => (Became::Undecided, why),
-            (false, _) => (Became::Undecided, "it serves none of the shapes".into()),
+            (false, _) => (Became::Undecided, "it accepts none of the shapes".into()),
         }
     }
 
-    /// What became of every method that was tried or settled.
+    /// The result of every method that was tried or settled.
     fn fates(&self, decisions: &[Option<Decision>]) -> Vec<FateReport> {
         let mut all: BTreeMap<String, FateReport> = BTreeMap::new();
         let blank = |method: &str| FateReport {
             method: method.into(),
             tried: vec![],
             fate: None,
-            because: "no champion has had it".into(),
+            because: "no champion has used it".into(),
         };
         for answer in &self.recorded.answers {
             for method in &answer.question.methods {
@@ -342,7 +342,7 @@ fn spent(answers: &[Answer]) -> Vec<SpentReport> {
 }
 
 impl SpentReport {
-    /// `command ./agent: 4 requests, 1200 + 300 tokens, 0.0120 by its prices, 3.2 s`.
+    /// `command ./agent: 4 requests, 1200 + 300 tokens, 0.0120 at its prices, 3.2 s`.
     pub fn line(&self) -> String {
         let noun = if self.requests == 1 { "request" } else { "requests" };
         let mut line = format!("{}: {} {noun}", self.agent, self.requests);
@@ -350,7 +350,7 @@ impl SpentReport {
             line += &format!(", {prompt} + {reply} tokens");
         }
         if let Some(money) = self.money {
-            line += &format!(", {money:.4} by its prices");
+            line += &format!(", {money:.4} at its prices");
         }
         format!("{line}, {:.1} s", self.seconds)
     }

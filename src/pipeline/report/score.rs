@@ -1,9 +1,9 @@
-//! Scores of the kernels of a report against a baseline, as values, text and markdown. Knows the report's document; how a score is made of verdict and time is
-//! [`kforge_numerics::measure::score`]'s to say.
+//! Scores of the kernels of a report against a baseline, as values, text and markdown. Knows the report's document;
+//! [`kforge_numerics::measure::score`] derives a score from verdict and time.
 //!
-//! A candidate is a kernel on a target that can be timed, by its champions. It is right where the champion of each class of shapes passes at every shape of the class,
+//! A candidate is a kernel on a target that can be timed, by its champions. It is correct where the champion of each class of shapes passes at every shape of the class,
 //! wrong where one fails or where every variant is wrong. Its speed-up is the geometric mean, over the bench shapes at which both were timed, of the baseline's
-//! median time over its champion's, hot or cold as the kernel selects. The baseline itself is no candidate.
+//! median time over its champion's, hot or cold as the kernel selects. The baseline itself is not a candidate.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -37,7 +37,7 @@ pub struct Scores {
     pub form: Form,
     /// The constant k of the logistic score.
     pub steepness: f64,
-    /// What was compared with, as it was named.
+    /// The baseline, as it was named.
     pub baseline: String,
     /// Every candidate, in the order of the report.
     pub candidates: Vec<CandidateScore>,
@@ -58,17 +58,17 @@ pub struct CandidateScore {
     pub target: String,
     /// Types, where the operator has a choice.
     pub types: String,
-    /// Whether it is right; none where that is not known.
+    /// Whether it is correct; none if that is unknown.
     pub correct: Option<bool>,
     /// The bench shapes at which both were timed.
     pub shapes: Vec<ShapeSpeedup>,
-    /// The geometric mean of their speed-ups; none where there are none.
+    /// The geometric mean of the speed-ups; none if there are none.
     pub speedup: Option<f64>,
-    /// The share of its time that is spent in code of its own; none where that is not known.
+    /// The share of its time that is spent in its own code; none if that is unknown.
     pub ratio: Option<f64>,
     /// Its score.
     pub score: Score,
-    /// Why something of it is unknown, if it is.
+    /// Why a part of it is unknown, if so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<String>,
 }
@@ -95,17 +95,17 @@ type Against<'r> = (&'r TargetReport, Option<&'r str>);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoScores {
     /// There is no candidate.
-    #[error("there is nothing to score: no kernel but the baseline is for a target that can be timed")]
+    #[error("there is nothing to score: no kernel except the baseline has a target that can be timed")]
     Nothing,
-    /// Nothing goes by the baseline's name.
+    /// No kernel and no variant has the baseline's name.
     #[error(
-        "no kernel and no variant of what is selected is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
+        "no selected kernel or variant is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
         listed(.kernels), listed(.variants), .meant.as_ref().map(|best| format!("; did you mean `{best}`?")).unwrap_or_default()
     )]
     Baseline {
         /// The baseline.
         baseline: String,
-        /// What was likely meant.
+        /// The name that was probably meant.
         meant: Option<String>,
         /// Kernels that could be one.
         kernels: BTreeSet<String>,
@@ -117,7 +117,7 @@ pub enum NoScores {
 /// The scores of all candidates of a report.
 ///
 /// # Errors
-/// There is no candidate, or no kernel and no variant goes by the baseline's name.
+/// There is no candidate, or no kernel and no variant has the baseline's name.
 pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result<Scores, NoScores> {
     let mut candidates = vec![];
     let mut known = baseline == DECLARED;
@@ -156,7 +156,7 @@ impl CandidateScore {
     }
 }
 
-/// What is said of a baseline that is none, with those that there are.
+/// The error for an unknown baseline, with the possible ones.
 fn unknown_baseline(report: &Report, baseline: &str) -> NoScores {
     let kernels: Vec<&KernelReport> = report.packages.iter().flat_map(|package| &package.kernels).collect();
     let scored = |kernel: &&&KernelReport| kernel.targets.iter().any(|target| target.basis.is_some());
@@ -237,7 +237,7 @@ fn candidate(
                 shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: baseline_ns / ns });
             }
             if shapes.is_empty() && correct != Some(false) {
-                unknown.push("no bench shape has a time of both that counts".into());
+                unknown.push("no bench shape has a valid time of both".into());
             }
         }
     }
@@ -245,7 +245,7 @@ fn candidate(
     let speedup = (!speedups.is_empty()).then(|| geometric_mean(&speedups));
     let ratio = target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0);
     if ratio.is_none() && form == Form::Weighted {
-        unknown.push("what its fills take of its time is not measured apart".into());
+        unknown.push("how much of its time its fills take is not measured".into());
     }
     let known = Candidate { correct, speedup, ratio };
     CandidateScore {
@@ -269,7 +269,7 @@ fn champion<'r>(target: &'r TargetReport, shape: &str) -> Option<&'r str> {
     target.champions.iter().rev().find(|c| c.class == *class)?.variant.as_deref()
 }
 
-/// Whether a kernel is right.
+/// Whether a kernel is correct.
 fn correct(target: &TargetReport) -> Option<bool> {
     let of_champion = |s: &&super::document::ShapeReport| champion(target, &s.shape) == Some(&s.variant);
     let verdicts: Vec<&Verdict> = target.shapes.iter().filter(of_champion).map(|s| &s.verdict).collect();
@@ -302,7 +302,7 @@ fn title(scores: &Scores) -> String {
     match scores.form {
         Form::Speedup => format!("speed-up over {baseline}"),
         Form::Logistic => format!("logistic score against {baseline} (k = {})", scores.steepness),
-        Form::Weighted => format!("weighted score against {baseline} (0.5 right, 0.5 faster, 0.25 code of its own)"),
+        Form::Weighted => format!("weighted score against {baseline} (0.5 correct, 0.5 faster, 0.25 its own code)"),
     }
 }
 
@@ -344,14 +344,15 @@ fn figures(suite: &Suite) -> Vec<(String, String)> {
     all
 }
 
-/// How many there are, and what of them is not known.
+/// How many there are, and what is unknown about them.
 fn counted(suite: &Suite) -> String {
-    let mut text = format!("{} scored: {} right, {} wrong", suite.candidates, suite.correct, suite.wrong);
+    let mut text = format!("{} scored: {} correct, {} wrong", suite.candidates, suite.correct, suite.wrong);
     if suite.unverified > 0 {
         let _ = write!(text, ", {} unknown", suite.unverified);
     }
     if suite.untimed > 0 {
-        let _ = write!(text, "; {} right without a speed-up, left out of median, mean and percentile", suite.untimed);
+        let _ =
+            write!(text, "; {} correct without a speed-up, excluded from median, mean and percentile", suite.untimed);
     }
     text
 }

@@ -43,7 +43,7 @@ pub struct BestReport {
 }
 
 impl SearchReport {
-    /// Of a tally with the names of what it numbers; none where the search is not over.
+    /// Of a tally with the names of what it numbers; none if the search is not over.
     pub(super) fn of(tally: Tally, names: &Names) -> Option<Self> {
         let best = tally.best.into_iter().filter_map(|found| {
             let variant = names.variants.get(&found.variant)?.clone();
@@ -68,7 +68,7 @@ impl SearchReport {
         let SearchReport { strategy, visited, of, on_facts, on_samples, over, .. } = self;
         if *over == Over::Untimed {
             return format!(
-                "{} search: a sample of {visited} of {} stands for all: {}",
+                "{} search: a sample of {visited} of {} represents all: {}",
                 strategy.name(),
                 count(*of, "variant"),
                 over.why()
@@ -116,7 +116,7 @@ mod tests {
         let untimed = Tally { best: vec![], over: Some(Over::Untimed), ..tally.clone() };
         assert_eq!(
             SearchReport::of(untimed, &names).unwrap().line(&TargetReport::default()),
-            "model search: a sample of 40 of 864 variants stands for all: this target is not timed"
+            "model search: a sample of 40 of 864 variants represents all: this target is not timed"
         );
         assert_eq!(SearchReport::of(Tally { over: None, ..tally }, &names), None);
     }

@@ -71,7 +71,7 @@ pub fn text(single: &Single<'_>) -> String {
         }
         Determinism::Unknown => Ok(()),
     };
-    // A failure's explanation tells most of them already.
+    // A failure's explanation shows most of them already.
     for finding in observation.findings.iter().filter(|f| !judgement.explanation.contains(&f.message)) {
         let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
         let _ = writeln!(out, "  {BAD}found{BAD:#} {}{times}", finding.message);
@@ -113,7 +113,7 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
         rows.push([at(point.index), got, want, format!("{:.3e}", point.error)]);
     }
     if rows.is_empty() {
-        let _ = writeln!(out, "    every element is what was expected, bit for bit");
+        let _ = writeln!(out, "    every element equals its expected value, bit for bit");
         return;
     }
     let heads = ["index", "got", "want", "error"];
@@ -135,7 +135,7 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
     }
     let last = observed.front.len().saturating_sub(ROWS);
     if last > 0 {
-        let _ = writeln!(out, "{DIM}    and {last} more that do{DIM:#}");
+        let _ = writeln!(out, "{DIM}    and {last} more{DIM:#}");
     }
 }
 

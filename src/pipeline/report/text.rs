@@ -24,19 +24,19 @@ fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// How much of a failure is told.
+/// How much of a failure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failures {
     /// What failed, and why.
     Why,
-    /// What failed: why was told when it did.
+    /// What failed; the reason was shown when it happened.
     Told,
 }
 
 /// The report with ANSI styles.
 pub fn text(report: &Report, failures: Failures) -> String {
     let mut out = String::new();
-    // After a failure nothing is known of much that comes after it: headings alone would look as if all were well there.
+    // After a failure nothing is known of much that comes after it: headings would look as if all were well there.
     let begun = report.has_failed().then(|| report.clone().begun());
     let report = begun.as_ref().unwrap_or(report);
     for package in &report.packages {
@@ -44,7 +44,7 @@ pub fn text(report: &Report, failures: Failures) -> String {
     }
     let shapes = || report.packages.iter().flat_map(|p| &p.kernels).flat_map(|k| &k.targets).flat_map(|t| &t.shapes);
     if shapes().next().is_some() && shapes().all(|s| matches!(s.verdict, Verdict::Unknown(_))) {
-        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: what every kernel comes to is unknown"));
+        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: the verdict of every kernel is unknown"));
     }
     out
 }
@@ -73,14 +73,14 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
     }
 }
 
-/// What is said of a kernel whose champion was accepted.
+/// The line for a kernel whose champion was accepted.
 pub(super) const ACCEPTED: &str =
-    "accepted: only what kforge.lock pins is built; `kforge accept KERNEL --undo` frees it";
+    "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` frees it";
 
-/// What is said of a kernel with a launcher of its own.
+/// The line for a kernel with its own launcher.
 pub(super) fn host_launched(host: &str) -> String {
     format!(
-        "host-launched by `{host}`: its times are unknown, since its own host code would share the process that takes them"
+        "host-launched by `{host}`: its times are unknown, because its host code would run in the process that measures them"
     )
 }
 
@@ -227,7 +227,7 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
         let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
     }
-    // Of one champion alone it goes without saying.
+    // With only one champion this is obvious.
     let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
     if champions.len() != 1 || !champions.contains(shape.variant.as_str()) {
         let _ = write!(out, "  ({})", variant(&shape.variant));
@@ -289,7 +289,7 @@ pub(super) fn seen(method: &MethodReport) -> (String, String) {
     (shown, counts.join("; "))
 }
 
-/// What became of a method, in a word.
+/// The result of a method, as one word.
 pub(super) fn fate(fate: Fate) -> String {
     match fate {
         Fate::Effective => paint(GOOD, "effective"),
@@ -348,7 +348,7 @@ fn write_times(out: &mut String, target: &TargetReport) {
     let width = times.iter().map(|(time, _)| time.shape.len()).max().unwrap_or(0);
     for (time, ns) in times {
         let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
-        let few = if time.few { format!("  {}", paint(DIM, "of few samples")) } else { String::new() };
+        let few = if time.few { format!("  {}", paint(DIM, "from few samples")) } else { String::new() };
         let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, told_rounds::duration(ns));
     }
 }

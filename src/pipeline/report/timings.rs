@@ -272,7 +272,7 @@ fn bars(ran: &[Ran<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Vec<Bar>
         .collect()
 }
 
-/// The end of an id in so many letters: what tells steps apart stands there.
+/// The last characters of an id: the part that distinguishes steps.
 fn short(id: &str, letters: usize) -> String {
     let all: Vec<char> = id.chars().collect();
     if all.len() <= letters {

@@ -169,7 +169,7 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
     let cell = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let at = found.shape.as_ref().map(|shape| format!(", times at `{shape}`")).unwrap_or_default();
     let _ = writeln!(out, "\n### Rounds of {name}{at}\n");
-    table(out, "round | before it | tried | candidates | champion after it");
+    table(out, "round | gaps before | tried | candidates | champion after");
     let mut before: Option<&RoundReport> = None;
     for round in &found.rounds {
         let (gaps, tried, counts) = match round.round {
@@ -184,7 +184,7 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
     tree(out, &found.candidates, None, "");
     let _ = writeln!(out, "```");
     if !found.methods.is_empty() {
-        table(out, "method | tried in | became | why");
+        table(out, "method | tried in | result | why");
     }
     for method in &found.methods {
         let rounds: Vec<String> = method.tried.iter().map(u32::to_string).collect();

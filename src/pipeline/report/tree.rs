@@ -1,4 +1,4 @@
-//! A plan as a tree of text. Knows the graph's edges; is told what is missing for a step.
+//! A plan as a tree of text. Knows the graph's edges; the caller says what is missing for a step.
 
 use std::collections::HashSet;
 use std::fmt::Write;

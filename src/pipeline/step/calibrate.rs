@@ -1,4 +1,4 @@
-//! calibrate: can this operator's tolerance tell right from wrong?
+//! calibrate: can this operator's tolerance tell correct from wrong?
 
 use kforge_engine::{Job, Ran, RunError};
 use kforge_foundation::base::{Severity, count};
@@ -44,7 +44,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     }
     for candidate in &calibration.indecisive {
         let text = format!(
-            "indecisive: a kernel that gives {candidate} would pass every shape and distribution\nhelp: tighten the tolerance, or declare shapes and inputs whose outputs differ from that"
+            "indecisive: a kernel that gives {candidate} would pass every shape and distribution\nhelp: tighten the tolerance, or declare shapes and inputs whose outputs differ from it"
         );
         notes.push(io::note(Severity::Error, "calibrate.indecisive", text));
     }
@@ -53,7 +53,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
     }
     let verdict = match (calibration.indecisive.first(), params.absent) {
         (Some(candidate), _) => Verdict::Fail(format!("indecisive: `{candidate}` passes everywhere")),
-        // Nothing was asked, so nothing is known: neither that it can tell right from wrong nor that it cannot.
+        // Nothing was asked, so nothing is known: neither that it can tell correct from wrong nor that it cannot.
         (None, Some(why)) => Verdict::Unknown(why),
         (None, None) => Verdict::Pass,
     };

@@ -32,9 +32,7 @@ pub fn bytes(job: &Job<'_>, name: &str) -> Result<Option<Vec<u8>>, RunError> {
 /// An input as a document; none if it is absent.
 pub fn document<T: DeserializeOwned>(job: &Job<'_>, name: &str) -> Result<Option<T>, RunError> {
     let Some(bytes) = bytes(job, name)? else { return Ok(None) };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|e| failed(format!("input `{name}` is not what it should be: {e}")))
+    serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(format!("input `{name}` has an unexpected form: {e}")))
 }
 
 /// An input as a document that must be there.

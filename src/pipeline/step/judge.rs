@@ -9,10 +9,10 @@ use kforge_types::record::{Unknown, Verdict, VerifyObservation};
 
 use super::io;
 
-/// What is said of a kernel that is right though threads of it never come to a barrier.
-const DOUBTFUL: &str = "\nthe barrier waits for the others alone, from compute capability 7.0 on; a mistake where those that left had to write what the others read";
+/// The note for a correct kernel some of whose threads never reach a barrier.
+const DOUBTFUL: &str = "\nfrom compute capability 7.0 on, the barrier waits only for the other threads; this is a mistake if the threads that left had to write what the others read";
 
-/// The code of a note on the tolerance that would have let a kernel pass. It is no part of the judgement, which those read who write kernels.
+/// The code of a note on the tolerance that would have let a kernel pass. It is not part of the judgement, which authors of kernels read.
 pub const TOLERATED: &str = "verify.tolerated";
 
 /// Runs the step.

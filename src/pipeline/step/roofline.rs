@@ -23,7 +23,7 @@ pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
         }
     }
     let found = roofline(&params, &bench, &profiles, measured.as_ref());
-    // How far a kernel is from a peak is no verdict on it.
+    // How far a kernel is from a peak is not a verdict on it.
     let summary = found.summary();
     io::one(job, "roofline", &found, summary)
 }

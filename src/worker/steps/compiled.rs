@@ -19,7 +19,7 @@ pub fn compile(task: &Task) -> Response {
 fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let params: CompileParams = task.params()?;
     let source = task.required("tree:source")?;
-    // nvcc alone needs no stand-ins: its own headers are whole.
+    // Only nvcc needs no stand-ins: its own headers are whole.
     let shim = task.path("tree:shim").unwrap_or_else(|| source.clone());
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output);
     let scratch = scratch.map_err(|e| task::failed(format!("cannot make a working folder: {e}")))?;

@@ -1,4 +1,4 @@
-//! A stand-in for compilers and disassembler: its machine code is the source without comments beside what compiling took, so that what changes a real binary
+//! A stand-in for compilers and disassembler: its machine code is the source without comments, together with the parameters of the compilation, so that what changes a real binary
 //! changes this one, and a comment does not. Knows the words of its own pragma:
 //!
 //! `#pragma sass ENTRY OPCODE COUNT` says that entries which the regular expression `ENTRY` matches hold an opcode so often; `#pragma fact ENTRY NAME NUMBER` how
@@ -26,7 +26,7 @@ struct Binary {
     code: BTreeMap<String, String>,
 }
 
-/// A line of a source of which no two compilations make the same.
+/// A line of a source from which no two compilations make the same output.
 const UNLIKE: &str = "#pragma unlike";
 
 /// Does a compile step.

@@ -18,5 +18,5 @@ pub use scenario::{Device, Fault, Rule, Scenario, ScenarioError};
 pub(crate) use compiler::{compile, inspect};
 pub(crate) use steps::{bench, pairs, peaks, profile, verify};
 
-/// The name under which a worker is told where the scenario lies.
+/// The name under which a worker learns where the scenario is.
 pub const TOOL: &str = "virtual-device";

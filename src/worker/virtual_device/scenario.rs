@@ -1,6 +1,6 @@
-//! What a virtual device is and how launches behave on it: a file in TOML. Knows its form; draws nothing.
+//! Describes a virtual device and how launches behave on it: a file in TOML. Knows its format; draws no random numbers.
 //!
-//! A scenario is no part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
+//! A scenario is not part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
 //! only the stand-in compiler.
 
 use std::collections::BTreeMap;
@@ -59,9 +59,9 @@ pub struct Device {
     pub arch: String,
     /// The full driver version: `580.1`.
     pub driver: String,
-    /// What it can do at most; none where it does not say.
+    /// What it can do at most; none if it does not say.
     pub peaks: Option<Peaks>,
-    /// What is measured of that; nothing where it is not given.
+    /// What is measured of that; nothing if it is not given.
     pub measured: Option<PeaksObserved>,
     /// Why its counters cannot be read, if they cannot.
     pub refused: Option<String>,
@@ -115,7 +115,7 @@ pub struct Rule {
     pub fault: Option<Fault>,
 }
 
-/// What a sequence of launches comes to.
+/// The result of a sequence of launches.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Behaviour {
     pub(super) ns: f64,
@@ -125,7 +125,7 @@ pub(super) struct Behaviour {
     pub(super) fault: Option<Fault>,
 }
 
-/// Why a file is no scenario.
+/// Why a file is not a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// It cannot be read.
@@ -137,7 +137,7 @@ pub enum ScenarioError {
         source: std::io::Error,
     },
     /// It has another form.
-    #[error("`{}` is no scenario of a virtual device: {error}", .path.display())]
+    #[error("`{}` is not a scenario of a virtual device: {error}", .path.display())]
     Form {
         /// The file.
         path: PathBuf,
@@ -146,7 +146,7 @@ pub enum ScenarioError {
     },
 }
 
-/// Why a scenario does not say what launches come to.
+/// Why a scenario does not give the result of launches.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum NoBehaviour {
     /// One of them has no grid.
@@ -155,7 +155,7 @@ pub(super) enum NoBehaviour {
     /// No rule is about one of them.
     #[error("no rule of the scenario matches `{0}`")]
     NoRule(String),
-    /// A rule is no regular expression.
+    /// A rule is not a regular expression.
     #[error("`{matches}`: {error}")]
     Rule {
         /// The rule.
@@ -178,7 +178,7 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// The file cannot be read, or is no scenario.
+    /// The file cannot be read, or is not a scenario.
     pub fn read(path: &Path) -> Result<Self, ScenarioError> {
         let text =
             std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;

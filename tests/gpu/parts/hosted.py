@@ -12,14 +12,14 @@ NAMED = {
     "first_answer": r"beyond rounding|wrong|`y`",
     "past_the_end": r"bytes after `y` were written",
     "gives_up": r"`run` returned 7, where 0 is success",
-    "leaves": r"ended the process before it was done",
+    "leaves": r"ended the process before it finished",
     "crashes": r"killed by signal|SIGSEGV|signal 11",
     "illegal": r"CUDA_ERROR_ILLEGAL_ADDRESS",
     "reads_files": r"`run` returned 13",
     "writes_files": r"`run` returned 13",
     "opens_sockets": r"tried to open a socket",
     "starts_processes": r"tried to start a process",
-    "forges_reports": r"ended the process before it was done|tampered with|bytes before `x` were written",
+    "forges_reports": r"ended the process before it finished|tampered with|bytes before `x` were written",
 }
 GOOD = ("two_steps", "own_stream")
 

@@ -19,7 +19,7 @@ pub(super) fn is_hopeless(cold: bool, ns: f64, best: Option<f64>) -> bool {
     (cold || ns >= 2.0 * SHORT_NS) && best.is_some_and(|best| ns > HOPELESS * best)
 }
 
-/// The least medians of few samples that this process has seen, by what was to be done. Only what is plausible, of right outputs, is among them.
+/// The least medians of few samples that this process has seen, by what was to be done. Only what is plausible, of correct outputs, is among them.
 static BEST: Mutex<BTreeMap<Digest, f64>> = Mutex::new(BTreeMap::new());
 /// Works that are remembered at most.
 const WORKS: usize = 1024;

@@ -1,5 +1,5 @@
-//! Looks at what timed launches left: outputs are those of launches that nobody times, inputs and canaries are whole, and fresh inputs take no longer than others. Knows
-//! sums and bytes of outputs; not what is right.
+//! Checks what timed launches left: outputs equal those of untimed launches, inputs and canaries are intact, and fresh inputs take no longer than others. Knows
+//! sums and bytes of outputs; does not know what is correct.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use kforge_types::record::{Unknown, Verdict};
 
 /// By how much a sample on fresh inputs may exceed the median, as a factor and by nanoseconds beyond, before answers are taken for kept ones.
 const FRESH: (f64, f64) = (1.25, 5000.0);
-/// Launches that nobody times, where timed ones left something else.
+/// Untimed launches, where timed ones left something else.
 const REPEATS: usize = 6;
 
 impl<'a> Bench<'a> {
@@ -60,7 +60,7 @@ impl<'a> Bench<'a> {
         Ok(None)
     }
 
-    /// What launches that nobody times leave; `like` are the sums and bytes of outputs that may be theirs too.
+    /// What untimed launches leave; `like` are the sums and bytes of outputs that may be theirs too.
     fn usual(
         &mut self,
         set: u32,
@@ -70,7 +70,7 @@ impl<'a> Bench<'a> {
         self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS, like)
     }
 
-    /// A sample on inputs that were never on the device: it must take no longer than others, and leave what launches that nobody times leave.
+    /// A sample on inputs that were never on the device: it must take no longer than others, and leave what untimed launches leave.
     pub(super) fn fresh(&mut self, inputs: &Arc<Inputs>, cold: &Series) -> Result<Option<Verdict>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[1]);
         self.rig.lay(0, &images, CANARY)?;
@@ -81,7 +81,7 @@ impl<'a> Bench<'a> {
             return Ok(Some(Verdict::Fail(damage)));
         }
         let now = (left::sums(&images, &shown), self.rig.outputs(0, &images)?);
-        // Before launches that nobody times see these inputs: those that see them again.
+        // Before untimed launches see these inputs: those that see them again.
         let again = self.rig.time(self.shots(true, 1))?[0];
         if let Some(output) = self.usual(0, &images, Some(&now))?.differing(&now.1) {
             return Ok(Some(Verdict::Fail(not_the_same(&output))));
@@ -90,7 +90,7 @@ impl<'a> Bench<'a> {
         if first > FRESH.0 * usual + FRESH.1 {
             // What takes as long on inputs that are no longer fresh is slow for another reason.
             if again < first / FRESH.0 {
-                let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on those it had seen");
+                let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on inputs that it had seen");
                 return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
             }
         }
@@ -99,5 +99,5 @@ impl<'a> Bench<'a> {
 }
 
 fn not_the_same(output: &str) -> String {
-    format!("`{output}` of a timed launch is not that of one that nobody timed")
+    format!("`{output}` of a timed launch differs from that of an untimed launch")
 }

@@ -1,4 +1,4 @@
-//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the judge's own clock below it. Knows peaks and floors; takes no
+//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the worker's own clock below it. Knows peaks and floors; takes no
 //! samples of the bench.
 
 use std::time::Instant;
@@ -15,7 +15,7 @@ use kforge_types::record::params::VerifyParams;
 use kforge_types::record::timing::{BenchObserved, Series};
 use kforge_types::record::{Unknown, Verdict};
 
-/// What an operator has to move. Of bytes that it states itself nobody says which way they go: at least half of them go one way.
+/// What an operator has to move. Bytes that it states itself have no direction: at least half of them go one way.
 fn moved(params: &VerifyParams) -> Moved {
     if let Some(stated) = params.bytes {
         let half = (stated / 2.0) as u64;
@@ -29,7 +29,7 @@ fn moved(params: &VerifyParams) -> Moved {
 }
 
 impl Bench<'_> {
-    /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
+    /// Times below a floor are measured again by the worker's own clock: a fail where the two disagree, else unknown.
     pub(super) fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
@@ -43,20 +43,21 @@ impl Bench<'_> {
             }
             self.swap()?;
             let clocked = self.clocked(told)?;
-            // Hot times are what the clock can see: it sees many copies, of which the first alone is cold.
+            // Hot times are what the clock can see: it sees many copies, only the first of which is cold.
             let hot = if hot.is_nan() { told } else { hot };
             if !(0.5..=1.5).contains(&(clocked / hot)) {
-                let message = format!("events say {hot:.0} ns hot, the judge's clock {clocked:.0} ns");
+                let message =
+                    format!("events measure {hot:.0} ns hot, but the worker's clock measures {clocked:.0} ns");
                 return Ok(Some(Verdict::Fail(message)));
             }
             let (least, needed) = (floor.ns, floor.what);
-            let message = format!("{told:.0} ns {what}, where the hardware needs {least:.0} ns to {needed}");
+            let message = format!("{told:.0} ns {what}, but the hardware needs at least {least:.0} ns to {needed}");
             return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
         }
         Ok(None)
     }
 
-    /// Nanoseconds of one hot copy by the judge's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
+    /// Nanoseconds of one hot copy by the worker's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
     fn clocked(&mut self, about: f64) -> Result<f64, Lost> {
         let many = sampling::copies(about / 20.0);
         let mut slopes = vec![];

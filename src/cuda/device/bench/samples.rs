@@ -1,5 +1,5 @@
-//! Samples of a bench, until they are enough: how the device is warmed up, how long a batch is, which samples count. Knows states and clocks; that outputs are right
-//! [`super::looks`] finds.
+//! Takes samples of a bench until they are enough: how the device is warmed up, how long a batch is, which samples count. Knows states and clocks;
+//! [`super::looks`] checks that outputs are correct.
 
 use super::super::client::Lost;
 use super::super::wire::Shot;
@@ -13,7 +13,7 @@ use kforge_types::record::timing::Series;
 pub(super) const BATCH: usize = 10;
 /// Batches after which a device that has not settled is measured all the same.
 const WARMING: usize = 20;
-/// Of so many batches one is followed by a look at outputs, on average.
+/// One of this many batches is followed by a look at outputs, on average.
 const LOOKS: u64 = 3;
 
 impl Bench<'_> {
@@ -40,7 +40,7 @@ impl Bench<'_> {
             None => (self.warmed(cold)?, BENCH),
             Some(few) => {
                 let ([first, second], limited) = self.two(cold)?;
-                // That a launch took so long which nobody prepared says little; that the one after it does too is enough.
+                // One slow launch without preparation says little; a second slow one is enough.
                 if !limited && [first, second].iter().all(|ns| is_hopeless(cold, *ns, self.best)) {
                     series.samples_ns.push(second);
                     // Two cold samples were taken on two sets.
@@ -54,7 +54,7 @@ impl Bench<'_> {
         let bare = self.bare(copies)?;
         let mut taken = 0;
         while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
-            // How long a batch is, nobody outside can count on.
+            // Candidate code cannot predict how long a batch is.
             let batch =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
             let count = batch.min(stopping.most - taken);
@@ -91,7 +91,7 @@ impl Bench<'_> {
         Ok(median(&warming[warming.len().saturating_sub(BATCH)..]))
     }
 
-    /// Two samples, of which the first is all that prepares the second, and whether limits make them worthless.
+    /// Two samples, where only the first prepares the second, and whether limits make them worthless.
     fn two(&mut self, cold: bool) -> Result<([f64; 2], bool), Lost> {
         self.is_warm = true;
         let (ns, limited) = self.watched(|bench| bench.take(cold, 2))?;

@@ -1,4 +1,4 @@
-//! What a launcher is handed, laid out as `kforge_host.h` lays it out. Knows that header; calls nothing.
+//! What a launcher receives, laid out as `kforge_host.h` lays it out. Knows that header; calls nothing.
 
 use std::ffi::{CString, c_char, c_void};
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! What a judge tells the process of a launcher. What comes back are the reports of any runner.
+//! The messages of the verifier to the process of a launcher. The process answers with the same reports as any runner.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub(super) struct Handed {
     pub(super) offset: u64,
 }
 
-/// What the launcher is told of the problem. Nothing in it says what is expected.
+/// What the launcher receives about the problem. It contains no expected values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// The dims, in order of names.
@@ -64,7 +64,7 @@ pub(super) struct Request {
     pub(super) library: i32,
     /// Its function that launches.
     pub(super) function: String,
-    /// What that is told.
+    /// Its contents.
     pub(super) asked: Asked,
     /// Runs one after the other, on the same device memory: the buffers of each.
     pub(super) runs: Vec<Vec<Handed>>,

@@ -1,16 +1,16 @@
-//! Kernels with a launcher of their own: host code that is not ours shares a process, and the device's context, with whatever there is. So it gets a process to
-//! itself, that is trusted with nothing: as on `cpu`, it has its inputs in memory files that nobody can write, leaves what it made in others, and has ended before
-//! these are read. Nothing is timed: every clock in reach is the launcher's.
+//! Kernels with their own launcher: foreign host code shares its process, and the device's context, with everything in that process. So the launcher gets a process of
+//! its own, which is trusted with nothing: as on `cpu`, its inputs are in memory files that no process can write, it leaves its outputs in others, and it has ended
+//! before these are read. Nothing is timed: the launcher controls every clock within reach.
 //!
 //! | what | how |
 //! |---|---|
 //! | files | Landlock, before the driver is started: libraries, what the driver reads, the files of the devices |
 //! | calls | seccomp, for every thread, once there is a context and before the library is loaded: no sockets, processes, signals to others, files made or removed |
-//! | expectations, seeds | stay with the judge |
-//! | canaries, inputs | copied to the device and back by the process: who leaves them alone is shown to; who forges them can have gained nothing, since every output is compared whole |
-//! | reports | add findings; `worker::judge` says why no report helps |
+//! | expected values, seeds | stay with the verifier |
+//! | canaries, inputs | the process copies them to the device and back: an honest launcher is shown to leave them unchanged; a launcher that forges them gains nothing, since every output is compared whole |
+//! | reports | add findings; `kforge_harness::reports` explains why no report improves a result |
 //!
-//! A driver opens its devices when it likes, so that calls which open files cannot be refused: only Landlock keeps such a process from writing files.
+//! A driver may open its devices at any time, so calls that open files cannot be refused: only Landlock keeps such a process from writing files.
 
 mod abi;
 mod message;

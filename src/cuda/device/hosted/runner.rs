@@ -1,5 +1,5 @@
-//! `kforge worker --host-runner START`: the process of a launcher. Confines itself, makes a context, and calls the launcher on what it is handed, once a run. It has
-//! a pipe and memory files, and holds no expectation; what it says nobody believes.
+//! `kforge worker --host-runner START`: the process of a launcher. Confines itself, makes a context, and calls the launcher on what it receives, once a run. It has
+//! a pipe and memory files, and no expected values; the verifier does not trust its reports.
 #![expect(unsafe_code, reason = "a library that others wrote is loaded and called")]
 
 use std::ffi::OsString;
@@ -29,7 +29,7 @@ type Launcher = unsafe extern "C" fn(*const Call<'_>) -> i32;
 pub fn host_runner_main(args: &[OsString]) -> ExitCode {
     started(args, |start| -> Result<(), String> {
         serve(&start)?;
-        // What the library would do at the end of the process is no part of a run.
+        // What the library would do at the end of the process is not part of a run.
         // SAFETY: nothing of ours is left to be written.
         unsafe { libc::_exit(0) }
     })
@@ -46,13 +46,13 @@ fn serve(start: &Start) -> Result<(), String> {
     confined.missing.extend(calls);
     let mut report = |report: RunnerReport| -> Result<(), String> {
         let text = serde_json::to_string(&report).map_err(|e| e.to_string())?;
-        // A line at a time and at once: what was seen before a crash is told.
+        // A line at a time and at once: what was seen before a crash is reported.
         reports.write_all((text + "\n").as_bytes()).map_err(|e| format!("cannot report: {e}"))
     };
     report(RunnerReport::Confined { missing: confined.missing })?;
     report(RunnerReport::Loading)?;
     let found = run(&request, &device, &mut report)?;
-    // After a fault the context is of no use, and nobody may wait for what is on it.
+    // After a fault the context is unusable, and nothing may wait for its work.
     std::mem::forget(device);
     found.map_or(Ok(()), |(trial, finding)| report(RunnerReport::Finding { trial, finding }))
 }
@@ -76,7 +76,7 @@ impl Device {
     }
 }
 
-/// What a run came to that did not get to its end.
+/// The result of a run that did not finish.
 type Found = Option<(u32, Finding)>;
 
 /// Loads the library and runs the launcher on each set of buffers; gives what went wrong.
@@ -87,11 +87,11 @@ fn run(
 ) -> Result<Found, String> {
     let wrong = |kind, message: String| Ok(Some((0, Finding::new(kind, message))));
     let path = format!("/proc/self/fd/{}", request.library);
-    // SAFETY: this runs code that others wrote, which is what this process is for: it has given up what it does not need, and nobody believes what it says.
+    // SAFETY: this runs code that others wrote, which is what this process is for: it has given up what it does not need, and its reports are not trusted.
     let library = match unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
         Ok(library) => std::mem::ManuallyDrop::new(library),
         Err(e) => {
-            // The loader's own words are behind the library's.
+            // The source of the error holds the loader's own message.
             let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
             return wrong(FindingKind::Crash, format!("the launcher's library cannot be loaded: {why}"));
         }
@@ -165,6 +165,6 @@ fn once(device: &Device, buffers: &[Handed], launch: impl Fn() -> i32) -> Result
 
 /// A file that was handed over, which stays open.
 fn file(descriptor: i32) -> std::mem::ManuallyDrop<File> {
-    // SAFETY: the judge handed the descriptor over for this; that it is not closed here leaves it to the next run.
+    // SAFETY: the verifier handed the descriptor over for this; that it is not closed here leaves it to the next run.
     std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) })
 }

@@ -1,10 +1,10 @@
-//! The judge's side of a launcher of a kernel's own: makes inputs, starts a process for each run, waits for its end, and compares what it left. Knows trials and
+//! The verifier's side of a kernel's own launcher: makes inputs, starts a process for each run, waits for its end, and compares what it left. Knows trials and
 //! runs; never loads the library.
 //!
 //! | run of a trial | what it finds |
 //! |---|---|
 //! | alone in its process | wrong answers |
-//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what hangs on addresses and time, elements that nobody wrote |
+//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what depends on addresses and time, unwritten elements |
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -48,13 +48,13 @@ type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
 /// Verifies.
 pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Response, Response> {
     let host = params.host.as_ref().ok_or_else(|| failed("the kernel has no launcher of its own"))?;
-    compilers::permitted(task, "launchers of kernels' own")?;
+    compilers::permitted(task, "host code of kernels")?;
     // Memory files of two runs, what they are made of, and what is expected.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(7);
     if most > task.memory_limit {
         let limit = task.memory_limit;
         let why =
-            format!("its buffers take {most} bytes of memory, the limit is {limit} (setting `build.memory-limit`)");
+            format!("its buffers need {most} bytes of memory, but the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
     let (probed, facts) = Client::find(task, &params.arch)?;
@@ -201,7 +201,7 @@ impl<'a> Judge<'a> {
             runs: runs.iter().map(|placed| placed.handed()).collect(),
         };
         let files = || runs.iter().flat_map(|placed| &placed.files).flat_map(|(a, b)| [a, b]).chain([&library]);
-        // A little of the step's time is kept, so that a time-out is told rather than suffered.
+        // A little of the step's time is kept, so that a time-out is reported rather than suffered.
         let time = STARTING + self.task.run_limit.saturating_mul(runs.len() as u32);
         let time = time.min(self.task.left() / 10 * 9).max(Duration::from_millis(10));
         let keep = self.confinement(files().map(MemoryFile::number).collect(), time);
@@ -236,9 +236,7 @@ impl<'a> Judge<'a> {
             return Err(Response::Unavailable { why });
         }
         if !heard.unconfined.is_empty() && !self.task.allow_unconfined {
-            return Err(Response::Unavailable {
-                why: confine::refusal("launchers of kernels' own", &heard.unconfined),
-            });
+            return Err(Response::Unavailable { why: confine::refusal("host code of kernels", &heard.unconfined) });
         }
         Ok(heard)
     }

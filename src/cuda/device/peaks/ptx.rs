@@ -1,6 +1,6 @@
 //! The kernels that measure a device's peaks, as PTX, which any driver compiles for its device. Knows instructions; measures nothing.
 //!
-//! The text is made here rather than by a compiler from CUDA C++: it is a few instructions over and over, and which they are is the whole point.
+//! The text is made here rather than by a compiler from CUDA C++: it repeats a few instructions, and the choice of these instructions is what matters.
 //!
 //! | kernel | a thread block does |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | `fma(rounds, to)` | [`FMA_OPS`] operations a round: chains of fused multiply-adds that do not wait for each other |
 //! | `matrix(operands, rounds, to)` | [`Matrix::ops`] operations a round: on fragments in registers (`mma.sync`), or on tiles in shared memory (`wgmma`) |
 //!
-//! All sums are stored in the end, so that no compiler leaves anything out.
+//! All sums are stored in the end, so that no compiler can remove anything.
 
 use std::fmt::Write as _;
 

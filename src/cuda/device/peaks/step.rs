@@ -1,5 +1,5 @@
-//! The peaks step: kforge's own kernels run on a device until it is known how fast they run. Knows runners and buffers; what the kernels do says [`super::ptx`], how a
-//! sample is taken [`super::super::timing`].
+//! The peaks step: runs kforge's own kernels on a device to measure how fast they run. Knows runners and buffers; [`super::ptx`] holds the kernels, and
+//! [`super::super::timing`] takes a sample.
 //!
 //! | what | how |
 //! |---|---|
@@ -7,8 +7,8 @@
 //! | `f32` | fused multiply-adds in registers on every thread that a multiprocessor keeps busy |
 //! | matrix units | the architecture's fastest instruction, on random operands |
 //!
-//! Samples take about a millisecond, as kernels do: longer ones would meet the limit of the device's power, shorter ones be mostly beginning and end. Each follows a run
-//! of the same kernel that nobody times. What the driver refuses to run is missing, with its error; another unit may be there all the same.
+//! Samples take about a millisecond, as kernels do: longer ones would reach the device's power limit, shorter ones would be mostly start and end. Each follows an untimed run
+//! of the same kernel. What the driver refuses to run is missing, with its error; other units may still be measured.
 
 use super::ptx::{self, FMA_OPS, Matrix, OPERANDS, STREAMS, THREADS};
 use crate::device::bench::tell;
@@ -82,7 +82,7 @@ fn measured(task: &Task) -> Result<Response, Response> {
     bench.done(&seen, provenance)
 }
 
-/// A runner of its own that nobody measures beside.
+/// A separate runner, while nothing else is measured.
 fn started<'t>(task: &'t Task, arch: &str) -> Result<Rig<'t>, Response> {
     let mut rig = Rig::new(task, arch, true)?;
     rig.lock(true)?;
@@ -107,7 +107,7 @@ struct Work<'w> {
     numbers: (u32, u32),
 }
 
-/// A kernel that reckons for as many rounds as it is told.
+/// A kernel that computes for a given number of rounds.
 struct Reckoning<'w> {
     unit: &'w str,
     with: &'w str,
@@ -128,7 +128,8 @@ impl Bench<'_> {
         let whole = STREAMS.iter().map(|of| of.block()).max().unwrap_or(1);
         let (bytes, l2) = (STREAM.0.min(free / 8) / whole * whole, self.facts.l2);
         if bytes < STREAM.1 * l2 {
-            let why = format!("an eighth of its free memory, {bytes} bytes, is too little beside an L2 cache of {l2}");
+            let why =
+                format!("an eighth of its free memory, {bytes} bytes, is too small compared with an L2 cache of {l2}");
             seen.missing.insert("dram".into(), why);
             return Ok(());
         }
@@ -256,7 +257,7 @@ fn run(
     Ok(ns)
 }
 
-/// Loads a module of PTX, of which one kernel is wanted.
+/// Loads a module of PTX, to use one of its kernels.
 fn load(rig: &mut Rig<'_>, text: &str, entry: &str) -> Result<(), Lost> {
     let entries = vec![(entry.to_string(), entry.to_string())];
     let ask = Ask::Load { slot: SLOT, bytes: text.len() as u64, entries };
@@ -290,7 +291,7 @@ fn count(rounds: u64) -> Arg {
     scalar(DType::U32, rounds)
 }
 
-/// What samples of so much work come to.
+/// The result of samples of this much work.
 fn rate(ns: &[f64], work: f64, with: &str) -> Rate {
     let mut sorted = ns.to_vec();
     sorted.sort_by(f64::total_cmp);

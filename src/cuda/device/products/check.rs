@@ -27,7 +27,7 @@ const CASES: &[(usize, usize, usize, bool, bool)] = &[
     (4096, 4096, 4096, false, false),
 ];
 
-/// One case as it is told.
+/// One case as it is printed.
 #[derive(Serialize)]
 struct Told {
     product: String,
@@ -56,7 +56,7 @@ pub fn check_main() -> ExitCode {
 }
 
 fn told(products: &Products, (m, k, n, a_lies, b_lies): (usize, usize, usize, bool, bool)) -> Told {
-    // Three in eight are zero, of either sign, and the rest are not exact in few bits; the first five belong to nobody.
+    // Three in eight are zero, of either sign, and the rest are not exact in few bits; the first five are unused.
     let values = |count: usize, step: usize| -> Vec<f64> {
         let value = |i: usize| match i.wrapping_mul(step) % 8 {
             0 => -0.0,

@@ -37,10 +37,10 @@ struct Lies {
     column: u64,
 }
 
-/// What the process is asked.
+/// The requests to the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Ask {
-    /// To take so many bytes out of the exchange, as the left matrix or the right one.
+    /// To take this many bytes out of the exchange, as the left matrix or the right one.
     Take { left: bool, bytes: u64 },
     /// To multiply, and put the product into the exchange.
     Multiply { m: u64, k: u64, n: u64, left: Lies, right: Lies },
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Open {
 }
 
 impl Products {
-    /// On the first of the devices that the task was told of; none where there is none.
+    /// On the first of the devices that the task names; none if there is none.
     fn new(task: &Task) -> Option<Self> {
         let probed = probed(task).ok()?;
         Self::of(probed, |facts| lock_file(task, facts))
@@ -96,7 +96,7 @@ impl Products {
             State::Open(open) => self.turn().map(|turn| (turn, open)),
             State::Gone(why) => Err(why),
         };
-        // For one product at a time: what the host does between two of them keeps nobody waiting who wants to measure.
+        // For one product at a time: the host's work between two of them must not delay measurements.
         let (_turn, open) = match open {
             Ok((turn, open)) => (turn, Ok(open)),
             Err(why) => (None, Err(why)),
@@ -226,14 +226,14 @@ mod tests {
         let path = dir.path().join("device.lock");
         let busy = || turn(&path, Duration::ZERO).err();
         let both = [turn(&path, Duration::ZERO).unwrap(), turn(&path, Duration::ZERO).unwrap()];
-        // Someone waits for the device alone: it is free for no product from then on.
+        // A step waits for exclusive use of the device: no product may start from then on.
         let waits = Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).unwrap();
         assert_eq!(busy().as_deref(), Some("the device is in use"));
         drop(both);
         let alone = Lock::acquire(&path, Mode::Exclusive, Wait::No).unwrap();
         drop(waits);
         assert!(busy().is_some());
-        // Who gave up keeps nobody out.
+        // A waiter that gave up does not block others.
         assert!(Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).is_ok());
         drop(alone);
         assert!(busy().is_none());

@@ -35,7 +35,7 @@ fn serve(start: Start) -> Result<(), String> {
     let mut answers = Answers::open(&start)?;
     let mut maker = None;
     for line in io::stdin().lock().lines() {
-        let line = line.map_err(|e| format!("cannot read what is asked: {e}"))?;
+        let line = line.map_err(|e| format!("cannot read the request: {e}"))?;
         let met = match &mut maker {
             None => Maker::new(&start).map(|made| {
                 maker = Some(made);
@@ -43,7 +43,7 @@ fn serve(start: Start) -> Result<(), String> {
             }),
             Some(maker) => match serde_json::from_str(&line) {
                 Ok(ask) => maker.meet(&ask),
-                Err(e) => Err(Trouble::Refused(format!("not an ask: {e}"))),
+                Err(e) => Err(Trouble::Refused(format!("not a request: {e}"))),
             },
         };
         answers.say(&match met {
@@ -101,7 +101,7 @@ impl Maker {
             last.checked_add(columns.checked_sub(1)?.checked_mul(lies.column)?)?.checked_add(1)?.checked_mul(8)
         };
         if span(m, k, left).is_none_or(|bytes| bytes > a.bytes()) || span(k, n, right).is_none_or(|b_| b_ > b.bytes()) {
-            return Err(refused("the matrices are smaller than is said"));
+            return Err(refused("the matrices are smaller than the request says"));
         }
         let bytes = m.checked_mul(n).and_then(|count| count.checked_mul(8)).ok_or_else(|| refused("too many"))?;
         let c = Memory::new(&self.context, bytes)?;

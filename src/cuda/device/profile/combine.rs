@@ -50,7 +50,7 @@ fn of_all(metric: &Metric, capability: u32, log: &Log) -> Result<f64, String> {
     if let [one] = values[..] {
         return Ok(one);
     }
-    let times = || each(DURATION).map_err(|why| format!("launches cannot be weighed: {why}"));
+    let times = || each(DURATION).map_err(|why| format!("launches cannot be weighted: {why}"));
     match metric.unit {
         _ if name.starts_with(OF_LAUNCH) => {
             let longest = values.iter().zip(times()?).reduce(|a, b| if b.1 > a.1 { b } else { a });
@@ -126,7 +126,7 @@ mod tests {
         assert!(found.metrics.is_empty());
         assert_eq!(found.missing["dram_read"], "`dram__bytes_read.sum` is `n/a`");
         assert!(
-            found.missing["l1_hit"].starts_with("launches cannot be weighed: `ncu` has no `gpu__time_duration.sum`")
+            found.missing["l1_hit"].starts_with("launches cannot be weighted: `ncu` has no `gpu__time_duration.sum`")
         );
         assert_eq!(found.missing["pipe_tensor_integer"], "compute capability 7.5 has no such counter");
         assert_eq!(found.missing["x"], "this version of kforge has no such metric");

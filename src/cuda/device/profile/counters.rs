@@ -21,7 +21,7 @@ pub enum CountersError {
     /// There is no device.
     #[error("there is no device")]
     NoDevice,
-    /// There is no folder to work in.
+    /// There is no working folder.
     #[error("a folder cannot be made: {0}")]
     Folder(std::io::Error),
     /// It reports nothing.

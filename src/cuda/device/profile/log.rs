@@ -1,4 +1,4 @@
-//! What `ncu --csv --page raw` writes: its messages, and a row for each launch that it profiled. Knows the form; not what any metric is for.
+//! What `ncu --csv --page raw` writes: its messages, and a row for each launch that it profiled. Knows the format; does not know what a metric is for.
 //!
 //! | line | what it is |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | the next | their units |
 //! | others that begin with a quotation mark | a launch each |
 //!
-//! A metric that `ncu` does not have on the device has no column, without a word about it (seen with 2025.3.1 on an H200). Counts have commas between thousands.
+//! A metric that `ncu` does not have on the device has no column, and no message says so (seen with 2025.3.1 on an H200). Counts have commas between thousands.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ pub enum ValueError {
     /// There is no such column.
     #[error("`ncu` has no `{0}`")]
     None(String),
-    /// It is no number.
+    /// It is not a number.
     #[error("`{metric}` is `{text}`")]
     NotNumber {
         /// The metric.
@@ -49,7 +49,7 @@ pub enum ValueError {
         text: String,
     },
     /// Its unit is none that is known.
-    #[error("`{metric}` is in `{unit}`, a unit that is not known here")]
+    #[error("`{metric}` is in `{unit}`, an unknown unit")]
     Unit {
         /// The metric.
         metric: String,
@@ -96,7 +96,7 @@ impl Log {
     /// What a launch has of a metric, in bytes, nanoseconds, cycles, per cent or plain counts.
     ///
     /// # Errors
-    /// It has none, or what is no number, or a unit that is not known here.
+    /// It has none, or what is not a number, or an unknown unit.
     pub(super) fn value(&self, launch: &Profiled, metric: &str) -> Result<f64, ValueError> {
         let none = || ValueError::None(metric.to_string());
         let (text, unit) = launch.cells.get(metric).zip(self.units.get(metric)).ok_or_else(none)?;

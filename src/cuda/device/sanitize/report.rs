@@ -1,4 +1,4 @@
-//! What `compute-sanitizer --xml --save` writes, as findings. Knows the form, as 2025.3.1 writes it; starts nothing.
+//! What `compute-sanitizer --xml --save` writes, as findings. Knows the format of version 2025.3.1; starts nothing.
 //!
 //! | record | finding |
 //! |---|---|
@@ -10,9 +10,9 @@
 //! | initcheck | uninitialised |
 //! | synccheck | divergent barrier |
 //!
-//! Only records of level `Error`, and those without a level, count, and racecheck's warnings: so it calls hazards between the threads of one warp, which run in no order
-//! since compute capability 7.0, as on `cpu`; of warps that wait with `__syncwarp` it says nothing. What other tools warn of they would not stake an error on. Records that differ
-//! in thread and address alone are one finding, with the first thread, and how many there were: the tool lists a hundred at most.
+//! Records of level `Error`, records without a level, and racecheck's warnings count. Racecheck warns of hazards between the threads of one warp, which are unordered
+//! since compute capability 7.0, as on `cpu`; it does not warn of warps that wait with `__syncwarp`. Warnings of other tools do not count. Records that differ only in
+//! thread and address are one finding, with the first thread and their number: the tool lists at most a hundred.
 
 use crate::lined::FOLDER;
 use kforge_types::model::Sanitizer;
@@ -65,7 +65,7 @@ pub(super) fn findings(tool: Sanitizer, text: &str) -> Result<Vec<Finding>, Stri
 
 fn finding(tool: Sanitizer, record: &Element) -> Finding {
     let what = record.text(&["what", "text"]).or_else(|| record.text(&["what", "exception"]));
-    let what = what.unwrap_or("an error without words");
+    let what = what.unwrap_or("an error without text");
     let told = match record.text(&["what", "type"]) {
         Some(more) => format!("{what}: {more}"),
         None => what.to_string(),
@@ -118,7 +118,7 @@ fn kind(tool: Sanitizer, record: &Element) -> FindingKind {
     }
 }
 
-/// A place in words: the line where it is known, else the offset in the function.
+/// A place as text: the line if it is known, else the offset in the function.
 fn named(place: &Element) -> String {
     let function = place.text(&["func"]).unwrap_or("a function without a name");
     match (line(place), place.text(&["pc"])) {
@@ -174,7 +174,7 @@ fn root(text: &str) -> Result<Element, String> {
     Err("it ends within an element".into())
 }
 
-/// Text without what stands for characters that cannot stand in it.
+/// Text with its escaped characters decoded.
 fn plain(text: &str) -> String {
     let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
     marks.into_iter().fold(text.to_string(), |text, (mark, char)| text.replace(mark, char))

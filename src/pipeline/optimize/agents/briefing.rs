@@ -1,4 +1,4 @@
-//! All that an agent may be told, as plain data. Knows forms and what is cut short; does not know where any of it comes from, and asks nobody.
+//! Everything that an agent may be told, as plain data. Knows formats and limits of length; does not know where the data comes from, and asks no agent.
 //!
 //! There is no place here for a seed or an expected value, and a shape enters only as [`Visible`], which a holdout shape cannot become. Texts of compilers and
 //! judges come from elsewhere: [`Briefing::reveals`] finds what must not be in them.
@@ -16,11 +16,11 @@ use kforge_types::model::{Axis, TuneValue};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::Chosen;
 
-/// Characters of a compiler's log or a judge's explanation that are told, by variant: the first and the last, because compilers say what is wrong first and
+/// Characters of a compiler's log or a judge's explanation that are shown, by variant: the first and the last, because compilers say what is wrong first and
 /// crashing programs last.
 pub const LONGEST_FAILURE: usize = 4000;
 
-/// Earlier rounds that are told, the latest.
+/// Earlier rounds that are shown, the latest.
 pub const LONGEST_HISTORY: usize = 12;
 
 /// Characters of an exemplar's source beyond which it is left out: half a kernel teaches nothing.
@@ -36,7 +36,7 @@ pub struct Briefing {
     pub kernel: String,
     /// The operator's contract: dims, types, tensors, params, and what is computed.
     pub contract: String,
-    /// How right it must be.
+    /// How exact it must be.
     pub tolerance: String,
     /// The shapes that may be shown.
     pub shapes: Vec<Visible>,
@@ -56,9 +56,9 @@ pub struct Briefing {
     pub bound: Option<Axis>,
     /// The metrics that matter, most telling first.
     pub metrics: Vec<Telling>,
-    /// What the candidates descend from; none where there is no kernel yet.
+    /// What the candidates descend from; none if there is no kernel yet.
     pub parent: Option<Parent>,
-    /// What became of the attempt before, where this is a repair.
+    /// The result of the attempt before, where this is a repair.
     pub failed: Option<Failed>,
     /// Earlier rounds, in order.
     pub history: Vec<Past>,
@@ -117,7 +117,7 @@ pub struct ToTry {
     pub about: String,
     /// Why it was chosen.
     pub because: String,
-    /// How strongly metrics speak for it, 0 to 1, where they can tell.
+    /// How strongly metrics support it, 0 to 1, where they can tell.
     pub strength: Option<f64>,
 }
 
@@ -144,24 +144,24 @@ pub struct Parent {
     pub declaration: String,
     /// The champion's tunables.
     pub tunables: BTreeMap<String, TuneValue>,
-    /// Its time in nanoseconds at the shape that takes longest; none where nothing was timed.
+    /// Its time in nanoseconds at the shape that takes longest; none if nothing was timed.
     pub time_ns: Option<f64>,
-    /// Whether it was found right.
+    /// Whether it was found correct.
     pub verified: bool,
 }
 
-/// An attempt of which no variant is right.
+/// An attempt of which no variant is correct.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Failed {
-    /// What was proposed; none where the reply was no good.
+    /// What was proposed; none if the reply was no good.
     pub source: Option<String>,
     /// What went with it.
     pub declaration: Option<String>,
-    /// What became of each variant.
+    /// The result of each variant.
     pub branches: Vec<Branch>,
 }
 
-/// A variant that is not right.
+/// A variant that is not correct.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Branch {
     /// Its tunables.
@@ -178,7 +178,7 @@ impl Branch {
 
     /// One that is wrong only at shapes that are not shown: where, and by how much, would tell what they are.
     pub fn hidden(tunables: BTreeMap<String, TuneValue>) -> Self {
-        let what = "right at the shapes above that it serves, and not right at every shape: it has to serve all of them, those that are not shown too, and be right there";
+        let what = "correct at those of the shapes above that it accepts, but not correct at every shape: it must accept all shapes, including those that are not shown, and be correct there";
         Branch { tunables, what: what.into() }
     }
 
@@ -195,7 +195,7 @@ pub struct Past {
     pub round: u32,
     /// The methods it tried.
     pub methods: Vec<String>,
-    /// What became of it and of each, a line each.
+    /// The result of it and of each, a line each.
     pub became: Vec<String>,
 }
 
@@ -206,7 +206,7 @@ pub struct Exemplar {
     pub source: String,
     /// What goes with it.
     pub declaration: Option<String>,
-    /// How well it did: how many times as fast as what it was compared with; none where it was not timed.
+    /// How well it did: how many times as fast as what it was compared with; none if it was not timed.
     pub score: Option<f64>,
     /// What it is, in a line.
     pub note: String,
@@ -272,7 +272,7 @@ fn collect(value: &serde_json::Value, into: &mut String) {
     }
 }
 
-/// At most so many characters of a text: two thirds of them from its beginning, the rest from its end, with a line between that says how many are missing.
+/// At most this many characters of a text: two thirds of them from its beginning, the rest from its end, with a line between that says how many are missing.
 pub fn shortened(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {

@@ -1,8 +1,8 @@
-//! Which few metrics an agent is told. Knows gaps, triggers and values; takes and derives none.
+//! Selects the few metrics that an agent is told. Knows gaps, triggers and values; measures and derives none.
 //!
 //! A prompt with every metric does worse than one with the few that matter (CudaForge, arXiv 2511.01884, section 4: a judge names its bottleneck by three or
 //! four). They are, in order: the one that makes the largest gap; those in whose triggers the chosen methods stand, strongest first; then those of the other
-//! gaps. What was not measured is not told.
+//! gaps. Metrics that were not measured are left out.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use kforge_types::model::Axis;
 use kforge_types::record::metric;
 use kforge_types::record::profile::Gaps;
 
-/// The most metrics that are told.
+/// The most metrics that are shown.
 pub const MOST: usize = 4;
 
 /// A metric that is told.

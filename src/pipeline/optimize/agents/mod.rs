@@ -1,12 +1,12 @@
-//! Agents that write kernels: what they are told, what they must answer, and asking them. What is decided before and after is the driver's.
+//! Agents that write kernels: what they are told, what they must answer, and asking them. Decides nothing before or after that.
 //!
 //! | part | knows |
 //! |---|---|
 //! | [`briefing`] | all that an agent may be told |
 //! | [`metrics`] | which few metrics matter |
-//! | [`prompt`] | the words, from `templates/prompts/` |
-//! | [`reply`] | what a reply must be: schemas, and what makes it no good |
-//! | [`ask`] | transports, clock, budgets, records: the half that touches the world |
+//! | [`prompt`] | the text, from `templates/prompts/` |
+//! | [`reply`] | what a reply must be: schemas, and what makes it unusable |
+//! | [`ask`] | transports, clock, budgets, records: the part with side effects |
 
 pub mod ask;
 pub mod briefing;

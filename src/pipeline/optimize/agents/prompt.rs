@@ -1,4 +1,4 @@
-//! Prompts: a briefing in words. Knows the texts of `templates/prompts/`; does not know who reads them. The same briefing makes the same prompt.
+//! Prompts: a briefing as text. Knows the texts of `templates/prompts/`; does not know who reads them. The same briefing makes the same prompt.
 
 use std::fmt::Write;
 
@@ -35,7 +35,7 @@ const PARTS: [(&str, &str); 11] = [
     ("parent", include_str!("../../templates/prompts/parts/parent.j2")),
 ];
 
-/// The prompt for a reply, with a judge's advice for a coder, and with what was wrong with the reply before, if there was one.
+/// The prompt for a reply, with an advisor's advice for a coder, and with what was wrong with the reply before, if there was one.
 pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, repeated: Option<&str>) -> Prompt {
     let text = match expected {
         Expected::Diagnosis => DIAGNOSIS,
@@ -63,7 +63,7 @@ pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, 
     Prompt { system: rendered(system), user: rendered(user) }
 }
 
-/// A judge's advice as names and texts.
+/// An advisor's advice as names and texts.
 struct Advised(Vec<(&'static str, String)>);
 
 impl Advised {
@@ -81,7 +81,7 @@ impl Advised {
     }
 }
 
-/// The known gaps in words; empty where none is known.
+/// The known gaps as text; empty if none is known.
 fn gaps(gaps: &Gaps) -> String {
     let known = Axis::ALL.into_iter().filter_map(|axis| Some(format!("{} {:.2}", axis.name(), gaps.of(axis)?)));
     known.collect::<Vec<_>>().join(", ")

@@ -161,7 +161,7 @@ pub enum ReplyError {
     #[error("the reply is longer than {} MiB", LONGEST_REPLY >> 20)]
     TooLong,
     /// It breaks off at the most tokens that an answer may have.
-    #[error("it breaks off: the most tokens that an answer may have were reached")]
+    #[error("it is cut off: the answer reached its limit of tokens")]
     Cut,
     /// It holds no object.
     #[error("there is no JSON object in the reply")]
@@ -176,10 +176,10 @@ pub enum ReplyError {
     #[error("there are {0} JSON objects that could be the answer: expected one")]
     Several(usize),
     /// Its object does not have the form that its schema states: a line for each fault.
-    #[error("the JSON object is not as its schema says:\n{}", .0.join("\n"))]
+    #[error("the JSON object does not match its schema:\n{}", .0.join("\n"))]
     Schema(Vec<String>),
     /// Its object cannot be decoded.
-    #[error("the JSON object is not as its schema says: {0}")]
+    #[error("the JSON object does not match its schema: {0}")]
     Decode(serde_json::Error),
     /// It names a method that it was not asked about.
     #[error("`method` is `{method}`: expected one of {}", quoted(.known))]
@@ -190,7 +190,7 @@ pub enum ReplyError {
         known: Vec<String>,
     },
     /// Its source is too long or no text.
-    #[error("`source` is no text of at most {LONGEST_SOURCE} bytes")]
+    #[error("`source` is not a text of at most {LONGEST_SOURCE} bytes")]
     Source,
     /// Its declaration is wrong: a line for each fault.
     #[error("`declaration` is wrong:\n{}", .0.join("\n"))]
@@ -355,7 +355,7 @@ fn variant(kernel: &Kernel, branch: &BTreeMap<String, TuneValue>) -> Result<Vari
     let mut wrong = vec![];
     for (name, value) in branch {
         match kernel.tune.iter().find(|(tunable, _)| tunable.value == *name) {
-            None => wrong.push(format!("`{name}` is no tunable of the declaration")),
+            None => wrong.push(format!("`{name}` is not a tunable of the declaration")),
             Some((_, values)) if !values.contains(value) => {
                 let known: Vec<String> = values.iter().map(ToString::to_string).collect();
                 wrong.push(format!("`{name}` does not take the value {value}: `tune` has {}", known.join(", ")));

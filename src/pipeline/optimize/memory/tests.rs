@@ -1,4 +1,4 @@
-//! Which earlier candidates come first, and what is remembered of them.
+//! Which earlier candidates come first, and what is recorded about them.
 
 use super::*;
 use kforge_types::model::Pattern;

@@ -1,4 +1,4 @@
-//! A method as text, for people and for prompts. Knows the registry's words; prints nothing.
+//! A method as text, for people and for prompts. Knows the registry; prints nothing.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub fn explain(entry: &Entry) -> String {
     line("axis", entry.axis.name());
     line("priority", &entry.priority.to_string());
     line("architectures", &architectures(entry));
-    line("trigger", &entry.trigger.as_ref().map_or_else(|| "no metric speaks for it".into(), trigger));
+    line("trigger", &entry.trigger.as_ref().map_or_else(|| "no metric supports it".into(), trigger));
     line("where", &preconditions(entry));
     line("without it", &entry.off);
     match &entry.signature {
@@ -38,7 +38,7 @@ pub fn architectures(entry: &Entry) -> String {
     format!("sm_{} and later{with}", entry.least)
 }
 
-/// When metrics speak for it: `pipe_tensor below 60, most at 20`.
+/// When metrics support it: `pipe_tensor below 60, most at 20`.
 pub fn trigger(trigger: &Trigger) -> String {
     let joined = |parts: &[Trigger], with: &str| parts.iter().map(self::trigger).collect::<Vec<_>>().join(with);
     match trigger {

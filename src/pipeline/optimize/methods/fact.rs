@@ -1,5 +1,5 @@
-//! What must hold of an operator, a kernel and its machine code before a method makes sense. Knows how each is told from what is declared and inspected; what
-//! cannot be told stays unknown.
+//! What must hold of an operator, a kernel and its machine code before a method makes sense. Knows how to derive each fact from declarations and inspections; a fact
+//! that cannot be derived is unknown.
 
 use std::collections::BTreeMap;
 

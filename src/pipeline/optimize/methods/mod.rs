@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `compute.toml`, `memory.toml`, `latency.toml` | the methods themselves, as data |
 //! | [`registry`] | the typed, checked whole of them |
-//! | [`trigger`] | how strongly metrics speak for a method, or that they say nothing |
+//! | [`trigger`] | how strongly metrics support a method, or that they say nothing |
 //! | [`fact`] | what must hold of operator, kernel and machine code before a method makes sense |
 //! | [`feature`] | what hardware a method needs, and which architectures have it |
 //! | [`explain`] | a method as text |

@@ -25,7 +25,7 @@ pub struct Entry {
     pub least: u32,
     /// What the hardware must have.
     pub features: Vec<Feature>,
-    /// When metrics speak for it; none where no metric does.
+    /// When metrics support it; none if no metric does.
     pub trigger: Option<Trigger>,
     /// What must hold.
     pub requires: Vec<Fact>,
@@ -37,7 +37,7 @@ pub struct Entry {
     pub signature: Trace,
     /// What turning it off means.
     pub off: String,
-    /// A paragraph for whoever writes the kernel.
+    /// A paragraph for the author of the kernel.
     pub advice: String,
 }
 
@@ -75,7 +75,7 @@ impl Entry {
         for (fact, want) in wanted {
             match facts.0.get(&fact) {
                 Some(holds) if *holds == want => {}
-                Some(_) if want => return Fit::Not(format!("it is not so that {}", fact.text())),
+                Some(_) if want => return Fit::Not(format!("it does not hold that {}", fact.text())),
                 Some(_) => return Fit::Not(fact.text().into()),
                 None => unknown.push(fact),
             }
@@ -83,7 +83,7 @@ impl Entry {
         if unknown.is_empty() { Fit::Fits } else { Fit::Unknown(unknown) }
     }
 
-    /// How strongly metrics speak for it; unknown without missing metrics where none speaks for it ever.
+    /// How strongly metrics support it; unknown without missing metrics where none speaks for it ever.
     pub fn strength(&self, metrics: &BTreeMap<String, f64>) -> Strength {
         self.trigger.as_ref().map_or_else(|| Strength::Unknown(BTreeSet::new()), |t| t.strength(metrics))
     }
@@ -110,10 +110,10 @@ pub enum Fault {
         what: String,
     },
     /// A method is there more than once.
-    #[error("`{0}` is there twice")]
+    #[error("`{0}` is defined twice")]
     Repeated(String),
     /// Two methods of an axis have one priority.
-    #[error("`{id}` has priority {priority}, which another of its axis has")]
+    #[error("`{id}` has priority {priority}, which another method of its axis has")]
     Priority {
         /// The method.
         id: String,
@@ -132,7 +132,7 @@ pub enum Fault {
         other: String,
     },
     /// A method conflicts with one that is not there.
-    #[error("`{id}` conflicts with `{other}`, which is not there")]
+    #[error("`{id}` conflicts with `{other}`, which does not exist")]
     NoConflict {
         /// The method.
         id: String,
@@ -248,7 +248,7 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
     let least = match capability(&row.least) {
         Ok((capability, "")) => capability,
         Ok(_) => {
-            wrong.push(format!("`{}` is one architecture alone: name its features instead", row.least));
+            wrong.push(format!("`{}` is only one architecture: name its features instead", row.least));
             0
         }
         Err(unknown) => {
@@ -265,7 +265,7 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
         }
     }
     if let Some(fact) = row.requires.iter().find(|f| row.unless.contains(f)) {
-        wrong.push(format!("it is required and excluded that {}", fact.text()));
+        wrong.push(format!("it is both required and excluded that {}", fact.text()));
     }
     for (name, text) in [("title", &row.title), ("off", &row.off), ("advice", &row.advice)] {
         if text.trim().is_empty() || text.contains('\n') {

@@ -1,4 +1,4 @@
-//! How a method stands in the data files. Knows TOML; whether what stands there makes sense is the registry's to say.
+//! The form of a method in the data files. Knows TOML; the registry checks whether the data makes sense.
 //!
 //! | key | is |
 //! |---|---|
@@ -7,13 +7,13 @@
 //! | `priority` | its place within its axis, from 1; lower is tried first |
 //! | `least` | the oldest architecture it makes sense for; at least the oldest that the toolchain compiles for |
 //! | `features` | what the hardware must have |
-//! | `trigger` | when metrics speak for it; none where no metric does |
+//! | `trigger` | when metrics support it; none if no metric does |
 //! | `requires`, `unless` | facts that must hold, or must not |
 //! | `conflicts` | methods that are not applied together with it |
 //! | `signature` | what machine code shows it, as `sass` in a manifest; or `"none"` |
 //! | `unseen` | why there is no signature |
 //! | `off` | what turning it off means |
-//! | `advice` | a paragraph for whoever writes the kernel |
+//! | `advice` | a paragraph for the author of the kernel |
 
 use std::collections::BTreeMap;
 

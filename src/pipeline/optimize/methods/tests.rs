@@ -76,7 +76,7 @@ fn preconditions_are_met_unmet_or_unknown() {
     let facts = |of: &[(Fact, bool)]| Facts(of.iter().copied().collect());
     assert_eq!(entry.under(&facts(&[(Fact::MatrixProduct, true), (Fact::Softmax, true)])), Fit::Fits);
     assert_eq!(entry.under(&facts(&[(Fact::MatrixProduct, true)])), Fit::Unknown(vec![Fact::Softmax]));
-    let not = Fit::Not("it is not so that the operator normalises exponentials".into());
+    let not = Fit::Not("it does not hold that the operator normalises exponentials".into());
     assert_eq!(entry.under(&facts(&[(Fact::Softmax, false)])), not, "one that fails settles it, whatever is unknown");
 }
 
@@ -101,10 +101,10 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
         ("least = \"sm_80\"", "least = \"sm_90a\"", "name its features"),
         ("off =", "features = [\"warp_drive\"]\noff =", "unknown variant `warp_drive`"),
         ("off =", "requires = [\"luck\"]\noff =", "unknown variant `luck`"),
-        ("off =", "requires = [\"spills\"]\nunless = [\"spills\"]\noff =", "required and excluded"),
+        ("off =", "requires = [\"spills\"]\nunless = [\"spills\"]\noff =", "both required and excluded"),
         ("off =", "trigger = { metric = \"speed\", good = 1, bad = 2 }\noff =", "`speed` is not a metric"),
         ("off =", "trigger = { metric = \"ipc\", good = 1, bad = 1 }\noff =", "no extent"),
-        ("off =", "conflicts = [\"memory.b\"]\noff =", "`memory.b`, which is not there"),
+        ("off =", "conflicts = [\"memory.b\"]\noff =", "`memory.b`, which does not exist"),
         ("off =", "conflicts = [\"memory.a\"]\noff =", "with itself"),
         ("off =", "unseen = \"why\"\noff =", "not unseen"),
         ("any = ['LDG']", "any = []", "no pattern"),
@@ -121,7 +121,7 @@ fn what_makes_no_sense_is_refused_with_the_reason() {
     let wrong = Registry::parse(&[GOOD, GOOD]).unwrap_err();
     assert_eq!(
         wrong.0.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["`memory.a` is there twice", "`memory.a` has priority 1, which another of its axis has"]
+        ["`memory.a` is defined twice", "`memory.a` has priority 1, which another method of its axis has"]
     );
     let other =
         GOOD.replace("memory.a", "memory.b").replace("priority = 1", "priority = 2\nconflicts = [\"memory.a\"]");

@@ -66,7 +66,7 @@ impl Strength {
 }
 
 impl Trigger {
-    /// The strength under these metrics, by name; those not measured are absent. A value that is no number counts as not measured.
+    /// The strength under these metrics, by name; those not measured are absent. A value that is not a number counts as not measured.
     pub fn strength(&self, metrics: &BTreeMap<String, f64>) -> Strength {
         match self {
             Trigger::Ramp(ramp) => match metrics.get(&ramp.metric).filter(|v| v.is_finite()) {

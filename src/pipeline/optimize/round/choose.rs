@@ -1,24 +1,24 @@
-//! Which methods take the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and what became of methods; does not know how they are written.
+//! Which methods take the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and the results of methods; does not know how they are written.
 //!
-//! # Who may be chosen, in this order of questions
+//! # Which methods may be chosen, in this order of questions
 //!
 //! | question | passed over if |
 //! |---|---|
 //! | does the champion have it? | yes, unless machine code does not show it |
-//! | can whoever writes the next candidates add it? | no |
+//! | can an agent of this run add it? | no |
 //! | does the architecture have it? | no; on `cpu`, which is none, what needs no feature of one |
-//! | do its preconditions hold? | one is known not to; an unknown one is said |
-//! | is it settled? | effective or ineffective; what failed to materialise may come back once |
-//! | was it tried without a champion that has it? | twice already; once: it may come back, alone |
-//! | do metrics speak for it? | they are known and do not; what cannot be told is said |
-//! | does it exclude another? | of the champion's, unless that buys nothing, or of those chosen before it |
+//! | do its preconditions hold? | one is known not to; an unknown one is mentioned |
+//! | is it settled? | effective or ineffective; if its implementation failed, it may be tried again once |
+//! | was it tried without a champion that has it? | twice already; after one try it may be tried again, as the only such method |
+//! | do metrics support it? | they are known and do not; unknown ones are mentioned |
+//! | does it exclude another? | one of the champion's, unless that one gains nothing, or one chosen before it |
 //!
-//! # Who is
+//! # Which methods are chosen
 //!
-//! With one slot the first by priority, with two the two strongest triggers. In both cases what metrics are known to speak for comes before what they cannot tell of,
-//! and what comes back comes when nothing else is left, one at a time: every variant of a round has all its methods on, and one that spoils the kernel would keep those beside it from ever
-//! being tried without it. Methods that the registry does not have stand after those it has. A slot whose axis has nobody goes to the axis with the next
-//! largest gap that has one, still at most two an axis.
+//! With one slot the first by priority, with two the two with the strongest triggers. In both cases methods that metrics support come before methods that they say nothing
+//! about, and methods that were tried before come last, one at a time: every variant of a round has all its methods on, and one that spoils the kernel would keep the
+//! others from ever being tried without it. Methods that the registry does not have come after those it has. A slot whose axis has no method goes to the axis with the
+//! next largest gap that has one, still at most two for an axis.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub struct From<'f> {
     pub params: &'f RoundParams,
     /// The champion's metrics.
     pub metrics: &'f BTreeMap<String, f64>,
-    /// What became of methods so far.
+    /// The results of methods so far.
     pub settled: &'f BTreeMap<String, Settled>,
 }
 
@@ -141,10 +141,10 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
 /// Why somebody who could have been chosen was not.
 fn weaker(candidate: &Candidate<'_>, is_fresh: bool) -> String {
     match (candidate.again, candidate.strength) {
-        (true, _) if is_fresh => "it was tried before, and others were not".into(),
-        (true, _) => "it was tried before, and what comes back comes one at a time".into(),
-        (false, Some(strength)) => format!("the metrics ask for others of its axis rather than for it ({strength:.2})"),
-        (false, None) => "the metrics ask for others of its axis, and cannot tell of it".into(),
+        (true, _) if is_fresh => "it was tried before, and other methods were not".into(),
+        (true, _) => "it was tried before, and methods are tried again one at a time".into(),
+        (false, Some(strength)) => format!("the metrics ask for other methods of its axis instead ({strength:.2})"),
+        (false, None) => "the metrics ask for other methods of its axis, and say nothing about it".into(),
     }
 }
 
@@ -175,7 +175,7 @@ impl<'f> From<'f> {
             });
         }
         if !open.possible {
-            return Err("nobody who is asked here can add it".into());
+            return Err("no agent of this run can add it".into());
         }
         let entry = self.registry.get(&open.id);
         let mut notes = vec![];
@@ -198,20 +198,20 @@ impl<'f> From<'f> {
                 None
             }
             Some(_) => {
-                notes.insert(0, "no metric speaks for it or against it".into());
+                notes.insert(0, "no metric supports or opposes it".into());
                 None
             }
             None => {
-                notes.insert(0, "a method of the kernel's own, which no metric speaks for or against".into());
+                notes.insert(0, "a method that the kernel declares itself; no metric supports or opposes it".into());
                 None
             }
         };
         let conflicts = entry.map_or(&[][..], |e| &e.conflicts);
         for had in self.params.methods.iter().filter(|m| m.on && m.id != open.id && conflicts.contains(&m.id)) {
             match self.settled.get(&had.id).map(|s| s.fate) {
-                // What buys nothing keeps nobody out.
+                // A method that gains nothing does not exclude others.
                 Some(Fate::Ineffective | Fate::ImplementationFailed) => {
-                    notes.push(format!("in place of `{}`, which bought the champion nothing", had.id));
+                    notes.push(format!("in place of `{}`, which gained the champion nothing", had.id));
                 }
                 _ => return Err(format!("not together with `{}`, which the champion has", had.id)),
             }
@@ -234,13 +234,13 @@ impl<'f> From<'f> {
             Fit::Not(why) => Err(why),
             Fit::Unknown(facts) => {
                 let facts: Vec<&str> = facts.into_iter().map(Fact::text).collect();
-                notes.push(format!("it is not known whether {}", facts.join(", nor whether ")));
+                notes.push(format!("it is unknown whether {}", facts.join(", nor whether ")));
                 Ok(())
             }
         }
     }
 
-    /// Whether it comes back, with what is said of that; an error if it does not.
+    /// Whether it is tried again, with the reason; an error if it is not.
     fn again(&self, id: &str, settled: Option<&Settled>, notes: &mut Vec<String>) -> Result<bool, String> {
         let tried = &self.params.tried;
         let rounds: Vec<String> =
@@ -254,7 +254,7 @@ impl<'f> From<'f> {
             Some((Fate::Effective, s)) => return Err(format!("settled: effective, {}", s.attribution.because)),
             Some((Fate::Ineffective, s)) => return Err(format!("settled: ineffective, {}", s.attribution.because)),
             Some((Fate::ImplementationFailed, s)) => {
-                (format!("it failed to materialise{when}: {}", s.attribution.because), rounds.len())
+                (format!("its implementation failed{when}: {}", s.attribution.because), rounds.len())
             }
             Some((Fate::Inconclusive, s)) if !rounds.is_empty() => {
                 (format!("tried{when} without a decision: {}", s.attribution.because), rounds.len())
@@ -264,9 +264,9 @@ impl<'f> From<'f> {
             None => (format!("tried{when}, and no champion has it"), rounds.len()),
         };
         if tries > 1 {
-            return Err(format!("{what}; it has come back once already"));
+            return Err(format!("{what}; it was tried again once already"));
         }
-        notes.push(format!("{what}; it comes back once"));
+        notes.push(format!("{what}; it is tried again once"));
         Ok(true)
     }
 }

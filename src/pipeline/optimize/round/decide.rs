@@ -1,4 +1,4 @@
-//! One round before anybody is asked: what is settled, which methods, or why there is nothing more to do. Knows documents of earlier steps; writes no kernel.
+//! Decides one round before any agent is asked: what is settled, which methods it tries, or why there is nothing more to do. Knows documents of earlier steps; writes no kernel.
 
 use std::collections::BTreeMap;
 
@@ -55,14 +55,14 @@ pub fn decide_by(
     let stop = methods.is_empty().then(|| {
         let open = params.methods.iter().filter(|m| m.possible).count();
         match open {
-            0 => "no method is left: nobody who is asked here can add another".to_string(),
+            0 => "no method is left: no agent of this run can add another".to_string(),
             n => format!("no method is left: each of the {n} that could be added was passed over"),
         }
     });
     Decision { degraded, budget, methods, passed, stop, ..decision }
 }
 
-/// What became of methods up to the champion so far. Of a method that it has, what is newest counts, unless that decides nothing and an earlier round did. A
+/// The results of methods up to the champion so far. Of a method that it has, what is newest counts, unless that decides nothing and an earlier round did. A
 /// champion that stands since an earlier round settles nothing anew.
 fn settled(
     round: u32,

@@ -1,4 +1,4 @@
-//! What a round of the optimisation loop tries: the deciding half of section 9 of docs/design.md. Knows gaps, the registry and what became of methods; plans, runs and asks nothing.
+//! What a round of the optimisation loop tries: the deciding half of section 9 of docs/design.md. Knows gaps, the registry and the results of methods; plans, runs and asks nothing.
 //!
 //! | part | does |
 //! |---|---|

@@ -87,7 +87,7 @@ fn two_slots_go_to_the_two_strongest_triggers() {
     let decision = decided(&params, &roofline);
     assert_eq!(chosen(&decision), ["memory.tiling_smem", "memory.vectorized_access"], "in the order of priorities");
     let why = passed(&decision, "memory.coalesced_access");
-    assert_eq!(why, "the metrics ask for others of its axis rather than for it (0.10)");
+    assert_eq!(why, "the metrics ask for other methods of its axis instead (0.10)");
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn what_metrics_cannot_tell_may_be_chosen_after_what_they_ask_for_and_is_marked(
     assert!(
         one(&[("stall_mio_throttle", 2.0), REST[0], REST[1], ("l1_hit", 95.0)]).methods[0]
             .because
-            .contains("no metric speaks for it")
+            .contains("no metric supports it")
     );
 }
 
@@ -129,8 +129,8 @@ fn architecture_and_preconditions_decide_and_what_is_not_known_is_said() {
         decided(&with(params(methods.clone()), &[("several_launches", false), ("convolution", true)]), &roofline);
     assert_eq!(chosen(&decision), ["memory.vectorized_access", "memory.tma_im2col_implicit_conv"]);
     let unknown = &decision.methods[0].because;
-    assert!(unknown.contains("it is not known whether every tensor is contiguous"), "{unknown}");
-    assert_eq!(passed(&decision, "memory.kernel_fusion"), "it is not so that the kernel has several launches");
+    assert!(unknown.contains("it is unknown whether every tensor is contiguous"), "{unknown}");
+    assert_eq!(passed(&decision, "memory.kernel_fusion"), "it does not hold that the kernel has several launches");
     let old = RoundParams { arch: "sm_80".into(), ..with(params(methods.clone()), &[("convolution", true)]) };
     let decision = decided(&old, &roofline);
     assert_eq!(chosen(&decision), ["memory.kernel_fusion", "memory.vectorized_access"]);
@@ -150,7 +150,7 @@ fn what_the_champion_has_and_what_nobody_can_add_is_passed_over() {
     let decision = decided(&params, &Roofline::default());
     assert_eq!(chosen(&decision), ["memory.vectorized_access"]);
     assert_eq!(passed(&decision, "memory.coalesced_access"), "the champion has it");
-    assert_eq!(passed(&decision, "memory.tiling_smem"), "nobody who is asked here can add it");
+    assert_eq!(passed(&decision, "memory.tiling_smem"), "no agent of this run can add it");
 }
 
 #[test]
@@ -174,12 +174,12 @@ fn methods_that_exclude_each_other_are_not_tried_together() {
         "not together with `latency.async_pipeline`, which the champion has"
     );
     assert!(decision.stop.is_some());
-    // One that buys nothing keeps nobody out.
+    // One that gains nothing does not exclude others.
     for (fate, takes) in [(Fate::Ineffective, true), (Fate::Effective, false), (Fate::Inconclusive, false)] {
         let buys = [("latency.async_pipeline".to_string(), attribution(fate, "why"))].into();
         let decision = decide(&had, Some(&seen(0.01, 0.9, 0.01, &metrics)), &buys, None);
         assert_eq!(decision.methods.first().is_some_and(|m| m.id == "memory.async_copy"), takes, "{fate:?}");
-        let says = "in place of `latency.async_pipeline`, which bought the champion nothing";
+        let says = "in place of `latency.async_pipeline`, which gained the champion nothing";
         assert_eq!(decision.methods.first().is_some_and(|m| m.because.contains(says)), takes, "{decision:?}");
     }
 }
@@ -208,7 +208,7 @@ fn a_method_of_the_kernel_s_own_stands_after_those_of_the_registry() {
     let own = RoundParams { methods: vec![open("memory.aaa")], ..params };
     let decision = decided(&own, &seen(0.01, 0.9, 0.01, &[]));
     assert_eq!((chosen(&decision), decision.methods[0].strength), (vec!["memory.aaa"], None));
-    assert!(decision.methods[0].because.starts_with("a method of the kernel's own"));
+    assert!(decision.methods[0].because.starts_with("a method that the kernel declares itself"));
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn what_is_settled_is_settled_and_what_failed_to_materialise_comes_back_once() {
     let second = round(2, &[&ids]);
     assert_eq!(chosen(&second), [ids[2]]);
     let because = &second.methods[0].because;
-    let said = "it failed to materialise in round 1: the machine code does not show it; it comes back once";
+    let said = "its implementation failed in round 1: the machine code does not show it; it is tried again once";
     assert!(because.ends_with(said), "{because}");
     assert_eq!(passed(&second, ids[0]), "settled: effective, saves at least 9.0 %");
     assert_eq!(passed(&second, ids[1]), "settled: ineffective, the lower bound is within the noise");
@@ -268,13 +268,13 @@ fn what_no_champion_has_comes_back_once_last_and_alone() {
     assert_eq!(chosen(&decided(&tried(&[ids[0]]), &roofline)), [ids[1], ids[2]]);
     let decision = decided(&tried(&[ids[0], ids[1]]), &roofline);
     assert_eq!(chosen(&decision), [ids[2]], "what was not tried yet stands without what may have spoiled a round");
-    assert_eq!(passed(&decision, ids[0]), "it was tried before, and others were not");
+    assert_eq!(passed(&decision, ids[0]), "it was tried before, and other methods were not");
     let decision = decided(&tried(&ids), &roofline);
     assert_eq!(chosen(&decision), [ids[0]], "by priority among those that come back, and one alone");
-    assert!(decision.methods[0].because.ends_with("tried in round 1, and no champion has it; it comes back once"));
+    assert!(decision.methods[0].because.ends_with("tried in round 1, and no champion has it; it is tried again once"));
     let decision = decided(&tried(&[ids[0], ids[0], ids[1], ids[2]]), &roofline);
     assert_eq!(chosen(&decision), [ids[1]]);
-    assert!(passed(&decision, ids[0]).ends_with("it has come back once already"));
+    assert!(passed(&decision, ids[0]).ends_with("it was tried again once already"));
     assert_eq!(chosen(&decided(&tried(&[ids[0], ids[0], ids[1], ids[2], ids[1]]), &roofline)), [ids[2]]);
     let undecided = [(ids[0].to_string(), attribution(Fate::Inconclusive, "not timed in pairs"))].into();
     let decision = decide(&tried(&[ids[0]]), Some(&roofline), &undecided, None);

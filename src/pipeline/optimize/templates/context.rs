@@ -1,4 +1,4 @@
-//! What of an operator templates are told: its tensors, params, types and settings, as texts of expressions and of C++. Knows no template.
+//! What templates are told about an operator: its tensors, params, types and settings, as texts of expressions and of C++. Knows no template.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use kforge_numerics::reference::signature;
 use kforge_types::model::operator::TypeRef;
 use kforge_types::model::{DType, Kernel, Operator, Reference, Role};
 
-/// What templates are told.
+/// The context that templates receive.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Context {
     /// The template's name.
@@ -17,7 +17,7 @@ pub(super) struct Context {
     pub(super) operator: String,
     /// The kernel's name.
     pub(super) kernel: String,
-    /// The built-in reference's name; empty where the reference is the package's own.
+    /// The built-in reference's name; empty if the reference is the package's own.
     pub(super) builtin: String,
     /// The operator's types in declared order.
     pub(super) types: Vec<Type>,
@@ -99,7 +99,7 @@ fn code(name: &str) -> String {
 }
 
 impl Context {
-    /// What a template is told of an operator.
+    /// What a template receives about an operator.
     pub(super) fn of(operator: &Operator, kernel: &Kernel, template: &str) -> Context {
         let dtypes = |of: &TypeRef| match of {
             TypeRef::Fixed(dtype) => vec![*dtype],
@@ -188,10 +188,10 @@ impl Context {
             "" => "its reference is a function of the package".to_string(),
             name => format!("its reference is `builtin:{name}`"),
         };
-        Err(format!("{what}, and the template serves {}", known.join(", ")))
+        Err(format!("{what}, but the template serves {}", known.join(", ")))
     }
 
-    /// A setting of the built-in as C++: a number, the name of a param, or a word; none where it is not given. Error: it is the name of a dim, or a list.
+    /// A setting of the built-in as C++: a number, the name of a param, or a word; none if it is not given. Error: it is the name of a dim, or a list.
     pub(super) fn setting(&self, name: &str) -> Result<Option<minijinja::Value>, String> {
         use serde_json::Value as Json;
         let param = |name: &str| self.params.iter().find(|p| p.name == name);
@@ -201,7 +201,7 @@ impl Context {
             Some(Json::String(word)) => match param(word) {
                 Some(param) => Ok(Some(minijinja::Value::from(param.code.clone()))),
                 None if self.dims.contains(word) => {
-                    Err(format!("its `{name}` is the dim `{word}`, where a number or a param can stand"))
+                    Err(format!("its `{name}` is the dim `{word}`, but it must be a number or a param"))
                 }
                 None => Ok(Some(minijinja::Value::from(word.clone()))),
             },
@@ -219,15 +219,15 @@ impl Context {
             let odd =
                 |d: &&DType| matches!(d, DType::F8e4m3 | DType::F8e5m2 | DType::F8e8m0 | DType::F4e2m1x2 | DType::I4x2);
             if let Some(dtype) = dtypes.iter().find(odd) {
-                return Err(format!("`{name}` has dtype {dtype}, which it does not compute with"));
+                return Err(format!("`{name}` has dtype {dtype}, which the template does not support"));
             }
         }
         if let Some(tensor) = self.tensors.iter().find(|t| !t.contiguous) {
-            return Err(format!("`{}` has strides, where a contiguous tensor can stand", tensor.name));
+            return Err(format!("`{}` has strides, but it must be contiguous", tensor.name));
         }
         if let Some(tensor) = self.tensors.iter().find(|t| t.align % 16 != 0) {
             let (name, align) = (&tensor.name, tensor.align);
-            return Err(format!("`{name}` is aligned to {align} bytes, where accesses take sixteen"));
+            return Err(format!("`{name}` is aligned to {align} bytes, but accesses need sixteen"));
         }
         let has = |dtype: DType| all.iter().any(|(_, dtypes)| dtypes.contains(&dtype));
         Ok(super::cpp::prelude(has(DType::F16), has(DType::Bf16)))

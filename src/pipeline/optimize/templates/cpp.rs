@@ -271,7 +271,7 @@ const FUNCTIONS: [Helper; 31] = [
     ),
 ];
 
-/// The namespace `math` with these functions, and what they call, on f32 and f64; nothing where there are none.
+/// The namespace `math` with these functions, and what they call, on f32 and f64; nothing if there are none.
 pub(super) fn helpers(functions: &[String]) -> String {
     let mut wanted: BTreeSet<&str> = functions.iter().map(String::as_str).collect();
     for (_, _, _, _, calls) in FUNCTIONS.iter().filter(|f| functions.iter().any(|name| name == f.0)) {

@@ -22,7 +22,7 @@ pub(super) struct Fused {
     extents: Vec<Scalar>,
     /// An expression for the number of elements of an output.
     count: String,
-    /// An expression for the extent of the last axis; empty where every input has the outputs' shape, so that rows do not matter.
+    /// An expression for the extent of the last axis; empty if every input has the outputs' shape, so that rows do not matter.
     last: String,
     /// The functions of `math` that the expressions call.
     functions: Vec<String>,
@@ -69,7 +69,7 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
         return Err(format!("`{}` and `{}` have shapes that are written differently", first.name, other.name));
     }
     if let Some(tensor) = written.iter().find(|t| t.dtypes.iter().any(|d| !d.is_float())) {
-        return Err(format!("`{}` holds integers, where it computes floats", tensor.name));
+        return Err(format!("`{}` holds integers, but the template computes floats", tensor.name));
     }
     let (mut functions, mut named, mut writes) = (BTreeSet::new(), BTreeSet::new(), vec![]);
     for tensor in &written {
@@ -150,7 +150,7 @@ fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<
         if there != extent && there != "1" {
             let (name, other) = (&tensor.name, &output.name);
             return Err(format!(
-                "an axis of `{name}` is written `{there}` and that of `{other}` `{extent}`: whether it stretches is not told by that"
+                "an axis of `{name}` is written `{there}` and that of `{other}` `{extent}`: this does not show whether it broadcasts"
             ));
         }
     }

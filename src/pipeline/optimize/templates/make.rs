@@ -56,7 +56,7 @@ fn at(template: &TemplateText, file: &str, text: &str, failure: Failure) -> Wron
         Failure::Wrong { message, span } => {
             let source = Arc::new(SourceFile { name: format!("{}/{file}", template.name), text: text.into() });
             let error = Diagnostic::error("template.render", message).at(&source, span, "");
-            Wrong::Found(vec![error.hint("docs/templates.md says what templates are told and what they can call")])
+            Wrong::Found(vec![error.hint("docs/templates.md describes what templates receive and what they can call")])
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Templates: kernels made from their operators. A template is a declaration (`template.toml`) and a source (`kernel.cu.j2`), both rendered with what is known
-//! of the operator; what comes out is an ordinary kernel. The built-in ones lie in `templates/generate/`, a package's own in folders of it; they are alike.
+//! of the operator; what comes out is an ordinary kernel. Built-in templates are in `templates/generate/`, a package's own in its folders; both have the same form.
 //!
 //! | part | knows |
 //! |---|---|
 //! | [`builtin`] | which templates kforge has |
 //! | [`make`] | operator, kernel and template to a complete kernel: a pure function |
-//! | `context` | what of an operator templates are told |
+//! | `context` | what templates are told about an operator |
 //! | `render` | rendering, and how templates refuse |
 //! | `rows` | an operator seen as rows that are reduced |
 //! | `fused` | an elementwise operator as code: what is read where, and the expressions |

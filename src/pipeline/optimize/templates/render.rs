@@ -45,7 +45,7 @@ fn refusal(why: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, why.clone()).with_source(Refusal(why))
 }
 
-/// What is told to templates, as a value of theirs.
+/// The context of templates, as a value.
 pub(super) fn value(of: impl serde::Serialize) -> Value {
     Value::from(Serde(of))
 }
@@ -108,7 +108,7 @@ fn failure(text: &str, error: &Error) -> Failure {
     let kind = error.kind().to_string();
     let message = match error.kind() {
         ErrorKind::OutOfFuel => format!(
-            "the template is not done after {} million instructions: it loops or calls itself over too much",
+            "the template did not finish within {} million instructions: it loops or recurses too much",
             INSTRUCTIONS / 1_000_000
         ),
         _ => error.detail().map_or(kind.clone(), |detail| format!("{kind}: {detail}")),

@@ -24,7 +24,7 @@ pub(super) fn of(context: &Context, slot: &str) -> Result<Rows, String> {
         Some(serde_json::Value::Array(list)) => list.iter().map(serde_json::Value::as_i64).collect(),
         Some(one) => one.as_i64().map(|axis| vec![axis]),
     };
-    let stated = stated.ok_or("its `axis` is no number")?;
+    let stated = stated.ok_or("its `axis` is not a number")?;
     if context.params.iter().any(|p| p.name == "axis") {
         return Err("its `axis` is a param".into());
     }
@@ -33,7 +33,7 @@ pub(super) fn of(context: &Context, slot: &str) -> Result<Rows, String> {
     let first = rank.saturating_sub(axes.len());
     if !axes.iter().copied().eq((first..rank).map(|axis| axis as i64)) {
         return Err(format!(
-            "it reduces along axis {stated:?}, where the template takes the last axes of `{}`",
+            "it reduces along axis {stated:?}, but the template reduces the last axes of `{}`",
             tensor.name
         ));
     }

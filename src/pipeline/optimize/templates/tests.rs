@@ -1,4 +1,4 @@
-//! What templates make of operators, as declarations and texts. Whether the texts compile and are right is for `tests/templates.rs` and `tests/e2e`.
+//! What templates make of operators, as declarations and texts. Whether the texts compile and are correct is for `tests/templates.rs` and `tests/e2e`.
 
 use std::sync::Arc;
 
@@ -244,7 +244,7 @@ fn a_template_that_does_not_end_is_given_up_at_its_place() {
     for wrong in [made_by(&own(LAUNCH, endless), &manifest), made_by(&own(endless, ""), &manifest)] {
         let wrong = wrong.unwrap_err();
         assert_eq!(wrong[0].code, "template.render");
-        assert!(wrong[0].message.contains("not done after 20 million instructions"), "{wrong:?}");
+        assert!(wrong[0].message.contains("did not finish within 20 million instructions"), "{wrong:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Buffers of one run: what they hold before, and what must be true of them after. Knows roles, poison and canaries; not what values are right.
+//! Buffers of one run: what they hold before, and what must be true of them after. Knows roles, poison and canaries; does not know which values are correct.
 
 use std::collections::BTreeMap;
 use std::io;

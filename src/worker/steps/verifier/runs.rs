@@ -1,4 +1,4 @@
-//! Runs a candidate on prepared buffers in a confined runner, to its end. Knows processes and limits; not what values are right.
+//! Runs a candidate on prepared buffers in a confined runner, to its end. Knows processes and limits; does not know which values are correct.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Candidate<'a> {
     pub memory: u64,
 }
 
-/// Why a candidate is not run: no fault of its own.
+/// Why a candidate was not run, for reasons other than itself.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
     /// Its binary cannot be handed over.
@@ -104,7 +104,7 @@ pub fn run_candidate(
     Ok(Ran { heard, stderr: finished.stderr.text() })
 }
 
-/// Believes of what is not emulated only what the candidate's binary and launches can have brought about; the rest fails.
+/// Accepts a claim that something is not emulated only if the candidate's binary and launches can have caused it; otherwise the run fails.
 fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
     let of = Claimant {
         binary: candidate.bytes,

@@ -62,7 +62,7 @@ fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     ]
 }
 
-/// The seed of the shuffled order. The runner is told it, and the trial's own seed must not follow from it: inputs and so expectations are made of that.
+/// The seed of the shuffled order. The runner receives it, and the trial's own seed must not follow from it: inputs, and so expected values, are derived from that seed.
 fn order_seed(seed: u64) -> u64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"thread order").update(&seed.to_le_bytes());
@@ -81,7 +81,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(5);
     if most > task.memory_limit {
         let why = format!(
-            "its buffers take {most} bytes of memory, the limit is {} (setting `build.memory-limit`)",
+            "its buffers need {most} bytes of memory, but the limit is {} (setting `build.memory-limit`)",
             task.memory_limit
         );
         return Err(Response::Unavailable { why });
@@ -117,7 +117,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     judge.finish()
 }
 
-/// What of the launches no emulator does, whatever the kernel's code is.
+/// The parts of the launches that the emulator cannot execute, whatever the kernel's code is.
 fn unemulated(launches: &[Launch]) -> Option<String> {
     launches.iter().find_map(|launch| match launch {
         Launch::Kernel(k) => {
@@ -200,7 +200,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Launches the kernel on the inputs of the trial `before` and then, with its variables as that left them and buffers where they lay, on those of this
-    /// one. What comes must be what came alone, `alone`: a device launches a loaded kernel many times.
+    /// one. The outputs must equal those of the launch by itself, `alone`: a device launches a loaded kernel many times.
     fn again(
         &mut self,
         trial: &Trial,
@@ -234,7 +234,7 @@ impl<'a> Judge<'a> {
             if spread(tensor.dtype, &was, &is).1 && self.observer.by_element(tensor) {
                 let name = &tensor.name;
                 let message = format!(
-                    "`{name}` is something else after a launch on other inputs (trial {}): the kernel keeps something between launches",
+                    "`{name}` changes after a launch on other inputs (trial {}): the kernel keeps state between launches",
                     trial.trial
                 );
                 let finding = Finding::new(FindingKind::KeepsState, message);
@@ -270,7 +270,7 @@ impl<'a> Judge<'a> {
 
     /// Takes over what a runner said.
     fn hear(&mut self, heard: &Heard) {
-        // Places stay as marks: lines are no part of this step's key, so they are looked up when shown.
+        // Places stay as marks: lines are not part of this step's key, so they are looked up when shown.
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
             self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());

@@ -1,7 +1,7 @@
 //! The ways to use matrix units, and the kernel of each: on fragments in registers (`mma.sync`), or on tiles in shared memory (`wgmma`).
 //!
-//! Matrix units are fed with random numbers, because the power that zeros take says nothing of what a device does with data. The operands are laid out as those of a
-//! product are, though of none that anybody wants.
+//! Matrix units are fed with random numbers, because the power that zeros take says nothing about what a device does with data. The operands are laid out as those of
+//! a product are, although the product itself is meaningless.
 
 use std::fmt::Write as _;
 
@@ -122,7 +122,7 @@ const WAYS: [Matrix; 15] = [
     Matrix::warp("i8", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", [8, 8, 16], [1, 1, 2], ((75, 75), "6.5")),
 ];
 
-/// The ways to measure matrix units of a device of this architecture (`90` for `sm_90`): for each unit the fastest, or those of which one is.
+/// The ways to measure matrix units of a device of this architecture (`90` for `sm_90`): for each unit the fastest, or those among which the fastest is.
 pub(in super::super) fn ways(arch: u32) -> Vec<Matrix> {
     let best = |way: &&Matrix| {
         let own = way.is_group() || !(90..120).contains(&arch);

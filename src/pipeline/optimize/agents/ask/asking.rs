@@ -1,8 +1,8 @@
-//! From a briefing to an answer: the judge where there is something to judge, then the coder; repetitions, budgets, and a record of every reply before anything
-//! is made of it. Does not decide what is asked, and does not judge what was written.
+//! From a briefing to an answer: asks the advisor if there is a kernel to diagnose, then the coder; handles repetitions and budgets, and records every reply before
+//! using it. Does not decide what to ask, and does not evaluate what was written.
 //!
-//! A reply is on disk before it is read. So whatever happens after it (a kill, a crash, a full disk in the next step), the same question finds it there and
-//! nothing is paid for twice; that holds for replies that were no good too.
+//! A reply is on disk before it is read. So after a kill, a crash or a full disk, the same question finds it there and
+//! nothing is paid for twice; this also holds for unusable replies.
 
 use std::io;
 use std::path::Path;
@@ -116,7 +116,7 @@ impl<'a> Asking<'a> {
         {
             ledger.expects(judge, order);
             if is_bounded(coder) && self.is_to_ask(question, Expected::Proposal, coder)? {
-                // It is asked for together with the judge's: see the ledger.
+                // It is asked for together with the advisor's: see the ledger.
                 ledger.expects(coder, order);
             }
             return Ok(());
@@ -132,8 +132,8 @@ impl<'a> Asking<'a> {
         Ok(self.around.answers.reply(&asked)?.is_none())
     }
 
-    /// Asks for one attempt at a round: the judge for a diagnosis of the parent, or for a correction of what failed, if it has anything to go by; then the
-    /// coder, with that advice. A judge whose replies are no good gives no advice; a coder's make an answer that is refused, because it was paid for.
+    /// Asks for one attempt at a round: the advisor for a diagnosis of the parent, or for a correction of what failed, if there is material for it; then the
+    /// coder, with that advice. An advisor with unusable replies gives no advice; a coder's unusable replies become a refused answer, because they were paid for.
     ///
     /// The answer is not recorded; its replies are. The same question finds them, so that an answer is made again word for word.
     ///
@@ -163,7 +163,7 @@ impl<'a> Asking<'a> {
             if let Ok(Said::Advice(said)) = came.said {
                 advice = Some(said);
             }
-            // Whatever the judge was asked or not: what comes next of this question is for the coder.
+            // Whether or not the advisor was asked, the next request of this question is for the coder.
             self.around.ledger.moves(coder, self.around.order);
         }
         let wanted = Wanted {
@@ -282,7 +282,7 @@ impl<'a> Asking<'a> {
             if let Some(s) = after_s.filter(|s| *s > LONGEST_WAIT_S) {
                 return Err(AskError::Unreachable {
                     agent: name(),
-                    why: format!("{why}; it asks to be left alone for {s} s"),
+                    why: format!("{why}; it asks for a pause of {s} s"),
                 });
             }
             let pause = pause(after_s);
@@ -384,7 +384,7 @@ impl<'a> Asking<'a> {
 
     fn endpoint(&self, agent: &Agent) -> Result<Endpoint, AskError> {
         let Reach::Http { url, model, temperature, max_tokens, .. } = &agent.reach else {
-            return Err(AskError::Denied { agent: agent.name.clone(), why: "it is no endpoint".into() });
+            return Err(AskError::Denied { agent: agent.name.clone(), why: "it is not an endpoint".into() });
         };
         let environment = self.around.environment;
         let key = key_variable(agent).map(|variable| Key::of(variable, environment)).transpose();
@@ -451,7 +451,7 @@ fn key_variable(agent: &Agent) -> Option<&str> {
     }
 }
 
-/// What a judge has to go by, if anything.
+/// The material for an advisor, if any.
 fn to_judge(briefing: &Briefing) -> Option<Expected> {
     if briefing.attempt > 0 {
         return briefing.failed.as_ref().map(|_| Expected::Correction);

@@ -13,7 +13,7 @@ use kforge_types::record::answer::{Prompt, Question, Role};
 /// Bytes of an answer beyond which it is none.
 const LONGEST: usize = 4 << 20;
 
-/// Lines of what a failing program said last that are told.
+/// Lines of what a failing program said last that are shown.
 const LAST_LINES: usize = 12;
 
 /// A program that can be asked.
@@ -39,7 +39,7 @@ impl Program<'_> {
             let file = self.folder.join(name);
             if !toolchain::is_executable(&file) {
                 return Err(format!(
-                    "program `{name}` is no executable file of the package's folder `{}`",
+                    "program `{name}` is not an executable file in the package's folder `{}`",
                     self.folder.display()
                 ));
             }

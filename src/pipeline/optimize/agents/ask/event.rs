@@ -1,10 +1,10 @@
-//! What happens while agents are asked, and why there is no answer. Knows words; prints nothing.
+//! What happens while agents are asked, and why there is no answer. Knows messages; prints nothing.
 
 use std::io;
 
 use kforge_types::record::answer::Role;
 
-/// Something to tell whoever waits.
+/// A message for whoever waits.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AskEvent {
     /// A request starts.
@@ -14,7 +14,7 @@ pub enum AskEvent {
         /// The agent's name.
         agent: String,
     },
-    /// A reply that was recorded before is used; nothing is asked.
+    /// An earlier recorded reply is used; no request is made.
     Recalled {
         /// In which role.
         role: Role,
@@ -23,11 +23,11 @@ pub enum AskEvent {
         /// Whether the prompt would read differently today.
         differs: bool,
     },
-    /// No request may start yet: for the agent's rate, or because it wants to be left alone.
+    /// No request may start yet: for the agent's rate, or because it asks for a pause.
     Waiting {
         /// The agent's name.
         agent: String,
-        /// For so many seconds.
+        /// For this many seconds.
         for_s: f64,
     },
     /// A request found no good answer and is repeated.
@@ -38,7 +38,7 @@ pub enum AskEvent {
         agent: String,
         /// Why.
         why: String,
-        /// In so many seconds; 0 after a reply that was no good.
+        /// In this many seconds; 0 after a reply that was no good.
         in_s: f64,
     },
     /// A reply came.
@@ -54,7 +54,7 @@ pub enum AskEvent {
         /// Milliseconds from request to reply.
         took_ms: u64,
     },
-    /// No reply was good, and none is asked for any more.
+    /// No reply was usable, and no further one is requested.
     Refused {
         /// In which role.
         role: Role,
@@ -77,7 +77,9 @@ pub enum AskError {
         why: String,
     },
     /// The network is not to be used.
-    #[error("agent `{0}` is an endpoint and kforge is offline: it answers without `--offline` and `net.offline`")]
+    #[error(
+        "agent `{0}` is an endpoint and kforge is offline: run kforge without `--offline` and `net.offline` to ask it"
+    )]
     Offline(String),
     /// The budget is spent.
     #[error("agent `{agent}` has spent its budget of this run: {what}")]
@@ -87,7 +89,7 @@ pub enum AskError {
         /// Which part of it, and how much of it is spent.
         what: String,
     },
-    /// It did not answer, however often it was asked.
+    /// It did not answer, even after repeated requests.
     #[error("agent `{agent}` does not answer: {why}")]
     Unreachable {
         /// The agent's name.

@@ -1,6 +1,6 @@
-//! Asks an endpoint by the protocol of OpenAI's chat completions. Knows requests, statuses and what may be tried again; does not read the answer.
+//! Asks an endpoint by the protocol of OpenAI's chat completions. Knows requests, statuses and which requests may be repeated; does not read the answer.
 //!
-//! The key goes into one header of one request to the address that the manifest states: redirects are not followed, and whatever comes back loses it.
+//! The key goes into one header of one request to the address that the manifest states: redirects are not followed, and it is removed from everything that comes back.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use kforge_types::record::answer::Prompt;
 /// Bytes of a response beyond which it is none.
 const LONGEST: u64 = 16 << 20;
 
-/// Characters of an endpoint's message that are told.
+/// Characters of an endpoint's message that are shown.
 const LONGEST_MESSAGE: usize = 600;
 
 /// An endpoint that can be asked, from any thread. It cannot be printed: it holds a key.
@@ -59,10 +59,10 @@ impl Endpoint {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_string);
         let (after_s, to) = (header("retry-after").and_then(|text| seconds(&text)), header("location"));
-        // Bytes that are no text are none of anybody's: what stands beside them may be an answer.
+        // Bytes that are not text are replaced: the rest may be an answer.
         let body = response.body_mut().with_config().limit(LONGEST).lossy_utf8(true);
         let text = match body.read_to_string() {
-            // It was answered, and is paid for; it is no good, and that is told.
+            // The request was answered and is paid for; the answer is unusable, which is reported.
             Err(Error::BodyExceedsLimit(_)) if (200..300).contains(&status) => {
                 return Ok(Got { reply: Got::flood(LONGEST), tokens: None, cut: false });
             }
@@ -72,7 +72,7 @@ impl Endpoint {
             200..=299 => self.completion(&text?),
             300..=399 => {
                 let to = self.redactor.clean(to.unwrap_or_default());
-                Err(Failure::Never(format!("it sends requests on to `{to}`: name the address that answers")))
+                Err(Failure::Never(format!("it redirects requests to `{to}`: configure the address that answers")))
             }
             _ => {
                 // A body that does not come says nothing, and the status still does.
@@ -108,7 +108,7 @@ impl Endpoint {
     /// Reads a chat completion.
     fn completion(&self, text: &str) -> Result<Got, Failure> {
         let no = |what: &str| Failure::Again {
-            why: format!("it answers no chat completion: {what}"),
+            why: format!("its answer is not a chat completion: {what}"),
             after_s: None,
             busy: false,
         };
@@ -143,9 +143,9 @@ impl Endpoint {
             Error::BadUri(_) | Error::Http(_) | Error::InvalidProxyUrl | Error::Tls(_) | Error::Rustls(_) => {
                 Failure::Never(why)
             }
-            Error::BodyExceedsLimit(_) => Failure::Never(format!("it answers more than {} MiB", LONGEST >> 20)),
+            Error::BodyExceedsLimit(_) => Failure::Never(format!("its answer is longer than {} MiB", LONGEST >> 20)),
             Error::Timeout(_) => Failure::Again {
-                why: format!("nothing came within {} s", self.limit.as_secs()),
+                why: format!("no data arrived within {} s", self.limit.as_secs()),
                 after_s: None,
                 busy: false,
             },
@@ -182,7 +182,8 @@ pub(super) fn proxy(url: &str, environment: &Environment) -> Result<Option<Proxy
     let Some((name, value)) = names.iter().find_map(|name| Some((name, environment.get(name)?))) else {
         return Ok(None);
     };
-    let wrong = || format!("the environment variable `{name}` names no proxy that kforge can use: `http://HOST:PORT`");
+    let wrong =
+        || format!("the environment variable `{name}` names no proxy that kforge can use: expected `http://HOST:PORT`");
     let stated = Proxy::new(value).map_err(|_| wrong())?;
     let mut builder = Proxy::builder(stated.protocol()).host(stated.host()).port(stated.port());
     if let Some(user) = stated.username() {

@@ -23,7 +23,7 @@ impl Key {
             return Err(format!("the environment variable `{variable}` is not set"));
         };
         if !text.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(format!("the environment variable `{variable}` holds what no header can hold"));
+            return Err(format!("the environment variable `{variable}` has characters that a header cannot contain"));
         }
         Ok(Key(text.into()))
     }

@@ -1,4 +1,4 @@
-//! What the agents of a run have spent, and whose request starts when. Knows numbers; asks nobody. It lasts as long as the run: budgets, rates and how many requests may be
+//! What the agents of a run have spent, and when each request starts. Knows numbers; asks no agent. It lasts as long as the run: budgets, rates and how many requests may be
 //! under way are those of all its questions together, however many threads ask them.
 //!
 //! # When a request starts
@@ -11,16 +11,16 @@
 //! |---|---|
 //! | is less than the budget spent, and does what this request may take at most fit beside what others under way may take? | it waits for those under way; with none, the budget is spent |
 //! | are fewer requests of the agent under way than it allows? | it waits for one to end |
-//! | has the agent's rate room, and has it not asked to be left alone? | it waits for that time |
+//! | does the agent's rate allow it, and has the agent not asked for a pause? | it waits for that time |
 //!
 //! What a request may take is reserved when it starts and settled when it ends. Where nothing bounds an answer (no `max_tokens`, a program), nothing can be reserved:
 //! under a budget of tokens or money such requests start one at a time, and only the last can go beyond it.
 //!
-//! # Two that belong together
+//! # Two requests that belong together
 //!
-//! What a judge says is for the coder after it. So where the coder has a budget, a judge's request starts only if the coder's can be paid, too, and that is *held* for the
+//! The coder reads the advisor's answer. So if the coder has a budget, an advisor's request starts only if the coder's can be paid, too, and that is *held* for the
 //! question from then on: it is first in the queues of both, nobody else takes what is held, and the coder's request starts whatever was spent meanwhile. A question that
-//! holds something waits in no queue and for no other's hold: so none waits for another that waits for it. What is held goes with the question ([`Ledger::leaves`]).
+//! holds something waits in no queue and for no other hold, so two questions cannot wait for each other. The hold ends with the question ([`Ledger::leaves`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ pub struct Spent {
 pub(super) struct Reserve {
     /// Tokens of the prompt, reckoned.
     input: u64,
-    /// Tokens of the answer; none where nothing bounds them.
+    /// Tokens of the answer; none if nothing bounds them.
     output: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ struct Account {
     under_way: Vec<Reserve>,
     /// By question: the request that is to follow one to its judge.
     held: BTreeMap<usize, Reserve>,
-    /// Until when the agent wants to be left alone.
+    /// Until when the agent asks for a pause.
     alone: Duration,
 }
 
@@ -120,7 +120,7 @@ impl Ledger {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes an account, and tells those who wait.
+    /// Changes an account, and wakes those who wait.
     fn change<T>(&self, agent: &Agent, change: impl FnOnce(&mut Account) -> T) -> T {
         let out = change(self.accounts().entry(account_of(agent)).or_default());
         self.changed.notify_all();
@@ -132,7 +132,7 @@ impl Ledger {
         self.accounts().get(&account_of(agent)).map(|a| a.spent).unwrap_or_default()
     }
 
-    /// Everybody who was asked, by name, and what that one has spent.
+    /// All agents that were asked, by name, and what each has spent.
     pub fn all(&self) -> Vec<(String, Spent)> {
         let accounts = self.accounts();
         let asked = accounts.iter().filter(|(_, account)| account.spent.requests > 0);
@@ -205,7 +205,7 @@ impl Ledger {
             let refused = if is_paid { None } else { account.affords(agent, order, &needs, holds) };
             admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
         }
-        // Nobody is told of what changes nothing: those who wait would wake each other for ever.
+        // A change without effect wakes nobody: waiters would wake each other forever.
         if matches!(admission, Admission::After(_) | Admission::Busy) {
             return admission;
         }
@@ -234,7 +234,7 @@ impl Ledger {
         drop(self.changed.wait_timeout(self.accounts(), most));
     }
 
-    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away wants to be left alone: told in the same moment, for the next request
+    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away asks for a pause: told in the same moment, for the next request
     /// starts as soon as this one makes room for it.
     pub(super) fn settle(&self, agent: &Agent, reserve: Reserve, came: Option<&Exchange>, alone: Option<Duration>) {
         self.change(agent, |account| {
@@ -251,14 +251,14 @@ impl Ledger {
 }
 
 impl Account {
-    /// Why the budget does not pay for these requests of a question: none where it does. Who `holds` something waits for nobody else's hold.
+    /// Why the budget does not pay for these requests of a question: none if it does. Who `holds` something waits for nobody else's hold.
     fn affords(&self, agent: &Agent, order: usize, needs: &[Reserve], holds: bool) -> Option<Admission> {
         let (spent, more) = (self.spent.requests, needs.len() as u64);
         if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
-            let pair = if spent < most { ", and the next and its coder's are needed" } else { "" };
-            return Some(Admission::Spent(format!("{spent} requests of {most}{pair}")));
+            let pair = if spent < most { ", and the next request and its coder's need two" } else { "" };
+            return Some(Admission::Spent(format!("{spent} of {most} requests{pair}")));
         }
-        let kept = || format!("{spent} requests, and what is left is kept for coders whose judges were asked");
+        let kept = || format!("{spent} requests, and the rest is reserved for coders whose advisors have answered");
         let held = self.held.len() as u64;
         if agent.budget.requests.is_some_and(|most| spent.saturating_add(held).saturating_add(more) > most) {
             return Some(if holds { Admission::Spent(kept()) } else { Admission::Busy });
@@ -288,7 +288,7 @@ impl Account {
         if held.is_zero() { Admission::Go } else { Admission::After(held) }
     }
 
-    /// What requests under way and held may take, and those that are needed; none where nothing bounds one that is needed.
+    /// What requests under way and held may take, and those that are needed; none if nothing bounds one that is needed.
     fn together<N: std::iter::Sum<N>>(&self, needs: &[Reserve], of: impl Fn(&Reserve) -> Option<N>) -> Option<(N, N)> {
         let reserved = self.under_way.iter().chain(self.held.values()).filter_map(&of).sum();
         Some((reserved, needs.iter().map(of).sum::<Option<N>>()?))
@@ -299,9 +299,9 @@ impl Account {
         let (most, spent) = (agent.budget.tokens?, self.spent.tokens);
         // Wide enough for any sum of them.
         match self.together(needs, |reserve| reserve.tokens().map(u128::from)) {
-            _ if spent >= most => Some(format!("{spent} tokens of {most}")),
+            _ if spent >= most => Some(format!("{spent} of {most} tokens")),
             Some((reserved, more)) if u128::from(spent) + reserved + more > u128::from(most) => {
-                Some(format!("{spent} tokens of {most}, and {} may take {more}", next(needs)))
+                Some(format!("{spent} of {most} tokens, and {} may need {more}", next(needs)))
             }
             _ => None,
         }
@@ -342,7 +342,7 @@ fn is_reckoned(agent: &Agent) -> bool {
     agent.budget.tokens.is_some() || agent.budget.money.is_some()
 }
 
-/// The requests that are needed, in words.
+/// The requests that are needed, as text.
 fn next(needs: &[Reserve]) -> &'static str {
     if needs.len() > 1 { "the next request and its coder's" } else { "the next request" }
 }
@@ -353,7 +353,7 @@ fn estimated(prompt: &Prompt, reply: &str) -> (u64, u64) {
     (tokens(prompt.system.len() + prompt.user.len()), tokens(reply.len()))
 }
 
-/// What tokens of prompt and reply cost; none where no prices are stated.
+/// What tokens of prompt and reply cost; none if no prices are stated.
 pub(super) fn price(agent: &Agent, tokens: (u64, u64)) -> Option<f64> {
     let prices = agent.prices?;
     Some((prices.input * tokens.0 as f64 + prices.output * tokens.1 as f64) / 1e6)

@@ -1,14 +1,14 @@
-//! Asking agents: the half of the room that touches the world. What is asked and what a good answer is, is decided beside it.
+//! Asks agents: the part of the room with side effects. Its neighbours decide what to ask and what a good answer is.
 //!
 //! | part | does |
 //! |---|---|
-//! | [`asking`] | from a briefing to an answer: judge, coder, repetitions, records |
+//! | [`asking`] | from a briefing to an answer: advisor, coder, repetitions, records |
 //! | [`command`] | asks a program |
 //! | [`http`] | asks an endpoint |
-//! | [`ledger`] | what was spent, and whose request may start when |
+//! | [`ledger`] | what was spent, and when each request may start |
 //! | [`clock`] | time, and waiting that an interruption ends |
 //! | [`key`] | keys, which nothing prints |
-//! | [`event`] | what happens meanwhile, and why there is no answer |
+//! | [`event`] | what happens while an agent is asked, and why there is no answer |
 
 pub mod asking;
 pub mod clock;
@@ -35,9 +35,9 @@ struct Got {
 }
 
 impl Got {
-    /// What stands for a reply that nobody reads to its end.
+    /// The text that replaces a reply that is too long to read.
     fn flood(bytes: u64) -> String {
-        format!("[more than {} MiB, of which nothing was kept]", bytes >> 20)
+        format!("[more than {} MiB, not kept]", bytes >> 20)
     }
 }
 
@@ -48,12 +48,12 @@ enum Failure {
     Again {
         /// Why.
         why: String,
-        /// Seconds that the agent wants to be left alone for, where it says.
+        /// Seconds that the agent asks for a pause, where it says.
         after_s: Option<u64>,
         /// Whether it is the agent that has too much to do, so that its other requests had better wait, too.
         busy: bool,
     },
-    /// It will not go better: what is wrong is with the request or the agent.
+    /// A repetition would not help: the request or the agent is at fault.
     Never(String),
     /// The user interrupted.
     Interrupted,

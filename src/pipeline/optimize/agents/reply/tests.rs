@@ -1,4 +1,4 @@
-//! What is taken for an answer, and what is said of a reply that is none.
+//! Which replies count as an answer, and the errors for those that do not.
 
 use serde_json::json;
 
@@ -122,7 +122,7 @@ fn variants_are_checked_against_the_declaration_and_no_more_are_taken_than_were_
         wrong.contains("variant 1 of `branches`: `BLOCK` does not take the value 512: `tune` has 128, 256"),
         "{wrong}"
     );
-    assert!(wrong.contains("variant 2 of `branches`: `TILE` is no tunable"), "{wrong}");
+    assert!(wrong.contains("variant 2 of `branches`: `TILE` is not a tunable"), "{wrong}");
     let off = refused(&with("branches", json!([{}, { "VEC": 1 }])));
     assert!(off.contains("variant 2 of `branches` is the same with and without"), "{off}");
     let many = with("branches", json!([{ "BLOCK": 128 }, { "BLOCK": 256 }, { "TILE": 1 }]));

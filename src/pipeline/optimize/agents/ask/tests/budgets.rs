@@ -31,9 +31,9 @@ fn rounds(world: &World, coder: &Agent) -> (u32, String) {
 #[test]
 fn each_part_of_a_budget_ends_the_asking() {
     let budgets = [
-        (Budget { requests: Some(3), ..Budget::default() }, 3, "3 requests of 3"),
+        (Budget { requests: Some(3), ..Budget::default() }, 3, "3 of 3 requests"),
         // 1200 tokens an answer, which cost 0.004.
-        (Budget { tokens: Some(1201), ..Budget::default() }, 2, "2400 tokens of 1201"),
+        (Budget { tokens: Some(1201), ..Budget::default() }, 2, "2400 of 1201 tokens"),
         (Budget { money: Some(0.008), ..Budget::default() }, 2, "0.0080 of 0.008 in money"),
     ];
     for (budget, answered, why) in budgets {
@@ -64,7 +64,7 @@ fn requests_that_fail_and_replies_that_are_no_good_count() {
     let server = Server::new(vec![super::server::fails(500, "no"), says("no")]);
     let budget = Budget { requests: Some(2), ..Budget::default() };
     let coder = Agent { budget, retries: 9, ..endpoint(&server.url()) };
-    assert!(spent(world.ask(&coder).0).ends_with("2 requests of 2"));
+    assert!(spent(world.ask(&coder).0).ends_with("2 of 2 requests"));
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn tokens_that_are_not_told_are_reckoned_and_not_taken_for_none() {
     let coder = Agent { budget: Budget { tokens: Some(10), ..Budget::default() }, ..coder };
     let (came, error) = rounds(&world, &coder);
     assert_eq!(came, 1);
-    assert!(error.contains(" tokens of 10"), "{error}");
+    assert!(error.contains(" of 10 tokens"), "{error}");
 }
 
 #[test]

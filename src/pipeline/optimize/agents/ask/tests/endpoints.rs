@@ -61,8 +61,13 @@ fn replies_that_are_no_good_are_repeated_then_refused_each_for_its_own_reason() 
     let (_server, coder) = asks(script, 4);
     let answer = world.ask(&coder).0.unwrap();
     let why: Vec<&str> = answer.exchanges.iter().map(|e| e.refused.as_deref().unwrap()).collect();
-    let says =
-        ["no JSON object", "cannot be read: EOF", "not as its schema says", "`declaration` is wrong", "it breaks off"];
+    let says = [
+        "no JSON object",
+        "cannot be read: EOF",
+        "does not match its schema",
+        "`declaration` is wrong",
+        "it is cut off",
+    ];
     assert_eq!(why.len(), says.len());
     for (why, says) in why.iter().zip(says) {
         assert!(why.contains(says), "{why}");
@@ -89,7 +94,7 @@ fn an_endpoint_that_is_busy_is_left_alone_for_as_long_as_it_asks() {
     let world = World::new();
     let (_server, coder) = asks(vec![busy("86400")], 4);
     let error = world.ask(&coder).0.unwrap_err().to_string();
-    assert!(error.contains("left alone for 86400 s") && world.waits().is_empty(), "{error}");
+    assert!(error.contains("a pause of 86400 s") && world.waits().is_empty(), "{error}");
 }
 
 #[test]
@@ -131,10 +136,10 @@ fn answers_of_absurd_sizes_depths_and_bytes_are_no_good_and_the_next_one_counts(
     let (_server, coder) = asks(script, 4);
     let answer = world.ask(&coder).0.unwrap();
     let why: Vec<Option<&str>> = answer.exchanges.iter().map(|e| e.refused.as_deref()).collect();
-    let says = ["no JSON object", "cannot be read", "cannot be read", "not as its schema says"];
+    let says = ["no JSON object", "cannot be read", "cannot be read", "does not match its schema"];
     assert!(why.iter().zip(says).all(|(why, says)| why.unwrap().contains(says)), "{why:?}");
     assert!(why[4].is_none() && answer.proposal.unwrap().source.unwrap().contains("``` ```"));
-    assert_eq!(answer.exchanges[0].reply, "[more than 16 MiB, of which nothing was kept]");
+    assert_eq!(answer.exchanges[0].reply, "[more than 16 MiB, not kept]");
 }
 
 #[test]
@@ -153,7 +158,7 @@ fn an_endpoint_that_says_nothing_is_given_up_after_its_time_limit() {
     let (_server, mut coder) = asks(vec![Does::Hangs], 0);
     coder.time_limit_s = 1;
     let error = world.ask(&coder).0.unwrap_err().to_string();
-    assert!(error.contains("nothing came within 1 s"), "{error}");
+    assert!(error.contains("no data arrived within 1 s"), "{error}");
 }
 
 #[test]
@@ -201,7 +206,7 @@ fn the_key_goes_to_the_stated_address_and_no_other() {
         let to = ("Location", format!("{}chat/completions?{KEY}", other.url()));
         let (_server, coder) = asks(vec![Does::Answers(status, vec![to], String::new())], 3);
         let error = world.ask(&coder).0.unwrap_err().to_string();
-        assert!(error.contains("sends requests on to `http://127.0.0.1") && !error.contains(KEY), "{status}: {error}");
+        assert!(error.contains("redirects requests to `http://127.0.0.1") && !error.contains(KEY), "{status}: {error}");
         assert!(other.requests().is_empty());
     }
 }
@@ -240,7 +245,7 @@ fn offline_asks_no_endpoint_and_recalls_what_was_answered() {
     let answer = world.ask(&coder).0.unwrap();
     world.offline = true;
     assert_eq!(world.ask(&coder).0.unwrap(), answer);
-    // A program is no network.
+    // A program is not a network.
     assert!(world.ask(&world.script(&format!("cat <<'END'\n{}\nEND", proposal()))).0.is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! A judge's request and its coder's, which belong together: a budget pays for both or for neither.
+//! An advisor's request and its coder's, which belong together: a budget pays for both or for neither.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kforge_types::record::answer::{Answer, Prompt};
 
 type Came = Result<Answer, AskError>;
 
-/// Asks two agents, or one in both roles, for so many questions at the same time, each with a parent that a judge can look at.
+/// Asks two agents, or one in both roles, for so many questions at the same time, each with a parent that an advisor can look at.
 fn judged(world: &World, judge: &Agent, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<Came> {
     let agents = [judge.clone(), coder.clone()];
     let all: Vec<Asking<'_>> = (0..count).map(|order| world.asking_in_order(&agents, ledger, order)).collect();
@@ -43,7 +43,7 @@ fn a_judge_is_asked_only_if_its_coder_can_be_paid_too() {
     let ledger = Ledger::default();
     let came = judged(&world, &judge, &coder, &ledger, 3);
     assert_eq!(oks(&came), [true, false, false], "{came:?}");
-    assert!(came[1..].iter().all(|c| c.as_ref().unwrap_err().to_string().ends_with("1 requests of 1")), "{came:?}");
+    assert!(came[1..].iter().all(|c| c.as_ref().unwrap_err().to_string().ends_with("1 of 1 requests")), "{came:?}");
     assert_eq!((ledger.spent(&judge).requests, ledger.spent(&coder).requests), (1, 1));
 }
 
@@ -64,7 +64,7 @@ fn who_judges_and_writes_spends_a_budget_in_twos() {
     }
     assert_eq!(oks(&came), [true, true, false]);
     let why = came[2].as_ref().unwrap_err().to_string();
-    assert!(why.ends_with("4 requests of 5, and the next and its coder's are needed"), "{why}");
+    assert!(why.ends_with("4 of 5 requests, and the next request and its coder's need two"), "{why}");
     assert_eq!(ledger.spent(&agent).requests, 4);
 }
 
@@ -94,7 +94,7 @@ fn tokens_and_money_are_kept_for_the_coder_with_what_its_judge_may_say() {
     let (few, spent) = ask(Budget { money: Some(0.02), ..Budget::default() }, Some(1000));
     assert!(few.is_err_and(|why| why.contains("the next request and its coder's may cost")));
     assert_eq!(spent.requests, 0);
-    // Nothing bounds an answer: the judge's takes all there is, and the coder is asked all the same.
+    // Nothing bounds an answer: the advisor's takes all there is, and the coder is asked all the same.
     let (both, spent) = ask(tokens(100), None);
     assert!(both.is_ok_and(|both| both.len() == 2));
     assert_eq!(spent.tokens, 2400);

@@ -177,7 +177,7 @@ fn a_program_that_floods_gives_an_answer_that_is_no_good() {
     coder.retries = 0;
     let answer = world.ask(&coder).0.unwrap();
     assert!(answer.refused.unwrap().contains("no JSON object"));
-    assert_eq!(answer.exchanges[0].reply, "[more than 4 MiB, of which nothing was kept]");
+    assert_eq!(answer.exchanges[0].reply, "[more than 4 MiB, not kept]");
 }
 
 #[test]

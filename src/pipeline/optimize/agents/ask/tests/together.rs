@@ -107,12 +107,12 @@ fn requests_under_way_do_not_go_beyond_a_budget_and_the_first_questions_are_paid
     let most = tokens(&endpoint(&server.url()));
     assert!(most > 1200, "or a budget could be gone beyond");
     let budgets = [
-        (Budget { requests: Some(3), ..Budget::default() }, 3, "3 requests of 3".to_string()),
+        (Budget { requests: Some(3), ..Budget::default() }, 3, "3 of 3 requests".to_string()),
         // Room for two at most and a bit: the third has to wait for what the first two take, and fits then.
         (
             Budget { tokens: Some(2 * most + 100), ..Budget::default() },
             ((2 * most + 100 - most) / 1200 + 1) as usize,
-            format!("may take {most}"),
+            format!("may need {most}"),
         ),
         (Budget { money: Some(0.0001), ..Budget::default() }, 0, "0.0000 of 0.0001 in money".to_string()),
     ];
@@ -152,7 +152,7 @@ fn where_nothing_bounds_an_answer_a_budget_lets_requests_start_one_at_a_time() {
         asked.join().unwrap()
     });
     assert_eq!(came.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, false]);
-    assert!(came[2].as_ref().unwrap_err().to_string().ends_with("2400 tokens of 2000"), "{:?}", came[2]);
+    assert!(came[2].as_ref().unwrap_err().to_string().ends_with("2400 of 2000 tokens"), "{:?}", came[2]);
 }
 
 /// A clock that goes on when it is told to.
@@ -308,7 +308,7 @@ fn an_interruption_keeps_what_was_answered_and_drops_what_is_under_way() {
 
 #[test]
 fn a_judge_that_was_answered_for_keeps_no_place_before_its_coder() {
-    // Two questions, the judge's reply of the first recorded: the budget's one request goes to the first one's coder.
+    // Two questions, the advisor's reply of the first recorded: the budget's one request goes to the first one's coder.
     let world = World::new();
     let (judge, coder) = (Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())]));
     let judge = Agent { name: "judge".into(), ..endpoint(&judge.url()) };
