@@ -39,7 +39,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "types/search", files: &["model/search.rs", "record/search.rs"], packages: &[] },
     Part { name: "types/rounds", files: &["record/round.rs"], packages: &[] },
     // Grids that depend on the device are computed where they are launched.
-    Part { name: "types/expressions", files: &["model/expr"], packages: &["minijinja"] },
+    Part { name: "types/expressions", files: &["model/expr"], packages: &["libm"] },
 ];
 
 /// Code that no key holds, and why.

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use kforge::model::Trace;
+use kforge::model::expr::functions::FUNCTIONS;
 use kforge::reference::{Kind, SettingKind, Use, builtins};
 use serde_json::Value;
 
@@ -177,6 +178,18 @@ fn the_page_of_the_manifest_tells_of_every_key() {
     assert!(all.len() > 70, "{all:?}");
     let missing: Vec<&String> = all.iter().filter(|key| !text.contains(&format!("`{key}`"))).collect();
     assert!(missing.is_empty(), "docs/manifest.md lacks {missing:?}");
+}
+
+#[test]
+fn the_page_of_the_manifest_lists_every_function_of_expressions() {
+    let text = page("manifest.md");
+    for function in &FUNCTIONS {
+        let numbers = if function.exact { "integers and floats" } else { "floats" };
+        let row = format!("| `{}` | {} | {numbers} |", function.name, function.doc);
+        assert!(text.contains(&row), "docs/manifest.md lacks {row:?}");
+    }
+    let rows = text.lines().filter(|line| line.ends_with("floats |")).count();
+    assert_eq!(rows, FUNCTIONS.len(), "docs/manifest.md lists functions that do not exist");
 }
 
 /// The fenced blocks of a page that are TOML and whole manifests.

@@ -1,6 +1,8 @@
 //! Errors of problems, of their inputs, and of the use of built-ins. Knows no arithmetic.
 
 use kforge_types::model::DType;
+use kforge_types::model::expr::SyntaxFault;
+use kforge_types::model::expr::functions::FUNCTIONS;
 
 use super::check::quoted;
 use super::generate::DISTRIBUTIONS;
@@ -288,67 +290,50 @@ pub struct Misfits {
 }
 
 /// Why an expression of `elementwise` cannot be read.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum ExpressionError {
-    /// It is too long.
-    #[error("an expression of {found} words and signs, expected at most {most}")]
-    TooLong {
-        /// Words and signs that it has.
-        found: usize,
-        /// How many are possible.
-        most: usize,
-    },
-    /// It is wrong at a place.
-    #[error("{fault} at column {column} of `{text}`")]
-    At {
-        /// What is wrong.
-        fault: ExpressionFault,
-        /// The column, from 1, in characters.
-        column: usize,
-        /// The expression.
-        text: String,
-    },
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", located(self))]
+pub struct ExpressionError {
+    /// What is wrong.
+    pub fault: ExpressionFault,
+    /// The bytes of the text that are wrong; empty, at the end of the text, where something is missing there.
+    pub at: std::ops::Range<usize>,
+    /// The expression.
+    pub text: String,
+}
+
+/// With the column, from 1, in characters; an expression that is too long is not repeated.
+fn located(error: &ExpressionError) -> String {
+    let ExpressionError { fault, at, text } = error;
+    if matches!(fault, ExpressionFault::Syntax { fault: SyntaxFault::TooLong { .. } }) {
+        return fault.to_string();
+    }
+    let column = text.get(..at.start).unwrap_or_default().chars().count() + 1;
+    format!("{fault} at column {column} of `{text}`")
 }
 
 /// What is wrong at a place of an expression.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionFault {
-    /// A number that is none.
-    #[error("`{0}` is not a number")]
-    NotNumber(String),
-    /// A caret.
-    #[error("`^` is not an operator; write `**` for a power")]
-    Caret,
-    /// A character that no expression has.
-    #[error("unexpected character `{0}`")]
-    Character(char),
-    /// Something else was expected.
-    #[error("expected {expected}, found {found}")]
-    Expected {
-        /// What was expected.
-        expected: &'static str,
-        /// What is there, in back quotes, or `the end`.
-        found: String,
+    /// It is not an expression.
+    #[error("{fault}{}", functions(.fault))]
+    Syntax {
+        /// Why not.
+        fault: SyntaxFault,
     },
-    /// It nests too deep.
-    #[error("nested more than {0} deep")]
-    TooDeep(usize),
-    /// No function has that name.
-    #[error("unknown function `{name}`{}", registry::suggestion(.name, .known))]
-    UnknownFunction {
-        /// The name.
-        name: String,
-        /// The functions that there are.
-        known: Vec<&'static str>,
-    },
-    /// A function has another number of arguments than it takes.
-    #[error("`{function}` takes {}, found {found}", kforge_foundation::base::count(*.arity, "argument"))]
-    Arguments {
-        /// The function.
-        function: &'static str,
-        /// Arguments that it takes.
-        arity: usize,
-        /// Arguments that are there.
-        found: usize,
-    },
+    /// A string.
+    #[error("`'{0}'` is a string, and elements are numbers")]
+    Text(String),
+    /// An argument of `sizeof` that is not a dtype in quotes.
+    #[error("`sizeof` takes a dtype in quotes here, such as `'f16'`")]
+    NoDType,
+}
+
+/// Which functions an unknown one may mean.
+fn functions(fault: &SyntaxFault) -> String {
+    match fault {
+        SyntaxFault::UnknownFunction(name) => {
+            registry::suggestion(name, &FUNCTIONS.iter().map(|f| f.name).collect::<Vec<_>>())
+        }
+        _ => String::new(),
+    }
 }

@@ -6,7 +6,7 @@ use crate::reference::builtin::{
 };
 use crate::reference::check::Check;
 use crate::reference::error::Error;
-use crate::reference::expr::{ACTIVATIONS, activation};
+use crate::reference::formula::{ACTIVATIONS, activation};
 use crate::reference::gemm::{Matrix, multiply};
 use crate::reference::values::Values;
 use kforge_foundation::base::pieces;

@@ -7,8 +7,8 @@ use crate::reference::bind::{Bound, Call, floats, input};
 use crate::reference::builtin::{Builtin, Produced, Work, no_hint};
 use crate::reference::check::Check;
 use crate::reference::error::Error;
-use crate::reference::expr;
 use crate::reference::float::round_to;
+use crate::reference::formula::{Formula, exact, formula, is_exact, magnitude, operations, value};
 use crate::reference::registry::nearest;
 use crate::reference::values::{Values, logical_len, logical_shape};
 use kforge_foundation::base::pieces;
@@ -18,9 +18,8 @@ use kforge_types::model::{DType, Role};
 pub(in crate::reference) static ELEMENTWISE: Builtin = Builtin {
     name: "elementwise",
     doc: "an expression for each written tensor, under its name, over tensors that are read (trailing axes are aligned, and an extent of 1 broadcasts), \
-          params and dims: + - * / **, comparisons, and the functions exp exp2 expm1 log log2 log1p sqrt rsqrt abs sign floor ceil round sin \
-          cos tanh erf sigmoid relu gelu gelu_tanh silu softplus min max pow leaky_relu where clamp. Integers stay exact unless an expression \
-          divides; scale: sums and differences add magnitudes",
+          params and dims, in the expression language of the manifest; a truth value is 1 or 0. Integers stay exact unless an expression divides \
+          other than by a literal with `//`, `%` or `ceil_div`; scale: sums and differences add magnitudes",
     slots: &[],
     settings: &[],
     large: &[],
@@ -29,8 +28,8 @@ pub(in crate::reference) static ELEMENTWISE: Builtin = Builtin {
     work: |bound| Work {
         flops: sources(bound)
             .filter_map(|(tensor, text)| {
-                let (expr, _) = expr::parse(text).ok()?;
-                Some(expr::operations(&expr) as f64 * bound.problem.tensor(tensor).map_or(0, logical_len) as f64)
+                let formula = formula(text).ok()?;
+                Some(operations(&formula.root) as f64 * bound.problem.tensor(tensor).map_or(0, logical_len) as f64)
             })
             .sum(),
         reduction: 1,
@@ -62,8 +61,8 @@ fn check(check: &mut Check<'_>) {
             check.error(format!("needs an expression for `{}`: {} = \"...\"", tensor.name, tensor.name));
             continue;
         };
-        let names = match expr::parse(text) {
-            Ok((_, names)) => names,
+        let names = match formula(text) {
+            Ok(formula) => formula.names,
             Err(error) => {
                 check.error(format!("`{}`: {error}", tensor.name));
                 is_read = false;
@@ -146,20 +145,20 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     let mut produced = Produced::default();
     for (name, text) in sources(bound) {
         let tensor = bound.problem.tensor(name).ok_or_else(|| Error::NoTensor(name.to_owned()))?;
-        let (expr, names) = expr::parse(text)?;
+        let Formula { root, names } = formula(text)?;
         let shape = logical_shape(tensor);
         let len = logical_len(tensor);
-        if !tensor.dtype.is_float() && expr::is_exact(&expr) {
+        if !tensor.dtype.is_float() && is_exact(&root) {
             let operands: Option<Vec<_>> = names.iter().map(|n| exact_operand(call, n, &shape)).collect();
             if let Some(operands) = operands {
-                let at = |i: usize| expr::exact(&expr, &|n| operands[n].at(i)) as i64;
+                let at = |i: usize| exact(&root, &|n| operands[n].at(i)) as i64;
                 produced.put(name, Values::Int(pieces::values(len, at)), None);
                 continue;
             }
         }
         let operands: Vec<_> = names.iter().map(|n| operand(call, n, &shape)).collect::<Result<_, _>>()?;
-        let values = per_element(&operands, len, |name| expr::value(&expr, &|n| name.at(n)));
-        let scales = scale.then(|| per_element(&operands, len, |name| expr::magnitude(&expr, &|n| name.at(n))));
+        let values = per_element(&operands, len, |name| value(&root, &|n| name.at(n)));
+        let scales = scale.then(|| per_element(&operands, len, |name| magnitude(&root, &|n| name.at(n))));
         produced.put(name, Values::Float(values), scales);
     }
     Ok(produced)

@@ -7,7 +7,7 @@ use crate::reference::builtin::{
 };
 use crate::reference::check::Check;
 use crate::reference::error::{Error, Factor};
-use crate::reference::expr::{ACTIVATIONS, activation};
+use crate::reference::formula::{ACTIVATIONS, activation};
 use crate::reference::gemm::{Elsewhere, Matrix, Product, is_large, multiply_anywhere};
 use crate::reference::values::Values;
 use kforge_foundation::base::pieces::{self, PIECE};

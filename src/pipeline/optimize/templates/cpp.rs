@@ -2,11 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use kforge_numerics::reference::Formula;
+use kforge_numerics::reference::{Element, Formula};
+use kforge_types::model::expr::functions::{Function, FunctionKind};
+use kforge_types::model::expr::{Arithmetic, Comparison, Logic};
 
 /// How tightly an expression binds, for as few parentheses as read well.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Bind {
+    Choice,
+    Or,
+    And,
     Compare,
     Sum,
     Product,
@@ -16,65 +21,168 @@ enum Bind {
 
 /// A formula over values of type `real`. `name` gives the C++ of a name; the functions of `math` that it calls are added to `called`.
 pub(super) fn expression(formula: &Formula, name: &dyn Fn(&str) -> String, called: &mut BTreeSet<String>) -> String {
-    write(formula, name, called).0
+    let mut writer = Writer { names: &formula.names, name, called };
+    writer.value(&formula.root).0
 }
 
-fn write(formula: &Formula, name: &dyn Fn(&str) -> String, called: &mut BTreeSet<String>) -> (String, Bind) {
-    let at = |formula: &Formula, least: Bind, called: &mut BTreeSet<String>| {
-        let (text, bind) = write(formula, name, called);
+struct Writer<'a> {
+    names: &'a [String],
+    name: &'a dyn Fn(&str) -> String,
+    called: &'a mut BTreeSet<String>,
+}
+
+impl Writer<'_> {
+    /// The value of an element, in parentheses if it binds less than `least`.
+    fn at(&mut self, element: &Element, least: Bind) -> String {
+        let (text, bind) = self.value(element);
         if bind < least { format!("({text})") } else { text }
-    };
-    match formula {
-        Formula::Number(number) => (format!("real({})", literal(*number)), Bind::Atom),
-        Formula::Name(word) if word == "pi" => ("real(3.14159265358979323846)".into(), Bind::Atom),
-        Formula::Name(word) => (name(word), Bind::Atom),
-        Formula::Negate(inner) => (format!("-{}", at(inner, Bind::Atom, called)), Bind::Unary),
-        Formula::Binary("**", base, exponent) => match (base.as_ref(), exponent.as_ref()) {
+    }
+
+    /// An argument of a call.
+    fn argument(&mut self, element: &Element) -> String {
+        self.at(element, Bind::Choice)
+    }
+
+    fn value(&mut self, element: &Element) -> (String, Bind) {
+        match element {
+            Element::Number(number) => (format!("real({})", literal(*number)), Bind::Atom),
+            Element::Name(position) => match self.names[*position].as_str() {
+                "pi" => ("real(3.14159265358979323846)".into(), Bind::Atom),
+                word => ((self.name)(word), Bind::Atom),
+            },
+            Element::Negate(inner) => (format!("-{}", self.at(inner, Bind::Atom)), Bind::Unary),
+            Element::Arithmetic(operator, pair) => self.arithmetic(*operator, &pair[0], &pair[1]),
+            _ if is_truth(element) => {
+                let condition = self.holds(element, Bind::Or);
+                (format!("{condition} ? real(1) : real(0)"), Bind::Choice)
+            }
+            Element::Logic(logic, pair) => {
+                let function = if *logic == Logic::And { "both" } else { "either" };
+                self.of_both(function, &pair[0], &pair[1])
+            }
+            Element::If(three) => {
+                let condition = self.holds(&three[0], Bind::Or);
+                let [yes, no] = [1, 2].map(|i| self.at(&three[i], Bind::Sum));
+                (format!("{condition} ? {yes} : {no}"), Bind::Choice)
+            }
+            Element::Call(function, arguments) => self.call(function, arguments),
+            Element::Not(_) | Element::Compare(..) => unreachable!("BUG: these are truth values"),
+        }
+    }
+
+    fn arithmetic(&mut self, operator: Arithmetic, a: &Element, b: &Element) -> (String, Bind) {
+        let sum = |sign: &str, writer: &mut Self| {
+            (format!("{} {sign} {}", writer.at(a, Bind::Sum), writer.at(b, Bind::Product)), Bind::Sum)
+        };
+        let product = |sign: &str, writer: &mut Self| {
+            (format!("{} {sign} {}", writer.at(a, Bind::Product), writer.at(b, Bind::Unary)), Bind::Product)
+        };
+        match operator {
+            Arithmetic::Add => sum("+", self),
+            Arithmetic::Subtract => sum("-", self),
+            Arithmetic::Multiply => product("*", self),
+            Arithmetic::Divide => product("/", self),
+            Arithmetic::FloorDivide => {
+                let quotient = product("/", self).0;
+                (self.math("floor", &[quotient]), Bind::Atom)
+            }
+            Arithmetic::Remainder => self.of_both("modulo", a, b),
             // As the reference does: exact where the product is.
-            (Formula::Name(_), Formula::Number(2.0)) => {
-                let base = at(base, Bind::Atom, called);
+            Arithmetic::Power if *b == Element::Number(2.0) && matches!(a, Element::Name(_)) => {
+                let base = self.at(a, Bind::Atom);
                 (format!("{base} * {base}"), Bind::Product)
             }
-            (_, Formula::Number(2.0)) => {
-                called.insert("square".into());
-                (format!("math::square({})", at(base, Bind::Compare, called)), Bind::Atom)
+            Arithmetic::Power if *b == Element::Number(2.0) => {
+                let base = self.argument(a);
+                (self.math("square", &[base]), Bind::Atom)
             }
-            _ => {
-                called.insert("pow".into());
-                let (base, exponent) = (at(base, Bind::Compare, called), at(exponent, Bind::Compare, called));
-                (format!("math::pow({base}, {exponent})"), Bind::Atom)
+            Arithmetic::Power => self.of_both("pow", a, b),
+        }
+    }
+
+    fn of_both(&mut self, function: &str, a: &Element, b: &Element) -> (String, Bind) {
+        let arguments = [self.argument(a), self.argument(b)];
+        (self.math(function, &arguments), Bind::Atom)
+    }
+
+    /// A call of a function of `math`.
+    fn math(&mut self, function: &str, arguments: &[String]) -> String {
+        self.called.insert(function.to_string());
+        format!("math::{function}({})", arguments.join(", "))
+    }
+
+    fn call(&mut self, function: &Function, arguments: &[Element]) -> (String, Bind) {
+        match (function.kind, arguments) {
+            // Every value is a float.
+            (FunctionKind::Float, [x]) => return self.value(x),
+            (FunctionKind::CeilDiv, [a, b]) => {
+                let quotient = self.arithmetic(Arithmetic::Divide, a, b).0;
+                return (self.math("ceil", &[quotient]), Bind::Atom);
             }
-        },
-        Formula::Binary(sign @ ("+" | "-"), a, b) => {
-            (format!("{} {sign} {}", at(a, Bind::Sum, called), at(b, Bind::Product, called)), Bind::Sum)
+            _ => {}
         }
-        Formula::Binary(sign @ ("*" | "/"), a, b) => {
-            (format!("{} {sign} {}", at(a, Bind::Product, called), at(b, Bind::Unary, called)), Bind::Product)
+        let written: Vec<String> = arguments.iter().map(|a| self.argument(a)).collect();
+        let text = match (function.kind, written.as_slice()) {
+            (FunctionKind::Clamp, [x, low, high]) => {
+                let least = self.math("max", &[x.clone(), low.clone()]);
+                self.math("min", &[least, high.clone()])
+            }
+            (FunctionKind::Min | FunctionKind::Max, [first, rest @ ..]) => {
+                rest.iter().fold(first.clone(), |text, next| self.math(function.name, &[text, next.clone()]))
+            }
+            _ => self.math(function.name, &written),
+        };
+        (text, Bind::Atom)
+    }
+
+    /// Whether an element is true, as a condition of C++.
+    fn holds(&mut self, element: &Element, least: Bind) -> String {
+        let (text, bind) = match element {
+            Element::Not(inner) => (format!("!{}", self.holds(inner, Bind::Atom)), Bind::Unary),
+            Element::Compare(first, rest) => self.chain(first, rest),
+            Element::Logic(logic, pair) => {
+                let (sign, bind) = if *logic == Logic::And { ("&&", Bind::And) } else { ("||", Bind::Or) };
+                // Compilers warn of `&&` beside `||` without parentheses.
+                let [a, b] = [0, 1].map(|i| {
+                    let same = matches!(&pair[i], Element::Logic(inner, _) if inner == logic);
+                    self.holds(&pair[i], if same { bind } else { Bind::Compare })
+                });
+                (format!("{a} {sign} {b}"), bind)
+            }
+            other => (format!("{} != real(0)", self.at(other, Bind::Sum)), Bind::Compare),
+        };
+        if bind < least { format!("({text})") } else { text }
+    }
+
+    /// A chain of comparisons. What stands between two of them is computed once.
+    fn chain(&mut self, first: &Element, rest: &[(Comparison, Element)]) -> (String, Bind) {
+        let mut left = self.at(first, Bind::Sum);
+        let (mut parts, mut params, mut values) = (vec![], vec![], vec![]);
+        for (i, (comparison, element)) in rest.iter().enumerate() {
+            let mut right = self.at(element, Bind::Sum);
+            if i + 1 < rest.len() && !matches!(element, Element::Name(_) | Element::Number(_)) {
+                let between = format!("between_{i}");
+                params.push(format!("real {between}"));
+                values.push(std::mem::replace(&mut right, between));
+            }
+            parts.push(format!("{left} {} {right}", comparison.sign()));
+            left = right;
         }
-        Formula::Binary(sign, a, b) => (
-            format!("{} {sign} {} ? real(1) : real(0)", at(a, Bind::Sum, called), at(b, Bind::Sum, called)),
-            Bind::Compare,
-        ),
-        Formula::Call("where", arguments) => {
-            let condition = match &arguments[0] {
-                Formula::Binary(sign, a, b) if sign.contains(['<', '>', '=']) => {
-                    format!("{} {sign} {}", at(a, Bind::Sum, called), at(b, Bind::Sum, called))
-                }
-                other => format!("{} != real(0)", at(other, Bind::Sum, called)),
-            };
-            let [yes, no] = [1, 2].map(|i| at(&arguments[i], Bind::Sum, called));
-            (format!("{condition} ? {yes} : {no}"), Bind::Compare)
+        let bind = if parts.len() == 1 { Bind::Compare } else { Bind::And };
+        let text = parts.join(" && ");
+        if params.is_empty() {
+            return (text, bind);
         }
-        Formula::Call("clamp", arguments) => {
-            called.extend(["min".to_string(), "max".to_string()]);
-            let [x, low, high] = [0, 1, 2].map(|i| at(&arguments[i], Bind::Compare, called));
-            (format!("math::min(math::max({x}, {low}), {high})"), Bind::Atom)
-        }
-        Formula::Call(function, arguments) => {
-            called.insert((*function).to_string());
-            let arguments: Vec<String> = arguments.iter().map(|a| at(a, Bind::Compare, called)).collect();
-            (format!("math::{function}({})", arguments.join(", ")), Bind::Atom)
-        }
+        (format!("[&]({}) {{ return {text}; }}({})", params.join(", "), values.join(", ")), Bind::Atom)
+    }
+}
+
+/// Whether a value is 1 or 0 and nothing else.
+fn is_truth(element: &Element) -> bool {
+    match element {
+        Element::Not(_) | Element::Compare(..) => true,
+        Element::Logic(_, pair) => pair.iter().all(is_truth),
+        _ => false,
     }
 }
 
@@ -85,7 +193,7 @@ fn literal(number: f64) -> String {
 }
 
 /// A function of `math`: name, params, body in f32, body in f64, and what it calls.
-type Function = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
+type Helper = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
 /// `x` less `|x|` times the share of the normal distribution beyond `|x|`. A coarse one takes two to the power of a polynomial in `|x|` for that share, which has one
 /// function of the special unit and a multiply-add for each of eight powers: fitted by least squares with weights that even out relative errors, over `|x|` up to
@@ -111,7 +219,7 @@ const COARSE: [&str; 2] = ["exp", "gelu"];
 
 /// Every function that expressions and activations have, callers after what they call. Below the bounds the value is a zero of f32 or f64; without them an
 /// infinite argument would give NaN. 1.5957691216057308 is 2 sqrt(2 / pi).
-const FUNCTIONS: [Function; 31] = [
+const FUNCTIONS: [Helper; 31] = [
     ("exp", "x", "if constexpr (COARSE) return __expf(x);\n  return expf(x)", "::exp(x)", &[]),
     ("exp2", "x", "exp2f(x)", "::exp2(x)", &[]),
     ("expm1", "x", "expm1f(x)", "::expm1(x)", &[]),
@@ -152,9 +260,15 @@ const FUNCTIONS: [Function; 31] = [
     ("max", "x, y", "x != x || x > y ? x : y", "x != x || x > y ? x : y", &[]),
     ("pow", "x, y", "powf(x, y)", "::pow(x, y)", &[]),
     ("leaky_relu", "x, y", "x > 0.0f ? x : y * x", "x > 0.0 ? x : y * x", &[]),
-    ("where", "", "", "", &[]),
-    ("clamp", "", "", "", &[]),
-    ("none", "", "", "", &[]),
+    ("both", "x, y", "x != 0.0f ? y : x", "x != 0.0 ? y : x", &[]),
+    ("either", "x, y", "x != 0.0f ? x : y", "x != 0.0 ? x : y", &[]),
+    (
+        "modulo",
+        "x, y",
+        "const float rest = fmodf(x, y);\n  return rest < 0.0f ? rest + fabsf(y) : rest",
+        "const double rest = ::fmod(x, y);\n  return rest < 0.0 ? rest + ::fabs(y) : rest",
+        &[],
+    ),
 ];
 
 /// The namespace `math` with these functions, and what they call, on f32 and f64; nothing if there are none.
@@ -164,7 +278,7 @@ pub(super) fn helpers(functions: &[String]) -> String {
         wanted.extend(calls.iter());
     }
     let mut out = String::new();
-    for (name, params, single, double, _) in FUNCTIONS.iter().filter(|f| !f.1.is_empty() && wanted.contains(f.0)) {
+    for (name, params, single, double, _) in FUNCTIONS.iter().filter(|f| wanted.contains(f.0)) {
         for (kind, body) in [("float", single), ("double", double)] {
             let params: Vec<String> = params.split(", ").map(|p| format!("{kind} {p}")).collect();
             if COARSE.contains(name) {
@@ -213,4 +327,63 @@ pub(super) fn prelude(f16: bool, bf16: bool) -> String {
          template <class T, int N> struct alignas(sizeof(T) * N) Pack {\n  T at[N];\n};\n",
     );
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_numerics::reference::formula;
+    use kforge_types::model::expr::functions::FUNCTIONS as ALL;
+
+    fn written(text: &str) -> String {
+        expression(&formula(text).unwrap(), &|name| name.to_string(), &mut BTreeSet::new())
+    }
+
+    #[test]
+    fn an_expression_means_in_cpp_what_it_means_in_a_manifest() {
+        for (text, expected) in [
+            ("where(x >= b, x, -b)", "x >= b ? x : -b"),
+            ("x if x >= b else -b", "x >= b ? x : -b"),
+            ("2 * (x != b)", "real(2.0) * (x != b ? real(1) : real(0))"),
+            ("0 < x <= 1", "real(0.0) < x && x <= real(1.0) ? real(1) : real(0)"),
+            (
+                "0 < x + b < 1",
+                "[&](real between_0) { return real(0.0) < between_0 && between_0 < real(1.0); }(x + b) ? real(1) : real(0)",
+            ),
+            ("not x or x < b and b > 0", "!(x != real(0)) || (x < b && b > real(0.0)) ? real(1) : real(0)"),
+            ("x or b", "math::either(x, b)"),
+            ("x if b else 1", "b != real(0) ? x : real(1.0)"),
+            ("(x + 1) // b", "math::floor((x + real(1.0)) / b)"),
+            ("ceil_div(x, b - 1)", "math::ceil(x / (b - real(1.0)))"),
+            ("x % 3 + float(b)", "math::modulo(x, real(3.0)) + b"),
+            ("min(x, b, 1)", "math::min(math::min(x, b), real(1.0))"),
+            ("(x + b) ** 2 + x ** 2 + pow(x, b)", "math::square(x + b) + x * x + math::pow(x, b)"),
+            ("sizeof('f16') * x", "real(2.0) * x"),
+        ] {
+            assert_eq!(written(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_function_of_expressions_has_its_helpers() {
+        for function in &ALL {
+            let arguments =
+                if function.name == "sizeof" { "'f16'" } else { ["x", "x, b", "x, b, 1"][function.arity - 1] };
+            let text = format!("{}({arguments})", function.name);
+            let mut called = BTreeSet::new();
+            expression(&formula(&text).unwrap(), &|name| name.to_string(), &mut called);
+            let helpers = helpers(&called.iter().cloned().collect::<Vec<_>>());
+            for name in &called {
+                assert!(helpers.contains(&format!(" float {name}(float x")), "{text}: {helpers}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_expression_is_written_in_a_length_of_its_own() {
+        let nested = (0..21).fold("x".to_string(), |text, _| format!("float(0 < ({text}) < 1)"));
+        assert!(written(&nested).len() < 20_000);
+        let chain = format!("x{}", " or x".repeat(400));
+        assert!(written(&chain).len() < 20_000);
+    }
 }

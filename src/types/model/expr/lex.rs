@@ -1,104 +1,81 @@
-//! The words of an expression, and its division spelt as calls. Knows which words the language has; does not evaluate.
-//!
-//! The library divides integers into floats and lets zero through, so every `/`, `//` and `%` becomes a call of a function of ours that also receives where the operator stands.
+//! The words and signs of an expression. Knows which the language has; does not know how they combine.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 
+use super::fault::{SyntaxError, SyntaxFault};
+
 /// What a word is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Int,
-    Float,
-    Str,
-    Name,
-    Function,
-    /// `true`, `false`.
-    Truth,
-    /// `and`, `or`, `not`, `if`, `else` and comparisons.
-    Logic,
-    /// `+ - * / // % **`.
-    Arithmetic,
-    Open,
-    Close,
-    Comma,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Word<'a> {
+    Int(i128),
+    Float(f64),
+    /// A string, without its quotes.
+    Str(&'a str),
+    Name(&'a str),
+    /// A sign, or a word of the language.
+    Sign(&'static str),
+    /// The end of the text.
+    End,
 }
 
-/// A word with its place in the expression.
+/// A word with its place in the text.
 #[derive(Debug, Clone)]
 pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
-    pub(super) text: &'a str,
+    pub(super) word: Word<'a>,
     pub(super) at: Range<usize>,
 }
 
-impl Token<'_> {
-    /// Whether an operand may end with it.
-    pub(super) fn ends_operand(&self) -> bool {
-        matches!(self.kind, Kind::Int | Kind::Float | Kind::Str | Kind::Name | Kind::Truth | Kind::Close)
-    }
-}
+/// Longest first.
+const SIGNS: [&str; 16] = ["**", "//", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ","];
 
-const OPERATORS: [(&str, Kind); 17] = [
-    ("**", Kind::Arithmetic),
-    ("//", Kind::Arithmetic),
-    ("==", Kind::Logic),
-    ("!=", Kind::Logic),
-    ("<=", Kind::Logic),
-    (">=", Kind::Logic),
-    ("<", Kind::Logic),
-    (">", Kind::Logic),
-    ("+", Kind::Arithmetic),
-    ("-", Kind::Arithmetic),
-    ("*", Kind::Arithmetic),
-    ("/", Kind::Arithmetic),
-    ("%", Kind::Arithmetic),
-    ("(", Kind::Open),
-    (")", Kind::Close),
-    (",", Kind::Comma),
-    // Longest first, so that this one only reports what is meant by it.
-    ("=", Kind::Logic),
-];
+const KEYWORDS: [&str; 7] = ["and", "else", "false", "if", "not", "or", "true"];
 
-/// The words, or where the text stops being an expression and why.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, (Range<usize>, String)> {
-    let mut out: Vec<Token<'_>> = vec![];
+/// Words of the languages that this one looks like.
+const FOREIGN: [&str; 4] = ["in", "is", "none", "None"];
+
+/// The words of `text` and the end, or where it stops being an expression.
+pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
+    let mut out = vec![];
     let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
-        if c.is_whitespace() {
-            at += c.len_utf8();
+    while let Some(first) = text[at..].chars().next() {
+        if first.is_whitespace() {
+            at += first.len_utf8();
             continue;
         }
-        let (kind, len) = if c.is_ascii_digit() {
-            number(rest).map_err(|len| (at..at + len, format!("`{}` is not a number", &rest[..len])))?
-        } else if c.is_ascii_alphabetic() || c == '_' {
-            let len = word(rest);
-            (keyword(&rest[..len]).map_err(|why| (at..at + len, why))?, len)
-        } else if c == '\'' || c == '"' {
-            match rest[1..].find(['\\', c]) {
-                Some(end) if rest[1 + end..].starts_with(c) => (Kind::Str, end + 2),
-                _ => return Err((at..text.len(), "a string without its closing quote, or with an escape".into())),
-            }
-        } else {
-            match OPERATORS.iter().find(|(op, _)| rest.starts_with(op)) {
-                Some(("=", _)) => return Err((at..at + 1, "`=` is not an operator; equality is `==`".into())),
-                Some((op, kind)) => (*kind, op.len()),
-                None => {
-                    return Err((at..at + c.len_utf8(), format!("`{c}` means nothing in an expression")));
-                }
-            }
-        };
-        if kind == Kind::Open
-            && let Some(last) = out.last_mut()
-            && last.kind == Kind::Name
-        {
-            last.kind = Kind::Function;
-        }
-        out.push(Token { kind, text: &rest[..len], at: at..at + len });
+        let (word, len) = one(&text[at..], first).map_err(|(fault, len)| SyntaxError::new(fault, at..at + len))?;
+        out.push(Token { word, at: at..at + len });
         at += len;
     }
+    out.push(Token { word: Word::End, at: text.len()..text.len() });
     Ok(out)
+}
+
+/// The word that `rest` starts with, and its bytes.
+fn one(rest: &str, first: char) -> Result<(Word<'_>, usize), (SyntaxFault, usize)> {
+    if first.is_ascii_digit() || first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
+        return number(rest);
+    }
+    if first.is_ascii_alphabetic() || first == '_' {
+        let len = word(rest);
+        return name(&rest[..len]).map(|word| (word, len)).map_err(|fault| (fault, len));
+    }
+    if first == '\'' || first == '"' {
+        return match rest[1..].find(['\\', first]) {
+            Some(end) if rest[1 + end..].starts_with(first) => Ok((Word::Str(&rest[1..=end]), end + 2)),
+            _ => Err((SyntaxFault::OpenString, rest.len())),
+        };
+    }
+    match SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+        Some(sign) => Ok((Word::Sign(sign), sign.len())),
+        None => Err((
+            match first {
+                '^' => SyntaxFault::Caret,
+                '=' => SyntaxFault::Equals,
+                _ => SyntaxFault::Character(first),
+            },
+            first.len_utf8(),
+        )),
+    }
 }
 
 /// Bytes of the identifier that `rest` starts with.
@@ -106,126 +83,47 @@ pub(super) fn word(rest: &str) -> usize {
     rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())
 }
 
-fn keyword(word: &str) -> Result<Kind, String> {
+fn name(word: &str) -> Result<Word<'_>, SyntaxFault> {
+    if let Some(keyword) = KEYWORDS.iter().find(|k| **k == word) {
+        return Ok(Word::Sign(keyword));
+    }
     match word {
-        "true" | "false" => Ok(Kind::Truth),
-        "and" | "or" | "not" | "if" | "else" => Ok(Kind::Logic),
-        "True" | "False" => Err(format!("truth values are spelt `{}`", word.to_lowercase())),
-        "in" | "is" | "loop" | "self" | "none" | "None" => {
-            Err(format!("`{word}` is not part of the expression language"))
-        }
-        _ => Ok(Kind::Name),
+        "True" | "False" => Err(SyntaxFault::TruthSpelling(word.to_lowercase())),
+        _ if FOREIGN.contains(&word) => Err(SyntaxFault::Word(word.into())),
+        _ => Ok(Word::Name(word)),
     }
 }
 
-fn number(rest: &str) -> Result<(Kind, usize), usize> {
+fn number(rest: &str) -> Result<(Word<'_>, usize), (SyntaxFault, usize)> {
     let digits = |s: &str| s.bytes().take_while(|b| b.is_ascii_digit() || *b == b'_').count();
     let mut len = digits(rest);
-    let mut kind = Kind::Int;
-    if rest[len..].starts_with('.') && rest[len + 1..].starts_with(|c: char| c.is_ascii_digit()) {
+    let mut whole = true;
+    if rest[len..].starts_with('.') {
         len += 1 + digits(&rest[len + 1..]);
-        kind = Kind::Float;
+        whole = false;
     }
     if rest[len..].starts_with(['e', 'E']) {
         let sign = usize::from(rest[len + 1..].starts_with(['+', '-']));
         let exponent = digits(&rest[len + 1 + sign..]);
         if exponent > 0 {
             len += 1 + sign + exponent;
-            kind = Kind::Float;
+            whole = false;
         }
     }
-    let after = word(&rest[len..]);
-    if after > 0 || rest[len..].starts_with('.') { Err(len + after.max(1)) } else { Ok((kind, len)) }
-}
-
-/// The expression with division as calls: `a * b / c` becomes `divide__(a * b, c, 6)`.
-pub(super) fn spell_division(tokens: &[Token<'_>]) -> String {
-    let mut out = String::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        // Unbalanced parentheses were refused before, so this runs once.
-        at = group(tokens, at, &mut out);
-        at += 1;
+    // What follows without a space belongs to it: `12abc` and `1.2.3` are no numbers.
+    let more = rest[len..].bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')).count();
+    let all = len + more;
+    let not_number = || (SyntaxFault::NotNumber(rest[..all].into()), all);
+    if more > 0 {
+        return Err(not_number());
     }
-    out
-}
-
-/// Spells tokens from `at` to the closing parenthesis of the group; gives where that is.
-fn group(tokens: &[Token<'_>], mut at: usize, out: &mut String) -> usize {
-    let mut chain = out.len();
-    let mut operand = false;
-    while at < tokens.len() && tokens[at].kind != Kind::Close {
-        let token = &tokens[at];
-        let call = match token.text {
-            "/" => Some("divide__"),
-            "//" => Some("floor_divide__"),
-            "%" => Some("remainder__"),
-            _ => None,
-        };
-        if let (Some(call), Kind::Arithmetic) = (call, token.kind) {
-            let mut right = String::new();
-            at = power(tokens, at + 1, &mut right);
-            let left = out.split_off(chain);
-            // Writing to a string cannot fail.
-            let _ = write!(out, "{call}({left}, {right}, {})", token.at.start);
-            operand = true;
-            continue;
-        }
-        let breaks = match token.kind {
-            Kind::Logic | Kind::Comma => true,
-            Kind::Arithmetic => operand && matches!(token.text, "+" | "-"),
-            _ => false,
-        };
-        if breaks {
-            let _ = write!(out, " {} ", token.text);
-            chain = out.len();
-            operand = false;
-            at += 1;
-            continue;
-        }
-        at = atom(tokens, at, out);
-        operand = tokens[at - 1].ends_operand();
+    let text = rest[..len].replace('_', "");
+    if !whole {
+        return text.parse().map(|float| (Word::Float(float), len)).map_err(|_| not_number());
     }
-    at
-}
-
-/// Spells one token, or a whole parenthesised group or call; gives the index after it.
-fn atom(tokens: &[Token<'_>], at: usize, out: &mut String) -> usize {
-    let token = &tokens[at];
-    match token.kind {
-        Kind::Open => {
-            out.push('(');
-            let close = group(tokens, at + 1, out);
-            out.push(')');
-            (close + 1).min(tokens.len())
-        }
-        Kind::Function if at + 1 < tokens.len() => {
-            out.push_str(token.text);
-            atom(tokens, at + 1, out)
-        }
-        _ => {
-            out.push_str(token.text);
-            at + 1
-        }
-    }
-}
-
-/// Spells what stands right of a division: an operand with its signs and powers.
-fn power(tokens: &[Token<'_>], mut at: usize, out: &mut String) -> usize {
-    loop {
-        while at < tokens.len() && tokens[at].text == "-" {
-            out.push('-');
-            at += 1;
-        }
-        if at >= tokens.len() {
-            return at;
-        }
-        at = atom(tokens, at, out);
-        if tokens.get(at).is_none_or(|t| t.text != "**") {
-            return at;
-        }
-        out.push_str(" ** ");
-        at += 1;
+    match text.parse::<u64>() {
+        Ok(int) => Ok((Word::Int(int.into()), len)),
+        Err(_) => Err((SyntaxFault::TooLarge(rest[..len].into()), len)),
     }
 }
 
@@ -233,27 +131,30 @@ fn power(tokens: &[Token<'_>], mut at: usize, out: &mut String) -> usize {
 mod tests {
     use super::*;
 
-    fn spelt(text: &str) -> String {
-        spell_division(&tokens(text).unwrap())
-    }
-
-    #[test]
-    fn division_takes_what_its_precedence_gives_it() {
-        assert_eq!(spelt("a * b / c + d"), "divide__(a*b, c, 6) + d");
-        assert_eq!(spelt("a + b / c / d"), "a + divide__(divide__(b, c, 6), d, 10)");
-        assert_eq!(spelt("-a / -b ** 2 * c"), "divide__(-a, -b ** 2, 3)*c");
-        assert_eq!(spelt("(a - b) % f(c, d // e)"), "remainder__((a - b), f(c , floor_divide__(d, e, 17)), 8)");
-        assert_eq!(spelt("a / b if c == d % 2 else 1"), "divide__(a, b, 2) if c == remainder__(d, 2, 16) else 1");
-    }
-
     #[test]
     fn what_the_language_lacks_is_refused_where_it_stands() {
-        let at = |text: &str| tokens(text).unwrap_err().0;
+        let at = |text: &str| tokens(text).unwrap_err().at;
         assert_eq!(at("rows.foo"), 4..5);
         assert_eq!(at("rows | abs"), 5..6);
         assert_eq!(at("rows = 2"), 5..6);
         assert_eq!(at("x in y"), 2..4);
         assert_eq!(at("12abc + 1"), 0..5);
+        assert_eq!(at("x + 1.2.3"), 4..9);
         assert_eq!(at("'open"), 0..5);
+        assert_eq!(at("ä + 1"), 0..2);
+    }
+
+    #[test]
+    fn numbers_are_those_of_both_their_spellings() {
+        for (text, word) in [
+            ("1_000", Word::Int(1000)),
+            ("18446744073709551615", Word::Int(u64::MAX.into())),
+            (".5", Word::Float(0.5)),
+            ("2.", Word::Float(2.0)),
+            ("1.5e0", Word::Float(1.5)),
+            ("1e-6", Word::Float(1e-6)),
+        ] {
+            assert_eq!(tokens(text).unwrap()[0].word, word, "{text}");
+        }
     }
 }

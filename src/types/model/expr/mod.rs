@@ -1,40 +1,41 @@
-//! The expression language of manifests: one language for integers, floats and truth values, evaluated by minijinja behind strict checks.
+//! The expression language of manifests: one grammar, one parser, one tree and one list of functions for every place of a manifest that holds an expression.
 //!
-//! What the checks add: integers stay integers (a division that leaves a remainder is an error), truth values are not numbers, an unknown name is an error that names it,
-//! results must fit 64 bits, division by zero is an error, and every error has its place in the manifest. Knows no operators or kernels.
+//! ```text
+//! expression: or ["if" or "else" expression]
+//! or:         and ("or" and)*
+//! and:        not ("and" not)*
+//! not:        "not" not | comparison
+//! comparison: sum (("<" | "<=" | ">" | ">=" | "==" | "!=") sum)*          a chain holds if each of its comparisons does
+//! sum:        product (("+" | "-") product)*
+//! product:    unary (("*" | "/" | "//" | "%") unary)*
+//! unary:      "-" unary | power
+//! power:      atom ["**" unary]
+//! atom:       number | string | "true" | "false" | name | name "(" expression ("," expression)* ")" | "(" expression ")"
+//! ```
+//!
+//! [`parse`] gives a [`Tree`] with the place of each part. Two evaluators read it. [`Expr`] is here: a scalar of a manifest, such as an extent, a grid or a
+//! param. Integers stay integers (a division that leaves a remainder is an error), truth values are not numbers, an unknown name is an error that names it,
+//! results must fit 64 bits, and every error has its place in the manifest. The other is in `numerics::reference`: an element of a tensor, where arithmetic is
+//! that of f64 or of integers and a truth value is 1 or 0. What functions compute is here ([`functions`]), so that both give the same bits.
+//! Knows no operators or kernels.
 
-mod eval;
-mod functions;
+mod check;
+mod evaluate;
+mod fault;
+pub mod functions;
 mod lex;
-mod strict;
+mod parse;
+mod scalar;
 #[cfg(test)]
 mod tests;
+mod tree;
+mod value;
+mod words;
 
-pub(crate) use eval::list;
-pub use eval::{Expr, Scope, Value, Want};
-pub(crate) use lex_words::words;
-
-mod lex_words {
-    //! The identifiers of a text that is not an expression, such as an entry or a flag.
-
-    use super::lex;
-    use std::ops::Range;
-
-    /// Every identifier of `text` in order, with its place.
-    pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
-        let mut out = vec![];
-        let mut at = 0;
-        while let Some(c) = text[at..].chars().next() {
-            if c.is_ascii_alphanumeric() || c == '_' {
-                let len = lex::word(&text[at..]);
-                if !c.is_ascii_digit() {
-                    out.push(at..at + len);
-                }
-                at += len;
-            } else {
-                at += c.len_utf8();
-            }
-        }
-        out
-    }
-}
+pub use fault::{SyntaxError, SyntaxFault};
+pub use parse::{DEEPEST, LONGEST, parse};
+pub(crate) use scalar::list;
+pub use scalar::{Expr, Want};
+pub use tree::{Arithmetic, Comparison, Logic, Node, NodeKind, Tree};
+pub use value::{Scope, Value};
+pub(crate) use words::words;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::{Expr, Scope, Value, Want};
+use super::{Expr, Node, Scope, Value, Want, parse};
 use crate::model::Place;
 use kforge_foundation::base::{Diagnostic, SourceFile};
 
@@ -151,7 +151,10 @@ fn unknown_names_and_functions_are_named_where_they_stand() {
     assert_eq!(wrong("ceildiv(rows, 2)", Want::Int), ("manifest.expression", "ceildiv".into()));
     assert_eq!(wrong("divide__(rows, 2, 1)", Want::Int), ("manifest.expression", "divide__".into()));
     assert_eq!(wrong("rows(2)", Want::Int), ("manifest.expression", "rows".into()));
-    assert_eq!(wrong("ceil_div(rows)", Want::Int).0, "manifest.expression");
+    assert_eq!(wrong("ceil_div(rows)", Want::Int), ("manifest.expression", "ceil_div".into()));
+    assert_eq!(wrong("sqrt(rows)", Want::Int), ("manifest.expression", "sqrt".into()));
+    // Words of the template language that evaluated expressions once.
+    assert_eq!(wrong("loop", Want::Int), ("manifest.unknown-name", "loop".into()));
 }
 
 #[test]
@@ -169,7 +172,10 @@ fn syntax_errors_stand_where_they_are() {
         ("rows cols", "cols"),
         ("rows ~ cols", "~"),
         ("{{ rows }}", "{"),
-        ("loop", "loop"),
+        ("x is y", "is"),
+        ("rows else cols", "else"),
+        ("rows ^ 2", "^"),
+        ("rows = 2", "="),
     ] {
         assert_eq!(wrong(text, Want::Int), ("manifest.expression", at.into()), "{text}");
     }
@@ -188,7 +194,130 @@ fn an_expression_nested_beyond_reason_is_refused() {
     assert_eq!(eval(&format!("rows{}", " / 1".repeat(60)), Want::Int), Ok(Value::Int(7)));
 }
 
+#[test]
+fn a_missing_or_wrong_part_is_named_with_what_was_expected() {
+    for (text, words) in [
+        ("rows +", "expected a number, a name, a function or `(`, found the end"),
+        ("rows + * 2", "expected a number, a name, a function or `(`, found `*`"),
+        ("rows cols", "expected an operator or the end, found `cols`"),
+        ("(rows cols)", "expected an operator or `)`, found `cols`"),
+        ("min(rows cols)", "expected `,` or `)`, found `cols`"),
+        ("rows if fast cols", "expected an operator or `else`, found `cols`"),
+        ("min(rows)", "`min` takes at least 2 arguments, found 1"),
+        ("ceil_div(rows)", "`ceil_div` takes 2 arguments, found 1"),
+        ("rows ^ 2", "`^` is not an operator; write `**` for a power"),
+        ("rows = 2", "`=` is not an operator; equality is `==`"),
+        ("True", "write truth values as `true`"),
+        ("rows $ 2", "unexpected character `$`"),
+        ("gelu(rows)", "`gelu` is for floats, and this is not a float expression"),
+        ("sizeof(rows + 1)", "`sizeof` takes a type, such as `T` or `'f16'`"),
+    ] {
+        assert_eq!(eval(text, Want::Int).unwrap_err().message, words, "{text}");
+    }
+}
+
+#[test]
+fn scalars_have_what_elements_have() {
+    for (text, value) in [
+        ("where(fast, rows, cols)", 7),
+        ("where(rows - 7, 1 / 0, cols)", 256),
+        ("clamp(cols, 1, 100)", 100),
+        ("relu(-rows) + sign(-3)", -1),
+        ("-2 ** 2", -4),
+        ("2 ** 3 ** 2", 512),
+        ("huge * 2 - huge", i64::MAX),
+        ("min(rows, eps + 7)", 7),
+    ] {
+        assert_eq!(eval(text, Want::Int), Ok(Value::Int(value)), "{text}");
+    }
+    assert_eq!(eval("gelu(0) + round(2.5) + exp2(3)", Want::Float), Ok(Value::Float(10.0)));
+    assert_eq!(eval("2 ** -1", Want::Float), Ok(Value::Float(0.5)));
+    assert_eq!(eval("exp(eps)", Want::Float), Ok(Value::Float(libm::exp(0.5))));
+    assert_eq!(eval(".5 + 2.", Want::Float), Ok(Value::Float(2.5)));
+    assert_eq!(wrong("2 ** -1", Want::Int), ("manifest.not-integer", "**".into()));
+}
+
+#[test]
+fn a_condition_is_a_truth_value_or_a_number() {
+    assert_eq!(eval("1 if rows else 2", Want::Int), Ok(Value::Int(1)));
+    assert_eq!(eval("rows and cols", Want::Int), Ok(Value::Int(256)));
+    assert_eq!(wrong("1 if T else 2", Want::Int), ("manifest.kind", "T".into()));
+    assert_eq!(wrong("T < 2", Want::Bool), ("manifest.kind", "2".into()));
+    assert_eq!(eval("T == 2", Want::Bool), Ok(Value::Bool(false)));
+    assert_eq!(eval("fast == 1", Want::Bool), Ok(Value::Bool(true)));
+}
+
+#[test]
+fn the_longest_and_the_deepest_expressions_are_evaluated() {
+    let long = format!("rows{}", " - cols // 1".repeat(249));
+    assert_eq!(eval(&long, Want::Int), Ok(Value::Int(7 - 249 * 256)));
+    let deep = format!("{}rows{}", "abs((-".repeat(20), "))".repeat(20));
+    assert_eq!(eval(&deep, Want::Int), Ok(Value::Int(7)));
+    let error = eval(&format!("{}rows{}", "(".repeat(65), ")".repeat(65)), Want::Int).unwrap_err();
+    assert_eq!(error.message, "nested more than 64 deep");
+}
+
+/// Every part lies in the text and in the part around it.
+fn places(node: &Node, text: &str) {
+    assert!(text.get(node.at.clone()).is_some_and(|part| !part.is_empty()), "{text}: {:?}", node.at);
+    for part in node.parts() {
+        assert!(node.at.start <= part.at.start && part.at.end <= node.at.end, "{text}: {:?} in {:?}", part.at, node.at);
+        places(part, text);
+    }
+}
+
+const WORDS: [&str; 38] = [
+    "rows",
+    "cols",
+    "huge",
+    "least",
+    "eps",
+    "fast",
+    "T",
+    "0",
+    "1",
+    "2.5",
+    "+",
+    "-",
+    "*",
+    "/",
+    "//",
+    "%",
+    "**",
+    "(",
+    ")",
+    ",",
+    "min(",
+    "ceil_div(",
+    "sizeof(",
+    "==",
+    "<",
+    "and",
+    "or",
+    "not",
+    "if",
+    "else",
+    "true",
+    "'f16'",
+    "where(",
+    "gelu(",
+    "pow(",
+    "ä",
+    "\u{3000}",
+    "1e",
+];
+
 proptest! {
+    #[test]
+    fn every_place_lies_in_the_text(text in "\\PC{0,32}", words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..16)) {
+        for text in [text, words.join(" "), words.concat()] {
+            match parse(&text) {
+                Ok(tree) => places(&tree.root, &text),
+                Err(error) => prop_assert!(text.get(error.at.clone()).is_some(), "{}: {:?}", text, error),
+            }
+        }
+    }
+
     #[test]
     fn no_text_panics(text in "\\PC{0,24}") {
         for want in [Want::Int, Want::Float, Want::Bool, Want::Any] {
@@ -197,10 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn no_sequence_of_words_panics(words in prop::collection::vec(prop::sample::select(vec![
-        "rows", "cols", "huge", "least", "eps", "fast", "T", "0", "1", "2.5", "+", "-", "*", "/", "//", "%", "**", "(", ")", ",",
-        "min(", "ceil_div(", "sizeof(", "==", "<", "and", "or", "not", "if", "else", "true", "'f16'",
-    ]), 0..10)) {
+    fn no_sequence_of_words_panics(words in prop::collection::vec(prop::sample::select(&WORDS[..]), 0..10)) {
         for want in [Want::Int, Want::Float, Want::Bool, Want::Any] {
             let _ = eval(&words.join(" "), want);
         }

@@ -223,7 +223,7 @@ fn waits_for_none(place: &Place, launch: &LaunchDecl, before: Option<&LaunchDecl
 /// Blocks that are numbers are checked here; those of expressions for each variant.
 fn literal_block(block: &[Expr], found: &mut Vec<Diagnostic>) {
     let numbers: Vec<i64> =
-        block.iter().filter_map(|e| if let Some(Value::Int(i)) = e.as_literal() { Some(*i) } else { None }).collect();
+        block.iter().filter_map(|e| if let Some(Value::Int(i)) = e.as_literal() { Some(i) } else { None }).collect();
     let all = numbers.iter().try_fold(1u64, |n, i| n.checked_mul(u64::try_from(*i).ok()?)).unwrap_or(u64::MAX);
     if numbers.len() == block.len() && all > BLOCK_LIMITS.1 && numbers.iter().all(|n| *n > 0) {
         found.push(block_too_large(block, all));

@@ -23,6 +23,7 @@ pub(super) const KIND: Descriptor = Descriptor {
                 "types/documents",
                 "types/problems",
                 "numerics/references",
+                "types/expressions",
                 "numerics/comparison",
                 "project/c++",
                 "project/paths",

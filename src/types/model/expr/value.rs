@@ -1,0 +1,43 @@
+//! Values of names and of scalar expressions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A value of a name or of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// An integer.
+    Int(i64),
+    /// A finite float.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A string: a type's name, a target, a tunable.
+    Str(String),
+}
+
+impl Value {
+    /// What it is, for messages.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Value::Int(_) => "an integer",
+            Value::Float(_) => "a float",
+            Value::Bool(_) => "a truth value",
+            Value::Str(_) => "a string",
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Int(i) => i.fmt(f),
+            Value::Float(x) => x.fmt(f),
+            Value::Bool(b) => b.fmt(f),
+            Value::Str(s) => f.write_str(s),
+        }
+    }
+}
+
+/// What the names of an expression stand for.
+pub type Scope = BTreeMap<String, Value>;
