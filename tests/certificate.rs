@@ -468,6 +468,6 @@ fn evidence_that_cannot_be_made_to_last_is_said() {
         std::fs::rename(opened.home.evidence(), world.home().join("away")).unwrap();
     });
     let warned = &session.reporter.said()[said..];
-    let is_said = |said: &Said| matches!(said, Said::Diagnostic(text) if text.contains("a power cut may take"));
+    let is_said = |said: &Said| matches!(said, Said::Diagnostic(text) if text.contains("a power failure may lose"));
     assert!(warned.len() == 1 && is_said(&warned[0]), "{warned:?}");
 }

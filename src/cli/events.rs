@@ -47,7 +47,7 @@ impl Observer for Listener {
             Event::LockfileWritten => console.status("Locking", "kforge.lock"),
             Event::LockfileChange { change, planned: true } => console.err(&format!("  {change}\n")),
             Event::LockfileChange { change, planned: false } => console.err(&format!("  {}\n", happens(change))),
-            Event::FileKept(path) => console.status("Keeping", &format!("{}, which is there already", path.display())),
+            Event::FileKept(path) => console.status("Keeping", &format!("{}, which already exists", path.display())),
             Event::Building(state) => console.status("Building", state),
             Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
             Event::Round(event) => rounds::say(console, event),

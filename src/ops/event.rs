@@ -39,7 +39,7 @@ pub enum Event<'a> {
         /// Whether it stays as it is, because only a plan was asked for.
         planned: bool,
     },
-    /// A file that a new package would bring is there already, and stays.
+    /// A file that a new package would create already exists and is kept.
     FileKept(&'a Path),
     /// A state of a comparison is built.
     Building(&'a str),

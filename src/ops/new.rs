@@ -70,7 +70,7 @@ pub enum NewError {
     #[error("`{}` exists already", .0.display())]
     FolderExists(PathBuf),
     /// The folder has a manifest.
-    #[error("`{}` is there already", .0.display())]
+    #[error("`{}` already exists", .0.display())]
     ManifestExists(PathBuf),
     /// The name is none that a package can have.
     #[error("{}: expected {NAME}", if name.is_empty() {

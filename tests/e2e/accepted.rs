@@ -74,7 +74,7 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
 
     // Again: nothing changes.
     let before = files(&project);
-    accept(&project, &["k"]).expect(0).says("it was accepted before");
+    accept(&project, &["k"]).expect(0).says("it is already accepted");
     assert_eq!(files(&project), before);
     optimize(&project, &["k"]).expect(4);
     // Free again, all that is declared is built.

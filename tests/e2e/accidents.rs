@@ -137,7 +137,7 @@ fn a_journal_of_another_version_starts_over_and_says_so() {
     fs::write(project.target().join("journal"), "another program's journal, of whatever length it is\n").unwrap();
     let (found, built) = state(&project);
     assert_eq!(found, expected);
-    built.says("starting over");
+    built.says("starting a new one");
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
     let built = Built::of(&building.wait_with_output().unwrap());
     if built.code() != 100 {
         let built = built.expect(101);
-        let told = ["was removed while kforge was at work", "no longer in the store", "the store no longer has"];
+        let told = ["was removed while kforge was running", "no longer in the store", "the store no longer has"];
         assert!(told.iter().any(|words| built.stderr().contains(words)), "{}", built.stderr());
     }
     assert_eq!(state(&project).0, expected);

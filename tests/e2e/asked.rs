@@ -192,7 +192,7 @@ fn a_budget_pays_for_the_first_kernels_however_many_ask_at_once() {
     let told = said(&endpoint.end(running), 101);
     assert!(
         told.contains(
-            "p/k4/cpu: round 1: no method in particular: agent `a` has spent its budget of this run: 3 of 3 requests"
+            "p/k4/cpu: round 1: no particular method: agent `a` has spent its budget of this run: 3 of 3 requests"
         ),
         "{told}"
     );

@@ -105,7 +105,7 @@ fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
     let answers = [answer("y[i] = 2.0f * x[i];"), answer("y[i] = two(x[i]);"), answer(RIGHT)];
     let project = with_sources(project(&manifest(), &answers));
     let (code, _, err) = candidates(&project, &[]);
-    assert!(code == 4 && err.contains("no candidate is remembered"), "{err}");
+    assert!(code == 4 && err.contains("no candidate is recorded"), "{err}");
     optimize(&project, &[]).expect(0);
 
     let k = ["--kernel", "k"];

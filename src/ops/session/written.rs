@@ -86,7 +86,7 @@ fn flagged(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValu
     let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
     let flags = variant.map(|variant| kernel.flags(&variant, about.choice)).unwrap_or_default();
     match flags.iter().find(|flag| !FLAGS.is_match(flag)) {
-        Some(flag) => Err(format!("with its tunables filled in, `{flag}` is no flag that can be had")),
+        Some(flag) => Err(format!("with its tunables filled in, `{flag}` is not an allowed flag")),
         None => Ok(()),
     }
 }

@@ -32,7 +32,7 @@ fn gaps(round: &RoundReport) -> String {
 
 fn tried(round: &RoundReport) -> String {
     match round.methods.is_empty() {
-        true => "no method in particular".into(),
+        true => "no particular method".into(),
         false => round.methods.join(", "),
     }
 }
