@@ -190,7 +190,7 @@ fn a_bundle_is_a_base_in_pairs_where_its_binary_is_and_by_its_times_where_not() 
         fs::copy(&head, laptop.project.root().join("evidence/head.kfe")).unwrap();
         let told = row(&laptop, &[base]);
         assert_eq!(change(&told), apart, "{told}");
-        assert!(because(&told).starts_with("timed apart on Virtual H"), "{told}");
+        assert!(because(&told).starts_with("timed separately on Virtual H"), "{told}");
         // Where the device is, both are measured side by side.
         lab.on(&machine(ns));
         let told = row(&lab, &[base]);
@@ -311,7 +311,7 @@ fn what_cannot_be_built_for_cpu_is_said_and_what_is_timed_is_compared_all_the_sa
     let why = "`p/k` could not be built for `cpu`: `p/k/V=1/cpu/compile` failed";
     let compared = compare(&lab, &["HEAD"]).expect(101).says(why);
     assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
-    assert!(compared.says("error: not all could be built; the working tree").said().contains(": 1 slower"));
+    assert!(compared.says("error: some kernels could not be built; the working tree").said().contains(": 1 slower"));
     let document = document(&lab, &["HEAD"]);
     assert_eq!(document["rows"][0]["decision"]["change"], "slower");
     let [unbuilt] = &document["unbuilt"].as_array().unwrap()[..] else { panic!("{document}") };
@@ -349,7 +349,7 @@ fn who_cannot_be_built_for_cpu_counts_before_who_is_wrong() {
     let other = kernel.replace("kernel.k", "kernel.other").replace("k.cu", "other.cu");
     lab.project.write("kernel.toml", &format!("{manifest}\n{other}"));
     lab.project.write("other.cu", &SOURCE.replace("{}", "{ nonsense; }"));
-    let compared = compare(&lab, &["HEAD"]).expect(101).says("a kernel is wrong, and not all could be built");
+    let compared = compare(&lab, &["HEAD"]).expect(101).says("a kernel is wrong, and some kernels could not be built");
     let compared = compared.says("`p/other` could not be built");
     assert!(compared.out().contains("slower     p/k on h at big"), "{}", compared.out());
 }

@@ -92,7 +92,7 @@ fn a_target_that_names_a_product_takes_its_evidence_only() {
     lab.project.write("k.cu", "template <int V> __global__ void k(const float *x, float *y, int n) { return; }\n");
     let built = lab.built(&[]);
     let step = built.finished().find(|s| s["kind"] == "bench").unwrap();
-    let why = "no Virtual H here but Virtual X, and no evidence from one";
+    let why = "no Virtual H here, only Virtual X, and no evidence from one";
     assert_eq!(step["outcome"], serde_json::json!({ "unavailable": why }));
 }
 
@@ -152,7 +152,7 @@ fn code_for_another_architecture_finds_no_device() {
     let lab = Lab::new(&machine()).manifest("sm_90a", "sm_100a");
     let built = lab.built(&[]);
     let step = built.finished().find(|s| s["kind"] == "verify").unwrap();
-    let why = "no device of architecture sm_100a here but Virtual H, and no evidence from one";
+    let why = "no device of architecture sm_100a here, only Virtual H, and no evidence from one";
     assert_eq!(step["outcome"], serde_json::json!({ "unavailable": why }));
     assert_eq!(champion(&built), ("V=1".into(), true));
 }

@@ -153,7 +153,7 @@ fn the_product_is_said_by_explanation_and_report() {
     };
     says("h", "answered by Virtual H (sm_90, driver 580), observed 2026-01-01T00:00:00Z, from here");
     says("x", "asks Virtual X");
-    says("x", "is unavailable: no Virtual X here but Virtual H, and no evidence from one");
+    says("x", "is unavailable: no Virtual X here, only Virtual H, and no evidence from one");
     let json = lab.project.explain("p/k/V=1/h/big/bench");
     assert_eq!((&json["product"], &json["evidence"]["origin"]), (&"Virtual H".into(), &"here".into()));
     let report = lab.project.report_value();

@@ -228,7 +228,7 @@ fn what_was_accepted_stands_alone_until_it_is_freed() {
         built.executed()
     );
     assert_eq!((lab.records(), lab.target()["accepted"].as_bool()), (records, Some(true)));
-    optimize(&lab).expect(0).says("`kforge accept k --undo` frees it");
+    optimize(&lab).expect(0).says("`kforge accept k --undo` releases it");
     accept(&["--undo"]).expect(0);
     assert_eq!(champion(&lab.built(&[])).0, "BLOCK=32,V=1,P=false,U=1", "its rounds have no record any more");
 }

@@ -101,7 +101,7 @@ fn scores_are_told_as_text_and_as_markdown() {
         "k on h: 0.750",
         "3.000 times as fast",
         "fast_1.2  50.0 %",
-        "2 scored: 1 right, 1 wrong",
+        "2 scored: 1 correct, 1 wrong",
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }

@@ -28,7 +28,7 @@ impl Outdated {
         let noun = if self.count == 1 { "record" } else { "records" };
         let (count, they) = (self.count, if self.count == 1 { "it answers" } else { "they answer" });
         format!(
-            "{holder} holds {count} {noun} of another version of what is built: {they} nothing that is asked now (`kforge explain STEP` says what changed)"
+            "{holder} holds {count} {noun} of another version of what is built: {they} no question of this plan (`kforge explain STEP` shows what changed)"
         )
     }
 }

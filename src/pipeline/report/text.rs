@@ -75,7 +75,7 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
 
 /// The line for a kernel whose champion was accepted.
 pub(super) const ACCEPTED: &str =
-    "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` frees it";
+    "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` releases it";
 
 /// The line for a kernel with its own launcher.
 pub(super) fn host_launched(host: &str) -> String {
