@@ -269,9 +269,9 @@ fn what_is_held_is_listed_by_the_names_of_bundles_until_it_is_known_what_is_aske
     let of_j = listed(&laptop, &["--kernel", "j"]);
     assert!(of_j.iter().all(|l| l["steps"][0]["labels"]["kernel"] != "k") && of_j.len() < records, "{}", of_j.len());
     let said = run(&laptop, &["evidence", "list", "--kernel", "j"], 0);
-    assert!(said.contains(&format!("; {} more are of no step that is known here", records - of_j.len())), "{said}");
+    assert!(said.contains(&format!("; {} more belong to no known step", records - of_j.len())), "{said}");
     laptop.built(&[]);
-    assert!(!run(&laptop, &["evidence", "list"], 0).contains("will tell"));
+    assert!(!run(&laptop, &["evidence", "list"], 0).contains("shows which records answer them"));
     assert_eq!(listed(&laptop, &[]).len(), records);
 }
 
