@@ -31,3 +31,6 @@ mod searched;
 mod together;
 mod unconfined;
 mod wrong;
+
+/// These tests can run another build of kforge, such as a released one.
+const ACCEPTS_NAMED_PROGRAM: bool = true;

@@ -217,10 +217,10 @@ pub(crate) fn released() -> Option<PathBuf> {
     named().or_else(|| (!debug).then(program))
 }
 
-/// The program that `KFORGE_TEST_PROGRAM` names, such as a released one.
-#[expect(clippy::disallowed_methods, reason = "which program is tested is told by whoever runs the tests")]
+/// The program that `KFORGE_TEST_PROGRAM` names, such as a released one. Tests that need what only this build has do not accept another.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests names the program")]
 fn named() -> Option<PathBuf> {
-    std::env::var_os("KFORGE_TEST_PROGRAM").map(PathBuf::from)
+    std::env::var_os("KFORGE_TEST_PROGRAM").filter(|_| crate::ACCEPTS_NAMED_PROGRAM).map(PathBuf::from)
 }
 
 fn copy(from: &Path, to: &Path) {

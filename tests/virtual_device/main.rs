@@ -23,3 +23,6 @@ mod scored;
 mod searched;
 mod selected;
 mod travel;
+
+/// A released program has no virtual device, so these tests run the one that was built with them.
+const ACCEPTS_NAMED_PROGRAM: bool = false;
